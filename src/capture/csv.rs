@@ -1,0 +1,1 @@
+//! Reader of the CSV pages of `ncu` (`raw` and `details`).

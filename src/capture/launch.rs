@@ -1,0 +1,122 @@
+//! Launches: what both readers produce.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::metric::Unit;
+
+/// Everything one `.ncu-rep` file or one CSV holds, in file order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recording {
+    /// The profiled launches in the order in which they ran.
+    pub launches: Vec<Launch>,
+    /// Version of the profiler that wrote the recording, as it spells it.
+    pub profiler_version: Option<String>,
+    /// The profiler's command line, as one string.
+    pub command_line: Option<String>,
+    /// When the session began, seconds since the Unix epoch.
+    pub created_unix_s: Option<u64>,
+}
+
+/// What a result of the profiler stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultKind {
+    /// One launch of one kernel.
+    Kernel,
+    /// One launch of a CUDA graph, profiled as a whole.
+    Graph,
+    /// A range between two marks.
+    Range,
+    /// A command list.
+    CommandList,
+}
+
+/// The names of a kernel. Each reader spells the demangled name in its own way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kernel {
+    /// The function name without parameters or template arguments.
+    pub function: String,
+    /// The linker's name; CSV pages do not hold it.
+    pub mangled: Option<String>,
+    /// The signature as the file spells it.
+    pub demangled: Option<String>,
+}
+
+/// One profiled launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// What kind of result this is.
+    pub kind: ResultKind,
+    /// The names of the kernel.
+    pub kernel: Kernel,
+    /// Blocks in x, y, z.
+    pub grid: [u64; 3],
+    /// Threads a block in x, y, z.
+    pub block: [u64; 3],
+    /// Identifier of the process that launched.
+    pub process_id: Option<u32>,
+    /// Ordinal of the device within the process.
+    pub device: Option<u32>,
+    /// CUDA context.
+    pub context: Option<u32>,
+    /// CUDA stream.
+    pub stream: Option<u32>,
+    /// Whether the profiler locked the clocks to base; `None` where the file does not say.
+    pub clock_locked: Option<bool>,
+    /// Counter name to value.
+    pub metrics: BTreeMap<Arc<str>, Measurement>,
+    /// Rows of the details page that name a metric by its label only. Shown, never gated.
+    pub labels: Vec<Label>,
+}
+
+/// A row of a section on the details page, which carries a label instead of a counter name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Label {
+    /// The section, such as `GPU Speed Of Light Throughput`.
+    pub section: String,
+    /// The label, such as `Duration`.
+    pub name: String,
+    /// Value and unit.
+    pub measurement: Measurement,
+}
+
+/// A value with its unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// The value.
+    pub value: Value,
+    /// Its unit.
+    pub unit: Unit,
+}
+
+/// A counter's value. Missing is a state, never a number.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    Integer(u64),
+    /// A finite floating-point number.
+    Float(f64),
+    /// A text, such as the name of the device.
+    Text(Arc<str>),
+    /// No scalar: an empty cell, `no data`, `n/a`, or a number that is not finite.
+    Missing,
+}
+
+impl Value {
+    /// The number, if the value is one. Integers above 2^53 are rounded.
+    pub fn number(&self) -> Option<f64> {
+        match *self {
+            Value::Integer(number) => Some(number as f64),
+            Value::Float(number) if number.is_finite() => Some(number),
+            Value::Float(_) | Value::Text(_) | Value::Missing => None,
+        }
+    }
+
+    /// The text, if the value is one.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Decoder of the `.ncu-rep` report file.

@@ -1,0 +1,3 @@
+//! The `sparsek-gate` command.
+
+fn main() {}
