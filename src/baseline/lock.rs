@@ -1,0 +1,178 @@
+//! The lock: hashes of what was accepted, and a ledger of who accepted it, when and why.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::VariantId;
+use crate::hash::sha256_hex;
+
+/// `<variant>.lock.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lock {
+    /// Version of this format.
+    pub schema: u32,
+    /// Which variant.
+    pub variant: VariantId,
+    /// Whether the variant's sources, headers and flags are locked too.
+    pub immutable: bool,
+    /// Hash of the last entry of the ledger: without it the last entry could be edited unseen.
+    pub head: String,
+    /// Flags of an immutable variant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+    /// Path to sha256 of an immutable variant's source and headers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, String>,
+    /// Every acceptance, the oldest first.
+    pub ledger: Vec<Entry>,
+}
+
+/// One acceptance of a baseline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// RFC 3339, UTC.
+    pub time: String,
+    /// Who locked.
+    pub who: String,
+    /// Why.
+    pub reason: String,
+    /// sha256 of `<variant>.norm.txt`.
+    pub norm_sha256: String,
+    /// sha256 of `<variant>.profile.json`.
+    pub profile_sha256: String,
+    /// sha256 over flags and sources, of an immutable variant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_sha256: Option<String>,
+    /// Hash of the entry before; 64 zeros for the first.
+    pub previous: String,
+}
+
+impl Entry {
+    /// What `previous` of the first entry is.
+    pub const GENESIS: &'static str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+    /// sha256 of the entry's JSON form, fields in the order of the type.
+    pub fn hash(&self) -> String {
+        sha256_hex(&serde_json::to_vec(self).unwrap_or_default())
+    }
+}
+
+impl Lock {
+    /// Version of the format.
+    pub const SCHEMA: u32 = 1;
+
+    /// Reads a lock.
+    ///
+    /// # Errors
+    /// Says what is wrong with the text.
+    pub fn parse(text: &str) -> Result<Lock, String> {
+        let lock: Lock = toml::from_str(text).map_err(|error| error.to_string().trim().replace('\n', " "))?;
+        if lock.schema != Self::SCHEMA {
+            return Err(format!("lock schema {} (this version reads {})", lock.schema, Self::SCHEMA));
+        }
+        Ok(lock)
+    }
+
+    /// The TOML form.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// sha256 over flags and sources.
+    pub fn code_sha256(&self) -> Option<String> {
+        self.immutable.then(|| {
+            let text = serde_json::to_vec(&(&self.flags, &self.sources)).unwrap_or_default();
+            sha256_hex(&text)
+        })
+    }
+
+    /// What contradicts itself in the ledger: an entry that was edited, taken out or put in.
+    pub fn contradictions(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut previous = Entry::GENESIS.to_owned();
+        for (index, entry) in self.ledger.iter().enumerate() {
+            if entry.previous != previous {
+                found.push(format!(
+                    "entry {} of the ledger ({}) does not follow the entry before it: the past was edited",
+                    index + 1,
+                    entry.time
+                ));
+            }
+            previous = entry.hash();
+        }
+        if self.head != previous {
+            found.push("the last entry of the ledger is not the one that was locked".to_owned());
+        }
+        match self.ledger.last() {
+            None => found.push("the ledger is empty".to_owned()),
+            Some(last) if last.code_sha256 != self.code_sha256() => {
+                found.push("the sources or flags in the lock are not those that its ledger accepted".to_owned());
+            }
+            Some(_) => {}
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock() -> Lock {
+        let mut lock = Lock {
+            schema: 1,
+            variant: VariantId {
+                suite: "s".into(),
+                variant: "v".into(),
+            },
+            immutable: true,
+            head: String::new(),
+            flags: vec!["-O3".into()],
+            sources: BTreeMap::from([("a.cu".to_owned(), "00".to_owned())]),
+            ledger: Vec::new(),
+        };
+        let mut previous = Entry::GENESIS.to_owned();
+        for reason in ["first", "second", "third"] {
+            let entry = Entry {
+                time: "2026-11-21T00:00:00Z".into(),
+                who: "a person".into(),
+                reason: reason.into(),
+                norm_sha256: "1".into(),
+                profile_sha256: "2".into(),
+                code_sha256: lock.code_sha256(),
+                previous,
+            };
+            previous = entry.hash();
+            lock.ledger.push(entry);
+        }
+        lock.head = previous;
+        lock
+    }
+
+    #[test]
+    fn a_lock_survives_being_written_and_read() {
+        assert_eq!(Lock::parse(&lock().to_toml()).unwrap(), lock());
+        assert!(lock().contradictions().is_empty());
+    }
+
+    #[test]
+    fn every_edit_of_the_ledgers_past_is_found() {
+        let edits: [fn(&mut Lock); 7] = [
+            |lock| lock.ledger[0].reason = "other".into(),
+            |lock| lock.ledger[2].who = "another".into(),
+            |lock| drop(lock.ledger.remove(0)),
+            |lock| drop(lock.ledger.remove(1)),
+            |lock| drop(lock.ledger.pop()),
+            |lock| lock.ledger.swap(0, 1),
+            |lock| lock.flags.push("-G".into()),
+        ];
+        for (index, edit) in edits.iter().enumerate() {
+            let mut lock = lock();
+            edit(&mut lock);
+            assert!(!lock.contradictions().is_empty(), "edit {index} was not found");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Baselines: profiles that were accepted with a reason and locked by hash.
+
+mod accept;
+mod lock;
+mod store;
+mod verify;
+
+pub use accept::{Acceptance, accept};
+pub use lock::{Entry, Lock};
+pub use store::{NewBaseline, Store, Stored};
+pub use verify::{CaptureIndex, Trusted, rederive, trust};

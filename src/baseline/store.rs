@@ -1,0 +1,256 @@
+//! The folder of baselines: reading it, and replacing it as a whole.
+//!
+//! A change is made in a copy beside the folder, and the two are exchanged in one step of the
+//! kernel (`renameat2` with `RENAME_EXCHANGE`): a process killed at any moment leaves the old
+//! baselines or the new ones, with file and hash paired. What a killed process left beside the
+//! folder is cleared by the next command.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::lock::Lock;
+use crate::config::VariantId;
+use crate::error::Error;
+use crate::files::sync_folder;
+use crate::hash::sha256_hex;
+use crate::profile::Profile;
+
+/// The folder of baselines, `<root>/<gpu>/<suite>/<variant>.*`.
+#[derive(Debug)]
+pub struct Store {
+    root: PathBuf,
+}
+
+/// One stored baseline, as found: its files may be missing or edited.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// Folder name of the GPU model.
+    pub gpu: String,
+    /// Which variant.
+    pub variant: VariantId,
+    /// The lock's text.
+    pub lock: Option<String>,
+    /// `<variant>.norm.txt`.
+    pub norm: Option<Vec<u8>>,
+    /// `<variant>.norm.txt.sha256`.
+    pub norm_sha256: Option<String>,
+    /// `<variant>.profile.json`.
+    pub profile: Option<Vec<u8>>,
+}
+
+/// The four files of a baseline to be stored.
+#[derive(Clone, Debug)]
+pub struct NewBaseline {
+    /// Folder name of the GPU model.
+    pub gpu: String,
+    /// The lock.
+    pub lock: Lock,
+    /// The normalized text.
+    pub norm: String,
+    /// The profile's JSON form.
+    pub profile: String,
+}
+
+const ENDINGS: [&str; 4] = ["lock.toml", "norm.txt", "norm.txt.sha256", "profile.json"];
+
+impl Store {
+    /// The store in a folder, which need not exist yet. Clears what a killed process left.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn open(root: &Path) -> Result<Store, Error> {
+        let store = Store {
+            root: root.to_path_buf(),
+        };
+        if [&store.beside("next"), &store.beside("old"), &store.beside("staged")].iter().any(|path| path.exists()) {
+            let guard = store.guard()?;
+            // Another process is at work there right now: what is beside the folder is its own.
+            if guard.try_lock().is_ok() {
+                store.recover()?;
+            }
+        }
+        Ok(store)
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A baseline, if any of its files exists.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn load(&self, gpu: &str, variant: &VariantId) -> Result<Option<Stored>, Error> {
+        let _guard = self.shared()?;
+        let mut files = ENDINGS.map(|ending| (self.path(gpu, variant, ending), None));
+        for (path, content) in &mut files {
+            *content = match fs::read(&*path) {
+                Ok(bytes) => Some(bytes),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(Error::io("read", &*path)(error)),
+            };
+        }
+        if files.iter().all(|(_, content)| content.is_none()) {
+            return Ok(None);
+        }
+        let [lock, norm, norm_sha256, profile] = files.map(|(_, content)| content);
+        let text = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Ok(Some(Stored {
+            gpu: gpu.to_owned(),
+            variant: variant.clone(),
+            lock: text(lock),
+            norm,
+            norm_sha256: text(norm_sha256),
+            profile,
+        }))
+    }
+
+    /// GPU folders that hold any file of the variant's baseline.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn gpus_of(&self, variant: &VariantId) -> Result<Vec<String>, Error> {
+        let entries = match fs::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::io("read", &self.root)(error)),
+        };
+        let mut gpus: Vec<String> = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|gpu| ENDINGS.iter().any(|ending| self.path(gpu, variant, ending).exists()))
+            .collect();
+        gpus.sort();
+        Ok(gpus)
+    }
+
+    /// Where a file of a baseline lives.
+    pub fn path(&self, gpu: &str, variant: &VariantId, ending: &str) -> PathBuf {
+        self.root.join(gpu).join(&variant.suite).join(format!("{}.{ending}", variant.variant))
+    }
+
+    /// Stores baselines, all of them or none.
+    ///
+    /// # Errors
+    /// [`Error::Io`], or [`Error::Baseline`] where another process is storing.
+    pub fn replace(&self, baselines: &[NewBaseline]) -> Result<(), Error> {
+        let guard = self.guard()?;
+        guard.lock().map_err(Error::io("lock", self.parent()))?;
+        self.recover()?;
+        let staged = self.beside("staged");
+        fs::create_dir(&staged).map_err(Error::io("create", &staged))?;
+        if self.root.exists() {
+            copy_folder(&self.root, &staged)?;
+        }
+        let staging = Store { root: staged.clone() };
+        for baseline in baselines {
+            let id = &baseline.lock.variant;
+            let norm_name = format!("{}.norm.txt", id.variant);
+            let contents = [
+                baseline.lock.to_toml(),
+                baseline.norm.clone(),
+                format!("{}  {norm_name}\n", sha256_hex(baseline.norm.as_bytes())),
+                baseline.profile.clone(),
+            ];
+            for (ending, content) in ENDINGS.iter().zip(contents) {
+                let path = staging.path(&baseline.gpu, id, ending);
+                let folder = path.parent().unwrap_or(&staged);
+                fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+                write_synced(&path, content.as_bytes()).map_err(Error::io("write", &path))?;
+                sync_folder(folder).map_err(Error::io("write", folder))?;
+            }
+        }
+        // From here on the copy is whole, and its name says so.
+        let next = self.beside("next");
+        fs::rename(&staged, &next).map_err(Error::io("write", &next))?;
+        self.exchange(&next)?;
+        sync_folder(self.parent()).map_err(Error::io("write", self.parent()))?;
+        self.recover()
+    }
+
+    fn exchange(&self, next: &Path) -> Result<(), Error> {
+        if !self.root.exists() {
+            return fs::rename(next, &self.root).map_err(Error::io("write", &self.root));
+        }
+        match renameat_with(CWD, next, CWD, &self.root, RenameFlags::EXCHANGE) {
+            Ok(()) => Ok(()),
+            // Filesystems without the exchange: two renames, of which `recover` finishes the second.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => {
+                let old = self.beside("old");
+                fs::rename(&self.root, &old).map_err(Error::io("write", &old))?;
+                fs::rename(next, &self.root).map_err(Error::io("write", &self.root))
+            }
+            Err(error) => Err(Error::io("exchange", &self.root)(error.into())),
+        }
+    }
+
+    /// Finishes or clears what a killed process left. The caller holds the lock.
+    fn recover(&self) -> Result<(), Error> {
+        if !self.root.exists() {
+            for left in [self.beside("next"), self.beside("old")] {
+                if left.exists() {
+                    fs::rename(&left, &self.root).map_err(Error::io("restore", &self.root))?;
+                    break;
+                }
+            }
+        }
+        for left in ["next", "old", "staged"].map(|name| self.beside(name)) {
+            if left.exists() {
+                fs::remove_dir_all(&left).map_err(Error::io("clear", &left))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn parent(&self) -> &Path {
+        self.root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
+    fn beside(&self, what: &str) -> PathBuf {
+        let name = self.root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        self.parent().join(format!(".{name}.{what}"))
+    }
+
+    /// The folder around the store serves as the lock file: it exists, and nothing has to be added.
+    fn guard(&self) -> Result<File, Error> {
+        let parent = self.parent();
+        fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        File::open(parent).map_err(Error::io("open", parent))
+    }
+
+    fn shared(&self) -> Result<Option<File>, Error> {
+        if !self.parent().exists() {
+            return Ok(None);
+        }
+        let guard = self.guard()?;
+        guard.lock_shared().map_err(Error::io("lock", self.parent()))?;
+        Ok(Some(guard))
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(from).map_err(Error::io("read", from))? {
+        let entry = entry.map_err(Error::io("read", from))?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type().map_err(Error::io("read", &source))?;
+        if kind.is_dir() {
+            fs::create_dir(&target).map_err(Error::io("create", &target))?;
+            copy_folder(&source, &target)?;
+        } else {
+            fs::copy(&source, &target).map_err(Error::io("copy", &source))?;
+            File::open(&target).and_then(|file| file.sync_all()).map_err(Error::io("write", &target))?;
+        }
+    }
+    sync_folder(to).map_err(Error::io("write", to))
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use io::Write;
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}

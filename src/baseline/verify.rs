@@ -1,0 +1,247 @@
+//! Whether a stored baseline is what was locked, and what was locked is what was measured.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::lock::Lock;
+use super::store::Stored;
+use crate::build::stated_flags;
+use crate::capture::{self, Recording};
+use crate::config::{Config, Variant};
+use crate::error::Error;
+use crate::hash::{sha256_file, sha256_hex};
+use crate::profile::{Derived, Profile, Source, derive, norm_text};
+use crate::verdict::{Code, Finding};
+
+/// A baseline whose lock holds.
+#[derive(Clone, Debug)]
+pub struct Trusted {
+    /// The locked profile.
+    pub profile: Profile,
+    /// Its lock.
+    pub lock: Lock,
+}
+
+/// Checks a stored baseline against its lock, and an immutable variant's files against both.
+/// Every contradiction is a finding; the profile is given only where the locked numbers hold.
+pub fn trust(config: &Config, variant: &Variant, stored: &Stored) -> (Option<Trusted>, Vec<Finding>) {
+    let mut findings = Vec::new();
+    let name = |ending: &str| format!("{}/{}/{}.{ending}", stored.gpu, variant.id.suite, variant.id.variant);
+    let restore = format!(
+        "restore {} from version control, or lock anew: sparsek-gate baseline --lock --reason '...' {}",
+        config.baselines.join(&stored.gpu).join(&variant.id.suite).display(),
+        variant.id
+    );
+    let mut tampered = |message: String| {
+        findings.push(Finding::deny(Code::Tampered, &variant.id, message, restore.clone()));
+    };
+    let lock = match stored.lock.as_deref().map(Lock::parse) {
+        None => {
+            tampered(format!("{} is missing", name("lock.toml")));
+            return (None, findings);
+        }
+        Some(Err(cause)) => {
+            tampered(format!("{} cannot be read: {cause}", name("lock.toml")));
+            return (None, findings);
+        }
+        Some(Ok(lock)) => lock,
+    };
+    if lock.variant != variant.id {
+        tampered(format!("{} is the lock of {}", name("lock.toml"), lock.variant));
+    }
+    for contradiction in lock.contradictions() {
+        tampered(format!("{}: {contradiction}", name("lock.toml")));
+    }
+    let Some(entry) = lock.ledger.last() else {
+        return (None, findings);
+    };
+    for (ending, content, locked) in [
+        ("norm.txt", &stored.norm, &entry.norm_sha256),
+        ("profile.json", &stored.profile, &entry.profile_sha256),
+    ] {
+        match content {
+            None => tampered(format!("{} is missing", name(ending))),
+            Some(bytes) if sha256_hex(bytes) != *locked => tampered(format!(
+                "{} is not what was locked on {}: its sha256 is {}, the lock says {locked}",
+                name(ending),
+                entry.time,
+                sha256_hex(bytes),
+            )),
+            Some(_) => {}
+        }
+    }
+    let expected = format!("{}  {}.norm.txt\n", entry.norm_sha256, variant.id.variant);
+    match &stored.norm_sha256 {
+        None => tampered(format!("{} is missing", name("norm.txt.sha256"))),
+        Some(text) if *text != expected => tampered(format!("{} does not hold the locked hash", name("norm.txt.sha256"))),
+        Some(_) => {}
+    }
+    let profile = match stored.profile.as_deref().map(Profile::parse) {
+        Some(Ok(profile)) => profile,
+        Some(Err(cause)) => {
+            tampered(format!("{}: {cause}", name("profile.json")));
+            return (None, findings);
+        }
+        None => return (None, findings),
+    };
+    if profile.variant != variant.id {
+        tampered(format!("{} is the profile of {}", name("profile.json"), profile.variant));
+    }
+    if norm_text(&profile).map(String::into_bytes) != stored.norm {
+        tampered(format!("{} does not hold the medians of {}", name("norm.txt"), name("profile.json")));
+    }
+    let holds = findings.is_empty();
+    findings.extend(immutable_changes(config, variant, &lock));
+    (holds.then_some(Trusted { profile, lock }), findings)
+}
+
+/// Changes of an immutable variant's files and flags since they were locked.
+fn immutable_changes(config: &Config, variant: &Variant, lock: &Lock) -> Vec<Finding> {
+    let change = |message: String| {
+        Finding::deny(
+            Code::ImmutableChanged,
+            &variant.id,
+            message,
+            "an immutable reference stays as it was locked: undo the change, or make a new variant of it".to_owned(),
+        )
+    };
+    let mut findings = Vec::new();
+    match (lock.immutable, variant.immutable) {
+        (true, false) => findings.push(change("the configuration no longer marks it immutable, its lock does".to_owned())),
+        (false, true) => findings.push(change(
+            "the configuration marks it immutable, its lock does not hold its sources: lock it again".to_owned(),
+        )),
+        _ => {}
+    }
+    if !lock.immutable {
+        return findings;
+    }
+    for (path, locked) in &lock.sources {
+        match sha256_file(&config.root.join(path)) {
+            Ok(hash) if hash == *locked => {}
+            Ok(hash) => findings.push(change(format!("`{path}` changed since it was locked (sha256 {hash}, locked {locked})"))),
+            Err(error) => findings.push(change(format!("`{path}` cannot be read: {error}"))),
+        }
+    }
+    let flags = stated_flags(&config.toolchain, variant);
+    if flags != lock.flags {
+        let only = |these: &[String], those: &[String]| -> String {
+            let list: Vec<&str> = these.iter().filter(|flag| !those.contains(flag)).map(String::as_str).collect();
+            if list.is_empty() { "nothing".to_owned() } else { list.join(" ") }
+        };
+        findings.push(change(format!(
+            "its flags changed since they were locked: {} came, {} went",
+            only(&flags, &lock.flags),
+            only(&lock.flags, &flags)
+        )));
+    }
+    findings
+}
+
+/// Files of a folder by their sha256, to find captures wherever they were put.
+#[derive(Debug, Default)]
+pub struct CaptureIndex {
+    by_hash: BTreeMap<String, PathBuf>,
+}
+
+impl CaptureIndex {
+    /// Hashes every report and CSV below a folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn of(folder: &Path) -> Result<CaptureIndex, Error> {
+        let mut index = CaptureIndex::default();
+        index.add(folder)?;
+        Ok(index)
+    }
+
+    fn add(&mut self, folder: &Path) -> Result<(), Error> {
+        for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
+            let path = entry.map_err(Error::io("read", folder))?.path();
+            if path.is_dir() {
+                self.add(&path)?;
+            } else if path.extension().is_some_and(|ending| ending == "ncu-rep" || ending == "csv") {
+                let hash = sha256_file(&path).map_err(Error::io("read", &path))?;
+                self.by_hash.insert(hash, path);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Derives a profile's kernels from its captures again, and says where they differ from it.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn rederive(variant: &Variant, profile: &Profile, captures: &CaptureIndex) -> Result<Vec<Finding>, Error> {
+    let again = format!("profile it again: sparsek-gate profile {}", variant.id);
+    let deny = |code, message: String| Finding::deny(code, &variant.id, message, again.clone());
+    let mut findings = Vec::new();
+    let mut read = |file: &crate::profile::FileHash| -> Result<Option<Recording>, Error> {
+        let Some(path) = captures.by_hash.get(&file.sha256) else {
+            findings.push(deny(
+                Code::CaptureMissing,
+                format!("the capture `{}` (sha256 {}) that the profile names is not there", file.file, file.sha256),
+            ));
+            return Ok(None);
+        };
+        match capture::read_file(path) {
+            Ok((_, recording)) => Ok(Some(recording)),
+            Err(error) => {
+                findings.push(deny(Code::CaptureUnreadable, error.to_string()));
+                Ok(None)
+            }
+        }
+    };
+    let mut recordings = Vec::new();
+    for record in &profile.provenance.captures {
+        let report = read(&record.report)?;
+        let csv = record.csv.as_ref().map(&mut read).transpose()?.flatten();
+        recordings.push((report, csv));
+    }
+    if !findings.is_empty() {
+        return Ok(findings);
+    }
+    let sources: Vec<Source<'_>> = recordings
+        .iter()
+        .filter_map(|(report, csv)| {
+            Some(Source {
+                report: report.as_ref()?,
+                csv: csv.as_ref(),
+            })
+        })
+        .collect();
+    let counters = profile.identity.metrics.iter().map(|(alias, metric)| (alias.clone(), metric.counter.clone())).collect();
+    match derive(&counters, &sources) {
+        Err(error) => findings.push(deny(Code::ProfileAltered, format!("the captures make no profile: {error}"))),
+        Ok(derived) => findings.extend(
+            difference(profile, &derived)
+                .map(|what| deny(Code::ProfileAltered, format!("the profile is not what its captures hold: {what}"))),
+        ),
+    }
+    Ok(findings)
+}
+
+fn difference(profile: &Profile, derived: &Derived) -> Option<String> {
+    if profile.identity.gpu != derived.gpu || profile.identity.compute_capability != derived.compute_capability {
+        return Some(format!("they were taken on {}", derived.gpu));
+    }
+    if profile.identity.metrics != derived.metrics {
+        return Some("the units differ".to_owned());
+    }
+    if profile.kernels.len() != derived.kernels.len() {
+        return Some(format!("{} kernels, not {}", derived.kernels.len(), profile.kernels.len()));
+    }
+    for (stated, found) in profile.kernels.iter().zip(&derived.kernels) {
+        if stated == found {
+            continue;
+        }
+        let metric = found.metrics.iter().find(|(alias, series)| stated.metrics.get(*alias) != Some(series));
+        return Some(match metric {
+            Some((alias, _)) => format!("`{alias}` of {} has other samples", found.name),
+            None => format!("the kernel `{}` has other names, grid or block", found.name),
+        });
+    }
+    None
+}

@@ -1,0 +1,358 @@
+//! Variant to artifact: a content-addressed cache of builds.
+//!
+//! A key covers the compiler, the host compiler, every flag, the source, and every header that
+//! the last build included. The list of headers is kept per source and flags; it can only be
+//! stale if one of the files in it changed, and then the key changes too.
+
+mod depfile;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Config, Recipe, Toolchain, Variant};
+use crate::error::Error;
+use crate::files::write_atomically;
+use crate::hash::{sha256_file, sha256_hex};
+use crate::process::{self, Ending, Invocation};
+use crate::toolchain::{KernelResources, Nvcc, nvcc_flags, resource_report};
+use crate::verdict::{Code, Finding};
+
+/// Longest a build may take.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// What a build made.
+#[derive(Clone, Debug)]
+pub struct Artifact {
+    /// The program and its fixed arguments.
+    pub run: Vec<String>,
+    /// Version of the compiler, where this tool called it.
+    pub compiler: Option<String>,
+    /// sha256 of the program, where there is one file.
+    pub sha256: Option<String>,
+    /// Argv of the build, without paths of this machine.
+    pub build_argv: Vec<String>,
+    /// Path below the configuration to sha256, of the source and each header.
+    pub sources: BTreeMap<String, String>,
+    /// The compiler's resource report, by mangled kernel name.
+    pub resources: BTreeMap<String, KernelResources>,
+    /// Whether an earlier build served.
+    pub cached: bool,
+}
+
+/// What is kept beside a built program.
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    program_sha256: String,
+    sources: BTreeMap<String, String>,
+    resources: BTreeMap<String, KernelResources>,
+}
+
+/// Builds variants.
+#[derive(Debug)]
+pub struct Builder<'a> {
+    config: &'a Config,
+    /// Found when the first variant needs it.
+    nvcc: Option<Nvcc>,
+}
+
+impl<'a> Builder<'a> {
+    /// A builder for these variants. nvcc is looked for only if one of them needs it.
+    ///
+    /// # Errors
+    /// [`Error::Environment`] where nvcc is needed and missing.
+    pub fn new(config: &'a Config, variants: &[&Variant]) -> Result<Self, Error> {
+        let needed = variants.iter().any(|variant| matches!(variant.recipe, Recipe::Nvcc { .. }));
+        let nvcc = needed.then(|| Nvcc::locate(&config.toolchain, &config.work)).transpose()?;
+        Ok(Builder { config, nvcc })
+    }
+
+    /// Builds all of them, as many at a time as there are processors, in the order given.
+    /// `done` hears of each as it ends.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine failed; a variant that does not build is a finding.
+    pub fn build_all(
+        &self,
+        variants: &[&Variant],
+        done: &(dyn Fn(&Variant, &Result<Artifact, Finding>) + Sync),
+    ) -> Result<Vec<Result<Artifact, Finding>>, Error> {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(variants.len());
+        let next = AtomicUsize::new(0);
+        let results: Mutex<Vec<Option<Result<Result<Artifact, Finding>, Error>>>> =
+            Mutex::new(variants.iter().map(|_| None).collect());
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    while let Some((index, variant)) = {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        variants.get(index).map(|variant| (index, *variant))
+                    } {
+                        let result = self.build(variant);
+                        if let Ok(result) = &result {
+                            done(variant, result);
+                        }
+                        if let Ok(mut results) = results.lock() {
+                            results[index] = Some(result);
+                        }
+                    }
+                });
+            }
+        });
+        let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        results.into_iter().map(|result| result.unwrap_or(Err(Error::Interrupted))).collect()
+    }
+
+    fn build(&self, variant: &Variant) -> Result<Result<Artifact, Finding>, Error> {
+        match (&variant.recipe, &self.nvcc) {
+            (Recipe::Nvcc { source, flags, defines }, Some(nvcc)) => {
+                self.build_nvcc(variant, nvcc, source, flags, defines)
+            }
+            (Recipe::Nvcc { .. }, None) => Err(Error::Usage(format!("{} was not planned for", variant.id))),
+            (Recipe::Command { build, run, inputs }, _) => self.build_command(variant, build.as_deref(), run, inputs),
+        }
+    }
+
+    fn build_nvcc(
+        &self,
+        variant: &Variant,
+        nvcc: &Nvcc,
+        source: &str,
+        flags: &[String],
+        defines: &BTreeMap<String, String>,
+    ) -> Result<Result<Artifact, Finding>, Error> {
+        let root = &self.config.root;
+        let toolchain = &self.config.toolchain;
+        if !root.join(source).is_file() {
+            return Ok(Err(Finding::deny(
+                Code::BuildFailed,
+                &variant.id,
+                format!("the source `{source}` does not exist"),
+                format!("check `source` of {} in {}", variant.id, self.config.path.display()),
+            )));
+        }
+        let store = self.config.work.join("builds");
+        fs::create_dir_all(&store).map_err(Error::io("create", &store))?;
+        let stated = nvcc_flags(toolchain, flags, defines);
+        let base = sha256_hex(format!("{}{stated:?}\n{source}", nvcc.fingerprint()).as_bytes());
+        let headers_file = store.join(format!("{}.headers.json", &base[..32]));
+
+        let known_headers: Option<Vec<String>> =
+            fs::read(&headers_file).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        if let Some(key) = known_headers.and_then(|files| build_key(root, &base, &files)) {
+            if let Some(artifact) = self.cached(nvcc, &store.join(&key), &stated, source) {
+                return Ok(Ok(artifact));
+            }
+        }
+
+        let scratch = tempfile::Builder::new()
+            .prefix(".building-")
+            .tempdir_in(&store)
+            .map_err(Error::io("create", &store))?;
+        let depfile = scratch.path().join("headers.d");
+        let program = scratch.path().join("program");
+        let log = scratch.path().join("build.log");
+        let run = Invocation {
+            argv: nvcc.argv(toolchain, flags, defines, source, &program, &depfile),
+            dir: root.clone(),
+            env: BTreeMap::new(),
+            timeout: BUILD_TIMEOUT,
+            stdout: log.clone(),
+            stderr: log.clone(),
+        };
+        if let Err(finding) = run_build(variant, &run)? {
+            return Ok(Err(finding));
+        }
+        let mut files = depfile::prerequisites(&fs::read_to_string(&depfile).map_err(Error::io("read", &depfile))?);
+        files.push(source.to_owned());
+        // The toolkit's own headers are what the compiler's version stands for.
+        let toolkit = nvcc.root();
+        let mut files: Vec<String> = files
+            .iter()
+            .filter(|file| !root.join(file).canonicalize().is_ok_and(|file| file.starts_with(&toolkit)))
+            .map(|file| below(root, file))
+            .collect();
+        files.sort();
+        files.dedup();
+        let Some(key) = build_key(root, &base, &files) else {
+            return Ok(Err(Finding::deny(
+                Code::BuildFailed,
+                &variant.id,
+                "a source or header disappeared while it was being compiled",
+                "run the build again",
+            )));
+        };
+        let text = String::from_utf8_lossy(&fs::read(&log).map_err(Error::io("read", &log))?).into_owned();
+        let manifest = Manifest {
+            program_sha256: sha256_file(&program).map_err(Error::io("read", &program))?,
+            // Files outside the project are part of the key; only the project's own are its sources.
+            sources: files
+                .iter()
+                .filter(|file| !Path::new(file).is_absolute())
+                .map(|file| Ok((file.clone(), sha256_file(&root.join(file)).map_err(Error::io("read", root.join(file)))?)))
+                .collect::<Result<_, Error>>()?,
+            resources: resource_report(&text),
+        };
+        let manifest_path = scratch.path().join("manifest.json");
+        fs::write(&manifest_path, json(&manifest)).map_err(Error::io("write", &manifest_path))?;
+        write_atomically(&headers_file, &json(&files)).map_err(Error::io("write", &headers_file))?;
+        let place = store.join(&key);
+        let built = scratch.keep();
+        if fs::rename(&built, &place).is_err() {
+            // The place is taken, by a damaged build or by one that another process just made.
+            let _ = fs::remove_dir_all(&place);
+            fs::rename(&built, &place).map_err(Error::io("write", &place))?;
+        }
+        let artifact = self.cached(nvcc, &place, &stated, source).ok_or_else(|| Error::Environment {
+            what: format!("the build of {} vanished from {}", variant.id, place.display()),
+            next: "check that nothing else cleans that folder, and run again".to_owned(),
+        })?;
+        Ok(Ok(Artifact {
+            cached: false,
+            ..artifact
+        }))
+    }
+
+    /// The artifact in a folder of the cache, if it is whole.
+    fn cached(&self, nvcc: &Nvcc, place: &Path, stated: &[String], source: &str) -> Option<Artifact> {
+        let manifest: Manifest = serde_json::from_slice(&fs::read(place.join("manifest.json")).ok()?).ok()?;
+        let program = place.join("program");
+        if sha256_file(&program).ok()? != manifest.program_sha256 {
+            return None;
+        }
+        let mut build_argv = vec!["nvcc".to_owned()];
+        build_argv.extend(stated.iter().cloned());
+        build_argv.push(source.to_owned());
+        Some(Artifact {
+            run: vec![program.display().to_string()],
+            compiler: Some(nvcc.version.clone()),
+            sha256: Some(manifest.program_sha256),
+            build_argv,
+            sources: manifest.sources,
+            resources: manifest.resources,
+            cached: true,
+        })
+    }
+
+    fn build_command(
+        &self,
+        variant: &Variant,
+        build: Option<&[String]>,
+        run: &[String],
+        inputs: &[String],
+    ) -> Result<Result<Artifact, Finding>, Error> {
+        let root = &self.config.root;
+        if let Some(argv) = build {
+            let folder = self.config.work.join("builds");
+            fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+            let log = folder.join(format!("{}.{}.log", variant.id.suite, variant.id.variant));
+            let invocation = Invocation {
+                argv: argv.to_vec(),
+                dir: root.clone(),
+                env: variant.env.clone(),
+                timeout: BUILD_TIMEOUT,
+                stdout: log.clone(),
+                stderr: log,
+            };
+            if let Err(finding) = run_build(variant, &invocation)? {
+                return Ok(Err(finding));
+            }
+        }
+        let mut sources = BTreeMap::new();
+        for input in inputs {
+            match sha256_file(&root.join(input)) {
+                Ok(hash) => sources.insert(input.clone(), hash),
+                Err(error) => {
+                    return Ok(Err(Finding::deny(
+                        Code::BuildFailed,
+                        &variant.id,
+                        format!("the input `{input}` cannot be read: {error}"),
+                        format!("check `inputs` of {} in {}", variant.id, self.config.path.display()),
+                    )));
+                }
+            }
+        }
+        Ok(Ok(Artifact {
+            run: run.to_vec(),
+            compiler: None,
+            sha256: None,
+            build_argv: build.map(<[String]>::to_vec).unwrap_or_default(),
+            sources,
+            resources: BTreeMap::new(),
+            cached: build.is_none(),
+        }))
+    }
+}
+
+fn run_build(variant: &Variant, run: &Invocation) -> Result<Result<(), Finding>, Error> {
+    let line = process::shell_line(&run.argv);
+    let finished = match run.run() {
+        Ok(finished) => finished,
+        Err(error) => {
+            return Ok(Err(Finding::deny(
+                Code::BuildFailed,
+                &variant.id,
+                format!("the build could not be started: {error}"),
+                format!("run it by hand: {line}"),
+            )));
+        }
+    };
+    match finished.ending {
+        Ending::Exited(0) => Ok(Ok(())),
+        Ending::Interrupted => Err(Error::Interrupted),
+        ending => {
+            let log = fs::read(&run.stdout).unwrap_or_default();
+            Ok(Err(Finding::deny(
+                Code::BuildFailed,
+                &variant.id,
+                format!("the build ended with {ending}"),
+                format!("mend the source, or run it by hand: {line}"),
+            )
+            .detail(String::from_utf8_lossy(&log))))
+        }
+    }
+}
+
+/// The key of a build from the content of all its files; `None` where one cannot be read.
+fn build_key(root: &Path, base: &str, files: &[String]) -> Option<String> {
+    let mut text = base.to_owned();
+    for file in files {
+        text.push_str(&format!("\n{file} {}", sha256_file(&root.join(file)).ok()?));
+    }
+    Some(sha256_hex(text.as_bytes())[..32].to_owned())
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    // Text keys and finite numbers only, so this cannot fail.
+    serde_json::to_vec_pretty(value).unwrap_or_default()
+}
+
+/// A path as seen from the root, with `..` resolved where it stays below the root.
+fn below(root: &Path, file: &str) -> String {
+    let mut parts: Vec<std::ffi::OsString> = Vec::new();
+    let path = Path::new(file);
+    let path = path.strip_prefix(root).unwrap_or(path);
+    for part in path.components() {
+        match part {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir if parts.last().is_some_and(|last| last != "..") => {
+                parts.pop();
+            }
+            other => parts.push(other.as_os_str().to_owned()),
+        }
+    }
+    parts.iter().collect::<PathBuf>().display().to_string()
+}
+
+/// A variant's flags as its lock names them: no path of a machine, no version of a compiler.
+pub fn stated_flags(toolchain: &Toolchain, variant: &Variant) -> Vec<String> {
+    match &variant.recipe {
+        Recipe::Nvcc { flags, defines, .. } => nvcc_flags(toolchain, flags, defines),
+        Recipe::Command { build, run, .. } => build.iter().flatten().chain(run).cloned().collect(),
+    }
+}

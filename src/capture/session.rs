@@ -1,0 +1,239 @@
+//! One profiling run of ncu, and the judgement whether it measured what was asked.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::{Recording, csv, ncu_rep};
+use crate::build::Artifact;
+use crate::config::{Config, Variant};
+use crate::error::Error;
+use crate::hash::sha256_hex;
+use crate::process::{self, Ending, Invocation};
+use crate::toolchain::{Ncu, Trouble, available_kernels};
+use crate::verdict::{Code, Finding};
+use crate::verify::program_argv;
+
+/// What one profiling run left.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    /// The report file.
+    pub report_path: PathBuf,
+    /// sha256 of the report.
+    pub report_sha256: String,
+    /// The CSV that ncu printed of it.
+    pub csv_path: PathBuf,
+    /// sha256 of the CSV.
+    pub csv_sha256: String,
+    /// ncu's argv.
+    pub argv: Vec<String>,
+    /// The report, decoded.
+    pub report: Recording,
+    /// The CSV, read.
+    pub csv: Recording,
+    /// Time spent in ncu.
+    pub ncu_wall: Duration,
+    /// Time this tool spent on top of it.
+    pub own_wall: Duration,
+}
+
+/// Profiles one artifact once, into files `<stem>.*` of a folder.
+///
+/// # Errors
+/// [`Error`] where the machine failed; whatever keeps the variant from being measured is a finding.
+pub fn capture(
+    config: &Config,
+    ncu: &Ncu,
+    variant: &Variant,
+    artifact: &Artifact,
+    env: &BTreeMap<String, String>,
+    folder: &Path,
+    stem: &str,
+) -> Result<Result<Capture, Finding>, Error> {
+    let start = Instant::now();
+    let path = |ending: &str| folder.join(format!("{stem}.{ending}"));
+    let log = path("ncu.log");
+    let program_log = path("program.log");
+    let program = program_argv(variant, artifact, &variant.profile_args, &path("result.json"));
+    let mut env = env.clone();
+    env.extend(variant.env.clone());
+    // ncu writes below its home.
+    if std::env::var_os("HOME").is_none_or(|home| home.is_empty()) {
+        env.insert("HOME".to_owned(), folder.display().to_string());
+    }
+    let run = Invocation {
+        argv: ncu.profile_argv(variant, &folder.join(stem), &log, &program),
+        dir: config.root.clone(),
+        env: env.clone(),
+        timeout: variant.profile.timeout,
+        stdout: program_log.clone(),
+        stderr: program_log.clone(),
+    };
+    let argv_path = path("argv");
+    let line = process::shell_line(&run.argv);
+    fs::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
+
+    let finished = match run.run() {
+        Ok(finished) => finished,
+        Err(error) => {
+            return Ok(Err(Finding::deny(
+                Code::NotStarted,
+                &variant.id,
+                format!("ncu could not be started: {error}"),
+                format!("run it by hand: {line}"),
+            )));
+        }
+    };
+    let report_path = path("ncu-rep");
+    let logs = Logs {
+        ncu: read_text(&log),
+        program: read_text(&program_log),
+    };
+    if finished.ending == Ending::Interrupted {
+        return Err(Error::Interrupted);
+    }
+    if let Some(finding) = judge(variant, finished.ending, &logs, &report_path, &line) {
+        return Ok(Err(finding));
+    }
+
+    let unreadable = |code, message: String| {
+        Ok(Err(Finding::deny(
+            code,
+            &variant.id,
+            message,
+            format!("keep {} and report it: a new version of ncu may write what this version cannot read", report_path.display()),
+        )))
+    };
+    let bytes = fs::read(&report_path).map_err(Error::io("read", &report_path))?;
+    let report = match ncu_rep::read(&bytes) {
+        Ok(report) => report,
+        Err(error) => return unreadable(Code::CaptureUnreadable, format!("{}: {error}", report_path.display())),
+    };
+
+    let csv_path = path("csv");
+    let import = Invocation {
+        argv: ncu.csv_argv(&report_path),
+        dir: config.root.clone(),
+        env,
+        timeout: variant.profile.timeout,
+        stdout: csv_path.clone(),
+        stderr: path("import.log"),
+    };
+    let imported = import.run().map_err(Error::io("run", &ncu.path))?;
+    match imported.ending {
+        Ending::Exited(0) => {}
+        Ending::Interrupted => return Err(Error::Interrupted),
+        ending => {
+            return Ok(Err(Finding::deny(
+                Code::ProfilerFailed,
+                &variant.id,
+                format!("ncu could not print its own report: {ending}"),
+                format!("run it by hand: {}", process::shell_line(&import.argv)),
+            )
+            .detail(process::tail(&import.stderr, 12))));
+        }
+    }
+    let csv_bytes = fs::read(&csv_path).map_err(Error::io("read", &csv_path))?;
+    let csv = match csv::read(&csv_bytes) {
+        Ok(csv) => csv,
+        Err(error) => return unreadable(Code::CaptureUnreadable, format!("{}: {error}", csv_path.display())),
+    };
+    let counters: Vec<&str> = variant.metrics.iter().map(|metric| metric.counter.as_str()).collect();
+    if let Err(disagreement) = csv::agree(&report, &csv, &counters) {
+        return unreadable(
+            Code::ReadersDisagree,
+            format!("the report and ncu's CSV of it differ by more than rounding: {disagreement}"),
+        );
+    }
+    let ncu_wall = finished.wall + imported.wall;
+    Ok(Ok(Capture {
+        report_sha256: sha256_hex(&bytes),
+        csv_sha256: sha256_hex(&csv_bytes),
+        report_path,
+        csv_path,
+        argv: run.argv,
+        report,
+        csv,
+        ncu_wall,
+        own_wall: start.elapsed().saturating_sub(ncu_wall),
+    }))
+}
+
+struct Logs {
+    ncu: String,
+    program: String,
+}
+
+/// Why a run of ncu is no measurement, judged from what it printed and left: its exit status is 0
+/// for an unknown metric and for no kernel at all.
+fn judge(variant: &Variant, ending: Ending, logs: &Logs, report: &Path, line: &str) -> Option<Finding> {
+    let deny = |code, message: String, next: String| {
+        let text = format!("{}{}", logs.program, logs.ncu);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        Some(Finding::deny(code, &variant.id, message, next).detail(lines[lines.len().saturating_sub(12)..].join("\n")))
+    };
+    if ending == Ending::TimedOut {
+        return deny(
+            Code::TimedOut,
+            format!("profiling passed its time limit of {} s; ncu and the program were killed", variant.profile.timeout.as_secs_f64()),
+            format!("raise `profile.timeout_s` if it is only slow, or run it by hand: {line}"),
+        );
+    }
+    // ncu reports before its log file is open, or writes to standard output: both places count.
+    match Trouble::in_log(&logs.ncu).or_else(|| Trouble::in_log(&logs.program)) {
+        Some(Trouble::NoPermission) => {
+            return deny(
+                Code::NoPermission,
+                "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM)".to_owned(),
+                "as root: echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > /etc/modprobe.d/nvidia-profiling.conf \
+                 and reboot; or run as root, or give the container `--cap-add SYS_ADMIN`"
+                    .to_owned(),
+            );
+        }
+        Some(Trouble::Busy) => {
+            return deny(
+                Code::ProfilerBusy,
+                "another profiler holds the counters of this GPU".to_owned(),
+                "stop the other ncu, or pause DCGM with `dcgmi profq --pause`, and run again".to_owned(),
+            );
+        }
+        Some(Trouble::NotSupported) => {
+            return deny(
+                Code::NoPermission,
+                "ncu's libraries do not work on this machine (LibraryNotLoaded), as on some virtual GPUs".to_owned(),
+                "profile on a machine with direct access to the GPU".to_owned(),
+            );
+        }
+        Some(Trouble::NoKernels) => {
+            let seen = available_kernels(&format!("{}\n{}", logs.ncu, logs.program));
+            let filter = variant.kernels.as_deref().unwrap_or("(none)");
+            let seen = if seen.is_empty() { "no kernel at all".to_owned() } else { seen.join(", ") };
+            return deny(
+                Code::NoKernelsProfiled,
+                format!("ncu profiled no kernel: the filter is {filter}, the program launched {seen}"),
+                "mend `kernels`, `skip` or the NVTX ranges of the variant".to_owned(),
+            );
+        }
+        None => {}
+    }
+    match ending {
+        Ending::Exited(0) if report.is_file() => None,
+        Ending::Exited(0) => deny(
+            Code::ProfilerFailed,
+            "ncu exited 0 and left no report".to_owned(),
+            format!("run it by hand: {line}"),
+        ),
+        Ending::Signalled(_) => deny(Code::Crashed, format!("ncu ended with {ending}"), format!("run it by hand: {line}")),
+        _ if logs.ncu.contains("==ERROR== The application returned an error code") => deny(
+            Code::ProgramFailed,
+            format!("the program failed under ncu ({ending}), though it passed when it was verified"),
+            format!("run it by hand: {line}"),
+        ),
+        _ => deny(Code::ProfilerFailed, format!("ncu ended with {ending}"), format!("run it by hand: {line}")),
+    }
+}
+
+fn read_text(path: &Path) -> String {
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}

@@ -1,0 +1,102 @@
+//! Errors in `config.toml`, shown with the line they stand in.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+/// What is wrong with the configuration, and where.
+#[derive(Debug)]
+pub struct ConfigError {
+    path: PathBuf,
+    source: String,
+    span: Option<Range<usize>>,
+    message: String,
+    help: Option<String>,
+}
+
+impl ConfigError {
+    pub(super) fn new(path: &Path, source: &str, span: Option<Range<usize>>, message: String) -> Self {
+        ConfigError {
+            path: path.to_path_buf(),
+            source: source.to_owned(),
+            span,
+            message,
+            help: None,
+        }
+    }
+
+    pub(super) fn help(mut self, help: Option<String>) -> Self {
+        self.help = help;
+        self
+    }
+
+    /// An error of serde's, with the nearest right name where it names an unknown one.
+    pub(super) fn from_toml(path: &Path, source: &str, error: &toml::de::Error) -> Self {
+        let (message, help) = explain(error.message());
+        ConfigError::new(path, source, error.span(), message).help(help)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let path = self.path.to_string_lossy();
+        let mut group = match self.span.clone().filter(|span| span.end <= self.source.len()) {
+            Some(span) => Group::with_title(Level::ERROR.primary_title(&self.message)).element(
+                Snippet::source(&self.source)
+                    .path(path)
+                    .annotation(AnnotationKind::Primary.span(span)),
+            ),
+            None => {
+                let title = format!("{path}: {}", self.message);
+                Group::with_title(Level::ERROR.primary_title(title))
+            }
+        };
+        if let Some(help) = &self.help {
+            group = group.element(Level::HELP.message(help));
+        }
+        let text = Renderer::plain().render(&[group]).to_string();
+        // The program's own printer says "error:" before every error.
+        f.write_str(text.strip_prefix("error: ").unwrap_or(&text))
+    }
+}
+
+/// serde says ``unknown field `x`, expected one of `a`, `b` ``; people want `a` if it is near.
+fn explain(message: &str) -> (String, Option<String>) {
+    let Some((kind, rest)) = ["unknown field", "unknown variant"].iter().find_map(|kind| {
+        Some((*kind, message.strip_prefix(kind)?.trim_start()))
+    }) else {
+        return (message.to_owned(), None);
+    };
+    let mut names = rest.split('`').skip(1).step_by(2);
+    let Some(wrong) = names.next() else {
+        return (message.to_owned(), None);
+    };
+    let known: Vec<&str> = names.collect();
+    let what = if kind == "unknown field" { "key" } else { "value" };
+    (format!("unknown {what} `{wrong}`"), Some(suggest(wrong, &known)))
+}
+
+/// `did you mean ...?` where a known name is near, else the list of all.
+pub(crate) fn suggest(wrong: &str, known: &[&str]) -> String {
+    match nearest(wrong, known) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None if known.is_empty() => "nothing is known here".to_owned(),
+        None => {
+            let list: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+            format!("known are {}", list.join(", "))
+        }
+    }
+}
+
+/// The known name nearest to a wrong one, if any is near enough to be meant.
+pub(crate) fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(wrong, name), *name))
+        .min()
+        .filter(|(distance, name)| *distance <= name.chars().count().max(wrong.chars().count()) / 3 + 1)
+        .map(|(_, name)| name)
+}

@@ -1,0 +1,283 @@
+//! `config.toml`: read raw, validated once into [`Config`]; nothing later reads the raw form.
+
+mod error;
+mod raw;
+mod validate;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use error::ConfigError;
+pub(crate) use error::{nearest, suggest};
+pub(crate) use validate::DURATION_COUNTER;
+pub(crate) use validate::is_macro_name;
+pub use raw::{CacheControl, ClockControl, Direction, GraphProfiling, Level, ReplayMode};
+
+use crate::error::Error;
+use crate::metric::Chip;
+
+/// The name of the configuration file.
+pub const FILE_NAME: &str = "config.toml";
+
+/// A validated configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The file it was read from.
+    pub path: PathBuf,
+    /// The folder of the file; every relative path starts here, and every program runs here.
+    pub root: PathBuf,
+    /// Folder of the locked baselines.
+    pub baselines: PathBuf,
+    /// Folder for builds, captures and fresh profiles.
+    pub work: PathBuf,
+    /// Compiler and profiler.
+    pub toolchain: Toolchain,
+    /// CUDA ordinal of the GPU to measure on.
+    pub device: u32,
+    /// The suites, by name.
+    pub suites: Vec<Suite>,
+}
+
+/// Where the tools are and what they build for.
+#[derive(Clone, Debug)]
+pub struct Toolchain {
+    /// Target, such as `sm_90a`.
+    pub arch: String,
+    /// The chip of that target, whose counter names the metrics resolve to.
+    pub chip: Chip,
+    /// nvcc, where the configuration names one.
+    pub nvcc: Option<PathBuf>,
+    /// ncu, where the configuration names one.
+    pub ncu: Option<PathBuf>,
+    /// Flags of every nvcc build.
+    pub flags: Vec<String>,
+}
+
+/// The variants of one problem: same inputs, same answer, comparable.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// Its name, also its folder under the baselines.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// Its variants, by name.
+    pub variants: Vec<Variant>,
+}
+
+/// Names a variant, `suite/variant`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct VariantId {
+    /// The suite.
+    pub suite: String,
+    /// The variant within it.
+    pub variant: String,
+}
+
+/// One version of a kernel.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// Its name.
+    pub id: VariantId,
+    /// One line for people.
+    pub description: String,
+    /// How its program comes to be.
+    pub recipe: Recipe,
+    /// Arguments of every run: the workload. Part of what makes profiles comparable.
+    pub args: Vec<String>,
+    /// Further arguments of the verifying run; `{result}` is the path of the result file.
+    pub verify_args: Vec<String>,
+    /// Further arguments of the profiled run; `{launches}` is how many must be launched.
+    pub profile_args: Vec<String>,
+    /// Added to the program's environment.
+    pub env: BTreeMap<String, String>,
+    /// ncu's kernel-name filter, `NAME` or `regex:PATTERN`.
+    pub kernels: Option<String>,
+    /// Function names that the capture must hold.
+    pub expect: Vec<String>,
+    /// The metrics of this variant, by alias.
+    pub metrics: Vec<Metric>,
+    /// A reference whose sources must not change.
+    pub immutable: bool,
+    /// Left out unless it is asked for.
+    pub experimental: bool,
+    /// How it is profiled.
+    pub profile: ProfileSettings,
+    /// When the verifying run is killed.
+    pub verify_timeout: Duration,
+}
+
+/// How a variant's program comes to be.
+#[derive(Clone, Debug)]
+pub enum Recipe {
+    /// One CUDA source, compiled by nvcc to one program.
+    Nvcc {
+        /// The source, relative to the root.
+        source: String,
+        /// Flags besides the toolchain's.
+        flags: Vec<String>,
+        /// `-D` constants: name to value; the empty value defines the name alone.
+        defines: BTreeMap<String, String>,
+    },
+    /// Any command that launches kernels.
+    Command {
+        /// Run before, if anything needs building.
+        build: Option<Vec<String>>,
+        /// The program and its fixed arguments.
+        run: Vec<String>,
+        /// Files the program is made of, relative to the root: what "the same source" means.
+        inputs: Vec<String>,
+    },
+}
+
+/// How ncu is run.
+#[derive(Clone, Debug)]
+pub struct ProfileSettings {
+    /// Launches profiled in one ncu process.
+    pub launches: u32,
+    /// Matching launches left out before them.
+    pub skip: u32,
+    /// Separate ncu processes.
+    pub processes: u32,
+    /// Clocks.
+    pub clock_control: ClockControl,
+    /// Caches.
+    pub cache_control: CacheControl,
+    /// Replay.
+    pub replay_mode: ReplayMode,
+    /// CUDA graphs.
+    pub graph_profiling: GraphProfiling,
+    /// NVTX ranges to profile (`--nvtx-include`).
+    pub nvtx: Vec<String>,
+    /// Profile only between cudaProfilerStart and cudaProfilerStop.
+    pub profiler_range: bool,
+    /// Keep machine code and sources in the report file.
+    pub keep_sass: bool,
+    /// When ncu and everything below it is killed.
+    pub timeout: Duration,
+    /// Further arguments of ncu.
+    pub ncu_args: Vec<String>,
+}
+
+/// A metric of the gate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// The name that people read.
+    pub alias: String,
+    /// The counter, as the configured chip names it.
+    pub counter: String,
+    /// Which way it gets better.
+    pub direction: Direction,
+    /// How much worse is still no regression.
+    pub tolerance: Tolerance,
+    /// Smallest value allowed, in the counter's unit.
+    pub min: Option<f64>,
+    /// Largest value allowed, in the counter's unit.
+    pub max: Option<f64>,
+    /// What a regression does.
+    pub level: Level,
+    /// A regression only warns where the kernel became measurably faster.
+    pub unless_faster: bool,
+}
+
+/// How much worse a metric may read without being a regression. Relative and absolute never mix.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tolerance {
+    /// Percent of the baseline's median.
+    RelativePercent(f64),
+    /// In the unit of the counter; for a counter in `%` these are percentage points.
+    Absolute(f64),
+}
+
+impl std::fmt::Display for VariantId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&format!("{}/{}", self.suite, self.variant))
+    }
+}
+
+impl From<VariantId> for String {
+    fn from(id: VariantId) -> String {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for VariantId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.split_once('/') {
+            Some((suite, variant)) if validate::is_name(suite) && validate::is_name(variant) => Ok(VariantId {
+                suite: suite.to_owned(),
+                variant: variant.to_owned(),
+            }),
+            _ => Err(format!("`{text}` is not a variant (suite/variant)")),
+        }
+    }
+}
+
+impl Config {
+    /// Reads and validates a configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError`], which shows the line.
+    pub fn load(path: &Path) -> Result<Config, ConfigError> {
+        let source = std::fs::read_to_string(path).map_err(|error| {
+            ConfigError::new(path, "", None, format!("cannot read the configuration: {error}"))
+                .help(Some("`sparsek-gate init` writes one; `--config FILE` names another".into()))
+        })?;
+        validate::validate(path, &source)
+    }
+
+    /// Every variant, in the order of the names.
+    pub fn variants(&self) -> impl Iterator<Item = &Variant> {
+        self.suites.iter().flat_map(|suite| &suite.variants)
+    }
+
+    /// The variant of that name.
+    pub fn variant(&self, id: &VariantId) -> Option<&Variant> {
+        self.variants().find(|variant| variant.id == *id)
+    }
+
+    /// The variants that the names select: a suite, `suite/variant`, or a variant's name in every
+    /// suite. Without names: all. Experimental variants only when named or asked for.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a name that selects nothing.
+    pub fn select(&self, names: &[String], experimental: bool) -> Result<Vec<&Variant>, Error> {
+        for name in names {
+            if !self.variants().any(|variant| variant.is_named(name) || variant.id.suite == *name) {
+                let mut known: Vec<String> = self.variants().map(|variant| variant.id.to_string()).collect();
+                known.extend(self.suites.iter().map(|suite| suite.name.clone()));
+                known.extend(self.variants().map(|variant| variant.id.variant.clone()));
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                return Err(Error::Usage(format!(
+                    "no variant or suite is called `{name}`: {}",
+                    suggest(name, &known)
+                )));
+            }
+        }
+        Ok(self
+            .variants()
+            .filter(|variant| {
+                let by_name = names.iter().any(|name| variant.is_named(name));
+                let by_suite = names.is_empty() || names.contains(&variant.id.suite);
+                by_name || by_suite && (experimental || !variant.experimental)
+            })
+            .collect())
+    }
+}
+
+impl Variant {
+    fn is_named(&self, name: &str) -> bool {
+        self.id.variant == name || self.id.to_string() == name
+    }
+
+    /// Launches that the program must make to be profiled in full.
+    pub fn launches_needed(&self) -> u32 {
+        self.profile.launches.saturating_add(self.profile.skip)
+    }
+}

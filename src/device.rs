@@ -1,0 +1,237 @@
+//! The GPU, through cudarc: its identity, and one profiler on it at a time.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::panic::{self, AssertUnwindSafe};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::sys::CUdevice_attribute;
+use cudarc::driver::{result, sys};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::process;
+
+/// Longest wait for another measurement on the same GPU.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1800);
+
+/// A GPU, as the driver describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gpu {
+    /// CUDA ordinal, as `CUDA_VISIBLE_DEVICES` leaves it.
+    pub ordinal: u32,
+    /// Model name.
+    pub name: String,
+    /// `GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`.
+    pub uuid: String,
+    /// `major.minor`.
+    pub compute_capability: String,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Device memory in bytes.
+    pub memory_bytes: u64,
+    /// Version of the kernel driver, where the system tells it.
+    pub driver: Option<String>,
+    /// Newest CUDA version that the driver serves, `major.minor`.
+    pub cuda: String,
+}
+
+/// Held while a GPU is measured; released when dropped, or when the process dies.
+#[derive(Debug)]
+pub struct GpuLock {
+    _file: File,
+}
+
+impl Gpu {
+    /// Asks the driver about one GPU.
+    ///
+    /// # Errors
+    /// [`Error::Environment`] where there is no driver or no such GPU. Never panics: cudarc does
+    /// where libcuda lacks a symbol, and that is caught here.
+    pub fn query(ordinal: u32) -> Result<Gpu, Error> {
+        let missing = |what: String, next: &str| Error::Environment {
+            what,
+            next: format!("{next}; profiles recorded elsewhere need no GPU: `sparsek-gate check --from DIR`"),
+        };
+        // SAFETY: only tries to open the library.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(missing(
+                "no GPU can be used: the NVIDIA driver's library libcuda.so.1 is not on this machine".to_owned(),
+                "install the NVIDIA driver, or start the container with `--gpus all`",
+            ));
+        }
+        let hook = panic::take_hook();
+        panic::set_hook(Box::new(|_| {}));
+        let answer = panic::catch_unwind(AssertUnwindSafe(|| ask_driver(ordinal)));
+        panic::set_hook(hook);
+        match answer {
+            Ok(Ok(gpu)) => Ok(gpu),
+            Ok(Err(Refusal::NoSuchDevice { count })) => Err(missing(
+                format!("there is no GPU {ordinal}: the driver shows {count}"),
+                "check `gpu.device` and CUDA_VISIBLE_DEVICES",
+            )),
+            Ok(Err(Refusal::Driver(error))) => Err(missing(
+                format!("the NVIDIA driver refuses: {error}"),
+                "see whether `nvidia-smi` works",
+            )),
+            Err(_) => Err(missing(
+                "the NVIDIA driver's library libcuda.so.1 is broken: a function that every driver has is not in it".to_owned(),
+                "reinstall the driver",
+            )),
+        }
+    }
+
+    /// A folder name for the model: `NVIDIA H200` becomes `nvidia-h200`.
+    pub fn slug(model: &str) -> String {
+        let mut slug = String::new();
+        for c in model.chars() {
+            if c.is_ascii_alphanumeric() {
+                slug.push(c.to_ascii_lowercase());
+            } else if !slug.is_empty() && !slug.ends_with('-') {
+                slug.push('-');
+            }
+        }
+        let slug = slug.trim_end_matches('-');
+        if slug.is_empty() { "unknown-gpu".to_owned() } else { slug.to_owned() }
+    }
+
+    /// Waits until no other run of this tool measures on the GPU, then holds it.
+    /// `waiting` is called once if there is something to wait for.
+    ///
+    /// # Errors
+    /// [`Error::Environment`] where the GPU stays busy for half an hour.
+    pub fn lock(&self, waiting: impl FnOnce()) -> Result<GpuLock, Error> {
+        let path = lock_path(&self.uuid);
+        let file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .mode(0o666)
+            .open(&path)
+            .map_err(Error::io("open", &path))?;
+        // Every user of the machine must be able to take the lock; only its owner may say so.
+        let _ = file.set_permissions(std::fs::Permissions::from_mode(0o666));
+        let mut waiting = Some(waiting);
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(GpuLock { _file: file }),
+                Err(std::fs::TryLockError::Error(source)) => return Err(Error::io("lock", &path)(source)),
+                Err(std::fs::TryLockError::WouldBlock) => {}
+            }
+            if process::interrupted() {
+                return Err(Error::Interrupted);
+            }
+            if start.elapsed() > LOCK_PATIENCE {
+                return Err(Error::Environment {
+                    what: format!("another sparsek-gate has measured on {} for {} s", self.uuid, LOCK_PATIENCE.as_secs()),
+                    next: format!("see who holds {}", path.display()),
+                });
+            }
+            if let Some(waiting) = waiting.take() {
+                waiting();
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+fn lock_path(uuid: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("sparsek-gate-{uuid}.lock"))
+}
+
+enum Refusal {
+    NoSuchDevice { count: i32 },
+    Driver(String),
+}
+
+impl From<result::DriverError> for Refusal {
+    fn from(error: result::DriverError) -> Self {
+        let text = error.error_string().ok().and_then(|text| text.to_str().ok()).unwrap_or("unknown error").to_owned();
+        Refusal::Driver(format!("{text} ({:?})", error.0))
+    }
+}
+
+fn ask_driver(ordinal: u32) -> Result<Gpu, Refusal> {
+    result::init()?;
+    let count = result::device::get_count()?;
+    let index = i32::try_from(ordinal).ok().filter(|index| *index < count).ok_or(Refusal::NoSuchDevice { count })?;
+    let device = result::device::get(index)?;
+    let attribute = |which| {
+        // SAFETY: `device` came from the driver.
+        unsafe { result::device::get_attribute(device, which) }
+    };
+    let major = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    let multiprocessors = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+    // SAFETY: as above.
+    let memory_bytes = unsafe { result::device::total_mem(device) }? as u64;
+    let mut version = 0;
+    // SAFETY: writes one integer.
+    unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
+    Ok(Gpu {
+        ordinal,
+        name: result::device::get_name(device)?,
+        uuid: uuid_text(result::device::get_uuid(device)?.bytes.map(|byte| byte as u8)),
+        compute_capability: format!("{major}.{minor}"),
+        multiprocessors: u32::try_from(multiprocessors).unwrap_or(0),
+        memory_bytes,
+        driver: kernel_driver(),
+        cuda: format!("{}.{}", version / 1000, version % 1000 / 10),
+    })
+}
+
+fn uuid_text(bytes: [u8; 16]) -> String {
+    let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let part = |range: std::ops::Range<usize>| hex[range].concat();
+    format!("GPU-{}-{}-{}-{}-{}", part(0..4), part(4..6), part(6..8), part(8..10), part(10..16))
+}
+
+fn kernel_driver() -> Option<String> {
+    let module = std::fs::read_to_string("/sys/module/nvidia/version").ok().map(|text| text.trim().to_owned());
+    module.or_else(|| {
+        let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
+        let is_version = |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
+        text.split_whitespace().find(is_version).map(str::to_owned)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_name_becomes_a_folder_name() {
+        assert_eq!(Gpu::slug("NVIDIA H200"), "nvidia-h200");
+        assert_eq!(Gpu::slug("NVIDIA A100-SXM4-80GB"), "nvidia-a100-sxm4-80gb");
+        assert_eq!(Gpu::slug("../.."), "unknown-gpu");
+    }
+
+    #[test]
+    fn a_second_measurement_waits_for_the_first() {
+        let gpu = Gpu {
+            ordinal: 0,
+            name: "test".into(),
+            uuid: format!("GPU-test-{}", std::process::id()),
+            compute_capability: "9.0".into(),
+            multiprocessors: 1,
+            memory_bytes: 1,
+            driver: None,
+            cuda: "13.0".into(),
+        };
+        let first = gpu.lock(|| panic!("nothing to wait for")).unwrap();
+        std::thread::scope(|scope| {
+            let (told, hears) = std::sync::mpsc::channel();
+            let second = scope.spawn({
+                let gpu = &gpu;
+                move || gpu.lock(|| told.send(()).unwrap()).map(drop)
+            });
+            hears.recv().unwrap();
+            assert!(!second.is_finished());
+            drop(first);
+            second.join().unwrap().unwrap();
+        });
+        let _ = std::fs::remove_file(lock_path(&gpu.uuid));
+    }
+}

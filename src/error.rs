@@ -1,0 +1,70 @@
+//! Errors that end a run. What concerns one variant only is a finding, see [`crate::verdict`].
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::config::ConfigError;
+use crate::verdict::ExitCode;
+
+/// Why a run cannot go on.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// `config.toml` is missing or wrong.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// The command line asks for something that does not exist.
+    #[error("{0}")]
+    Usage(String),
+    /// A tool, the GPU, or a right is missing.
+    #[error("{what}\n  next: {next}")]
+    Environment {
+        /// What is missing, and how that was seen.
+        what: String,
+        /// What mends it.
+        next: String,
+    },
+    /// The store of baselines cannot be read or written as a whole.
+    #[error("{0}")]
+    Baseline(String),
+    /// A file that the user named is not what it should be.
+    #[error("{}: {cause}", path.display())]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The operating system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// Verb: `read`, `write`, `create` ...
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Its answer.
+        source: std::io::Error,
+    },
+    /// The user, or the system, asked the run to stop.
+    #[error("interrupted; everything that was started has been stopped")]
+    Interrupted,
+}
+
+impl Error {
+    /// For `map_err`: an [`Error::Io`] with its action and path.
+    pub fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |source| Error::Io { action, path, source }
+    }
+
+    /// The exit code that this error ends the program with.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Error::Config(_) | Error::Usage(_) => ExitCode::Usage,
+            Error::Environment { .. } | Error::Io { .. } => ExitCode::Environment,
+            Error::Baseline(_) => ExitCode::Baseline,
+            Error::Input { .. } => ExitCode::Failed,
+            Error::Interrupted => ExitCode::Interrupted,
+        }
+    }
+}

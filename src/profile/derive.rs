@@ -1,0 +1,180 @@
+//! Captures to samples. The same code serves `profile` and the re-derivation of locked numbers.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use super::{KernelProfile, MetricIdentity, Series};
+use crate::capture::{Launch, Recording};
+
+/// One capture, as both readers saw it.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The report (or the CSV, where only that exists).
+    pub report: &'a Recording,
+    /// The CSV of the same launches: it knows units that a report does not hold.
+    pub csv: Option<&'a Recording>,
+}
+
+/// What captures say about a variant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Derived {
+    /// Name of the GPU model.
+    pub gpu: String,
+    /// `major.minor`.
+    pub compute_capability: String,
+    /// What each alias stands for.
+    pub metrics: BTreeMap<String, MetricIdentity>,
+    /// The kernels, in the order of their first launch.
+    pub kernels: Vec<KernelProfile>,
+}
+
+/// Why captures do not make a profile.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DeriveError {
+    /// There is no launch in them.
+    #[error("the capture holds no launch")]
+    Empty,
+    /// A launch does not say which GPU it ran on.
+    #[error("the capture does not say which GPU it was taken on (no device__attribute_display_name)")]
+    NoGpu,
+    /// Launches ran on several GPU models.
+    #[error("the captures were taken on different GPU models: {0} and {1}")]
+    SeveralGpus(String, String),
+}
+
+/// Groups launches by kernel, grid and block, and takes the counters' values as samples.
+///
+/// # Errors
+/// [`DeriveError`]. A missing value is no error: it is a sample without a value.
+pub fn derive(counters: &BTreeMap<String, String>, sources: &[Source<'_>]) -> Result<Derived, DeriveError> {
+    let mut gpu: Option<(String, String)> = None;
+    let mut units: BTreeMap<&str, Unit> = BTreeMap::new();
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for (process, source) in sources.iter().enumerate() {
+        for (index, launch) in source.report.launches.iter().enumerate() {
+            let found = gpu_of(launch).ok_or(DeriveError::NoGpu)?;
+            match &gpu {
+                None => gpu = Some(found),
+                Some(first) if *first != found => {
+                    return Err(DeriveError::SeveralGpus(first.0.clone(), found.0));
+                }
+                Some(_) => {}
+            }
+            for (alias, counter) in counters {
+                let unit = unit_of(launch, counter)
+                    .or_else(|| unit_of(source.csv?.launches.get(index)?, counter));
+                units.entry(alias).or_insert(Unit::Unseen).see(unit);
+            }
+            let group = match groups.iter_mut().find(|group| group.first.same_kernel(launch)) {
+                Some(group) => group,
+                None => {
+                    groups.push(Group {
+                        first: launch,
+                        launches: vec![Vec::new(); sources.len()],
+                    });
+                    // Just pushed.
+                    let last = groups.len() - 1;
+                    &mut groups[last]
+                }
+            };
+            group.launches[process].push(launch);
+        }
+    }
+    let (gpu, compute_capability) = gpu.ok_or(DeriveError::Empty)?;
+    let metrics = counters
+        .iter()
+        .map(|(alias, counter)| {
+            let unit = units.get(alias.as_str()).and_then(Unit::known);
+            (
+                alias.clone(),
+                MetricIdentity {
+                    counter: counter.clone(),
+                    unit,
+                },
+            )
+        })
+        .collect();
+    let kernels = groups.iter().map(|group| group.profile(counters)).collect();
+    Ok(Derived {
+        gpu,
+        compute_capability,
+        metrics,
+        kernels,
+    })
+}
+
+struct Group<'a> {
+    first: &'a Launch,
+    launches: Vec<Vec<&'a Launch>>,
+}
+
+impl Group<'_> {
+    fn profile(&self, counters: &BTreeMap<String, String>) -> KernelProfile {
+        let series = |counter: &String| {
+            Series::new(
+                self.launches
+                    .iter()
+                    .map(|launches| {
+                        launches
+                            .iter()
+                            .map(|launch| launch.metrics.get(counter.as_str())?.value.number())
+                            .collect()
+                    })
+                    .collect(),
+            )
+        };
+        KernelProfile {
+            name: self.first.kernel.function.clone(),
+            mangled: self.first.kernel.mangled.clone(),
+            demangled: self.first.kernel.demangled.clone(),
+            grid: self.first.grid,
+            block: self.first.block,
+            metrics: counters.iter().map(|(alias, counter)| (alias.clone(), series(counter))).collect(),
+        }
+    }
+}
+
+impl Launch {
+    fn same_kernel(&self, other: &Launch) -> bool {
+        self.kernel == other.kernel && self.grid == other.grid && self.block == other.block
+    }
+}
+
+/// The unit of one counter over all launches.
+enum Unit {
+    Unseen,
+    Known(String),
+    /// Unknown somewhere, or not the same everywhere.
+    Unclear,
+}
+
+impl Unit {
+    fn see(&mut self, unit: Option<&str>) {
+        *self = match (&*self, unit) {
+            (Unit::Unseen, Some(unit)) => Unit::Known(unit.to_owned()),
+            (Unit::Known(seen), Some(unit)) if seen == unit => return,
+            _ => Unit::Unclear,
+        };
+    }
+
+    fn known(&self) -> Option<String> {
+        match self {
+            Unit::Known(unit) => Some(unit.clone()),
+            Unit::Unseen | Unit::Unclear => None,
+        }
+    }
+}
+
+fn unit_of<'a>(launch: &'a Launch, counter: &str) -> Option<&'a str> {
+    launch.metrics.get(counter)?.unit.symbol()
+}
+
+/// Model name and compute capability.
+fn gpu_of(launch: &Launch) -> Option<(String, String)> {
+    let attribute = |name: &str| launch.metrics.get(name).map(|measurement| &measurement.value);
+    let name = attribute("device__attribute_display_name")?.text()?.to_owned();
+    let major = attribute("device__attribute_compute_capability_major")?.number()?;
+    let minor = attribute("device__attribute_compute_capability_minor")?.number()?;
+    Some((name, format!("{major}.{minor}")))
+}

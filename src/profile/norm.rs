@@ -1,0 +1,35 @@
+//! `<variant>.norm.txt`: the medians, for people to review.
+
+use super::{KernelProfile, Profile};
+
+/// One `name: value` a line, sorted, two decimals. With several kernels the names are
+/// `kernel/name`, and `kernel[grid x block]/name` where one kernel is launched in several shapes.
+/// `None` where a value is missing: what was not measured has no normalized form.
+pub fn norm_text(profile: &Profile) -> Option<String> {
+    let mut lines = Vec::new();
+    for kernel in &profile.kernels {
+        let prefix = prefix(profile, kernel);
+        for (alias, series) in &kernel.metrics {
+            lines.push(format!("{prefix}{alias}: {:.2}\n", series.summary()?.median));
+        }
+    }
+    lines.sort();
+    lines.dedup();
+    (!lines.is_empty()).then(|| lines.concat())
+}
+
+fn prefix(profile: &Profile, kernel: &KernelProfile) -> String {
+    if profile.kernels.len() == 1 {
+        return String::new();
+    }
+    let name: String = kernel.name.chars().map(|c| if c.is_control() || c == ':' { '_' } else { c }).collect();
+    let alike = profile.kernels.iter().filter(|other| other.name == kernel.name).count();
+    if alike == 1 {
+        return format!("{name}/");
+    }
+    let [gx, gy, gz] = kernel.grid;
+    let [bx, by, bz] = kernel.block;
+    // Template instances share a function name and often a shape too; the hash tells them apart.
+    let instance = &crate::hash::sha256_hex(kernel.identity().as_bytes())[..8];
+    format!("{name}[{gx},{gy},{gz} x {bx},{by},{bz} {instance}]/")
+}

@@ -1,0 +1,183 @@
+//! The profiler: how it is called and what its messages mean. Its exit status proves nothing.
+
+use std::path::{Path, PathBuf};
+
+use super::{env_folder, find, path_folders, query, versioned};
+use crate::config::{Toolchain, Variant};
+use crate::error::Error;
+
+/// An ncu that was found.
+#[derive(Clone, Debug)]
+pub struct Ncu {
+    /// The program.
+    pub path: PathBuf,
+    /// `2025.3.1.0`, as `ncu --version` prints it.
+    pub version: String,
+}
+
+/// What ncu's log says went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// `ERR_NVGPUCTRPERM`: the counters need a right that is not given.
+    NoPermission,
+    /// Another profiler holds the counters.
+    Busy,
+    /// The filters matched no kernel.
+    NoKernels,
+    /// The profiler's libraries do not work here, as on some virtual GPUs.
+    NotSupported,
+}
+
+impl Ncu {
+    /// Finds ncu: the configuration, the PATH, `CUDA_HOME`, `CUDA_PATH`, the usual folders.
+    ///
+    /// # Errors
+    /// [`Error::Environment`], with the places that were looked at.
+    pub fn locate(toolchain: &Toolchain) -> Result<Ncu, Error> {
+        let mut folders = path_folders();
+        folders.extend(["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|name| env_folder(name)).map(|root| root.join("bin")));
+        folders.push("/usr/local/cuda/bin".into());
+        folders.extend(versioned("/opt/nvidia/nsight-compute", ""));
+        let path = find("ncu", toolchain.ncu.as_deref(), &folders).map_err(|places| {
+            let places: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
+            Error::Environment {
+                what: format!("no ncu (NVIDIA Nsight Compute) was found; looked at {}", places.join(", ")),
+                next: "install Nsight Compute (it comes with the CUDA toolkit), or set `toolchain.ncu`; \
+                       profiles recorded elsewhere need no ncu: `sparsek-gate check --from DIR`"
+                    .to_owned(),
+            }
+        })?;
+        let banner = query(vec![path.display().to_string(), "--version".to_owned()])?;
+        let version = banner
+            .lines()
+            .find_map(|line| line.strip_prefix("Version "))
+            .and_then(|rest| rest.split_whitespace().next())
+            .ok_or_else(|| Error::Environment {
+                what: format!("`{} --version` names no version", path.display()),
+                next: "check the installation".to_owned(),
+            })?
+            .to_owned();
+        Ok(Ncu { path, version })
+    }
+
+    /// The argv that profiles `program` (itself an argv) into `<stem>.ncu-rep`.
+    pub fn profile_argv(&self, variant: &Variant, stem: &Path, log: &Path, program: &[String]) -> Vec<String> {
+        let settings = &variant.profile;
+        let mut counters: Vec<&str> = variant.metrics.iter().map(|metric| metric.counter.as_str()).collect();
+        counters.sort_unstable();
+        counters.dedup();
+        let mut argv = vec![self.path.display().to_string()];
+        let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
+        option("--metrics", counters.join(","));
+        option("--launch-skip", settings.skip.to_string());
+        option("--launch-count", settings.launches.to_string());
+        option("--clock-control", settings.clock_control.to_string());
+        option("--cache-control", settings.cache_control.to_string());
+        option("--replay-mode", settings.replay_mode.to_string());
+        option("--graph-profiling", settings.graph_profiling.to_string());
+        option("--target-processes", "all".to_owned());
+        option("--import-sass", if settings.keep_sass { "yes" } else { "no" }.to_owned());
+        option("--log-file", log.display().to_string());
+        option("--export", stem.display().to_string());
+        if let Some(filter) = &variant.kernels {
+            option("--kernel-name", filter.clone());
+        }
+        if !settings.nvtx.is_empty() {
+            argv.push("--nvtx".to_owned());
+            for range in &settings.nvtx {
+                argv.extend(["--nvtx-include".to_owned(), range.clone()]);
+            }
+        }
+        if settings.profiler_range {
+            argv.extend(["--profile-from-start".to_owned(), "off".to_owned()]);
+        }
+        argv.push("--force-overwrite".to_owned());
+        argv.extend(settings.ncu_args.iter().cloned());
+        argv.extend(program.iter().cloned());
+        argv
+    }
+
+    /// The argv that prints the raw page of a report, in base units.
+    pub fn csv_argv(&self, report: &Path) -> Vec<String> {
+        let mut argv = vec![self.path.display().to_string(), "--import".to_owned(), report.display().to_string()];
+        argv.extend(["--csv", "--page", "raw", "--print-units", "base"].map(String::from));
+        argv
+    }
+
+    /// Base names of the counters of a chip, for chips that have no table here.
+    ///
+    /// # Errors
+    /// [`Error::Environment`] where ncu does not know the chip.
+    pub fn counters(&self, chip: &str) -> Result<Vec<String>, Error> {
+        let argv = vec![
+            self.path.display().to_string(),
+            "--query-metrics".to_owned(),
+            "--chips".to_owned(),
+            chip.to_owned(),
+            "--csv".to_owned(),
+        ];
+        let text = query(argv)?;
+        Ok(text
+            .lines()
+            .filter_map(|line| line.strip_prefix('"')?.split('"').next())
+            .filter(|name| name.contains("__"))
+            .map(str::to_owned)
+            .collect())
+    }
+}
+
+impl Trouble {
+    /// What a log of ncu, or the output it shares with the program, says.
+    pub fn in_log(log: &str) -> Option<Trouble> {
+        const SIGNS: &[(&str, Trouble)] = &[
+            ("ERR_NVGPUCTRPERM", Trouble::NoPermission),
+            ("because a driver resource was unavailable", Trouble::Busy),
+            ("No kernels were profiled", Trouble::NoKernels),
+            ("LibraryNotLoaded", Trouble::NotSupported),
+        ];
+        // Only ncu's own lines count: the program may print anything.
+        let own = |line: &&str| line.starts_with("==ERROR==") || line.starts_with("==WARNING==");
+        SIGNS
+            .iter()
+            .find(|(sign, _)| log.lines().filter(own).any(|line| line.contains(sign)))
+            .map(|(_, trouble)| *trouble)
+    }
+}
+
+/// The kernels that ncu saw and did not profile, where its log lists them.
+pub(crate) fn available_kernels(log: &str) -> Vec<String> {
+    log.lines()
+        .skip_while(|line| !line.starts_with("Available Kernels:"))
+        .skip(1)
+        .map_while(|line| {
+            let (number, name) = line.trim().split_once(". ")?;
+            number.parse::<u32>().ok()?;
+            Some(name.to_owned())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ncu_says_that_nothing_was_profiled_and_what_there_was() {
+        let log = "\
+==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, profiling results may be inconsistent.
+==PROF== Connected to process 1396 (/opt/sample/graph)
+==PROF== Disconnected from process 1396
+==WARNING== No kernels were profiled.
+Available Kernels:
+1. k1
+2. k2
+";
+        assert_eq!(Trouble::in_log(log), Some(Trouble::NoKernels));
+        assert_eq!(available_kernels(log), ["k1", "k2"]);
+    }
+
+    #[test]
+    fn what_the_program_prints_is_not_taken_for_a_word_of_ncus() {
+        assert_eq!(Trouble::in_log("my log: ERR_NVGPUCTRPERM was seen yesterday\n"), None);
+    }
+}

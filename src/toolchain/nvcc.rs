@@ -1,0 +1,271 @@
+//! The CUDA compiler.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{env_folder, find, path_folders, query, versioned};
+use crate::config::Toolchain;
+use crate::error::Error;
+
+/// Environment variables that change what nvcc does.
+const INFLUENCES: &[&str] = &["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CPATH", "CPLUS_INCLUDE_PATH"];
+
+/// An nvcc that was found.
+#[derive(Clone, Debug)]
+pub struct Nvcc {
+    /// The program.
+    pub path: PathBuf,
+    /// `V13.0.88`, as `nvcc --version` prints it.
+    pub version: String,
+    /// The host compiler's first line of `--version`.
+    pub host_compiler: String,
+}
+
+/// What the compiler reports of one kernel (`-Xptxas -v`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelResources {
+    /// Registers a thread.
+    pub registers: u32,
+    /// Static shared memory a block, in bytes.
+    pub shared_bytes: u32,
+    /// Bytes of stores that spill registers.
+    pub spill_store_bytes: u32,
+    /// Bytes of loads that fetch spilled registers.
+    pub spill_load_bytes: u32,
+    /// Stack frame a thread, in bytes.
+    pub stack_bytes: u32,
+    /// Barriers.
+    pub barriers: u32,
+}
+
+/// Versions of the tools at a path, as last asked for. Asking takes longer than a cached build.
+#[derive(Default, Serialize, Deserialize)]
+struct Versions {
+    entries: BTreeMap<String, Version>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Version {
+    /// Size and modification time of the program: what tells that it was replaced.
+    stamp: String,
+    text: String,
+}
+
+impl Nvcc {
+    /// Finds nvcc: the configuration, `CUDA_HOME`, `CUDA_PATH`, the PATH, the usual folders, the
+    /// layout of NVIDIA's Python wheels in the active virtual environment.
+    ///
+    /// # Errors
+    /// [`Error::Environment`], with the places that were looked at.
+    pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Nvcc, Error> {
+        let mut folders: Vec<PathBuf> =
+            ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|name| env_folder(name)).map(|root| root.join("bin")).collect();
+        folders.extend(path_folders());
+        folders.push("/usr/local/cuda/bin".into());
+        folders.extend(versioned("/usr/local", "cuda-").into_iter().map(|root| root.join("bin")));
+        folders.push("/opt/cuda/bin".into());
+        folders.extend(wheel_folders());
+        let path = find("nvcc", toolchain.nvcc.as_deref(), &folders).map_err(|places| {
+            let places: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
+            Error::Environment {
+                what: format!("no nvcc was found; looked at {}", places.join(", ")),
+                next: "install the CUDA toolkit, or `pip install 'cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2'` \
+                       in a virtual environment, and set CUDA_HOME or `toolchain.nvcc`"
+                    .to_owned(),
+            }
+        })?;
+        let program = path.display().to_string();
+        let banner = remembered(&work.join("versions.json"), &path, || query(vec![program, "--version".to_owned()]))?;
+        let version = banner
+            .split_whitespace()
+            .find(|word| word.starts_with('V') && word[1..].starts_with(|c: char| c.is_ascii_digit()))
+            .ok_or_else(|| Error::Environment {
+                what: format!("`{} --version` names no version", path.display()),
+                next: "check the installation".to_owned(),
+            })?
+            .to_owned();
+        let host = std::env::var("NVCC_CCBIN").unwrap_or_else(|_| "g++".to_owned());
+        let host_path = find(&host, host.contains('/').then(|| Path::new(&host)), &path_folders());
+        let host_compiler = match host_path {
+            Ok(host_path) => {
+                let program = host_path.display().to_string();
+                let banner =
+                    remembered(&work.join("versions.json"), &host_path, || query(vec![program, "--version".to_owned()]))?;
+                banner.lines().next().unwrap_or_default().to_owned()
+            }
+            Err(_) => {
+                return Err(Error::Environment {
+                    what: format!("nvcc needs a host compiler and `{host}` is not on the PATH"),
+                    next: "install g++ (Debian: `apt-get install g++`), or set NVCC_CCBIN".to_owned(),
+                });
+            }
+        };
+        Ok(Nvcc {
+            path,
+            version,
+            host_compiler,
+        })
+    }
+
+    /// Everything besides argv, sources and headers that decides what comes out.
+    pub fn fingerprint(&self) -> String {
+        let mut text = format!("{}\n{}\n", self.version, self.host_compiler);
+        for name in INFLUENCES {
+            if let Some(value) = std::env::var_os(name) {
+                text.push_str(&format!("{name}={}\n", value.to_string_lossy()));
+            }
+        }
+        text
+    }
+
+    /// The argv that compiles `source` to `program` and writes the list of headers to `depfile`.
+    pub fn argv(
+        &self,
+        toolchain: &Toolchain,
+        flags: &[String],
+        defines: &BTreeMap<String, String>,
+        source: &str,
+        program: &Path,
+        depfile: &Path,
+    ) -> Vec<String> {
+        let mut argv = vec![self.path.display().to_string()];
+        argv.extend(nvcc_flags(toolchain, flags, defines));
+        argv.extend(self.library_folder().map(|folder| format!("-L{}", folder.display())));
+        argv.extend([
+            "-MMD".to_owned(),
+            "-MF".to_owned(),
+            depfile.display().to_string(),
+            "-o".to_owned(),
+            program.display().to_string(),
+            source.to_owned(),
+        ]);
+        argv
+    }
+
+    /// The folder of the toolkit, with links resolved.
+    pub fn root(&self) -> PathBuf {
+        let program = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        program.parent().and_then(Path::parent).map(Path::to_path_buf).unwrap_or(program)
+    }
+
+    /// The wheels keep libraries in `lib`; nvcc looks in `lib64`.
+    fn library_folder(&self) -> Option<PathBuf> {
+        let root = self.path.parent()?.parent()?;
+        let folder = root.join("lib");
+        (!root.join("lib64").exists() && folder.join("libcudart_static.a").exists()).then_some(folder)
+    }
+}
+
+/// The part of the argv that decides what comes out: no path of this machine.
+pub fn nvcc_flags(toolchain: &Toolchain, flags: &[String], defines: &BTreeMap<String, String>) -> Vec<String> {
+    let arch = &toolchain.arch;
+    let virtual_arch = arch.replacen("sm_", "compute_", 1);
+    // `-arch=sm_90a` fails for programs: ptxas then also runs for plain sm_90.
+    let mut argv = vec![format!("-gencode=arch={virtual_arch},code={arch}"), "-Xptxas".to_owned(), "-v".to_owned()];
+    argv.extend(toolchain.flags.iter().cloned());
+    argv.extend(flags.iter().cloned());
+    argv.extend(defines.iter().map(|(name, value)| match value.as_str() {
+        "" => format!("-D{name}"),
+        value => format!("-D{name}={value}"),
+    }));
+    argv
+}
+
+fn wheel_folders() -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for root in ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|name| env_folder(name)) {
+        let lib = root.join("lib").display().to_string();
+        for python in versioned(&lib, "python") {
+            let nvidia = python.join("site-packages/nvidia").display().to_string();
+            folders.extend(versioned(&nvidia, "cu").into_iter().map(|cuda| cuda.join("bin")));
+        }
+    }
+    folders
+}
+
+/// A tool's version text, asked for once for as long as the tool is not replaced.
+fn remembered(store: &Path, program: &Path, ask: impl FnOnce() -> Result<String, Error>) -> Result<String, Error> {
+    use std::os::unix::fs::MetadataExt;
+    let stamp = std::fs::metadata(program)
+        .map(|meta| format!("{} {} {}", meta.len(), meta.mtime(), meta.mtime_nsec()))
+        .map_err(Error::io("read", program))?;
+    let key = program.display().to_string();
+    let mut versions: Versions =
+        std::fs::read(store).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    if let Some(known) = versions.entries.get(&key).filter(|known| known.stamp == stamp) {
+        return Ok(known.text.clone());
+    }
+    let text = ask()?;
+    let entry = Version {
+        stamp,
+        text: text.clone(),
+    };
+    versions.entries.insert(key, entry);
+    // Only a memory: where it cannot be kept, the tool is asked again.
+    if let Ok(json) = serde_json::to_string_pretty(&versions) {
+        let _ = std::fs::create_dir_all(store.parent().unwrap_or(Path::new(".")));
+        let _ = crate::files::write_atomically(store, json.as_bytes());
+    }
+    Ok(text)
+}
+
+/// Reads ptxas's resource report (`-Xptxas -v`, on standard error): mangled name to resources.
+pub fn resource_report(log: &str) -> BTreeMap<String, KernelResources> {
+    let mut kernels: BTreeMap<String, KernelResources> = BTreeMap::new();
+    let mut current: Option<String> = None;
+    for line in log.lines() {
+        if let Some(rest) = line.split("Compiling entry function '").nth(1) {
+            current = rest.split('\'').next().map(str::to_owned);
+            continue;
+        }
+        let Some(name) = &current else { continue };
+        let before = |what: &str| number_before(line, what);
+        if line.contains("bytes stack frame") {
+            let kernel = kernels.entry(name.clone()).or_default();
+            kernel.stack_bytes = before("bytes stack frame").unwrap_or(0);
+            kernel.spill_store_bytes = before("bytes spill stores").unwrap_or(0);
+            kernel.spill_load_bytes = before("bytes spill loads").unwrap_or(0);
+        } else if let Some(registers) = line.contains(": Used ").then(|| before("registers")).flatten() {
+            let kernel = kernels.entry(name.clone()).or_default();
+            kernel.registers = registers;
+            kernel.barriers = before("barriers").unwrap_or(0);
+            kernel.shared_bytes = before("bytes smem").unwrap_or(0);
+            current = None;
+        }
+    }
+    kernels
+}
+
+fn number_before(line: &str, what: &str) -> Option<u32> {
+    let before = &line[..line.find(what)?];
+    before.split_whitespace().next_back()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_resource_report_of_ptxas_is_read() {
+        // Printed by nvcc 13.0.88 for sm_90a.
+        let log = "\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function '_Z7spillerPfi' for 'sm_90a'
+ptxas info    : Function properties for _Z7spillerPfi
+    480 bytes stack frame, 1048 bytes spill stores, 1100 bytes spill loads
+ptxas info    : Used 32 registers, used 1 barriers, 480 bytes cumulative stack size, 16384 bytes smem
+";
+        let report = resource_report(log);
+        let spiller = KernelResources {
+            registers: 32,
+            shared_bytes: 16384,
+            spill_store_bytes: 1048,
+            spill_load_bytes: 1100,
+            stack_bytes: 480,
+            barriers: 1,
+        };
+        assert_eq!(report, BTreeMap::from([("_Z7spillerPfi".to_owned(), spiller)]));
+    }
+}

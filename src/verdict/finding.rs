@@ -1,0 +1,199 @@
+//! Findings: what there is to tell about one variant.
+
+use serde::{Deserialize, Serialize};
+
+use super::outcome::ExitCode;
+use crate::config::VariantId;
+
+/// Whether a finding fails the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Fails the run, with the exit code of its [`Code`].
+    Deny,
+    /// Is shown; the run may pass.
+    Warn,
+}
+
+/// One thing to tell about one variant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What kind of thing.
+    pub code: Code,
+    /// Whether it fails the run.
+    pub severity: Severity,
+    /// The variant it concerns.
+    pub variant: VariantId,
+    /// The kernel, where it concerns one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kernel: Option<String>,
+    /// The metric's alias, where it concerns one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub metric: Option<String>,
+    /// What was found and why it is so.
+    pub message: String,
+    /// What to do about it.
+    pub next: String,
+    /// Output of a tool, as the tool wrote it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub detail: Option<String>,
+}
+
+impl Finding {
+    /// A finding that fails the run.
+    pub fn deny(code: Code, variant: &VariantId, message: impl Into<String>, next: impl Into<String>) -> Self {
+        Finding {
+            code,
+            severity: Severity::Deny,
+            variant: variant.clone(),
+            kernel: None,
+            metric: None,
+            message: message.into(),
+            next: next.into(),
+            detail: None,
+        }
+    }
+
+    /// The same as a warning.
+    pub fn warn(self) -> Self {
+        Finding {
+            severity: Severity::Warn,
+            ..self
+        }
+    }
+
+    /// With the kernel it concerns.
+    pub fn kernel(self, kernel: impl Into<String>) -> Self {
+        Finding {
+            kernel: Some(kernel.into()),
+            ..self
+        }
+    }
+
+    /// With the metric it concerns.
+    pub fn metric(self, alias: impl Into<String>) -> Self {
+        Finding {
+            metric: Some(alias.into()),
+            ..self
+        }
+    }
+
+    /// With a tool's own output.
+    pub fn detail(self, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Finding {
+            detail: (!text.trim().is_empty()).then_some(text),
+            ..self
+        }
+    }
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal => $exit:ident),+ $(,)?) => {
+        /// The kinds of findings. The name is part of the interface.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Code {
+            $($(#[$doc])* #[serde(rename = $text)] $name),+
+        }
+
+        impl Code {
+            /// All of them.
+            pub const ALL: &'static [Code] = &[$(Code::$name),+];
+
+            /// Its name in reports.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$name => $text),+ }
+            }
+
+            /// What a run with such a finding exits with.
+            pub fn exit_code(self) -> ExitCode {
+                match self { $(Code::$name => ExitCode::$exit),+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// A metric got worse by more than its tolerance.
+    Regressed = "regressed" => Regressed,
+    /// A value is outside its hard limit.
+    LimitExceeded = "limit-exceeded" => Regressed,
+    /// The samples do not tell whether the metric got worse by more than its tolerance.
+    Inconclusive = "inconclusive" => Inconclusive,
+    /// A metric has no value, or fewer than were asked for.
+    NotMeasured = "not-measured" => Inconclusive,
+    /// ncu profiled no kernel.
+    NoKernelsProfiled = "no-kernels-profiled" => Failed,
+    /// A kernel that the configuration expects is not in the capture.
+    KernelMissing = "kernel-missing" => Failed,
+    /// The compiler or the build command failed.
+    BuildFailed = "build-failed" => Failed,
+    /// The program's own check said that its numbers are wrong.
+    WrongNumbers = "wrong-numbers" => Failed,
+    /// The program's result file is missing or cannot be read.
+    ResultUnreadable = "result-unreadable" => Failed,
+    /// The program could not be started.
+    NotStarted = "not-started" => Failed,
+    /// The program failed under the profiler.
+    ProgramFailed = "program-failed" => Failed,
+    /// A signal ended the program or the profiler.
+    Crashed = "crashed" => Failed,
+    /// The time limit passed; everything was killed.
+    TimedOut = "timed-out" => Failed,
+    /// The profiler failed for a reason of its own.
+    ProfilerFailed = "profiler-failed" => Failed,
+    /// Another profiler holds the counters of the GPU.
+    ProfilerBusy = "profiler-busy" => Environment,
+    /// The right to read the counters is missing.
+    NoPermission = "no-permission" => Environment,
+    /// A report or a CSV cannot be read.
+    CaptureUnreadable = "capture-unreadable" => Failed,
+    /// The report and its CSV hold different numbers.
+    ReadersDisagree = "readers-disagree" => Failed,
+    /// A recorded profile is missing.
+    ProfileMissing = "profile-missing" => Inconclusive,
+    /// A profile cannot be read.
+    ProfileUnreadable = "profile-unreadable" => Failed,
+    /// The samples of a profile are not those of the captures it names.
+    ProfileAltered = "profile-altered" => Baseline,
+    /// A capture that a profile names is not there.
+    CaptureMissing = "capture-missing" => Baseline,
+    /// The variant has no baseline yet.
+    NewBaseline = "new-baseline" => Baseline,
+    /// A locked file, or the lock itself, is not what was locked.
+    Tampered = "tampered" => Baseline,
+    /// An immutable variant's sources, headers or flags changed.
+    ImmutableChanged = "immutable-changed" => Baseline,
+    /// Two profiles were taken under different conditions.
+    NotComparable = "not-comparable" => Baseline,
+    /// A kernel is in the current profile and not in the baseline.
+    KernelNew = "kernel-new" => Baseline,
+    /// A kernel of the baseline is not in the current profile.
+    KernelGone = "kernel-gone" => Baseline,
+    /// A kernel of the same grid and block has another name.
+    KernelRenamed = "kernel-renamed" => Baseline,
+    /// A kernel is launched with another grid or block.
+    LaunchChanged = "launch-changed" => Baseline,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_code_has_a_name_of_its_own_in_kebab_case() {
+        let names: HashSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(names.len(), Code::ALL.len());
+        for name in names {
+            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_finding_that_denies_exits_with_zero() {
+        for code in Code::ALL {
+            assert_ne!(code.exit_code(), ExitCode::Pass, "{}", code.as_str());
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Right numbers, before anything is timed. The program's own check decides.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::build::Artifact;
+use crate::config::{Config, Variant};
+use crate::error::Error;
+use crate::process::{self, Ending, Invocation};
+use crate::verdict::{Code, Finding};
+
+/// A variant whose numbers are right.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verified {
+    /// How long the run took.
+    #[serde(serialize_with = "seconds")]
+    pub wall: Duration,
+    /// The result file, where the program wrote one.
+    pub result: Option<ResultFile>,
+}
+
+/// The machine-readable result that a program may write to the path it gets as `{result}`.
+/// Fields that are not known here are kept out; `correct` alone decides.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ResultFile {
+    /// Whether every checked number was within its tolerance.
+    pub correct: Option<bool>,
+    /// Largest absolute error.
+    #[serde(default)]
+    pub max_abs_error: Option<f64>,
+    /// Largest error in units of the tolerance.
+    #[serde(default)]
+    pub max_error_over_tolerance: Option<f64>,
+    /// Elements that were checked.
+    #[serde(default)]
+    pub checked: Option<u64>,
+    /// Elements that were wrong.
+    #[serde(default)]
+    pub wrong: Option<u64>,
+    /// Median time of a launch by the device's own events, in microseconds.
+    #[serde(default)]
+    pub median_us: Option<f64>,
+}
+
+fn seconds<S: serde::Serializer>(wall: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(wall.as_secs_f64())
+}
+
+/// Runs the program with its workload and its verifying arguments.
+///
+/// # Errors
+/// [`Error`] where the machine failed; wrong numbers are a finding.
+pub fn verify(
+    config: &Config,
+    variant: &Variant,
+    artifact: &Artifact,
+    env: &BTreeMap<String, String>,
+) -> Result<Result<Verified, Finding>, Error> {
+    let folder = run_folder(config, variant, "verify")?;
+    let result_path = folder.join("result.json");
+    let asks_for_result = variant.verify_args.iter().any(|argument| argument.contains("{result}"));
+    let log = folder.join("program.log");
+    let argv = program_argv(variant, artifact, &variant.verify_args, &result_path);
+    let mut env = env.clone();
+    env.extend(variant.env.clone());
+    let run = Invocation {
+        argv,
+        dir: config.root.clone(),
+        env,
+        timeout: variant.verify_timeout,
+        stdout: log.clone(),
+        stderr: log.clone(),
+    };
+    let line = process::shell_line(&run.argv);
+    let deny = |code, message: String, next: String| {
+        Ok(Err(Finding::deny(code, &variant.id, message, next).detail(process::tail(&log, 12))))
+    };
+    let finished = match run.run() {
+        Ok(finished) => finished,
+        Err(error) => return deny(Code::NotStarted, format!("the program could not be started: {error}"), format!("run it by hand: {line}")),
+    };
+    let result = fs::read(&result_path).ok().map(|text| serde_json::from_slice::<ResultFile>(&text));
+    match finished.ending {
+        Ending::Interrupted => Err(Error::Interrupted),
+        Ending::TimedOut => deny(
+            Code::TimedOut,
+            format!("the verifying run passed its time limit of {} s and was killed", variant.verify_timeout.as_secs_f64()),
+            format!("raise `verify.timeout_s` if it is only slow, or run it by hand: {line}"),
+        ),
+        Ending::Signalled(_) => deny(
+            Code::Crashed,
+            format!("the verifying run ended with {}", finished.ending),
+            format!("run it by hand, or under compute-sanitizer: {line}"),
+        ),
+        Ending::Exited(0) => match result {
+            Some(Err(error)) => deny(
+                Code::ResultUnreadable,
+                format!("the program exited 0 and its result file cannot be read: {error}"),
+                format!("it should be JSON with `correct`; see {}", result_path.display()),
+            ),
+            Some(Ok(result)) if result.correct != Some(true) => deny(
+                Code::WrongNumbers,
+                format!("the program exited 0, and its result file does not say that the numbers are right: {}", describe(&result)),
+                format!("run it by hand: {line}"),
+            ),
+            None if asks_for_result => deny(
+                Code::ResultUnreadable,
+                "the program exited 0 without writing the result file it was given".to_owned(),
+                format!("run it by hand: {line}"),
+            ),
+            result => Ok(Ok(Verified {
+                wall: finished.wall,
+                result: result.and_then(Result::ok),
+            })),
+        },
+        Ending::Exited(_) => {
+            let said = match &result {
+                Some(Ok(result)) if result.correct == Some(false) => format!("; {}", describe(result)),
+                _ => String::new(),
+            };
+            deny(
+                Code::WrongNumbers,
+                format!("the program's own check failed ({}{said})", finished.ending),
+                format!("a variant with wrong numbers is never profiled; run it by hand: {line}"),
+            )
+        }
+    }
+}
+
+fn describe(result: &ResultFile) -> String {
+    let mut parts = vec![match result.correct {
+        Some(true) => "correct".to_owned(),
+        Some(false) => "not correct".to_owned(),
+        None => "not checked".to_owned(),
+    }];
+    if let (Some(wrong), Some(checked)) = (result.wrong, result.checked) {
+        parts.push(format!("{wrong} of {checked} wrong"));
+    }
+    if let Some(ratio) = result.max_error_over_tolerance {
+        parts.push(format!("largest error {ratio:.3} × tolerance"));
+    }
+    parts.join(", ")
+}
+
+/// The program's argv: fixed arguments, workload, then those of this kind of run, with `{result}`,
+/// `{launches}` and `{skip}` filled in.
+pub(crate) fn program_argv(variant: &Variant, artifact: &Artifact, further: &[String], result: &Path) -> Vec<String> {
+    let result = result.display().to_string();
+    let filled = variant.args.iter().chain(further).map(|argument| {
+        argument
+            .replace("{result}", &result)
+            .replace("{launches}", &variant.launches_needed().to_string())
+            .replace("{skip}", &variant.profile.skip.to_string())
+    });
+    artifact.run.iter().cloned().chain(filled).collect()
+}
+
+/// An empty folder for one kind of run of a variant.
+pub(crate) fn run_folder(config: &Config, variant: &Variant, kind: &str) -> Result<PathBuf, Error> {
+    let folder = config.work.join(kind).join(&variant.id.suite).join(&variant.id.variant);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(Error::io("clear", &folder))?;
+    }
+    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    Ok(folder)
+}
