@@ -1,5 +1,10 @@
 //! Counter names, the chips that have them, and the units they are in.
 
+mod alias;
+mod catalog;
+mod nearest;
 mod unit;
 
+pub use alias::{Alias, Better, aliases, builtin_alias};
+pub use catalog::{Chip, Existence, exists, unit_of};
 pub use unit::Unit;
