@@ -29,7 +29,9 @@ fn truth(name: &str) -> Vec<Json> {
 fn launches_beside_truth(name: &str) -> Vec<(Launch, serde_json::Map<String, Json>)> {
     let (report, truth) = (report(name), truth(name));
     assert_eq!(report.launches.len(), truth.len(), "{name}");
-    let metrics = truth.into_iter().map(|launch| launch["metrics"].as_object().unwrap().clone());
+    let metrics = truth
+        .into_iter()
+        .map(|launch| launch["metrics"].as_object().unwrap().clone());
     report.launches.into_iter().zip(metrics).collect()
 }
 
@@ -67,16 +69,18 @@ fn every_value_of_the_report_equals_nvidias_own_reading() {
                     (Value::Missing, Json::Number(zero)) => {
                         series_only && zero.as_f64() == Some(0.0)
                     }
-                    (Value::Integer(ours), Json::Number(number)) => {
-                        number.as_u64() == Some(*ours)
-                    }
+                    (Value::Integer(ours), Json::Number(number)) => number.as_u64() == Some(*ours),
                     (Value::Float(ours), Json::Number(number)) => {
                         number.as_f64().map(f64::to_bits) == Some(ours.to_bits())
                     }
                     (Value::Text(ours), Json::String(text)) => **ours == **text,
                     _ => false,
                 };
-                assert!(same, "{name}: {counter}: {value:?} instead of {}", expected[0]);
+                assert!(
+                    same,
+                    "{name}: {counter}: {value:?} instead of {}",
+                    expected[0]
+                );
                 compared += 1;
             }
         }
@@ -86,7 +90,9 @@ fn every_value_of_the_report_equals_nvidias_own_reading() {
 
 /// Families whose unit is not a function of the name.
 fn has_no_rule(counter: &str) -> bool {
-    ["derived_", "sass__", "breakdown:", "group:"].iter().any(|family| counter.starts_with(family))
+    ["derived_", "sass__", "breakdown:", "group:"]
+        .iter()
+        .any(|family| counter.starts_with(family))
 }
 
 #[test]
@@ -101,7 +107,9 @@ fn every_unit_that_follows_from_the_name_equals_nvidias_own_reading() {
                     assert_eq!(symbol, None, "{name}: {counter}");
                 } else if symbol != expected[1].as_str() {
                     wrong.insert(format!("{counter}: {symbol:?}, not {}", expected[1]));
-                } else { right.insert(counter.clone()); }
+                } else {
+                    right.insert(counter.clone());
+                }
             }
         }
         println!("{name} right {} wrong {}", right.len(), wrong.len());

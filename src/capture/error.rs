@@ -48,10 +48,24 @@ pub enum ReadError {
         problem: String,
     },
     /// The profiler ran and no launch matched its filters.
-    #[error("no kernels were profiled{}", listed("; the program launched: ", available))]
+    #[error(
+        "no kernels were profiled{}",
+        listed("; the program launched: ", available)
+    )]
     NoKernels {
         /// The kernels that the profiler says were there, as it spells them.
         available: Vec<String>,
+    },
+    /// The header of a CSV page is there and no launch follows it.
+    #[error(
+        "line {line}: no launch follows the CSV header{}",
+        listed("; ncu said: ", messages)
+    )]
+    NoRows {
+        /// Line of the header, from 1.
+        line: u64,
+        /// The profiler's own error lines, in order.
+        messages: Vec<String>,
     },
     /// There is no CSV page in the text.
     #[error(
@@ -76,17 +90,23 @@ fn listed(lead: &str, items: &[String]) -> String {
 
 impl ReadError {
     pub(super) fn report(offset: usize, problem: impl Into<String>) -> ReadError {
-        ReadError::Report { offset, problem: problem.into() }
+        ReadError::Report {
+            offset,
+            problem: problem.into(),
+        }
     }
 
     pub(super) fn csv(line: u64, problem: impl Into<String>) -> ReadError {
-        ReadError::Csv { line, problem: problem.into() }
+        ReadError::Csv {
+            line,
+            problem: problem.into(),
+        }
     }
 
     /// The profiler's own error lines, where the error holds any.
     pub fn profiler_messages(&self) -> &[String] {
         match self {
-            ReadError::NoHeader { messages, .. } => messages,
+            ReadError::NoHeader { messages, .. } | ReadError::NoRows { messages, .. } => messages,
             ReadError::InFile { source, .. } => source.profiler_messages(),
             _ => &[],
         }
@@ -99,7 +119,10 @@ pub(super) fn describe(bytes: &[u8]) -> String {
         (b"\x7fELF", "an ELF file (a program or a cubin)"),
         (b"\x1f\x8b", "a gzip archive"),
         (b"PK\x03\x04", "a zip archive"),
-        (b"SQLite format 3", "an SQLite database (Nsight Systems exports those)"),
+        (
+            b"SQLite format 3",
+            "an SQLite database (Nsight Systems exports those)",
+        ),
         (b"NVR\0", "an .ncu-rep report"),
         (b"\"ID\",\"Process ID\"", "a CSV page of ncu"),
         (b"==PROF==", "the console output of ncu"),
@@ -115,8 +138,15 @@ pub(super) fn describe(bytes: &[u8]) -> String {
     let head = &bytes[..bytes.len().min(64)];
     let text = String::from_utf8_lossy(head);
     let first_line = text.lines().next().unwrap_or_default();
-    if head.iter().all(|&byte| byte >= b' ' || b"\t\r\n".contains(&byte)) {
+    if head
+        .iter()
+        .all(|&byte| byte >= b' ' || b"\t\r\n".contains(&byte))
+    {
         return format!("a text that begins with {first_line:?}");
     }
-    format!("{} bytes that begin with {:02x?}", bytes.len(), &head[..head.len().min(8)])
+    format!(
+        "{} bytes that begin with {:02x?}",
+        bytes.len(),
+        &head[..head.len().min(8)]
+    )
 }

@@ -3,6 +3,7 @@
 //! [`ncu_rep`] decodes the report file at full precision, [`csv`] reads the pages that
 //! `ncu --csv` prints. Both give a [`Recording`]; [`read_file`] tells them apart by content.
 
+mod agree;
 pub mod csv;
 mod error;
 mod launch;
@@ -45,7 +46,10 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadErro
                 Ok((Format::Csv, csv::read(&bytes)?))
             }
         })
-        .map_err(|source| ReadError::InFile { path: path.to_owned(), source: Box::new(source) })
+        .map_err(|source| ReadError::InFile {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })
 }
 
 /// The limit holds for what is read, not for the size that the file states, which a pipe does not.
@@ -53,12 +57,18 @@ fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     let file = File::open(path)?;
     let stated = file.metadata()?.len();
     if stated > limit {
-        return Err(ReadError::TooLarge { bytes: stated, limit });
+        return Err(ReadError::TooLarge {
+            bytes: stated,
+            limit,
+        });
     }
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        return Err(ReadError::TooLarge { bytes: bytes.len() as u64, limit });
+        return Err(ReadError::TooLarge {
+            bytes: bytes.len() as u64,
+            limit,
+        });
     }
     Ok(bytes)
 }

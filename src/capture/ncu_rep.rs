@@ -33,7 +33,9 @@ const MEMORY_PER_BYTE: usize = 16;
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let mut file = Slice { bytes, offset: 0 };
     if !bytes.starts_with(MAGIC) {
-        return Err(ReadError::NotAReport { found: describe(bytes) });
+        return Err(ReadError::NotAReport {
+            found: describe(bytes),
+        });
     }
     file.take(4, "the magic number")?;
     let mut recording = Recording::default();
@@ -59,7 +61,10 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         blocks.push(block);
     }
     if blocks.is_empty() {
-        return Err(ReadError::report(file.offset, "expected a block after the file header"));
+        return Err(ReadError::report(
+            file.offset,
+            "expected a block after the file header",
+        ));
     }
 
     let mut decoder = Decoder::new(&strings, bytes.len());
@@ -253,7 +258,10 @@ impl Decoder {
             rank[id as usize] = place;
         }
         let id_of = |name: &str| {
-            (0_u32..).zip(&names).find(|(_, candidate)| ***candidate == *name).map(|(id, _)| id)
+            (0_u32..)
+                .zip(&names)
+                .find(|(_, candidate)| ***candidate == *name)
+                .map(|(id, _)| id)
         };
         Decoder {
             major: id_of(COMPUTE_CAPABILITY_MAJOR),
@@ -263,7 +271,9 @@ impl Decoder {
             rank,
             names,
             // A small file may have overheads that a factor alone would not allow.
-            memory_left: file_size.saturating_mul(MEMORY_PER_BYTE).saturating_add(1 << 16),
+            memory_left: file_size
+                .saturating_mul(MEMORY_PER_BYTE)
+                .saturating_add(1 << 16),
             found: Vec::new(),
         }
     }
@@ -290,12 +300,19 @@ impl Decoder {
         tolerant: bool,
         launches: &mut Vec<Launch>,
     ) -> Result<(), ReadError> {
-        let Some(mut payload) = block.payload else { return Ok(()) };
+        let Some(mut payload) = block.payload else {
+            return Ok(());
+        };
         // Each turn consumes at least four bytes, so a false count ends at the payload's end.
         for _ in 0..block.sources {
             payload.take_sized("a source")?;
         }
-        let counts = [block.kernels, block.ranges, block.command_lists, block.graphs];
+        let counts = [
+            block.kernels,
+            block.ranges,
+            block.command_lists,
+            block.graphs,
+        ];
         for (layout, count) in LAYOUTS.iter().zip(counts) {
             for _ in 0..count {
                 let message = payload.take_sized(&format!("a {} result", layout.name))?;
@@ -372,10 +389,18 @@ impl Decoder {
             _ => [0; 3],
         };
         launch.grid = grid.unwrap_or_else(|| {
-            size("launch__grid_dim_x", "launch__grid_dim_y", "launch__grid_dim_z")
+            size(
+                "launch__grid_dim_x",
+                "launch__grid_dim_y",
+                "launch__grid_dim_z",
+            )
         });
         launch.block = block.unwrap_or_else(|| {
-            size("launch__block_dim_x", "launch__block_dim_y", "launch__block_dim_z")
+            size(
+                "launch__block_dim_x",
+                "launch__block_dim_y",
+                "launch__block_dim_z",
+            )
         });
         launch.device = small("launch__device_id");
         launch.context = launch.context.or_else(|| small("launch__context_id"));
@@ -436,7 +461,9 @@ impl Decoder {
             .drain(..)
             .map(|(_, id, value)| {
                 let name = &names[id as usize];
-                let unit = units[id as usize].get_or_insert_with(|| unit_of(chip, name)).clone();
+                let unit = units[id as usize]
+                    .get_or_insert_with(|| unit_of(chip, name))
+                    .clone();
                 (Arc::clone(name), Measurement { value, unit })
             })
             .collect()

@@ -25,7 +25,10 @@ impl<'a> Slice<'a> {
                 format!("{what} should hold {length} bytes, only {left} are left"),
             ));
         };
-        let taken = Slice { bytes: head, offset: self.offset };
+        let taken = Slice {
+            bytes: head,
+            offset: self.offset,
+        };
         self.bytes = tail;
         self.offset += head.len();
         Ok(taken)
@@ -81,7 +84,11 @@ impl<'a> Slice<'a> {
                 ));
             }
         };
-        Ok(Some(Field { number, offset, data }))
+        Ok(Some(Field {
+            number,
+            offset,
+            data,
+        }))
     }
 
     #[inline]
@@ -108,7 +115,10 @@ impl<'a> Slice<'a> {
         let Some((value, rest)) = self.bytes.split_first_chunk::<N>() else {
             return Err(ReadError::report(
                 self.offset,
-                format!("expected a number of {N} bytes, only {} are left", self.bytes.len()),
+                format!(
+                    "expected a number of {N} bytes, only {} are left",
+                    self.bytes.len()
+                ),
             ));
         };
         self.bytes = rest;
@@ -183,7 +193,10 @@ impl<'a> Field<'a> {
         };
         ReadError::report(
             self.offset,
-            format!("expected {expected} in field {}, found {found}", self.number),
+            format!(
+                "expected {expected} in field {}, found {found}",
+                self.number
+            ),
         )
     }
 }

@@ -32,7 +32,12 @@ const fn alias(
     better: Better,
     note: &'static str,
 ) -> Alias {
-    Alias { name, counter, better, note }
+    Alias {
+        name,
+        counter,
+        better,
+        note,
+    }
 }
 
 /// Counter names differ between chips, so each chip has its own list.
@@ -76,7 +81,12 @@ static GH100: &[Alias] = &[
         Better::Higher,
         "",
     ),
-    alias("registers", "launch__registers_per_thread", Better::Lower, "a thread"),
+    alias(
+        "registers",
+        "launch__registers_per_thread",
+        Better::Lower,
+        "a thread",
+    ),
     alias(
         "sm_active",
         "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
@@ -151,14 +161,22 @@ mod tests {
     #[test]
     fn every_alias_stands_for_a_counter_that_the_chip_has() {
         for alias in aliases(Chip::Gh100) {
-            assert_eq!(exists(Chip::Gh100, alias.counter), Existence::Known, "{}", alias.name);
+            assert_eq!(
+                exists(Chip::Gh100, alias.counter),
+                Existence::Known,
+                "{}",
+                alias.name
+            );
         }
     }
 
     #[test]
     fn aliases_are_sorted_and_resolve_by_chip() {
         assert!(GH100.windows(2).all(|pair| pair[0].name < pair[1].name));
-        assert_eq!(builtin_alias(Chip::Gh100, "dram_read"), Some("dram__bytes_read.sum"));
+        assert_eq!(
+            builtin_alias(Chip::Gh100, "dram_read"),
+            Some("dram__bytes_read.sum")
+        );
         assert_eq!(builtin_alias(Chip::Gh100, "dram_reed"), None);
         assert_eq!(builtin_alias(Chip::Other, "dram_read"), None);
     }

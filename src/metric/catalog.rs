@@ -111,8 +111,16 @@ const PLAIN_FAMILIES: &[&str] = &["device__attribute_", "nvlink__", "numa__", "c
 
 /// Families of ncu's own names whose members no list enumerates: sections and versions add to them.
 const OPEN_FAMILIES: &[&str] = &[
-    "breakdown:", "c2clink__", "derived_", "device__attribute_", "group:", "numa__", "nvlink__",
-    "profiler__", "sass__", "smsp__pcsamp_",
+    "breakdown:",
+    "c2clink__",
+    "derived_",
+    "device__attribute_",
+    "group:",
+    "numa__",
+    "nvlink__",
+    "profiler__",
+    "sass__",
+    "smsp__pcsamp_",
 ];
 
 /// Families whose unit differs between reports of one version, so that no name decides it.
@@ -170,7 +178,11 @@ pub(super) fn split(counter: &str) -> (&str, &str) {
 }
 
 pub(super) fn has_suffix(kind: Kind, suffix: &str) -> bool {
-    let after_rollup = || ROLLUPS.iter().find_map(|rollup| suffix.strip_prefix(rollup));
+    let after_rollup = || {
+        ROLLUPS
+            .iter()
+            .find_map(|rollup| suffix.strip_prefix(rollup))
+    };
     match kind {
         Kind::Counter => after_rollup().is_some_and(|rest| COUNTER_SUFFIXES.contains(&rest)),
         Kind::Throughput => after_rollup().is_some_and(|rest| THROUGHPUT_SUFFIXES.contains(&rest)),
@@ -227,7 +239,10 @@ fn suffixed(name: &str, base: Base, suffix: &str) -> Unit {
             _ => Unit::Unknown,
         };
     }
-    let after_rollup = ROLLUPS.iter().find_map(|rollup| suffix.strip_prefix(rollup)).unwrap_or(suffix);
+    let after_rollup = ROLLUPS
+        .iter()
+        .find_map(|rollup| suffix.strip_prefix(rollup))
+        .unwrap_or(suffix);
     match after_rollup {
         "" => Unit::fixed(base.unit),
         _ if base.unit.is_empty() => Unit::NONE,
@@ -246,9 +261,15 @@ fn suffixed(name: &str, base: Base, suffix: &str) -> Unit {
 /// Whether the counter adds up a level in each cycle (warps in flight), so that its own unit is
 /// really a product with cycles.
 fn accumulates(name: &str) -> bool {
-    ["warps_active", "warps_eligible", "warps_inactive", "warps_issue_stalled", "ctas_active"]
-        .iter()
-        .any(|level| name.contains(level))
+    [
+        "warps_active",
+        "warps_eligible",
+        "warps_inactive",
+        "warps_issue_stalled",
+        "ctas_active",
+    ]
+    .iter()
+    .any(|level| name.contains(level))
 }
 
 fn per_cycle(name: &str, unit: &'static str) -> Unit {
@@ -309,7 +330,16 @@ mod tests {
 
     #[test]
     fn a_name_beside_the_rows_is_not_found() {
-        for name in ["", "\n", "a", "zzz", "dram__byte", "dram__bytesX", "CTC", "tpc__z"] {
+        for name in [
+            "",
+            "\n",
+            "a",
+            "zzz",
+            "dram__byte",
+            "dram__bytesX",
+            "CTC",
+            "tpc__z",
+        ] {
             assert_eq!(find(GH100, name), None, "{name}");
         }
     }
@@ -317,8 +347,14 @@ mod tests {
     #[test]
     fn a_suffix_of_another_type_of_counter_does_not_exist() {
         let unknown = |counter| matches!(exists(Chip::Gh100, counter), Existence::Unknown { .. });
-        assert_eq!(exists(Chip::Gh100, "dram__bytes_read.sum"), Existence::Known);
-        assert_eq!(exists(Chip::Gh100, "launch__registers_per_thread"), Existence::Known);
+        assert_eq!(
+            exists(Chip::Gh100, "dram__bytes_read.sum"),
+            Existence::Known
+        );
+        assert_eq!(
+            exists(Chip::Gh100, "launch__registers_per_thread"),
+            Existence::Known
+        );
         assert!(unknown("dram__bytes_read"));
         assert!(unknown("dram__bytes_read.ratio"));
         assert!(unknown("dram__bytes_read.sum.sum"));
@@ -326,26 +362,53 @@ mod tests {
         assert!(unknown("smsp__warp_issue_stalled_gmma_per_warp_active.sum"));
         assert!(unknown("smsp__stall_memory_dependency.avg.pct"));
         assert!(unknown(""));
-        assert_eq!(exists(Chip::Gh100, "sass__inst_executed_by_moonlight"), Existence::NoTable);
-        assert_eq!(exists(Chip::Other, "dram__bytes_read.sum"), Existence::NoTable);
+        assert_eq!(
+            exists(Chip::Gh100, "sass__inst_executed_by_moonlight"),
+            Existence::NoTable
+        );
+        assert_eq!(
+            exists(Chip::Other, "dram__bytes_read.sum"),
+            Existence::NoTable
+        );
     }
 
     #[test]
     fn a_unit_follows_from_name_and_suffix_or_stays_unknown() {
         let unit = |counter| unit_of(Chip::Gh100, counter);
         assert_eq!(unit("dram__bytes_read.sum"), Unit::fixed("byte"));
-        assert_eq!(unit("dram__bytes_read.sum.per_second"), Unit::fixed("byte/s"));
-        assert_eq!(unit("dram__bytes_read.sum.pct_of_peak_sustained_elapsed"), Unit::fixed("%"));
-        assert_eq!(unit("dram__cycles_elapsed.avg.per_second"), Unit::fixed("hz"));
-        assert_eq!(unit("sm__warps_active.avg.per_cycle_active"), Unit::fixed("warp"));
-        assert_eq!(unit("sm__ctas_active.avg.per_cycle_active"), Unit::Unknown);
-        assert_eq!(unit("no__such_metric.sum"), Unit::Unknown);
-        assert_eq!(unit("derived__l1tex__lsu_writeback_bytes_mem_lgds.sum.per_second"), Unit::Unknown);
-        assert_eq!(unit_of(Chip::Other, "dram__bytes_read.sum"), Unit::Unknown);
         assert_eq!(
-            unit_of(Chip::Other, "dram__throughput.avg.pct_of_peak_sustained_elapsed"),
+            unit("dram__bytes_read.sum.per_second"),
+            Unit::fixed("byte/s")
+        );
+        assert_eq!(
+            unit("dram__bytes_read.sum.pct_of_peak_sustained_elapsed"),
             Unit::fixed("%")
         );
-        assert_eq!(unit_of(Chip::Other, "launch__registers_per_thread"), Unit::fixed("register/thread"));
+        assert_eq!(
+            unit("dram__cycles_elapsed.avg.per_second"),
+            Unit::fixed("hz")
+        );
+        assert_eq!(
+            unit("sm__warps_active.avg.per_cycle_active"),
+            Unit::fixed("warp")
+        );
+        assert_eq!(unit("sm__ctas_active.avg.per_cycle_active"), Unit::Unknown);
+        assert_eq!(unit("no__such_metric.sum"), Unit::Unknown);
+        assert_eq!(
+            unit("derived__l1tex__lsu_writeback_bytes_mem_lgds.sum.per_second"),
+            Unit::Unknown
+        );
+        assert_eq!(unit_of(Chip::Other, "dram__bytes_read.sum"), Unit::Unknown);
+        assert_eq!(
+            unit_of(
+                Chip::Other,
+                "dram__throughput.avg.pct_of_peak_sustained_elapsed"
+            ),
+            Unit::fixed("%")
+        );
+        assert_eq!(
+            unit_of(Chip::Other, "launch__registers_per_thread"),
+            Unit::fixed("register/thread")
+        );
     }
 }

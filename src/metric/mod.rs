@@ -8,3 +8,4 @@ mod unit;
 pub use alias::{Alias, Better, aliases, builtin_alias};
 pub use catalog::{Chip, Existence, exists, unit_of};
 pub use unit::Unit;
+pub(crate) use unit::decimal_scale;

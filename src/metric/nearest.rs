@@ -13,15 +13,15 @@ pub(super) fn name(chip: Chip, counter: &str) -> Option<String> {
         return None;
     }
     if let Some(base) = find_base(chip, wanted) {
-        return Some(format!("{wanted}{}", nearest_suffix(base.kind, base.unit, suffix)));
+        return Some(format!(
+            "{wanted}{}",
+            nearest_suffix(base.kind, base.unit, suffix)
+        ));
     }
     let limit = (wanted.len() / 4).max(2);
-    let of_chip = bases(chip)
-        .map(|(name, base)| (distance(wanted, name, limit), name, Some(base)));
+    let of_chip = bases(chip).map(|(name, base)| (distance(wanted, name, limit), name, Some(base)));
     let own = ncu_own().map(|name| (distance(counter, name, limit), name, None));
-    let (distance, name, base) = of_chip
-        .chain(own)
-        .min_by_key(|(distance, ..)| *distance)?;
+    let (distance, name, base) = of_chip.chain(own).min_by_key(|(distance, ..)| *distance)?;
     if distance > limit {
         return None;
     }
@@ -64,7 +64,10 @@ fn nearest_suffix(kind: Kind, unit: &str, wanted: &str) -> String {
     let suffixes: Vec<String> = match kind {
         Kind::Counter => rolled(COUNTER_SUFFIXES),
         Kind::Throughput => rolled(THROUGHPUT_SUFFIXES),
-        Kind::Ratio => RATIO_SUFFIXES.iter().map(|&suffix| suffix.to_owned()).collect(),
+        Kind::Ratio => RATIO_SUFFIXES
+            .iter()
+            .map(|&suffix| suffix.to_owned())
+            .collect(),
     };
     suffixes
         .into_iter()
@@ -82,14 +85,26 @@ mod tests {
             ("dram__bytes_raed.sum", "dram__bytes_read.sum"),
             ("dram__bytes_read", "dram__bytes_read.sum"),
             ("dram__bytes_read.smu", "dram__bytes_read.sum"),
-            ("dram__throughput.max", "dram__throughput.max.pct_of_peak_sustained_elapsed"),
-            ("dram__throughput", "dram__throughput.avg.pct_of_peak_sustained_elapsed"),
+            (
+                "dram__throughput.max",
+                "dram__throughput.max.pct_of_peak_sustained_elapsed",
+            ),
+            (
+                "dram__throughput",
+                "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+            ),
             (
                 "sm__cycle_active.avg.pct_of_peak_sustained_elapsed",
                 "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
             ),
-            ("launch__register_per_thread", "launch__registers_per_thread"),
-            ("l1tex__t_sector_miss_rate.pct", "l1tex__t_sector_hit_rate.pct"),
+            (
+                "launch__register_per_thread",
+                "launch__registers_per_thread",
+            ),
+            (
+                "l1tex__t_sector_miss_rate.pct",
+                "l1tex__t_sector_hit_rate.pct",
+            ),
         ] {
             assert_eq!(name(Chip::Gh100, wrong).as_deref(), Some(right), "{wrong}");
         }

@@ -33,10 +33,7 @@ impl Unit {
     pub fn to_base(symbol: &str) -> Option<(f64, Cow<'static, str>)> {
         let (exponent, base) = decimal_scale(symbol)?;
         let factor = f64::powi(10.0, i32::from(exponent).abs());
-        Some((
-            if exponent < 0 { 1.0 / factor } else { factor },
-            base,
-        ))
+        Some((if exponent < 0 { 1.0 / factor } else { factor }, base))
     }
 
     pub(crate) const fn fixed(symbol: &'static str) -> Unit {
@@ -46,9 +43,29 @@ impl Unit {
 
 /// Symbols that ncu prints for unscaled values.
 const BASE: &[&str] = &[
-    "", "%", "%/byte", "%/register", "SM", "block", "branches", "byte", "cluster", "cycle", "hz",
-    "inst", "ns", "ops", "pass", "register", "request", "sample", "sector", "sectors", "tag",
-    "thread", "warp",
+    "",
+    "%",
+    "%/byte",
+    "%/register",
+    "SM",
+    "block",
+    "branches",
+    "byte",
+    "cluster",
+    "cycle",
+    "hz",
+    "inst",
+    "ns",
+    "ops",
+    "pass",
+    "register",
+    "request",
+    "sample",
+    "sector",
+    "sectors",
+    "tag",
+    "thread",
+    "warp",
 ];
 
 /// Symbols after the stroke of a quotient. Scaled ones are left out on purpose: ncu prints
@@ -77,7 +94,11 @@ pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, Cow<'static, str>)> {
         let exponent = exponent + 9 - per;
         return Some((
             exponent,
-            if above == "cycle" { Cow::Borrowed("hz") } else { quotient(above, "s") },
+            if above == "cycle" {
+                Cow::Borrowed("hz")
+            } else {
+                quotient(above, "s")
+            },
         ));
     }
     let below = listed(DENOMINATORS, below)?;
@@ -157,13 +178,26 @@ mod tests {
             ("M", 1e6, ""),
             ("%/register", 1.0, "%/register"),
         ] {
-            assert_eq!(Unit::to_base(symbol), Some((factor, base.into())), "{symbol}");
+            assert_eq!(
+                Unit::to_base(symbol),
+                Some((factor, base.into())),
+                "{symbol}"
+            );
         }
     }
 
     #[test]
     fn an_unknown_unit_has_no_base() {
-        for symbol in ["furlong", "Kfoo", "%/Kbyte", "byte/", "/s ", "Xbyte", "K/furlong", "é"] {
+        for symbol in [
+            "furlong",
+            "Kfoo",
+            "%/Kbyte",
+            "byte/",
+            "/s ",
+            "Xbyte",
+            "K/furlong",
+            "é",
+        ] {
             assert_eq!(Unit::to_base(symbol), None, "{symbol}");
         }
     }
