@@ -1,8 +1,30 @@
 //! `sparsek-gate` gates CUDA kernels on the hardware counters that NVIDIA Nsight Compute reads.
 //!
-//! The modules are the stages and the nouns of a run:
-//! [`capture`] holds what one profiling run left and reads it (`.ncu-rep` and CSV),
-//! [`metric`] knows counter names, chips and units.
+//! The modules are the stages of a run, in their order: [`config`] says what to do, [`build`]
+//! makes artifacts, [`verify`] asks whether their numbers are right, [`capture`] runs ncu and
+//! reads what it left, [`profile`] normalizes that, [`baseline`] locks it, [`verdict`] compares
+//! and decides, [`report`] shows. Besides them: [`metric`] knows counters and units, [`device`]
+//! the GPU, [`toolchain`] nvcc and ncu, [`process`] runs programs, and [`command`] composes the
+//! stages into the subcommands of [`cli`].
 
+pub mod baseline;
+pub mod build;
 pub mod capture;
+pub mod cli;
+pub mod command;
+pub mod config;
+pub mod device;
+pub mod error;
+pub mod files;
+pub mod git;
+pub mod hash;
 pub mod metric;
+pub mod process;
+pub mod profile;
+pub mod report;
+pub mod toolchain;
+pub mod verdict;
+pub mod verify;
+
+pub use error::Error;
+pub use verdict::ExitCode;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::metric::Unit;
+use super::rounding::Rounding;
+use crate::metric::{Chip, Unit};
 
 /// Everything one `.ncu-rep` file or one CSV holds, in file order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +17,11 @@ pub struct Recording {
     pub command_line: Option<String>,
     /// When the session began, seconds since the Unix epoch.
     pub created_unix_s: Option<u64>,
+    /// Version of the report format that the file states; CSV pages have none. Another one than
+    /// [`KNOWN_FORMAT_VERSION`](super::ncu_rep::KNOWN_FORMAT_VERSION) is decoded all the same.
+    pub format_version: Option<u64>,
+    /// How far the printed numbers may lie from the measured ones; exact for a report.
+    pub rounding: Rounding,
 }
 
 /// What a result of the profiler stands for.
@@ -68,6 +74,32 @@ pub struct Launch {
     /// Rows of the details page that name a metric by its label only. Shown, never gated.
     pub labels: Vec<Label>,
 }
+
+impl Launch {
+    /// The value of a counter, if it is there and a number.
+    pub fn number(&self, counter: &str) -> Option<f64> {
+        self.metrics.get(counter)?.value.number()
+    }
+
+    /// The chip, from the compute capability among the device attributes. The details page does
+    /// not hold these: there it is [`Chip::Other`].
+    pub fn chip(&self) -> Chip {
+        let attribute = |name| match self.metrics.get(name)?.value {
+            Value::Integer(number) => Some(number),
+            _ => None,
+        };
+        match (
+            attribute(COMPUTE_CAPABILITY_MAJOR),
+            attribute(COMPUTE_CAPABILITY_MINOR),
+        ) {
+            (Some(major), Some(minor)) => Chip::from_compute_capability(major, minor),
+            _ => Chip::Other,
+        }
+    }
+}
+
+pub(super) const COMPUTE_CAPABILITY_MAJOR: &str = "device__attribute_compute_capability_major";
+pub(super) const COMPUTE_CAPABILITY_MINOR: &str = "device__attribute_compute_capability_minor";
 
 /// A row of a section on the details page, which carries a label instead of a counter name.
 #[derive(Clone, Debug, PartialEq)]

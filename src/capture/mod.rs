@@ -1,10 +1,76 @@
 //! What one profiling run left, and the two readers of it.
 //!
 //! [`ncu_rep`] decodes the report file at full precision, [`csv`] reads the pages that
-//! `ncu --csv` prints. Both give a [`Recording`].
+//! `ncu --csv` prints. Both give a [`Recording`]; [`read_file`] tells them apart by content.
 
+mod agree;
 pub mod csv;
+mod error;
 mod launch;
 pub mod ncu_rep;
+mod rounding;
+mod session;
+mod wire;
 
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+pub use error::ReadError;
 pub use launch::{Kernel, Label, Launch, Measurement, Recording, ResultKind, Value};
+pub use rounding::Rounding;
+pub use session::{Capture, capture};
+
+/// Which reader a file needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The binary `.ncu-rep` report.
+    Report,
+    /// A CSV page, with or without the profiler's and the program's own lines around it.
+    Csv,
+}
+
+/// Largest file that [`read_file`] reads, in bytes. A `--set full` report of one launch holds
+/// 2.6 MB.
+pub const MAX_FILE_SIZE: u64 = 1 << 30;
+
+/// Reads a report or a CSV page, whichever the content is.
+///
+/// # Errors
+/// [`ReadError::InFile`] with the path, around whatever was wrong with the file.
+pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadError> {
+    let path = path.as_ref();
+    read_bounded(path, MAX_FILE_SIZE)
+        .and_then(|bytes| {
+            if bytes.starts_with(ncu_rep::MAGIC) {
+                Ok((Format::Report, ncu_rep::read(&bytes)?))
+            } else {
+                Ok((Format::Csv, csv::read(&bytes)?))
+            }
+        })
+        .map_err(|source| ReadError::InFile {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })
+}
+
+/// The limit holds for what is read, not for the size that the file states, which a pipe does not.
+fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
+    let file = File::open(path)?;
+    let stated = file.metadata()?.len();
+    if stated > limit {
+        return Err(ReadError::TooLarge {
+            bytes: stated,
+            limit,
+        });
+    }
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(ReadError::TooLarge {
+            bytes: bytes.len() as u64,
+            limit,
+        });
+    }
+    Ok(bytes)
+}

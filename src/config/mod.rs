@@ -48,6 +48,8 @@ pub struct Toolchain {
     pub arch: String,
     /// The chip of that target, whose counter names the metrics resolve to.
     pub chip: Chip,
+    /// The chip as ncu names it; empty where that is not known here.
+    pub chip_name: &'static str,
     /// nvcc, where the configuration names one.
     pub nvcc: Option<PathBuf>,
     /// ncu, where the configuration names one.

@@ -13,7 +13,7 @@ use super::{
     CacheControl, ClockControl, Config, Direction, GraphProfiling, Level, Metric, ProfileSettings, Recipe, ReplayMode,
     Suite, Tolerance, Toolchain, Variant, VariantId,
 };
-use crate::metric::{self, Chip, Existence};
+use crate::metric::{self, Existence};
 
 const DEFAULT_LAUNCHES: u32 = 20;
 const DEFAULT_PROFILE_TIMEOUT_S: f64 = 300.0;
@@ -102,7 +102,7 @@ impl File<'_> {
         let work = folder(&raw.paths.work, "work", ".sparsek-gate")?;
 
         let arch = raw.toolchain.arch.clone().unwrap_or_else(|| "sm_90a".to_owned());
-        let Some(chip) = Chip::of_arch(&arch) else {
+        let Some((chip, chip_name)) = metric::chip_of_arch(&arch) else {
             return Err(self
                 .error(&["toolchain", "arch"], format!("`{arch}` is not a GPU target"))
                 .help(Some("write it as nvcc does, such as `sm_90a` or `sm_80`".into())));
@@ -110,6 +110,7 @@ impl File<'_> {
         let toolchain = Toolchain {
             arch,
             chip,
+            chip_name,
             nvcc: raw.toolchain.nvcc.map(|path| root.join(path)),
             ncu: raw.toolchain.ncu.map(|path| root.join(path)),
             flags: raw
@@ -120,7 +121,7 @@ impl File<'_> {
 
         let mut metrics = Vec::new();
         for (alias, raw_metric) in &raw.metric {
-            metrics.push(self.metric(alias, raw_metric, &toolchain.chip)?);
+            metrics.push(self.metric(alias, raw_metric, &toolchain)?);
         }
         if metrics.is_empty() {
             return Err(self
@@ -151,23 +152,24 @@ impl File<'_> {
         })
     }
 
-    fn metric(&self, alias: &str, raw: &RawMetric, chip: &Chip) -> Result<Metric, ConfigError> {
+    fn metric(&self, alias: &str, raw: &RawMetric, toolchain: &Toolchain) -> Result<Metric, ConfigError> {
         let at = ["metric", alias];
         self.name(&at, alias)?;
+        let (chip, chip_name) = (toolchain.chip, toolchain.chip_name);
         let counter = match &raw.counter {
             Some(Counter::Same(counter)) => counter.clone(),
-            Some(Counter::PerChip(table)) => table.get(chip.name()).cloned().ok_or_else(|| {
-                self.error(&["metric", alias, "counter"], format!("no counter is named for the chip `{}`", chip.name()))
-                    .help(Some(format!("add `{} = \"...\"`", chip.name())))
+            Some(Counter::PerChip(table)) => table.get(chip_name).cloned().ok_or_else(|| {
+                self.error(&["metric", alias, "counter"], format!("no counter is named for the chip `{chip_name}`"))
+                    .help(Some(format!("add `{chip_name} = \"...\"`")))
             })?,
             None => metric::builtin_alias(chip, alias).map(str::to_owned).ok_or_else(|| {
-                self.error(&at, format!("`{alias}` is no built-in alias on `{}`, so it needs a `counter`", chip.name()))
-                    .help(Some(suggest(alias, &metric::builtin_aliases(chip))))
+                self.error(&at, format!("`{alias}` is no built-in alias on `{}`, so it needs a `counter`", toolchain.arch))
+                    .help(Some(suggest(alias, &metric::aliases(chip).iter().map(|alias| alias.name).collect::<Vec<_>>())))
             })?,
         };
         if let Existence::Unknown { nearest } = metric::exists(chip, &counter) {
             return Err(self
-                .error(&["metric", alias, "counter"], format!("the chip `{}` has no counter `{counter}`", chip.name()))
+                .error(&["metric", alias, "counter"], format!("the chip `{chip_name}` has no counter `{counter}`"))
                 .help(nearest.map(|name| format!("did you mean `{name}`?"))));
         }
         let level = raw.level.unwrap_or(Level::Deny);

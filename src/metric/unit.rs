@@ -24,4 +24,181 @@ impl Unit {
             Unit::Unknown => None,
         }
     }
+
+    /// The factor to the base unit and the base unit's symbol, or `None` for a unit that is not
+    /// known: `Mbyte/s` gives `(1e6, "byte/s")`.
+    ///
+    /// ncu scales by powers of 1000, bytes included. Spellings of older versions (`usecond`,
+    /// `byte/second`, `cycle/nsecond`) are understood too.
+    pub fn to_base(symbol: &str) -> Option<(f64, Cow<'static, str>)> {
+        let (exponent, base) = decimal_scale(symbol)?;
+        let factor = f64::powi(10.0, i32::from(exponent).abs());
+        Some((if exponent < 0 { 1.0 / factor } else { factor }, base))
+    }
+
+    pub(crate) const fn fixed(symbol: &'static str) -> Unit {
+        Unit::Known(Cow::Borrowed(symbol))
+    }
+}
+
+/// Symbols that ncu prints for unscaled values.
+const BASE: &[&str] = &[
+    "",
+    "%",
+    "%/byte",
+    "%/register",
+    "SM",
+    "block",
+    "branches",
+    "byte",
+    "cluster",
+    "cycle",
+    "hz",
+    "inst",
+    "ns",
+    "ops",
+    "pass",
+    "register",
+    "request",
+    "sample",
+    "sector",
+    "sectors",
+    "tag",
+    "thread",
+    "warp",
+];
+
+/// Symbols after the stroke of a quotient. Scaled ones are left out on purpose: ncu prints
+/// `2,614 %/byte` as `2.614 %/Kbyte`, which contradicts itself.
+const DENOMINATORS: &[&str] = &[
+    "block", "byte", "cycle", "inst", "register", "request", "s", "sector", "thread", "warp",
+];
+
+/// The power of ten to the base unit, and the base unit.
+pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, Cow<'static, str>)> {
+    if let Some(base) = listed(BASE, symbol) {
+        return Some((0, Cow::Borrowed(base)));
+    }
+    if let Some(exponent) = time_exponent(symbol) {
+        return Some((exponent, Cow::Borrowed("ns")));
+    }
+    let Some((above, below)) = symbol.split_once('/') else {
+        return prefixed(symbol).map(|(exponent, base)| (exponent, Cow::Borrowed(base)));
+    };
+    let (exponent, above) = match listed(BASE, above) {
+        Some(base) => (0, base),
+        None => prefixed(above)?,
+    };
+    // A rate: seconds are the only denominator that scales, because `/s` is its base spelling.
+    if let Some(per) = time_exponent(below).or((below == "ns").then_some(0)) {
+        let exponent = exponent + 9 - per;
+        return Some((
+            exponent,
+            if above == "cycle" {
+                Cow::Borrowed("hz")
+            } else {
+                quotient(above, "s")
+            },
+        ));
+    }
+    let below = listed(DENOMINATORS, below)?;
+    Some((exponent, quotient(above, below)))
+}
+
+fn listed(list: &[&'static str], symbol: &str) -> Option<&'static str> {
+    list.iter().copied().find(|known| *known == symbol)
+}
+
+/// Power of ten from a time to nanoseconds.
+fn time_exponent(symbol: &str) -> Option<i8> {
+    Some(match symbol {
+        "nsecond" => 0,
+        "us" | "usecond" => 3,
+        "ms" | "msecond" => 6,
+        "s" | "second" => 9,
+        _ => return None,
+    })
+}
+
+/// `Kbyte`, `Ghz`, and `M` alone for plain numbers.
+fn prefixed(symbol: &str) -> Option<(i8, &'static str)> {
+    let exponent = match symbol.as_bytes().first()? {
+        b'K' => 3,
+        b'M' => 6,
+        b'G' => 9,
+        b'T' => 12,
+        b'P' => 15,
+        _ => return None,
+    };
+    let base = listed(&["", "byte", "hz"], symbol.get(1..)?)?;
+    Some((exponent, base))
+}
+
+/// `above/below` as a symbol, without an allocation for the quotients that reports hold.
+pub(crate) fn quotient(above: &'static str, below: &'static str) -> Cow<'static, str> {
+    Cow::Borrowed(match (above, below) {
+        ("", _) => "",
+        ("byte", "s") => "byte/s",
+        ("sector", "s") => "sector/s",
+        ("inst", "s") => "inst/s",
+        ("request", "s") => "request/s",
+        ("byte", "cycle") => "byte/cycle",
+        ("sector", "cycle") => "sector/cycle",
+        ("inst", "cycle") => "inst/cycle",
+        ("request", "cycle") => "request/cycle",
+        ("byte", "block") => "byte/block",
+        ("byte", "sector") => "byte/sector",
+        ("register", "thread") => "register/thread",
+        _ => return Cow::Owned(format!("{above}/{below}")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scaled_unit_gives_its_factor_and_its_base() {
+        for (symbol, factor, base) in [
+            ("", 1.0, ""),
+            ("ns", 1.0, "ns"),
+            ("us", 1e3, "ns"),
+            ("msecond", 1e6, "ns"),
+            ("s", 1e9, "ns"),
+            ("Kbyte", 1e3, "byte"),
+            ("Mbyte", 1e6, "byte"),
+            ("Tbyte/s", 1e12, "byte/s"),
+            ("Gbyte/second", 1e9, "byte/s"),
+            ("Kbyte/block", 1e3, "byte/block"),
+            ("Ghz", 1e9, "hz"),
+            ("cycle/nsecond", 1e9, "hz"),
+            ("cycle/usecond", 1e6, "hz"),
+            ("byte/cycle", 1.0, "byte/cycle"),
+            ("thread/warp", 1.0, "thread/warp"),
+            ("M", 1e6, ""),
+            ("%/register", 1.0, "%/register"),
+        ] {
+            assert_eq!(
+                Unit::to_base(symbol),
+                Some((factor, base.into())),
+                "{symbol}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_unit_has_no_base() {
+        for symbol in [
+            "furlong",
+            "Kfoo",
+            "%/Kbyte",
+            "byte/",
+            "/s ",
+            "Xbyte",
+            "K/furlong",
+            "é",
+        ] {
+            assert_eq!(Unit::to_base(symbol), None, "{symbol}");
+        }
+    }
 }

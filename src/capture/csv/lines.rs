@@ -1,0 +1,172 @@
+//! Finds the CSV in a text that the profiler and the program share.
+//!
+//! The program may print anything, quotes included, so the text as a whole is no CSV. What is:
+//! a line with ncu's own header, and below it the lines that begin like a row.
+
+use std::io::BufRead as _;
+
+use crate::capture::ReadError;
+
+/// How every header of ncu begins.
+const HEADER: &[u8] = b"\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",";
+
+/// The units row of the raw page: no launch has an empty ID.
+const UNITS: &[u8] = b"\"\",\"\",";
+
+/// A quoted cell may hold line ends, but not without end.
+const MAX_RECORD_LINES: u64 = 1000;
+
+/// Rows that follow each other without a foreign line.
+#[derive(Debug)]
+pub(super) struct Region<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Line of the first row in the file, from 1.
+    pub(super) line: u64,
+}
+
+/// A header and its rows.
+#[derive(Debug)]
+pub(super) struct Table<'a> {
+    pub(super) header: Region<'a>,
+    pub(super) rows: Vec<Region<'a>>,
+}
+
+/// The tables in `text`, in order.
+pub(super) fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ReadError> {
+    let mut tables: Vec<Table<'_>> = Vec::new();
+    let mut lines = Lines {
+        text,
+        next: 0,
+        line: 0,
+    };
+    // Where the rows before this line began, if they reach up to it.
+    let mut open: Option<(usize, u64)> = None;
+    while let Some((start, line)) = lines.next() {
+        let bytes = &text[start..lines.next];
+        if let Some(header) = header(bytes) {
+            close(&mut tables, text, &mut open, start);
+            tables.push(Table {
+                header: Region {
+                    bytes: header,
+                    line,
+                },
+                rows: Vec::new(),
+            });
+            continue;
+        }
+        let is_first = tables.last().is_some_and(|table| table.rows.is_empty()) && open.is_none();
+        let is_row =
+            !tables.is_empty() && (looks_like_row(bytes) || (is_first && bytes.starts_with(UNITS)));
+        if is_row && lines.finish_record(start, line)? {
+            open.get_or_insert((start, line));
+        } else {
+            close(&mut tables, text, &mut open, start);
+        }
+    }
+    close(&mut tables, text, &mut open, text.len());
+    Ok(tables)
+}
+
+fn close<'a>(
+    tables: &mut [Table<'a>],
+    text: &'a [u8],
+    open: &mut Option<(usize, u64)>,
+    end: usize,
+) {
+    if let (Some((start, line)), Some(table)) = (open.take(), tables.last_mut()) {
+        table.rows.push(Region {
+            bytes: &text[start..end],
+            line,
+        });
+    }
+}
+
+struct Lines<'a> {
+    text: &'a [u8],
+    /// Where the next line begins.
+    next: usize,
+    /// Number of the last line handed out, from 1.
+    line: u64,
+}
+
+impl Lines<'_> {
+    /// Start and number of the next line, which then reaches up to `self.next`.
+    fn next(&mut self) -> Option<(usize, u64)> {
+        let start = self.next;
+        let mut rest = &self.text[start..];
+        // Reading from memory cannot fail.
+        let length = rest.skip_until(b'\n').unwrap_or(0);
+        if length == 0 {
+            return None;
+        }
+        self.next = start + length;
+        self.line += 1;
+        Some((start, self.line))
+    }
+
+    /// Takes further lines until every quoted cell of the row is closed. False if the line only
+    /// looked like a row.
+    fn finish_record(&mut self, start: usize, line: u64) -> Result<bool, ReadError> {
+        let first = &self.text[start..self.next];
+        let mut quotes = count_quotes(first);
+        if quotes.is_multiple_of(2) {
+            return Ok(true);
+        }
+        // A line of the program with a few cells of its own.
+        if quotes < 2 * LEADING_CELLS && first.ends_with(b"\n") {
+            return Ok(false);
+        }
+        let unclosed = || {
+            ReadError::csv(
+                line,
+                "a quoted cell of the row that begins here is not closed",
+            )
+        };
+        while !quotes.is_multiple_of(2) {
+            let (next, number) = self.next().ok_or_else(unclosed)?;
+            let bytes = &self.text[next..self.next];
+            if number - line >= MAX_RECORD_LINES || looks_like_row(bytes) {
+                return Err(unclosed());
+            }
+            quotes += count_quotes(bytes);
+        }
+        Ok(true)
+    }
+}
+
+/// Cells before the first metric: the ID up to the compute capability.
+const LEADING_CELLS: usize = 11;
+
+/// Written as a plain sum so that the compiler vectorises it.
+fn count_quotes(bytes: &[u8]) -> usize {
+    bytes
+        .chunks(128)
+        .map(|chunk| usize::from(chunk.iter().map(|&byte| u8::from(byte == b'"')).sum::<u8>()))
+        .sum()
+}
+
+/// The header in a line; what a program printed before it without a line end is cut off.
+fn header(line: &[u8]) -> Option<&[u8]> {
+    if line.starts_with(HEADER) {
+        return Some(line);
+    }
+    // Rows are the bulk of a file and cannot hold a header.
+    if line.len() < HEADER.len() || line.starts_with(b"\"") {
+        return None;
+    }
+    let at = line
+        .windows(HEADER.len())
+        .position(|window| window == HEADER)?;
+    line.get(at..)
+}
+
+/// `"0","1127",` and so on: an ID and a process.
+fn looks_like_row(line: &[u8]) -> bool {
+    let number = |line| {
+        let rest = <[u8]>::strip_prefix(line, b"\"")?;
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        (digits > 0).then_some(())?;
+        rest.get(digits..)?.strip_prefix(b"\",")
+    };
+    number(line).and_then(number).is_some()
+}
