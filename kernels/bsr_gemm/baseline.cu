@@ -5,7 +5,7 @@
 // Thread block: 4 warps as 2x2, each 64x64 of C in 4x4 accumulators.
 // Shared memory: A 128 x (32 + SMEM_PAD) and B 32 x (128 + SMEM_PAD) fp16; 18,944 bytes as padded.
 //   With 8 elements of padding the eight 16-byte rows of one matrix load fall into different banks;
-//   with 0 they collide.
+//   with 0 they collide. Writing A still meets itself: two neighbouring rows share four banks.
 // Barriers: all 128 threads, two a step: tiles free to overwrite, tiles complete.
 // Grid: x walks the block-rows, so that thread blocks running together share a panel of B.
 #include <mma.h>

@@ -15,10 +15,10 @@
 namespace sparsek {
 
 struct Variant {
-  const char* name;                  // of the kernel, as a profiler shows it
-  int tile_n;                        // N must be a multiple
-  void (*prepare)();                 // once, before any launch; null: nothing to do
-  void (*launch)(const Operands&);   // asynchronous, on the default stream
+  const char* name;                 // of the kernel, as a profiler shows it
+  int tile_n;                       // N must be a multiple
+  void (*prepare)();                // once, before any launch; null: nothing to do
+  void (*launch)(const Operands&);  // asynchronous, on the default stream
 };
 
 inline void report_check(const Comparison& comparison) {
@@ -49,9 +49,9 @@ inline void report_times(const Result& result) {
 inline int run(int argc, char** argv, const Variant& variant) {
   Shape shape;
   const Options options = parse_options(argc, argv, shape_options(shape));
-  require_supported(shape, variant.tile_n);
   // An earlier run's file must not be taken for this run's.
   if (!options.result_path.empty()) std::remove(options.result_path.c_str());
+  require_supported(shape, variant.tile_n);
 
   const cudaDeviceProp device = require_device(9, 0);
   std::printf("%s on %s: m %lld, n %lld, k %lld, %lld blocks a block-row, seed %lld\n", variant.name,

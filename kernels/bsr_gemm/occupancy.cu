@@ -1,8 +1,8 @@
 // Rung 2, bsr_gemm_occupancy: the same 128x128 tile of C and the same synchronous steps as the
 // baseline, spread over twice the warps. The baseline's 64x64 of C a warp needs 128 accumulator
 // registers a thread and leaves room for 8 warps on a multiprocessor; 64x32 a warp needs 64, fits
-// under 128 registers, and 16 warps hide more of each step's load latency. The price is shared
-// memory read half as often again for each product.
+// under 128 registers, and 16 warps hide more of each step's load latency. The price is 1.5 times
+// the shared-memory reads for each product.
 //
 // Why not a larger tile: 256 rows are two block-rows of A with different columns, so nothing of B
 // would be shared; 256 columns would need 16 warps to keep 64 accumulators a thread, one thread

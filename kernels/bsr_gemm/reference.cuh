@@ -89,7 +89,7 @@ __device__ inline unsigned long long warp_max(unsigned long long value) {
 constexpr int kCheckColumns = 64;  // of C, for one thread block
 constexpr int kCheckRows = 8;
 
-__global__ void __launch_bounds__(kCheckColumns* kCheckRows)
+__global__ void __launch_bounds__(kCheckColumns * kCheckRows)
     reference_compare(Operands p, Tally* __restrict__ tally) {
   static_assert(kBlockRows % kCheckRows == 0, "no thread block of the check may run past C");
   const int row = blockIdx.y * kCheckRows + threadIdx.y;

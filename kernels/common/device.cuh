@@ -13,10 +13,14 @@ namespace sparsek {
 inline cudaDeviceProp require_device(int major, int minor) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaErrorNoDevice || status == cudaErrorInsufficientDriver ||
-      (status == cudaSuccess && count == 0)) {
-    std::fprintf(stderr, "no usable NVIDIA GPU on this machine: %s\n",
-                 status == cudaSuccess ? "the driver lists no device" : cudaGetErrorString(status));
+  if (status == cudaErrorInsufficientDriver || status == cudaErrorStubLibrary) {
+    std::fprintf(stderr,
+                 "no NVIDIA GPU can be used: there is no driver, or it is older than CUDA %d.%d\n",
+                 CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    std::exit(kExitNoDevice);
+  }
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
+    std::fprintf(stderr, "no NVIDIA GPU can be used: the driver lists no device\n");
     std::exit(kExitNoDevice);
   }
   SPARSEK_CUDA_CHECK(status);

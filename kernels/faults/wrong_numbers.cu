@@ -1,5 +1,5 @@
 // Wrong on purpose, bsr_gemm_wrong_numbers: the baseline that leaves out the last block of every
-// block-row. It is faster than the baseline and writes plausible numbers everywhere; only a
+// block-row. It has less to do than the baseline and writes plausible numbers everywhere; only a
 // reference check tells. Exits with 1.
 #define BSR_GEMM_BODY_ONLY
 #include "../bsr_gemm/baseline.cu"
