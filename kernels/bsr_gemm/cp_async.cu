@@ -1,6 +1,7 @@
 // Rung 3, bsr_gemm_cp_async: the copies become asynchronous and run STAGES - 1 steps ahead of the
-// tensor cores, through a ring of shared-memory stages. The ring, not the number of warps, now hides
-// the latency, so a warp goes back to the baseline's 64x64 of C, which reads shared memory least.
+// tensor cores, through a ring of shared-memory stages. The ring, not the number of warps, now
+// hides the latency, so a warp goes back to the baseline's 64x64 of C, which reads shared memory
+// least.
 //
 // Thread block: WARPS_M x WARPS_N = 2x2 warps, MIN_BLOCKS = 2 of them on a multiprocessor, so that
 // one computes while the other fills its ring or stores.

@@ -40,8 +40,8 @@ inline void report_times(const Result& result) {
   const auto [fastest, slowest] =
       std::minmax_element(result.times_us.begin(), result.times_us.end());
   const double median_us = *median(result.times_us);
-  std::printf("time: median %.2f us (%.2f to %.2f) of %lld launches, %.1f TFLOP/s; L2 as the launch "
-              "before left it\n",
+  std::printf("time: median %.2f us (%.2f to %.2f) of %lld launches, %.1f TFLOP/s; L2 as the "
+              "launch before left it\n",
               median_us, *fastest, *slowest, static_cast<long long>(result.launches),
               static_cast<double>(result.flop) / median_us * 1e-6);
 }
@@ -54,9 +54,10 @@ inline int run(int argc, char** argv, const Variant& variant) {
   require_supported(shape, variant.tile_n);
 
   const cudaDeviceProp device = require_device(9, 0);
-  std::printf("%s on %s: m %lld, n %lld, k %lld, %lld blocks a block-row, seed %lld\n", variant.name,
-              device.name, static_cast<long long>(shape.m), static_cast<long long>(shape.n),
-              static_cast<long long>(shape.k), static_cast<long long>(shape.blocks_per_row),
+  std::printf("%s on %s: m %lld, n %lld, k %lld, %lld blocks a block-row, seed %lld\n",
+              variant.name, device.name, static_cast<long long>(shape.m),
+              static_cast<long long>(shape.n), static_cast<long long>(shape.k),
+              static_cast<long long>(shape.blocks_per_row),
               static_cast<long long>(options.seed));
 
   Problem problem(shape, static_cast<std::uint64_t>(options.seed));

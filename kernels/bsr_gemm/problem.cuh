@@ -72,8 +72,9 @@ inline void require_supported(const Shape& shape, int tile_n) {
   require_multiple("--n", shape.n, tile_n, "this kernel's tile width");
   require_multiple("--k", shape.k, kBlockCols, "the columns of a block of A");
   if (shape.blocks_per_row > shape.block_columns()) {
-    usage_error("--blocks-per-row " + std::to_string(shape.blocks_per_row) + " does not fit in the " +
-                std::to_string(shape.block_columns()) + " block columns of --k " +
+    usage_error("--blocks-per-row " + std::to_string(shape.blocks_per_row) +
+                " does not fit in the " + std::to_string(shape.block_columns()) +
+                " block columns of --k " +
                 std::to_string(shape.k));
   }
   // The check keys an element by a 32-bit index.

@@ -39,8 +39,8 @@ struct Expected {
 
 struct Tally {
   unsigned long long wrong;
-  unsigned long long max_error_bits;  // bits of a double >= 0: they order as the number does
-  unsigned long long worst;           // bits of float(error / tolerance), then ~index: see worst_key
+  unsigned long long max_error_bits;  // of a double >= 0: the bits order as the number does
+  unsigned long long worst;           // the largest worst_key
 };
 
 __device__ inline Expected reference_element(const Operands& p, int row, int column) {

@@ -75,7 +75,8 @@ inline void print_help(const char* program, const std::vector<IntegerOption>& in
   }
   std::printf("  %-20s %s\n", "--result FILE", "write the outcome as JSON");
   std::printf("  %-20s %s\n\n", "--help", "print this and exit");
-  std::printf("exit status: %d right; %d wrong numbers; %d bad argument or size; %d no usable GPU;\n",
+  std::printf("exit status: %d right; %d wrong numbers; %d bad argument or size; "
+              "%d no usable GPU;\n",
               kExitOk, kExitWrongNumbers, kExitUsage, kExitNoDevice);
   std::printf("             %d CUDA error; %d result file not written\n", kExitCudaError,
               kExitResultUnwritten);
@@ -86,8 +87,8 @@ inline Options parse_options(int argc, char** argv,
   Options options;
   std::vector<IntegerOption> integers = {
       {"--launches", "timed or profiled launches", &options.launches, 1, 1'000'000},
-      {"--warmup", "launches before the timed ones, mode time only", &options.warmup, 0, 1'000'000},
-      {"--seed", "seed of the inputs", &options.seed, 0, std::numeric_limits<std::int64_t>::max()},
+      {"--warmup", "launches before the timed ones", &options.warmup, 0, 1'000'000},
+      {"--seed", "of the inputs", &options.seed, 0, std::numeric_limits<std::int64_t>::max()},
   };
   integers.insert(integers.end(), kernel_options.begin(), kernel_options.end());
 
@@ -120,7 +121,9 @@ inline Options parse_options(int argc, char** argv,
 
   // A profiler counts every launch of the kernel: none may come unasked.
   if (options.mode == Mode::kProfile) {
-    if (warmup_given && options.warmup != 0) usage_error("--mode profile makes no warm-up launches");
+    if (warmup_given && options.warmup != 0) {
+      usage_error("--mode profile makes no warm-up launches");
+    }
     options.warmup = 0;
   }
   return options;

@@ -30,7 +30,7 @@ struct Result {
   std::string tolerance;              // in words
   std::optional<CheckOutcome> check;  // none: not checked
   std::uint64_t flop;                 // of one launch
-  std::uint64_t bytes;                // that one launch must move: each input read once, C written once
+  std::uint64_t bytes;                // one launch must move: inputs read once, C written once
   std::int64_t launches;              // timed or profiled launches made
   std::vector<double> times_us;       // one per timed launch; empty: not timed
 };
