@@ -114,21 +114,23 @@ impl Invocation {
             std::process::id(),
             RUNS.fetch_add(1, Ordering::Relaxed)
         );
-        let mut expression = duct::cmd(program, arguments)
-            .dir(&self.dir)
-            .stdin_null()
+        let program = duct::cmd(program, arguments);
+        // What is added last acts first: standard error must follow a redirected standard output.
+        let redirected = if self.stderr == self.stdout {
+            program.stderr_to_stdout()
+        } else {
+            program.stderr_path(&self.stderr)
+        };
+        let mut expression = redirected
             .stdout_path(&self.stdout)
+            .stdin_null()
+            .dir(&self.dir)
             .env(MARK, &mark)
             .unchecked()
             .before_spawn(|command| {
                 command.process_group(0);
                 Ok(())
             });
-        expression = if self.stderr == self.stdout {
-            expression.stderr_to_stdout()
-        } else {
-            expression.stderr_path(&self.stderr)
-        };
         for (name, value) in &self.env {
             expression = expression.env(name, value);
         }

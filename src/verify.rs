@@ -60,7 +60,7 @@ pub fn verify(
     artifact: &Artifact,
     env: &BTreeMap<String, String>,
 ) -> Result<Result<Verified, Finding>, Error> {
-    let folder = run_folder(config, variant, "verify")?;
+    let folder = run_folder(&config.work.join("verify"), variant)?;
     let result_path = folder.join("result.json");
     let asks_for_result = variant.verify_args.iter().any(|argument| argument.contains("{result}"));
     let log = folder.join("program.log");
@@ -117,17 +117,24 @@ pub fn verify(
                 result: result.and_then(Result::ok),
             })),
         },
-        Ending::Exited(_) => {
-            let said = match &result {
-                Some(Ok(result)) if result.correct == Some(false) => format!("; {}", describe(result)),
-                _ => String::new(),
-            };
-            deny(
+        Ending::Exited(_) => match result {
+            Some(Ok(result)) if result.correct == Some(false) => deny(
                 Code::WrongNumbers,
-                format!("the program's own check failed ({}{said})", finished.ending),
+                format!("the program's own check failed ({}): {}", finished.ending, describe(&result)),
                 format!("a variant with wrong numbers is never profiled; run it by hand: {line}"),
-            )
-        }
+            ),
+            // A program that has a result file to say so in did not come as far as its check.
+            _ if asks_for_result => deny(
+                Code::ProgramFailed,
+                format!("the program failed before it checked its numbers ({})", finished.ending),
+                format!("run it by hand: {line}"),
+            ),
+            _ => deny(
+                Code::WrongNumbers,
+                format!("the program's own check failed ({})", finished.ending),
+                format!("a variant with wrong numbers is never profiled; run it by hand: {line}"),
+            ),
+        },
     }
 }
 
@@ -159,9 +166,9 @@ pub(crate) fn program_argv(variant: &Variant, artifact: &Artifact, further: &[St
     artifact.run.iter().cloned().chain(filled).collect()
 }
 
-/// An empty folder for one kind of run of a variant.
-pub(crate) fn run_folder(config: &Config, variant: &Variant, kind: &str) -> Result<PathBuf, Error> {
-    let folder = config.work.join(kind).join(&variant.id.suite).join(&variant.id.variant);
+/// An empty folder for the files of a variant.
+pub(crate) fn run_folder(output: &Path, variant: &Variant) -> Result<PathBuf, Error> {
+    let folder = crate::profile::measure::profile_folder(output, variant);
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(Error::io("clear", &folder))?;
     }

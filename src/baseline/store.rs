@@ -16,7 +16,6 @@ use crate::config::VariantId;
 use crate::error::Error;
 use crate::files::sync_folder;
 use crate::hash::sha256_hex;
-use crate::profile::Profile;
 
 /// The folder of baselines, `<root>/<gpu>/<suite>/<variant>.*`.
 #[derive(Debug)]

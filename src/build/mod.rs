@@ -266,7 +266,9 @@ impl<'a> Builder<'a> {
         let mut sources = BTreeMap::new();
         for input in inputs {
             match sha256_file(&root.join(input)) {
-                Ok(hash) => sources.insert(input.clone(), hash),
+                Ok(hash) => {
+                    sources.insert(input.clone(), hash);
+                }
                 Err(error) => {
                     return Ok(Err(Finding::deny(
                         Code::BuildFailed,

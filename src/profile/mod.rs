@@ -2,6 +2,8 @@
 //! profiles comparable, and the provenance that is only shown.
 
 mod derive;
+pub mod import;
+pub mod measure;
 mod norm;
 
 use std::collections::BTreeMap;

@@ -17,16 +17,24 @@ pub use nvcc::{KernelResources, Nvcc, nvcc_flags, resource_report};
 /// How long a tool may take to tell its version.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A program that was found, or where it was looked for.
-fn find(name: &str, configured: Option<&Path>, folders: &[PathBuf]) -> Result<PathBuf, Vec<PathBuf>> {
+/// A program that was found, or in words where it was looked for.
+fn find(name: &str, configured: Option<&Path>, folders: &[PathBuf]) -> Result<PathBuf, String> {
     if let Some(path) = configured {
-        return if is_program(path) { Ok(path.to_path_buf()) } else { Err(vec![path.to_path_buf()]) };
+        return if is_program(path) { Ok(path.to_path_buf()) } else { Err(format!("only at {}", path.display())) };
     }
-    let candidates: Vec<PathBuf> = folders.iter().map(|folder| folder.join(name)).collect();
-    match candidates.iter().find(|path| is_program(path)) {
-        Some(path) => Ok(path.clone()),
-        None => Err(candidates),
+    let candidates = folders.iter().map(|folder| folder.join(name));
+    if let Some(path) = candidates.clone().find(|path| is_program(path)) {
+        return Ok(path);
     }
+    let on_path = path_folders();
+    let mut places = vec!["the PATH".to_owned()];
+    for (folder, candidate) in folders.iter().zip(candidates) {
+        let place = candidate.display().to_string();
+        if !on_path.contains(folder) && !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    Err(format!("looked at {}", places.join(", ")))
 }
 
 fn is_program(path: &Path) -> bool {

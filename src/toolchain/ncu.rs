@@ -39,9 +39,8 @@ impl Ncu {
         folders.push("/usr/local/cuda/bin".into());
         folders.extend(versioned("/opt/nvidia/nsight-compute", ""));
         let path = find("ncu", toolchain.ncu.as_deref(), &folders).map_err(|places| {
-            let places: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
             Error::Environment {
-                what: format!("no ncu (NVIDIA Nsight Compute) was found; looked at {}", places.join(", ")),
+                what: format!("no ncu (NVIDIA Nsight Compute) was found; {places}"),
                 next: "install Nsight Compute (it comes with the CUDA toolkit), or set `toolchain.ncu`; \
                        profiles recorded elsewhere need no ncu: `sparsek-gate check --from DIR`"
                     .to_owned(),

@@ -68,9 +68,8 @@ impl Nvcc {
         folders.push("/opt/cuda/bin".into());
         folders.extend(wheel_folders());
         let path = find("nvcc", toolchain.nvcc.as_deref(), &folders).map_err(|places| {
-            let places: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
             Error::Environment {
-                what: format!("no nvcc was found; looked at {}", places.join(", ")),
+                what: format!("no nvcc was found; {places}"),
                 next: "install the CUDA toolkit, or `pip install 'cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2'` \
                        in a virtual environment, and set CUDA_HOME or `toolchain.nvcc`"
                     .to_owned(),

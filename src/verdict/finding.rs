@@ -134,7 +134,7 @@ codes! {
     ResultUnreadable = "result-unreadable" => Failed,
     /// The program could not be started.
     NotStarted = "not-started" => Failed,
-    /// The program failed under the profiler.
+    /// The program failed before its check, or under the profiler.
     ProgramFailed = "program-failed" => Failed,
     /// A signal ended the program or the profiler.
     Crashed = "crashed" => Failed,

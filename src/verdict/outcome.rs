@@ -118,7 +118,7 @@ impl Outcome {
         self.variants
             .iter()
             .flat_map(|variant| &variant.comparisons)
-            .filter(|comparison| comparison.verdict == verdict)
+            .filter(|comparison| comparison.verdict == Some(verdict))
             .count()
     }
 }

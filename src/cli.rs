@@ -1,0 +1,273 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0   every gate passed
+  1   a gated metric regressed
+  2   usage or configuration
+  3   a tool, the GPU or the permission is missing
+  4   a baseline is missing, tampered with or not comparable
+  5   a variant failed: build, wrong numbers, crash, time-out, unreadable output
+  6   inconclusive or not measured, and nothing worse
+  70  internal error
+  130 interrupted
+Among findings 5 outranks 3, 3 outranks 4, 4 outranks 1, 1 outranks 6.";
+
+/// Gate CUDA kernels on the hardware counters that Nsight Compute reads.
+///
+/// From one config.toml: build every variant of a kernel, check that its numbers are right,
+/// profile it under ncu, lock what was measured, and fail when a kernel gets worse.
+#[derive(Debug, Parser)]
+#[command(version, after_long_help = EXIT_CODES, propagate_version = true)]
+pub struct Cli {
+    /// The configuration.
+    #[arg(long, short = 'C', global = true, value_name = "FILE", default_value = crate::config::FILE_NAME)]
+    pub config: PathBuf,
+    /// When to use colours.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Write an annotated config.toml for a new project.
+    Init(InitArgs),
+    /// Build variants with nvcc, in parallel; an unchanged variant is not built again.
+    Build(BuildArgs),
+    /// Build variants and ask each whether its numbers are right.
+    Verify(VerifyArgs),
+    /// Build, verify, run under ncu, normalize; keeps report, CSV, logs and argv.
+    Profile(ProfileArgs),
+    /// Make a profile of a .ncu-rep or CSV that somebody else recorded.
+    Import(ImportArgs),
+    /// Show what is in a .ncu-rep or CSV: launches, metrics, units, provenance.
+    Inspect(InspectArgs),
+    /// Lock the latest profiles as baselines, or verify or show what is locked.
+    Baseline(BaselineArgs),
+    /// Verify the locks, compare with the baselines, report, and exit accordingly.
+    ///
+    /// Profiles afresh, or judges recorded profiles with --from DIR; the report says which.
+    Check(CheckArgs),
+}
+
+/// Which variants.
+#[derive(Args, Debug)]
+pub struct Selection {
+    /// Variants or suites: `suite`, `suite/variant`, or a variant's name in every suite.
+    /// Without names: all that are not experimental.
+    #[arg(value_name = "VARIANT")]
+    pub names: Vec<String>,
+    /// Include experimental variants.
+    #[arg(long)]
+    pub experimental: bool,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For scripts.
+    Json,
+}
+
+/// Constants for a trial.
+#[derive(Args, Debug)]
+pub struct Trial {
+    /// Set a preprocessor constant for this run only. Such a profile cannot be locked.
+    #[arg(long, short = 'D', value_name = "NAME[=VALUE]")]
+    pub define: Vec<String>,
+}
+
+/// Arguments of `init`.
+#[derive(Args, Debug)]
+pub struct InitArgs {
+    /// Replace an existing file.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Arguments of `build`.
+#[derive(Args, Debug)]
+pub struct BuildArgs {
+    /// Which variants.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Constants for a trial.
+    #[command(flatten)]
+    pub trial: Trial,
+    /// How to print.
+    #[arg(long, default_value = "text")]
+    pub format: Format,
+}
+
+/// Arguments of `verify`.
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    /// Which variants.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Constants for a trial.
+    #[command(flatten)]
+    pub trial: Trial,
+    /// How to print.
+    #[arg(long, default_value = "text")]
+    pub format: Format,
+}
+
+/// Arguments of `profile`.
+#[derive(Args, Debug)]
+pub struct ProfileArgs {
+    /// Which variants.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Constants for a trial.
+    #[command(flatten)]
+    pub trial: Trial,
+    /// Folder for profiles and captures [default: profiles in the work folder]
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// How to print.
+    #[arg(long, default_value = "text")]
+    pub format: Format,
+}
+
+/// Arguments of `import`.
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// A .ncu-rep, or the CSV of its raw page.
+    pub file: PathBuf,
+    /// The variant that was recorded.
+    #[arg(long, value_name = "VARIANT")]
+    pub variant: String,
+    /// Folder for profiles and captures [default: profiles in the work folder]
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// State the clock control it was recorded under, where the file does not say.
+    #[arg(long, value_parser = parse_spelled::<ClockControl>)]
+    pub clock_control: Option<ClockControl>,
+    /// State the cache control it was recorded under, where the file does not say.
+    #[arg(long, value_parser = parse_spelled::<CacheControl>)]
+    pub cache_control: Option<CacheControl>,
+    /// State the replay mode it was recorded under, where the file does not say.
+    #[arg(long, value_parser = parse_spelled::<ReplayMode>)]
+    pub replay_mode: Option<ReplayMode>,
+    /// State how graphs were profiled, where the file does not say.
+    #[arg(long, value_parser = parse_spelled::<GraphProfiling>)]
+    pub graph_profiling: Option<GraphProfiling>,
+    /// How to print.
+    #[arg(long, default_value = "text")]
+    pub format: Format,
+}
+
+/// Arguments of `inspect`.
+#[derive(Args, Debug)]
+pub struct InspectArgs {
+    /// A .ncu-rep or a CSV.
+    pub file: PathBuf,
+    /// Only metrics whose names contain this text.
+    #[arg(long, value_name = "TEXT")]
+    pub metric: Option<String>,
+    /// How to print.
+    #[arg(long, default_value = "text")]
+    pub format: Format,
+}
+
+/// Arguments of `baseline`.
+#[derive(Args, Debug)]
+#[command(group(clap::ArgGroup::new("action").required(true).args(["lock", "verify", "show"])))]
+pub struct BaselineArgs {
+    /// Which variants.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Accept the latest profiles as baselines; needs --reason.
+    #[arg(long, requires = "reason")]
+    pub lock: bool,
+    /// Verify that what is locked is unchanged; with --captures, that it was measured.
+    #[arg(long)]
+    pub verify: bool,
+    /// Show what is locked, and the ledger.
+    #[arg(long)]
+    pub show: bool,
+    /// Why the profiles are accepted; goes into the ledger.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Who accepts [default: git's user.name]
+    #[arg(long, value_name = "NAME")]
+    pub who: Option<String>,
+    /// Folder of the profiles to lock [default: profiles in the work folder]
+    #[arg(long, value_name = "DIR")]
+    pub from: Option<PathBuf>,
+    /// Derive every locked number again from the captures in this folder.
+    #[arg(long, value_name = "DIR", requires = "verify")]
+    pub captures: Option<PathBuf>,
+    /// Lock although the CI environment variable is set.
+    #[arg(long, requires = "lock")]
+    pub in_ci: bool,
+    /// Lock profiles that were imported rather than measured by this tool.
+    #[arg(long, requires = "lock")]
+    pub accept_imported: bool,
+    /// Lock an immutable variant with other sources or flags than before.
+    #[arg(long, requires = "lock")]
+    pub accept_immutable: bool,
+    /// How to print.
+    #[arg(long, default_value = "text")]
+    pub format: Format,
+}
+
+/// How `check` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// For a terminal.
+    Text,
+    /// For a comment on a pull request.
+    Markdown,
+    /// For scripts.
+    Json,
+}
+
+/// Arguments of `check`.
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// Which variants.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Judge the recorded profiles in this folder instead of measuring.
+    #[arg(long, value_name = "DIR")]
+    pub from: Option<PathBuf>,
+    /// Folder for fresh profiles and captures [default: profiles in the work folder]
+    #[arg(long, short, value_name = "DIR", conflicts_with = "from")]
+    pub output: Option<PathBuf>,
+    /// Write the report to a file too; the ending says how: .md, .json, .txt. Repeatable.
+    #[arg(long, value_name = "FILE")]
+    pub report: Vec<PathBuf>,
+    /// How to print.
+    #[arg(long, default_value = "text")]
+    pub format: ReportFormat,
+}
+
+/// The configuration's spelling of a choice, on the command line.
+fn parse_spelled<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|error| error.to_string())
+}

@@ -1,0 +1,245 @@
+//! `sparsek-gate baseline`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{Plan, answer};
+use crate::baseline::{Acceptance, CaptureIndex, Entry, Lock, NewBaseline, Store, accept, rederive, trust};
+use crate::cli::BaselineArgs;
+use crate::config::VariantId;
+use crate::device::Gpu;
+use crate::error::Error;
+use crate::profile::measure::{now, profile_folder, recorded};
+use crate::report;
+use crate::verdict::{Code, ExitCode, Finding};
+
+pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
+    let plan = Plan::new(config, &arguments.selection, None)?;
+    let store = Store::open(&plan.config.baselines)?;
+    if arguments.lock {
+        lock(&plan, &store, arguments)
+    } else if arguments.verify {
+        verify(&plan, &store, arguments)
+    } else {
+        show(&plan, &store, arguments)
+    }
+}
+
+#[derive(Serialize)]
+struct Locked {
+    variant: VariantId,
+    gpu: String,
+    changes: Vec<Line>,
+    entry: Option<Entry>,
+}
+
+/// One line of the normalized text, old and new.
+#[derive(Serialize)]
+struct Line {
+    name: String,
+    old: Option<String>,
+    new: Option<String>,
+}
+
+fn lock(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
+    let reason = arguments.reason.as_deref().map(str::trim).unwrap_or_default();
+    if reason.is_empty() {
+        return Err(Error::Usage("--reason must say why the profiles are accepted".to_owned()));
+    }
+    let in_ci = std::env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false" && value != "0");
+    if in_ci && !arguments.in_ci {
+        return Err(Error::Usage(
+            "the CI variable is set: a pipeline that locks its own baselines gates nothing; --in-ci locks all the same"
+                .to_owned(),
+        ));
+    }
+    let acceptance = Acceptance {
+        time: now(),
+        who: arguments.who.clone().unwrap_or_else(|| crate::git::person(&plan.config.root)),
+        reason: reason.to_owned(),
+        imported: arguments.accept_imported,
+        immutable: arguments.accept_immutable,
+    };
+    let from = arguments.from.clone().unwrap_or_else(|| super::profile::default_folder(plan));
+    let mut findings = Vec::new();
+    let mut accepted: Vec<NewBaseline> = Vec::new();
+    let mut locked = Vec::new();
+    for variant in plan.variants() {
+        let profile = match recorded(&from, variant) {
+            Ok(Some(profile)) => profile,
+            Ok(None) => {
+                findings.push(Finding::deny(
+                    Code::ProfileMissing,
+                    &variant.id,
+                    format!("{} holds no profile of it", from.display()),
+                    format!("profile it: sparsek-gate profile {}", variant.id),
+                ));
+                continue;
+            }
+            Err(error @ Error::Input { .. }) => {
+                let next = format!("profile it again: sparsek-gate profile {}", variant.id);
+                findings.push(Finding::deny(Code::ProfileUnreadable, &variant.id, error.to_string(), next));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let captures = CaptureIndex::of(&profile_folder(&from, variant))?;
+        let gpu = Gpu::slug(&profile.identity.gpu);
+        let stored = store.load(&gpu, &variant.id)?;
+        match accept(&plan.config, variant, &profile, &captures, stored.as_ref(), &acceptance)? {
+            Err(refusals) => findings.extend(refusals),
+            Ok(new) => {
+                let old = stored.as_ref().and_then(|stored| stored.norm.clone()).unwrap_or_default();
+                let changes = changes(&String::from_utf8_lossy(&old), &new.norm);
+                let unchanged = stored.is_some_and(|stored| stored.profile.as_deref() == Some(new.profile.as_bytes()));
+                locked.push(Locked {
+                    variant: variant.id.clone(),
+                    gpu,
+                    changes,
+                    entry: if unchanged { None } else { new.lock.ledger.last().cloned() },
+                });
+                if !unchanged {
+                    accepted.push(new);
+                }
+            }
+        }
+    }
+    let refused = !findings.is_empty();
+    if !refused && !accepted.is_empty() {
+        store.replace(&accepted)?;
+    }
+    #[derive(Serialize)]
+    struct Content {
+        locked: bool,
+        baselines: Vec<Locked>,
+    }
+    let content = Content {
+        locked: !refused,
+        baselines: locked,
+    };
+    answer(arguments.format, &content, &findings, || {
+        let mut text = String::new();
+        for baseline in &content.baselines {
+            let state = match (&baseline.entry, refused) {
+                (None, _) => "already locked, unchanged",
+                (Some(_), true) => "not locked",
+                (Some(_), false) => "locked",
+            };
+            let _ = writeln!(text, "{} on {}: {state}", baseline.variant, baseline.gpu);
+            for line in &baseline.changes {
+                let (old, new) = (line.old.as_deref().unwrap_or("–"), line.new.as_deref().unwrap_or("–"));
+                let _ = writeln!(text, "  {}: {old} → {new}", line.name);
+            }
+        }
+        if refused {
+            text.push_str("nothing was locked: all of the selected variants are, or none\n");
+        }
+        report::clean(&text)
+    })
+}
+
+/// Old and new normalized text, line by line.
+fn changes(old: &str, new: &str) -> Vec<Line> {
+    let parse = |text: &str| -> std::collections::BTreeMap<String, String> {
+        text.lines().filter_map(|line| line.rsplit_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
+    };
+    let (old, new) = (parse(old), parse(new));
+    let names: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    names
+        .into_iter()
+        .map(|name| Line {
+            name: name.clone(),
+            old: old.get(name).cloned(),
+            new: new.get(name).cloned(),
+        })
+        .collect()
+}
+
+fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
+    let captures = arguments.captures.as_deref().map(CaptureIndex::of).transpose()?;
+    let mut findings = Vec::new();
+    let mut held = Vec::new();
+    for variant in plan.variants() {
+        let gpus = store.gpus_of(&variant.id)?;
+        if gpus.is_empty() {
+            findings.push(Finding::deny(
+                Code::NewBaseline,
+                &variant.id,
+                "it has no baseline yet".to_owned(),
+                format!("sparsek-gate baseline --lock --reason '...' {}", variant.id),
+            ));
+        }
+        for gpu in gpus {
+            let Some(stored) = store.load(&gpu, &variant.id)? else { continue };
+            let (trusted, mut found) = trust(&plan.config, variant, &stored);
+            if let (Some(trusted), Some(captures)) = (&trusted, &captures) {
+                found.extend(rederive(variant, &trusted.profile, captures)?);
+            }
+            if found.is_empty() {
+                held.push(format!("{gpu}/{}", variant.id));
+            }
+            findings.extend(found);
+        }
+    }
+    #[derive(Serialize)]
+    struct Content {
+        rederived: bool,
+        verified: Vec<String>,
+    }
+    let content = Content {
+        rederived: captures.is_some(),
+        verified: held,
+    };
+    answer(arguments.format, &content, &findings, || {
+        let what = if content.rederived { "locked, and derived again from its captures" } else { "as locked" };
+        content.verified.iter().map(|name| format!("{name}: {what}\n")).collect()
+    })
+}
+
+fn show(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
+    #[derive(Serialize)]
+    struct Shown {
+        variant: VariantId,
+        gpu: String,
+        norm: Vec<Line>,
+        lock: Option<Lock>,
+    }
+    #[derive(Serialize)]
+    struct Content {
+        baselines: Vec<Shown>,
+    }
+    let mut findings = Vec::new();
+    let mut baselines = Vec::new();
+    for variant in plan.variants() {
+        for gpu in store.gpus_of(&variant.id)? {
+            let Some(stored) = store.load(&gpu, &variant.id)? else { continue };
+            findings.extend(trust(&plan.config, variant, &stored).1);
+            let norm = stored.norm.unwrap_or_default();
+            baselines.push(Shown {
+                variant: variant.id.clone(),
+                gpu,
+                norm: changes("", &String::from_utf8_lossy(&norm)),
+                lock: stored.lock.and_then(|text| Lock::parse(&text).ok()),
+            });
+        }
+    }
+    let content = Content { baselines };
+    answer(arguments.format, &content, &findings, || {
+        let mut text = String::new();
+        for baseline in &content.baselines {
+            let _ = writeln!(text, "{} on {}", baseline.variant, baseline.gpu);
+            for line in &baseline.norm {
+                let _ = writeln!(text, "  {}: {}", line.name, line.new.as_deref().unwrap_or("–"));
+            }
+            for entry in baseline.lock.iter().flat_map(|lock| &lock.ledger) {
+                let _ = writeln!(text, "  {} {}: {}", entry.time, entry.who, entry.reason);
+            }
+        }
+        if content.baselines.is_empty() {
+            text.push_str("nothing is locked yet\n");
+        }
+        report::clean(&text)
+    })
+}

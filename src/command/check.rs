@@ -1,0 +1,129 @@
+//! `sparsek-gate check`.
+
+use std::path::Path;
+
+use super::{Plan, print};
+use crate::baseline::{CaptureIndex, Store, Trusted, rederive, trust};
+use crate::cli::CheckArgs;
+use crate::config::{Config, Variant};
+use crate::device::Gpu;
+use crate::error::Error;
+use crate::profile::Profile;
+use crate::profile::measure::{measure, profile_folder, recorded};
+use crate::report::{self, Progress};
+use crate::verdict::{Code, ExitCode, Finding, Origin, Outcome, compare};
+
+pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
+    for path in &arguments.report {
+        report::format_of(path)?;
+    }
+    let plan = Plan::new(config, &arguments.selection, None)?;
+    let store = Store::open(&plan.config.baselines)?;
+    let (mut outcome, profiles) = match &arguments.from {
+        Some(folder) => {
+            if !folder.is_dir() {
+                return Err(Error::Usage(format!("`--from {}` is no folder", folder.display())));
+            }
+            let mut outcome = Outcome::new(Origin::Recorded(folder.display().to_string()));
+            let profiles = read_recorded(folder, &plan, &mut outcome)?;
+            (outcome, profiles)
+        }
+        None => {
+            let folder = arguments.output.clone().unwrap_or_else(|| super::profile::default_folder(&plan));
+            let progress = Progress::new();
+            let measured = measure(&plan.config, &plan.variants(), &folder, &[], &progress)?;
+            let mut outcome = Outcome::new(Origin::Measured);
+            // What is incomplete is told again, and in more words, by the comparison.
+            let judged = |finding: &Finding| measured.profiles.iter().any(|profile| profile.variant == finding.variant);
+            outcome.findings.extend(measured.findings.iter().filter(|finding| !judged(finding)).cloned());
+            (outcome, measured.profiles)
+        }
+    };
+    for variant in plan.variants() {
+        let profile = profiles.iter().find(|profile| profile.variant == variant.id);
+        judge(&plan.config, &store, variant, profile, &mut outcome)?;
+    }
+    for path in &arguments.report {
+        report::write(&outcome, path)?;
+    }
+    print(&report::render(&outcome, arguments.format))?;
+    Ok(outcome.exit_code())
+}
+
+/// The recorded profiles of the selected variants. Their verdict comes from their samples; where
+/// these are not those of the captures beside them, a warning says so.
+fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Vec<Profile>, Error> {
+    let mut profiles = Vec::new();
+    for variant in plan.variants() {
+        match recorded(folder, variant) {
+            Ok(Some(profile)) => {
+                let captures = CaptureIndex::of(&profile_folder(folder, variant))?;
+                outcome.findings.extend(rederive(variant, &profile, &captures)?.into_iter().map(Finding::warn));
+                profiles.push(profile);
+            }
+            Ok(None) => outcome.findings.push(Finding::deny(
+                Code::ProfileMissing,
+                &variant.id,
+                format!("{} holds no profile of it", folder.display()),
+                format!("record one: sparsek-gate profile --output {} {}", folder.display(), variant.id),
+            )),
+            Err(error @ Error::Input { .. }) => outcome.findings.push(Finding::deny(
+                Code::ProfileUnreadable,
+                &variant.id,
+                error.to_string(),
+                "record it again".to_owned(),
+            )),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(profiles)
+}
+
+/// Verifies every lock of a variant, and compares where there is a profile and a baseline.
+fn judge(
+    config: &Config,
+    store: &Store,
+    variant: &Variant,
+    profile: Option<&Profile>,
+    outcome: &mut Outcome,
+) -> Result<(), Error> {
+    let slug = profile.map(|profile| Gpu::slug(&profile.identity.gpu));
+    let mut baseline: Option<Trusted> = None;
+    let gpus = store.gpus_of(&variant.id)?;
+    for gpu in &gpus {
+        let Some(stored) = store.load(gpu, &variant.id)? else { continue };
+        let (trusted, findings) = trust(config, variant, &stored);
+        outcome.findings.extend(findings);
+        if slug.as_ref() == Some(gpu) {
+            baseline = trusted;
+        }
+    }
+    let (Some(profile), Some(slug)) = (profile, slug) else { return Ok(()) };
+    if profile.variant != variant.id {
+        return Ok(());
+    }
+    if let Some(baseline) = baseline {
+        let (report, findings) = compare(variant, &baseline.profile, profile);
+        outcome.variants.push(report);
+        outcome.findings.extend(findings);
+        return Ok(());
+    }
+    outcome.findings.extend(crate::verdict::incomplete(variant, profile));
+    let lock = format!("sparsek-gate baseline --lock --reason '...' {}", variant.id);
+    if gpus.is_empty() {
+        outcome.findings.push(Finding::deny(
+            Code::NewBaseline,
+            &variant.id,
+            "it has no baseline yet".to_owned(),
+            format!("review its profile and lock it: {lock}"),
+        ));
+    } else if !gpus.contains(&slug) {
+        outcome.findings.push(Finding::deny(
+            Code::NotComparable,
+            &variant.id,
+            format!("it was measured on {}, and has a baseline only for {}", profile.identity.gpu, gpus.join(", ")),
+            format!("measure on such a GPU, or lock a baseline for this one: {lock}"),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! `sparsek-gate init`.
+
+use std::path::Path;
+
+use super::print;
+use crate::cli::InitArgs;
+use crate::error::Error;
+use crate::files::write_atomically;
+use crate::verdict::ExitCode;
+
+/// The annotated configuration of a new project.
+const TEMPLATE: &str = include_str!("init.toml");
+
+pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error> {
+    if config.exists() && !arguments.force {
+        return Err(Error::Usage(format!(
+            "{} exists; --force replaces it, --config FILE names another",
+            config.display()
+        )));
+    }
+    write_atomically(config, TEMPLATE.as_bytes()).map_err(Error::io("write", config))?;
+    print(&format!(
+        "wrote {}\n\nnext:\n  1. point `source` (or `run`) at a program that launches your kernel\n  \
+         2. sparsek-gate profile\n  3. sparsek-gate baseline --lock --reason 'first measurement'\n  \
+         4. commit the baselines, and run `sparsek-gate check` in CI\n",
+        config.display()
+    ))?;
+    Ok(ExitCode::Pass)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    #[test]
+    fn the_template_is_a_valid_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, super::TEMPLATE).unwrap();
+        let config = Config::load(&path).map_err(|error| error.to_string()).unwrap();
+        assert_eq!(config.variants().count(), 2);
+    }
+}

@@ -1,0 +1,142 @@
+//! The subcommands: each composes the stages.
+
+mod baseline;
+mod build;
+mod check;
+mod import;
+mod init;
+mod inspect;
+mod profile;
+mod verify;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::cli::{Cli, Command, Format, Selection, Trial};
+use crate::config::{Config, Recipe, Variant, is_macro_name};
+use crate::error::Error;
+use crate::report;
+use crate::verdict::{ExitCode, Finding, Severity};
+
+/// Runs a subcommand and says what to exit with.
+pub fn run(cli: Cli) -> ExitCode {
+    let config = cli.config;
+    let result = match cli.command {
+        Command::Init(arguments) => init::run(&config, &arguments),
+        Command::Build(arguments) => build::run(&config, &arguments),
+        Command::Verify(arguments) => verify::run(&config, &arguments),
+        Command::Profile(arguments) => profile::run(&config, &arguments),
+        Command::Import(arguments) => import::run(&config, &arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Baseline(arguments) => baseline::run(&config, &arguments),
+        Command::Check(arguments) => check::run(&config, &arguments),
+    };
+    result.unwrap_or_else(|error| {
+        report::print_error(&error.to_string());
+        error.exit_code()
+    })
+}
+
+/// The selected variants, with the constants of a trial applied to copies of them.
+struct Plan {
+    config: Config,
+    variants: Vec<Variant>,
+    overrides: Vec<String>,
+}
+
+impl Plan {
+    fn new(config: &std::path::Path, selection: &Selection, trial: Option<&Trial>) -> Result<Plan, Error> {
+        let config = Config::load(config)?;
+        let mut variants: Vec<Variant> =
+            config.select(&selection.names, selection.experimental)?.into_iter().cloned().collect();
+        if variants.is_empty() {
+            return Err(Error::Usage(
+                "no variant is selected: all of them are experimental; name one, or pass --experimental".to_owned(),
+            ));
+        }
+        let overrides = trial.map(|trial| trial.define.clone()).unwrap_or_default();
+        for text in &overrides {
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            if !is_macro_name(name) {
+                return Err(Error::Usage(format!("`--define {text}`: `{name}` cannot be the name of a constant")));
+            }
+            for variant in &mut variants {
+                match &mut variant.recipe {
+                    Recipe::Nvcc { defines, .. } => defines.insert(name.to_owned(), value.to_owned()),
+                    Recipe::Command { .. } => {
+                        return Err(Error::Usage(format!(
+                            "`--define` sets a constant of nvcc, and {} is built by its own command",
+                            variant.id
+                        )));
+                    }
+                };
+            }
+        }
+        Ok(Plan {
+            config,
+            variants,
+            overrides,
+        })
+    }
+
+    fn variants(&self) -> Vec<&Variant> {
+        self.variants.iter().collect()
+    }
+
+    /// The environment that shows programs the configured GPU alone.
+    fn gpu_env(&self) -> Result<BTreeMap<String, String>, Error> {
+        let gpu = crate::device::Gpu::query(self.config.device)?;
+        Ok(crate::profile::measure::gpu_env(&gpu))
+    }
+}
+
+/// What the findings of a run without verdicts exit with.
+fn exit_code(findings: &[Finding]) -> ExitCode {
+    findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Deny)
+        .map(|finding| finding.code.exit_code())
+        .fold(ExitCode::Pass, ExitCode::worse)
+}
+
+/// The JSON form of whatever is not a report.
+#[derive(Serialize)]
+struct Answer<'a, T: Serialize> {
+    schema: u32,
+    #[serde(flatten)]
+    content: T,
+    findings: &'a [Finding],
+    exit_code: u8,
+}
+
+/// Prints content and findings in the asked form, and says what to exit with.
+fn answer<T: Serialize>(
+    format: Format,
+    content: T,
+    findings: &[Finding],
+    text: impl FnOnce() -> String,
+) -> Result<ExitCode, Error> {
+    let code = exit_code(findings);
+    let text = match format {
+        Format::Text => format!("{}{}", text(), report::findings_text(findings)),
+        Format::Json => json(&Answer {
+            schema: 1,
+            content,
+            findings,
+            exit_code: code as u8,
+        }),
+    };
+    print(&text)?;
+    Ok(code)
+}
+
+fn json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn print(text: &str) -> Result<(), Error> {
+    report::print(text).map_err(Error::io("write", "standard output"))
+}

@@ -1,0 +1,58 @@
+//! `sparsek-gate profile`.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::{Plan, answer};
+use crate::cli::ProfileArgs;
+use crate::error::Error;
+use crate::profile::measure::measure;
+use crate::profile::{Profile, norm_text};
+use crate::report::Progress;
+use crate::verdict::ExitCode;
+
+#[derive(Serialize)]
+struct Content {
+    folder: PathBuf,
+    wall_s: f64,
+    tools_wall_s: f64,
+    profiles: Vec<Profile>,
+}
+
+pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> {
+    let start = Instant::now();
+    let plan = Plan::new(config, &arguments.selection, Some(&arguments.trial))?;
+    let folder = arguments.output.clone().unwrap_or_else(|| default_folder(&plan));
+    let progress = Progress::new();
+    let measured = measure(&plan.config, &plan.variants(), &folder, &plan.overrides, &progress)?;
+    drop(progress);
+    let content = Content {
+        folder,
+        wall_s: start.elapsed().as_secs_f64(),
+        tools_wall_s: measured.tools_wall.as_secs_f64(),
+        profiles: measured.profiles,
+    };
+    answer(arguments.format, &content, &measured.findings, || {
+        let mut text = String::new();
+        for profile in &content.profiles {
+            let norm = norm_text(profile).unwrap_or_else(|| "a value is missing\n".to_owned());
+            text.push_str(&format!("\n{} on {}\n", profile.variant, profile.identity.gpu));
+            for line in norm.lines() {
+                text.push_str(&format!("  {line}\n"));
+            }
+        }
+        text.push_str(&format!(
+            "\n{:.1} s, {:.1} s of it in nvcc, the programs and ncu; profiles in {}\n",
+            content.wall_s,
+            content.tools_wall_s,
+            content.folder.display()
+        ));
+        text
+    })
+}
+
+pub(super) fn default_folder(plan: &Plan) -> PathBuf {
+    plan.config.work.join("profiles")
+}

@@ -1,0 +1,48 @@
+//! `sparsek-gate verify`.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{Plan, answer};
+use crate::cli::VerifyArgs;
+use crate::config::VariantId;
+use crate::error::Error;
+use crate::profile::measure::{build_all, verify_all};
+use crate::report::Progress;
+use crate::verdict::ExitCode;
+use crate::verify::Verified;
+
+#[derive(Serialize)]
+struct Content {
+    variants: Vec<Right>,
+}
+
+#[derive(Serialize)]
+struct Right {
+    variant: VariantId,
+    #[serde(flatten)]
+    verified: Verified,
+}
+
+pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Error> {
+    let plan = Plan::new(config, &arguments.selection, Some(&arguments.trial))?;
+    let variants = plan.variants();
+    let env = plan.gpu_env()?;
+    let progress = Progress::new();
+    let (artifacts, mut findings) = build_all(&plan.config, &variants, &progress)?;
+    let (verified, wrong) = verify_all(&plan.config, &variants, &artifacts, &env, &progress)?;
+    drop(progress);
+    findings.extend(wrong);
+    let right = variants
+        .iter()
+        .zip(verified)
+        .filter_map(|(variant, verified)| {
+            Some(Right {
+                variant: variant.id.clone(),
+                verified: verified?,
+            })
+        })
+        .collect();
+    answer(arguments.format, Content { variants: right }, &findings, String::new)
+}

@@ -1,0 +1,104 @@
+//! The report for a comment on a pull request.
+
+use super::print::clean;
+use super::rows::{Row, headline, origin, provenance, several_kernels, verdict_word};
+use crate::verdict::{ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
+
+pub(super) fn render(outcome: &Outcome) -> String {
+    let sign = match outcome.exit_code() {
+        ExitCode::Pass => "✅",
+        ExitCode::Inconclusive => "❔",
+        _ => "❌",
+    };
+    let mut text = format!("### {sign} sparsek-gate {}\n\n{}\n", escape(&headline(outcome)), escape(&origin(outcome)));
+    let findings = |severity| outcome.findings.iter().filter(move |finding| finding.severity == severity);
+    for (title, severity) in [("Findings", Severity::Deny), ("Warnings", Severity::Warn)] {
+        if findings(severity).next().is_some() {
+            text.push_str(&format!("\n**{title}**\n\n"));
+            text.extend(findings(severity).map(finding));
+        }
+    }
+    for report in &outcome.variants {
+        text.push('\n');
+        text.push_str(&variant(report));
+    }
+    text
+}
+
+fn finding(finding: &Finding) -> String {
+    let mut text = format!(
+        "- `{}` **{}**: {}  \n  next: {}\n",
+        finding.code.as_str(),
+        escape(&finding.variant.to_string()),
+        escape(&finding.message),
+        escape(&finding.next)
+    );
+    if let Some(detail) = &finding.detail {
+        // Indented code: no run of backquotes inside can end it.
+        text.push_str("\n  <details><summary>output</summary>\n\n");
+        for line in clean(detail).lines() {
+            text.push_str(&format!("      {line}\n"));
+        }
+        text.push_str("\n  </details>\n\n");
+    }
+    text
+}
+
+fn variant(report: &VariantReport) -> String {
+    let mut text = format!("**{}**\n\n", escape(&report.variant.to_string()));
+    let kernels = several_kernels(report);
+    let columns = ["metric", "baseline", "current", "change", "tolerance", "verdict", "why"];
+    let kernel_column = if kernels { "| kernel " } else { "" };
+    text.push_str(&format!("{kernel_column}| {} |\n", columns.join(" | ")));
+    text.push_str(&format!("{}|---|--:|--:|--:|--:|---|---|\n", if kernels { "|---" } else { "" }));
+    for comparison in &report.comparisons {
+        let row = Row::of(comparison);
+        let verdict = match row.verdict {
+            Some(Verdict::Pass | Verdict::Improved) | None => verdict_word(row.verdict).to_owned(),
+            Some(_) => format!("**{}**", verdict_word(row.verdict)),
+        };
+        if kernels {
+            text.push_str(&format!("| {} ", escape(&row.kernel)));
+        }
+        let cells = [&row.metric, &row.baseline, &row.current, &row.change, &row.tolerance].map(|cell| escape(cell));
+        text.push_str(&format!("| {} | {verdict} | {} |\n", cells.join(" | "), escape(&row.why)));
+    }
+    text.push_str(&format!("\n<sub>{}</sub>\n", escape(&provenance(report))));
+    text
+}
+
+/// Text from outside is data: nothing in it is markup, HTML, a mention or a link.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in clean(text).chars() {
+        match c {
+            '\n' | '\t' => escaped.push(' '),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            // The word joiner breaks what a service would make a mention or a link of.
+            '@' => escaped.push_str("@\u{2060}"),
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '#' | '|' | '~' | '!' => {
+                escaped.push('\\');
+                escaped.push(c);
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped.replace("://", ":\u{2060}//")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn names_cannot_become_markup() {
+        let hostile = "a|b <img src=x> @someone `x` [l](https://e.org) **bold**\n# title";
+        let escaped = escape(hostile);
+        assert_eq!(
+            escaped,
+            "a\\|b &lt;img src=x&gt; @\u{2060}someone \\`x\\` \\[l\\]\\(https:\u{2060}//e.org\\) \\*\\*bold\\*\\* \\# title"
+        );
+    }
+}

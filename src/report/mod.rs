@@ -1,0 +1,58 @@
+//! One outcome, several forms, all from the same rows.
+
+mod json;
+mod markdown;
+mod print;
+mod progress;
+mod rows;
+mod terminal;
+
+use std::path::Path;
+
+pub(crate) use print::clean;
+pub use print::{color, print, print_error, say};
+pub use progress::Progress;
+pub use terminal::findings as findings_text;
+
+use crate::cli::ReportFormat;
+use crate::error::Error;
+use crate::files::write_atomically;
+use crate::verdict::Outcome;
+
+/// Renders an outcome.
+pub fn render(outcome: &Outcome, format: ReportFormat) -> String {
+    match format {
+        ReportFormat::Text => terminal::render(outcome),
+        ReportFormat::Markdown => markdown::render(outcome),
+        ReportFormat::Json => json::render(outcome),
+    }
+}
+
+/// Renders an outcome to a file, in the form that its ending names.
+///
+/// # Errors
+/// [`Error::Usage`] for an ending that is not known, [`Error::Io`].
+pub fn write(outcome: &Outcome, path: &Path) -> Result<(), Error> {
+    let format = format_of(path)?;
+    let text = match format {
+        ReportFormat::Text => anstream::adapter::strip_str(&terminal::render(outcome)).to_string(),
+        other => render(outcome, other),
+    };
+    write_atomically(path, text.as_bytes()).map_err(Error::io("write", path))
+}
+
+/// The form that a file's ending names.
+///
+/// # Errors
+/// [`Error::Usage`] for an ending that is not known.
+pub fn format_of(path: &Path) -> Result<ReportFormat, Error> {
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("md") => Ok(ReportFormat::Markdown),
+        Some("json") => Ok(ReportFormat::Json),
+        Some("txt") => Ok(ReportFormat::Text),
+        _ => Err(Error::Usage(format!(
+            "`{}`: the ending says how a report is written: .md, .json or .txt",
+            path.display()
+        ))),
+    }
+}

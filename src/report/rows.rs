@@ -1,0 +1,110 @@
+//! The rows that every form of a report shows.
+
+use crate::verdict::{Comparison, ExitCode, Origin, Outcome, VariantReport, Verdict, display_value};
+
+/// One judged metric, as text.
+pub(super) struct Row {
+    pub kernel: String,
+    pub metric: String,
+    pub baseline: String,
+    pub current: String,
+    pub change: String,
+    pub tolerance: String,
+    pub verdict: Option<Verdict>,
+    pub why: String,
+}
+
+impl Row {
+    pub(super) fn of(comparison: &Comparison) -> Row {
+        let unit = comparison.unit.as_deref();
+        let value = |summary: Option<crate::verdict::Summary>| {
+            summary.map_or_else(|| "–".to_owned(), |summary| display_value(summary.median, unit))
+        };
+        let change = match (comparison.change, comparison.uncertainty) {
+            (Some(change), Some(uncertainty)) => format!("{} ±{uncertainty:.2}", change.display(unit)),
+            (Some(change), None) => change.display(unit),
+            (None, _) => "–".to_owned(),
+        };
+        Row {
+            kernel: comparison.kernel.clone(),
+            metric: comparison.metric.clone(),
+            baseline: value(comparison.baseline),
+            current: value(comparison.current),
+            change,
+            tolerance: match comparison.verdict {
+                Some(_) => comparison.tolerance.display(unit),
+                None => "–".to_owned(),
+            },
+            verdict: comparison.verdict,
+            why: comparison.why.clone(),
+        }
+    }
+}
+
+/// Word for a row's verdict.
+pub(super) fn verdict_word(verdict: Option<Verdict>) -> &'static str {
+    verdict.map_or("recorded", Verdict::as_str)
+}
+
+/// Whether the kernel column would say the same in every row.
+pub(super) fn several_kernels(report: &VariantReport) -> bool {
+    let mut kernels: Vec<_> = report.comparisons.iter().map(|c| (&c.kernel, c.grid, c.block)).collect();
+    kernels.sort();
+    kernels.dedup();
+    kernels.len() > 1
+}
+
+/// `FAIL` or `PASS`, the counts, and what the exit code means.
+pub(super) fn headline(outcome: &Outcome) -> String {
+    let code = outcome.exit_code();
+    let word = match code {
+        ExitCode::Pass => "PASS",
+        ExitCode::Inconclusive => "OPEN",
+        _ => "FAIL",
+    };
+    let counts: Vec<String> = [
+        Verdict::Regressed,
+        Verdict::Inconclusive,
+        Verdict::NotMeasured,
+        Verdict::Improved,
+        Verdict::Pass,
+    ]
+    .into_iter()
+    .filter_map(|verdict| {
+        let count = outcome.count(verdict);
+        (count > 0).then(|| format!("{count} {}", verdict.as_str()))
+    })
+    .collect();
+    let counts = if counts.is_empty() { "nothing compared".to_owned() } else { counts.join(", ") };
+    format!("{word}: {} ({counts}), exit code {}", code.meaning(), code as u8)
+}
+
+/// Where the judged numbers came from.
+pub(super) fn origin(outcome: &Outcome) -> String {
+    match &outcome.origin {
+        Origin::Measured => "measured in this run".to_owned(),
+        Origin::Recorded(folder) => format!("recorded profiles from {folder}, not measured in this run"),
+    }
+}
+
+/// Under what the two profiles of a variant were taken.
+pub(super) fn provenance(report: &VariantReport) -> String {
+    let side = |profile: &crate::profile::Provenance| {
+        let mut parts = vec![profile.created.clone()];
+        if let Some(uuid) = &profile.gpu_uuid {
+            parts.push(uuid.chars().take(12).collect());
+        }
+        if let Some(git) = &profile.git {
+            let (commit, dirty) = git.split_once('+').map_or((git.as_str(), ""), |(commit, _)| (commit, "+dirty"));
+            parts.push(format!("{}{dirty}", commit.chars().take(10).collect::<String>()));
+        }
+        if !profile.overrides.is_empty() {
+            parts.push(format!("with {}", profile.overrides.join(" ")));
+        }
+        if profile.origin == crate::profile::ProfileOrigin::Imported {
+            parts.push("imported".to_owned());
+        }
+        parts.join(" ")
+    };
+    format!("{}; baseline {}; current {}", report.gpu, side(&report.baseline), side(&report.current))
+}

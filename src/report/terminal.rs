@@ -1,0 +1,104 @@
+//! The report for a terminal.
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{ContentArrangement, Table, presets};
+
+use super::print::clean;
+use super::rows::{Row, headline, origin, provenance, several_kernels, verdict_word};
+use crate::verdict::{ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+fn colored(color: AnsiColor) -> Style {
+    Style::new().bold().fg_color(Some(color.into()))
+}
+
+pub(super) fn render(outcome: &Outcome) -> String {
+    let style = match outcome.exit_code() {
+        ExitCode::Pass => colored(AnsiColor::Green),
+        ExitCode::Inconclusive => colored(AnsiColor::Yellow),
+        _ => colored(AnsiColor::Red),
+    };
+    let mut text = format!("{style}{}{style:#}\n{DIM}{}{DIM:#}\n", headline(outcome), clean(&origin(outcome)));
+    for report in &outcome.variants {
+        text.push('\n');
+        text.push_str(&variant(report));
+    }
+    if !outcome.findings.is_empty() {
+        text.push('\n');
+        text.push_str(&findings(&outcome.findings));
+    }
+    text
+}
+
+fn variant(report: &VariantReport) -> String {
+    let mut text = format!("{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n", report.variant, clean(&provenance(report)));
+    if report.comparisons.is_empty() {
+        return text;
+    }
+    let kernels = several_kernels(report);
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let mut header = vec!["metric", "baseline", "current", "change", "tolerance", "verdict", "why"];
+    if kernels {
+        header.insert(0, "kernel");
+    }
+    table.set_header(header);
+    for comparison in &report.comparisons {
+        let row = Row::of(comparison);
+        let mut cells = vec![
+            row.metric,
+            row.baseline,
+            row.current,
+            row.change,
+            row.tolerance,
+            verdict_word(row.verdict).to_owned(),
+            row.why,
+        ];
+        if kernels {
+            cells.insert(0, row.kernel);
+        }
+        table.add_row(cells.iter().map(|cell| clean(cell).replace('\n', " ")));
+    }
+    let lines = table.lines().collect::<Vec<_>>();
+    for (index, line) in lines.iter().enumerate() {
+        // The header is the first line; each further line is one comparison.
+        let style = match index.checked_sub(1).and_then(|row| report.comparisons.get(row)) {
+            None => DIM,
+            Some(comparison) => match comparison.verdict {
+                Some(Verdict::Regressed) => Style::new().fg_color(Some(AnsiColor::Red.into())),
+                Some(Verdict::Inconclusive | Verdict::NotMeasured) => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
+                Some(Verdict::Improved) => Style::new().fg_color(Some(AnsiColor::Green.into())),
+                Some(Verdict::Pass) => Style::new(),
+                None => DIM,
+            },
+        };
+        text.push_str(&format!("{style}{}{style:#}\n", line.trim_end()));
+    }
+    text
+}
+
+/// Findings, those that deny first.
+pub fn findings(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for severity in [Severity::Deny, Severity::Warn] {
+        for finding in findings.iter().filter(|finding| finding.severity == severity) {
+            let style = match severity {
+                Severity::Deny => colored(AnsiColor::Red),
+                Severity::Warn => colored(AnsiColor::Yellow),
+            };
+            text.push_str(&format!(
+                "{style}{}{style:#} {BOLD}{}{BOLD:#}: {}\n  next: {}\n",
+                finding.code.as_str(),
+                finding.variant,
+                clean(&finding.message),
+                clean(&finding.next)
+            ));
+            for line in finding.detail.iter().flat_map(|detail| detail.lines()) {
+                text.push_str(&format!("  {DIM}|{DIM:#} {}\n", clean(line)));
+            }
+        }
+    }
+    text
+}
