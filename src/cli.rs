@@ -269,5 +269,6 @@ pub struct CheckArgs {
 
 /// The configuration's spelling of a choice, on the command line.
 fn parse_spelled<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|error| error.to_string())
+    serde_json::from_value(serde_json::Value::String(text.to_owned()))
+        .map_err(|error| error.to_string())
 }

@@ -52,7 +52,9 @@ impl Gpu {
     pub fn query(ordinal: u32) -> Result<Gpu, Error> {
         let missing = |what: String, next: &str| Error::Environment {
             what,
-            next: format!("{next}; profiles recorded elsewhere need no GPU: `sparsek-gate check --from DIR`"),
+            next: format!(
+                "{next}; profiles recorded elsewhere need no GPU: `sparsek-gate check --from DIR`"
+            ),
         };
         // SAFETY: only tries to open the library.
         if !unsafe { sys::is_culib_present() } {
@@ -93,7 +95,11 @@ impl Gpu {
             }
         }
         let slug = slug.trim_end_matches('-');
-        if slug.is_empty() { "unknown-gpu".to_owned() } else { slug.to_owned() }
+        if slug.is_empty() {
+            "unknown-gpu".to_owned()
+        } else {
+            slug.to_owned()
+        }
     }
 
     /// Waits until no other run of this tool measures on the GPU, then holds it.
@@ -117,7 +123,9 @@ impl Gpu {
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(GpuLock { _file: file }),
-                Err(std::fs::TryLockError::Error(source)) => return Err(Error::io("lock", &path)(source)),
+                Err(std::fs::TryLockError::Error(source)) => {
+                    return Err(Error::io("lock", &path)(source));
+                }
                 Err(std::fs::TryLockError::WouldBlock) => {}
             }
             if process::interrupted() {
@@ -125,7 +133,11 @@ impl Gpu {
             }
             if start.elapsed() > LOCK_PATIENCE {
                 return Err(Error::Environment {
-                    what: format!("another sparsek-gate has measured on {} for {} s", self.uuid, LOCK_PATIENCE.as_secs()),
+                    what: format!(
+                        "another sparsek-gate has measured on {} for {} s",
+                        self.uuid,
+                        LOCK_PATIENCE.as_secs()
+                    ),
                     next: format!("see who holds {}", path.display()),
                 });
             }
@@ -148,7 +160,12 @@ enum Refusal {
 
 impl From<result::DriverError> for Refusal {
     fn from(error: result::DriverError) -> Self {
-        let text = error.error_string().ok().and_then(|text| text.to_str().ok()).unwrap_or("unknown error").to_owned();
+        let text = error
+            .error_string()
+            .ok()
+            .and_then(|text| text.to_str().ok())
+            .unwrap_or("unknown error")
+            .to_owned();
         Refusal::Driver(format!("{text} ({:?})", error.0))
     }
 }
@@ -156,7 +173,10 @@ impl From<result::DriverError> for Refusal {
 fn ask_driver(ordinal: u32) -> Result<Gpu, Refusal> {
     result::init()?;
     let count = result::device::get_count()?;
-    let index = i32::try_from(ordinal).ok().filter(|index| *index < count).ok_or(Refusal::NoSuchDevice { count })?;
+    let index = i32::try_from(ordinal)
+        .ok()
+        .filter(|index| *index < count)
+        .ok_or(Refusal::NoSuchDevice { count })?;
     let device = result::device::get(index)?;
     let attribute = |which| {
         // SAFETY: `device` came from the driver.
@@ -173,7 +193,11 @@ fn ask_driver(ordinal: u32) -> Result<Gpu, Refusal> {
     Ok(Gpu {
         ordinal,
         name: result::device::get_name(device)?,
-        uuid: uuid_text(result::device::get_uuid(device)?.bytes.map(|byte| byte as u8)),
+        uuid: uuid_text(
+            result::device::get_uuid(device)?
+                .bytes
+                .map(|byte| byte as u8),
+        ),
         compute_capability: format!("{major}.{minor}"),
         multiprocessors: u32::try_from(multiprocessors).unwrap_or(0),
         memory_bytes,
@@ -185,14 +209,25 @@ fn ask_driver(ordinal: u32) -> Result<Gpu, Refusal> {
 fn uuid_text(bytes: [u8; 16]) -> String {
     let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let part = |range: std::ops::Range<usize>| hex[range].concat();
-    format!("GPU-{}-{}-{}-{}-{}", part(0..4), part(4..6), part(6..8), part(8..10), part(10..16))
+    format!(
+        "GPU-{}-{}-{}-{}-{}",
+        part(0..4),
+        part(4..6),
+        part(6..8),
+        part(8..10),
+        part(10..16)
+    )
 }
 
 fn kernel_driver() -> Option<String> {
-    let module = std::fs::read_to_string("/sys/module/nvidia/version").ok().map(|text| text.trim().to_owned());
+    let module = std::fs::read_to_string("/sys/module/nvidia/version")
+        .ok()
+        .map(|text| text.trim().to_owned());
     module.or_else(|| {
         let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
-        let is_version = |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
+        let is_version = |word: &&str| {
+            word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.')
+        };
         text.split_whitespace().find(is_version).map(str::to_owned)
     })
 }

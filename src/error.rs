@@ -54,7 +54,11 @@ impl Error {
     /// For `map_err`: an [`Error::Io`] with its action and path.
     pub fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.as_ref().to_path_buf();
-        move |source| Error::Io { action, path, source }
+        move |source| Error::Io {
+            action,
+            path,
+            source,
+        }
     }
 
     /// The exit code that this error ends the program with.

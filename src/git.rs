@@ -13,11 +13,18 @@ pub fn revision(root: &Path) -> Option<String> {
             .unchecked()
             .run()
             .ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "HEAD"])?;
     let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
-    Some(if changes.is_empty() { commit } else { format!("{commit}+dirty") })
+    Some(if changes.is_empty() {
+        commit
+    } else {
+        format!("{commit}+dirty")
+    })
 }
 
 /// Who works here, as git knows them, or the login name.
@@ -29,7 +36,9 @@ pub fn person(root: &Path) -> String {
         .stdout_capture()
         .unchecked()
         .run();
-    let name = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    let name = output
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .unwrap_or_default();
     if name.is_empty() {
         std::env::var("USER").unwrap_or_else(|_| "unknown".to_owned())
     } else {

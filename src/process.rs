@@ -43,7 +43,9 @@ pub fn stop_on_signals() -> io::Result<()> {
 
 /// Whether a signal asked the run to stop.
 pub fn interrupted() -> bool {
-    INTERRUPTED.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
+    INTERRUPTED
+        .get()
+        .is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
 /// A program to run: argv, never a shell string.
@@ -137,7 +139,10 @@ impl Invocation {
 
         let start = Instant::now();
         let handle = expression.start()?;
-        let group = handle.pids().first().and_then(|&pid| i32::try_from(pid).ok());
+        let group = handle
+            .pids()
+            .first()
+            .and_then(|&pid| i32::try_from(pid).ok());
         let mut ending = None;
         let status = loop {
             let left = self.timeout.saturating_sub(start.elapsed());
@@ -224,7 +229,10 @@ pub fn tail(path: &Path, lines: usize) -> String {
     };
     let from = bytes.len().saturating_sub(MOST);
     let text = String::from_utf8_lossy(&bytes[from..]);
-    let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let all: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
@@ -246,7 +254,11 @@ mod tests {
     #[test]
     fn an_exit_status_and_both_streams_are_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let run = invocation(dir.path(), "echo a; echo b >&2; exit 7", Duration::from_secs(20));
+        let run = invocation(
+            dir.path(),
+            "echo a; echo b >&2; exit 7",
+            Duration::from_secs(20),
+        );
         assert_eq!(run.run().unwrap().ending, Ending::Exited(7));
         assert_eq!(tail(&dir.path().join("out"), 5), "a\nb");
     }

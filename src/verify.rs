@@ -62,7 +62,10 @@ pub fn verify(
 ) -> Result<Result<Verified, Finding>, Error> {
     let folder = run_folder(&config.work.join("verify"), variant)?;
     let result_path = folder.join("result.json");
-    let asks_for_result = variant.verify_args.iter().any(|argument| argument.contains("{result}"));
+    let asks_for_result = variant
+        .verify_args
+        .iter()
+        .any(|argument| argument.contains("{result}"));
     let log = folder.join("program.log");
     let argv = program_argv(variant, artifact, &variant.verify_args, &result_path);
     let mut env = env.clone();
@@ -77,18 +80,31 @@ pub fn verify(
     };
     let line = process::shell_line(&run.argv);
     let deny = |code, message: String, next: String| {
-        Ok(Err(Finding::deny(code, &variant.id, message, next).detail(process::tail(&log, 12))))
+        Ok(Err(
+            Finding::deny(code, &variant.id, message, next).detail(process::tail(&log, 12))
+        ))
     };
     let finished = match run.run() {
         Ok(finished) => finished,
-        Err(error) => return deny(Code::NotStarted, format!("the program could not be started: {error}"), format!("run it by hand: {line}")),
+        Err(error) => {
+            return deny(
+                Code::NotStarted,
+                format!("the program could not be started: {error}"),
+                format!("run it by hand: {line}"),
+            );
+        }
     };
-    let result = fs::read(&result_path).ok().map(|text| serde_json::from_slice::<ResultFile>(&text));
+    let result = fs::read(&result_path)
+        .ok()
+        .map(|text| serde_json::from_slice::<ResultFile>(&text));
     match finished.ending {
         Ending::Interrupted => Err(Error::Interrupted),
         Ending::TimedOut => deny(
             Code::TimedOut,
-            format!("the verifying run passed its time limit of {} s and was killed", variant.verify_timeout.as_secs_f64()),
+            format!(
+                "the verifying run passed its time limit of {} s and was killed",
+                variant.verify_timeout.as_secs_f64()
+            ),
             format!("raise `verify.timeout_s` if it is only slow, or run it by hand: {line}"),
         ),
         Ending::Signalled(_) => deny(
@@ -100,11 +116,17 @@ pub fn verify(
             Some(Err(error)) => deny(
                 Code::ResultUnreadable,
                 format!("the program exited 0 and its result file cannot be read: {error}"),
-                format!("it should be JSON with `correct`; see {}", result_path.display()),
+                format!(
+                    "it should be JSON with `correct`; see {}",
+                    result_path.display()
+                ),
             ),
             Some(Ok(result)) if result.correct != Some(true) => deny(
                 Code::WrongNumbers,
-                format!("the program exited 0, and its result file does not say that the numbers are right: {}", describe(&result)),
+                format!(
+                    "the program exited 0, and its result file does not say that the numbers are right: {}",
+                    describe(&result)
+                ),
                 format!("run it by hand: {line}"),
             ),
             None if asks_for_result => deny(
@@ -120,13 +142,20 @@ pub fn verify(
         Ending::Exited(_) => match result {
             Some(Ok(result)) if result.correct == Some(false) => deny(
                 Code::WrongNumbers,
-                format!("the program's own check failed ({}): {}", finished.ending, describe(&result)),
+                format!(
+                    "the program's own check failed ({}): {}",
+                    finished.ending,
+                    describe(&result)
+                ),
                 format!("a variant with wrong numbers is never profiled; run it by hand: {line}"),
             ),
             // A program that has a result file to say so in did not come as far as its check.
             _ if asks_for_result => deny(
                 Code::ProgramFailed,
-                format!("the program failed before it checked its numbers ({})", finished.ending),
+                format!(
+                    "the program failed before it checked its numbers ({})",
+                    finished.ending
+                ),
                 format!("run it by hand: {line}"),
             ),
             _ => deny(
@@ -155,7 +184,12 @@ fn describe(result: &ResultFile) -> String {
 
 /// The program's argv: fixed arguments, workload, then those of this kind of run, with `{result}`,
 /// `{launches}` and `{skip}` filled in.
-pub(crate) fn program_argv(variant: &Variant, artifact: &Artifact, further: &[String], result: &Path) -> Vec<String> {
+pub(crate) fn program_argv(
+    variant: &Variant,
+    artifact: &Artifact,
+    further: &[String],
+    result: &Path,
+) -> Vec<String> {
     let result = result.display().to_string();
     let filled = variant.args.iter().chain(further).map(|argument| {
         argument

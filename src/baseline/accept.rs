@@ -42,14 +42,23 @@ pub fn accept(
 ) -> Result<Result<NewBaseline, Vec<Finding>>, Error> {
     let mut findings = incomplete(variant, profile);
     let again = format!("profile it: sparsek-gate profile {}", variant.id);
-    let mut refuse = |code, message: String, next: &str| findings.push(Finding::deny(code, &variant.id, message, next));
+    let mut refuse = |code, message: String, next: &str| {
+        findings.push(Finding::deny(code, &variant.id, message, next))
+    };
     if profile.variant != variant.id {
-        refuse(Code::ProfileUnreadable, format!("the profile is one of {}", profile.variant), &again);
+        refuse(
+            Code::ProfileUnreadable,
+            format!("the profile is one of {}", profile.variant),
+            &again,
+        );
     }
     if !profile.provenance.overrides.is_empty() {
         refuse(
             Code::NotMeasured,
-            format!("it was measured with --define {}, which the configuration does not say", profile.provenance.overrides.join(" ")),
+            format!(
+                "it was measured with --define {}, which the configuration does not say",
+                profile.provenance.overrides.join(" ")
+            ),
             &again,
         );
     }
@@ -62,33 +71,54 @@ pub fn accept(
     }
     if profile.provenance.origin == ProfileOrigin::Measured {
         if profile.provenance.captures.is_empty() {
-            refuse(Code::CaptureMissing, "the profile names no capture".to_owned(), &again);
+            refuse(
+                Code::CaptureMissing,
+                "the profile names no capture".to_owned(),
+                &again,
+            );
         }
         let stated = stated_flags(&config.toolchain, variant);
         let measured = profile.provenance.build_argv.iter();
         let same = match variant.recipe {
             // `nvcc FLAGS... SOURCE`
             crate::config::Recipe::Nvcc { .. } => {
-                measured.skip(1).take(stated.len()).eq(stated.iter()) && profile.provenance.build_argv.len() == stated.len() + 2
+                measured.skip(1).take(stated.len()).eq(stated.iter())
+                    && profile.provenance.build_argv.len() == stated.len() + 2
             }
             crate::config::Recipe::Command { .. } => true,
         };
         if !same {
-            refuse(Code::NotMeasured, "the flags in the configuration changed since it was measured".to_owned(), &again);
+            refuse(
+                Code::NotMeasured,
+                "the flags in the configuration changed since it was measured".to_owned(),
+                &again,
+            );
         }
     }
     for (path, measured) in &profile.provenance.sources {
         if sha256_file(&config.root.join(path)).ok().as_ref() != Some(measured) {
-            refuse(Code::NotMeasured, format!("`{path}` changed since it was measured"), &again);
+            refuse(
+                Code::NotMeasured,
+                format!("`{path}` changed since it was measured"),
+                &again,
+            );
         }
     }
     let norm = norm_text(profile);
     if norm.is_none() && findings.is_empty() {
-        findings.push(Finding::deny(Code::NotMeasured, &variant.id, "a recorded metric has no value".to_owned(), again.clone()));
+        findings.push(Finding::deny(
+            Code::NotMeasured,
+            &variant.id,
+            "a recorded metric has no value".to_owned(),
+            again.clone(),
+        ));
     }
     findings.extend(rederive(variant, profile, captures)?);
 
-    let old_lock = match stored.and_then(|stored| stored.lock.as_deref()).map(Lock::parse) {
+    let old_lock = match stored
+        .and_then(|stored| stored.lock.as_deref())
+        .map(Lock::parse)
+    {
         Some(Ok(lock)) => Some(lock),
         Some(Err(cause)) => {
             // A ledger whose past cannot be read must not be replaced by a fresh one in silence.
@@ -102,8 +132,16 @@ pub fn accept(
         }
         None => None,
     };
-    let sources = if variant.immutable { profile.provenance.sources.clone() } else { BTreeMap::new() };
-    let flags = if variant.immutable { stated_flags(&config.toolchain, variant) } else { Vec::new() };
+    let sources = if variant.immutable {
+        profile.provenance.sources.clone()
+    } else {
+        BTreeMap::new()
+    };
+    let flags = if variant.immutable {
+        stated_flags(&config.toolchain, variant)
+    } else {
+        Vec::new()
+    };
     if let Some(old) = &old_lock {
         for contradiction in old.contradictions() {
             findings.push(Finding::deny(
@@ -113,7 +151,8 @@ pub fn accept(
                 "restore the lock from version control first",
             ));
         }
-        if old.immutable && !acceptance.immutable && (old.sources != sources || old.flags != flags) {
+        if old.immutable && !acceptance.immutable && (old.sources != sources || old.flags != flags)
+        {
             findings.push(Finding::deny(
                 Code::ImmutableChanged,
                 &variant.id,
@@ -133,7 +172,10 @@ pub fn accept(
         head: String::new(),
         flags,
         sources,
-        ledger: old_lock.as_ref().map(|lock| lock.ledger.clone()).unwrap_or_default(),
+        ledger: old_lock
+            .as_ref()
+            .map(|lock| lock.ledger.clone())
+            .unwrap_or_default(),
     };
     let entry = Entry {
         time: acceptance.time.clone(),

@@ -52,7 +52,8 @@ pub struct Entry {
 
 impl Entry {
     /// What `previous` of the first entry is.
-    pub const GENESIS: &'static str = "0000000000000000000000000000000000000000000000000000000000000000";
+    pub const GENESIS: &'static str =
+        "0000000000000000000000000000000000000000000000000000000000000000";
 
     /// sha256 of the entry's JSON form, fields in the order of the type.
     pub fn hash(&self) -> String {
@@ -69,9 +70,14 @@ impl Lock {
     /// # Errors
     /// Says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Lock, String> {
-        let lock: Lock = toml::from_str(text).map_err(|error| error.to_string().trim().replace('\n', " "))?;
+        let lock: Lock =
+            toml::from_str(text).map_err(|error| error.to_string().trim().replace('\n', " "))?;
         if lock.schema != Self::SCHEMA {
-            return Err(format!("lock schema {} (this version reads {})", lock.schema, Self::SCHEMA));
+            return Err(format!(
+                "lock schema {} (this version reads {})",
+                lock.schema,
+                Self::SCHEMA
+            ));
         }
         Ok(lock)
     }
@@ -109,7 +115,10 @@ impl Lock {
         match self.ledger.last() {
             None => found.push("the ledger is empty".to_owned()),
             Some(last) if last.code_sha256 != self.code_sha256() => {
-                found.push("the sources or flags in the lock are not those that its ledger accepted".to_owned());
+                found.push(
+                    "the sources or flags in the lock are not those that its ledger accepted"
+                        .to_owned(),
+                );
             }
             Some(_) => {}
         }
@@ -172,7 +181,10 @@ mod tests {
         for (index, edit) in edits.iter().enumerate() {
             let mut lock = lock();
             edit(&mut lock);
-            assert!(!lock.contradictions().is_empty(), "edit {index} was not found");
+            assert!(
+                !lock.contradictions().is_empty(),
+                "edit {index} was not found"
+            );
         }
     }
 }

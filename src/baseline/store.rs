@@ -64,7 +64,14 @@ impl Store {
         let store = Store {
             root: root.to_path_buf(),
         };
-        if [&store.beside("next"), &store.beside("old"), &store.beside("staged")].iter().any(|path| path.exists()) {
+        if [
+            &store.beside("next"),
+            &store.beside("old"),
+            &store.beside("staged"),
+        ]
+        .iter()
+        .any(|path| path.exists())
+        {
             let guard = store.guard()?;
             // Another process is at work there right now: what is beside the folder is its own.
             if guard.try_lock().is_ok() {
@@ -97,7 +104,9 @@ impl Store {
             return Ok(None);
         }
         let [lock, norm, norm_sha256, profile] = files.map(|(_, content)| content);
-        let text = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let text = |bytes: Option<Vec<u8>>| {
+            bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        };
         Ok(Some(Stored {
             gpu: gpu.to_owned(),
             variant: variant.clone(),
@@ -121,7 +130,11 @@ impl Store {
         let mut gpus: Vec<String> = entries
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter(|gpu| ENDINGS.iter().any(|ending| self.path(gpu, variant, ending).exists()))
+            .filter(|gpu| {
+                ENDINGS
+                    .iter()
+                    .any(|ending| self.path(gpu, variant, ending).exists())
+            })
             .collect();
         gpus.sort();
         Ok(gpus)
@@ -129,7 +142,10 @@ impl Store {
 
     /// Where a file of a baseline lives.
     pub fn path(&self, gpu: &str, variant: &VariantId, ending: &str) -> PathBuf {
-        self.root.join(gpu).join(&variant.suite).join(format!("{}.{ending}", variant.variant))
+        self.root
+            .join(gpu)
+            .join(&variant.suite)
+            .join(format!("{}.{ending}", variant.variant))
     }
 
     /// Stores baselines, all of them or none.
@@ -145,7 +161,9 @@ impl Store {
         if self.root.exists() {
             copy_folder(&self.root, &staged)?;
         }
-        let staging = Store { root: staged.clone() };
+        let staging = Store {
+            root: staged.clone(),
+        };
         for baseline in baselines {
             let id = &baseline.lock.variant;
             let norm_name = format!("{}.norm.txt", id.variant);
@@ -178,7 +196,9 @@ impl Store {
         match renameat_with(CWD, next, CWD, &self.root, RenameFlags::EXCHANGE) {
             Ok(()) => Ok(()),
             // Filesystems without the exchange: two renames, of which `recover` finishes the second.
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => {
+            Err(
+                rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP,
+            ) => {
                 let old = self.beside("old");
                 fs::rename(&self.root, &old).map_err(Error::io("write", &old))?;
                 fs::rename(next, &self.root).map_err(Error::io("write", &self.root))
@@ -206,11 +226,18 @@ impl Store {
     }
 
     fn parent(&self) -> &Path {
-        self.root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+        self.root
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."))
     }
 
     fn beside(&self, what: &str) -> PathBuf {
-        let name = self.root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = self
+            .root
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         self.parent().join(format!(".{name}.{what}"))
     }
 
@@ -226,7 +253,9 @@ impl Store {
             return Ok(None);
         }
         let guard = self.guard()?;
-        guard.lock_shared().map_err(Error::io("lock", self.parent()))?;
+        guard
+            .lock_shared()
+            .map_err(Error::io("lock", self.parent()))?;
         Ok(Some(guard))
     }
 }
@@ -241,7 +270,9 @@ fn copy_folder(from: &Path, to: &Path) -> Result<(), Error> {
             copy_folder(&source, &target)?;
         } else {
             fs::copy(&source, &target).map_err(Error::io("copy", &source))?;
-            File::open(&target).and_then(|file| file.sync_all()).map_err(Error::io("write", &target))?;
+            File::open(&target)
+                .and_then(|file| file.sync_all())
+                .map_err(Error::io("write", &target))?;
         }
     }
     sync_folder(to).map_err(Error::io("write", to))

@@ -25,16 +25,34 @@ pub struct Trusted {
 
 /// Checks a stored baseline against its lock, and an immutable variant's files against both.
 /// Every contradiction is a finding; the profile is given only where the locked numbers hold.
-pub fn trust(config: &Config, variant: &Variant, stored: &Stored) -> (Option<Trusted>, Vec<Finding>) {
+pub fn trust(
+    config: &Config,
+    variant: &Variant,
+    stored: &Stored,
+) -> (Option<Trusted>, Vec<Finding>) {
     let mut findings = Vec::new();
-    let name = |ending: &str| format!("{}/{}/{}.{ending}", stored.gpu, variant.id.suite, variant.id.variant);
+    let name = |ending: &str| {
+        format!(
+            "{}/{}/{}.{ending}",
+            stored.gpu, variant.id.suite, variant.id.variant
+        )
+    };
     let restore = format!(
         "restore {} from version control, or lock anew: sparsek-gate baseline --lock --reason '...' {}",
-        config.baselines.join(&stored.gpu).join(&variant.id.suite).display(),
+        config
+            .baselines
+            .join(&stored.gpu)
+            .join(&variant.id.suite)
+            .display(),
         variant.id
     );
     let mut tampered = |message: String| {
-        findings.push(Finding::deny(Code::Tampered, &variant.id, message, restore.clone()));
+        findings.push(Finding::deny(
+            Code::Tampered,
+            &variant.id,
+            message,
+            restore.clone(),
+        ));
     };
     let lock = match stored.lock.as_deref().map(Lock::parse) {
         None => {
@@ -48,7 +66,11 @@ pub fn trust(config: &Config, variant: &Variant, stored: &Stored) -> (Option<Tru
         Some(Ok(lock)) => lock,
     };
     if lock.variant != variant.id {
-        tampered(format!("{} is the lock of {}", name("lock.toml"), lock.variant));
+        tampered(format!(
+            "{} is the lock of {}",
+            name("lock.toml"),
+            lock.variant
+        ));
     }
     for contradiction in lock.contradictions() {
         tampered(format!("{}: {contradiction}", name("lock.toml")));
@@ -74,7 +96,10 @@ pub fn trust(config: &Config, variant: &Variant, stored: &Stored) -> (Option<Tru
     let expected = format!("{}  {}.norm.txt\n", entry.norm_sha256, variant.id.variant);
     match &stored.norm_sha256 {
         None => tampered(format!("{} is missing", name("norm.txt.sha256"))),
-        Some(text) if *text != expected => tampered(format!("{} does not hold the locked hash", name("norm.txt.sha256"))),
+        Some(text) if *text != expected => tampered(format!(
+            "{} does not hold the locked hash",
+            name("norm.txt.sha256")
+        )),
         Some(_) => {}
     }
     let profile = match stored.profile.as_deref().map(Profile::parse) {
@@ -86,10 +111,18 @@ pub fn trust(config: &Config, variant: &Variant, stored: &Stored) -> (Option<Tru
         None => return (None, findings),
     };
     if profile.variant != variant.id {
-        tampered(format!("{} is the profile of {}", name("profile.json"), profile.variant));
+        tampered(format!(
+            "{} is the profile of {}",
+            name("profile.json"),
+            profile.variant
+        ));
     }
     if norm_text(&profile).map(String::into_bytes) != stored.norm {
-        tampered(format!("{} does not hold the medians of {}", name("norm.txt"), name("profile.json")));
+        tampered(format!(
+            "{} does not hold the medians of {}",
+            name("norm.txt"),
+            name("profile.json")
+        ));
     }
     let holds = findings.is_empty();
     findings.extend(immutable_changes(config, variant, &lock));
@@ -120,15 +153,25 @@ fn immutable_changes(config: &Config, variant: &Variant, lock: &Lock) -> Vec<Fin
     for (path, locked) in &lock.sources {
         match sha256_file(&config.root.join(path)) {
             Ok(hash) if hash == *locked => {}
-            Ok(hash) => findings.push(change(format!("`{path}` changed since it was locked (sha256 {hash}, locked {locked})"))),
+            Ok(hash) => findings.push(change(format!(
+                "`{path}` changed since it was locked (sha256 {hash}, locked {locked})"
+            ))),
             Err(error) => findings.push(change(format!("`{path}` cannot be read: {error}"))),
         }
     }
     let flags = stated_flags(&config.toolchain, variant);
     if flags != lock.flags {
         let only = |these: &[String], those: &[String]| -> String {
-            let list: Vec<&str> = these.iter().filter(|flag| !those.contains(flag)).map(String::as_str).collect();
-            if list.is_empty() { "nothing".to_owned() } else { list.join(" ") }
+            let list: Vec<&str> = these
+                .iter()
+                .filter(|flag| !those.contains(flag))
+                .map(String::as_str)
+                .collect();
+            if list.is_empty() {
+                "nothing".to_owned()
+            } else {
+                list.join(" ")
+            }
         };
         findings.push(change(format!(
             "its flags changed since they were locked: {} came, {} went",
@@ -161,7 +204,10 @@ impl CaptureIndex {
             let path = entry.map_err(Error::io("read", folder))?.path();
             if path.is_dir() {
                 self.add(&path)?;
-            } else if path.extension().is_some_and(|ending| ending == "ncu-rep" || ending == "csv") {
+            } else if path
+                .extension()
+                .is_some_and(|ending| ending == "ncu-rep" || ending == "csv")
+            {
                 let hash = sha256_file(&path).map_err(Error::io("read", &path))?;
                 self.by_hash.insert(hash, path);
             }
@@ -174,7 +220,11 @@ impl CaptureIndex {
 ///
 /// # Errors
 /// [`Error::Io`].
-pub fn rederive(variant: &Variant, profile: &Profile, captures: &CaptureIndex) -> Result<Vec<Finding>, Error> {
+pub fn rederive(
+    variant: &Variant,
+    profile: &Profile,
+    captures: &CaptureIndex,
+) -> Result<Vec<Finding>, Error> {
     let again = format!("profile it again: sparsek-gate profile {}", variant.id);
     let deny = |code, message: String| Finding::deny(code, &variant.id, message, again.clone());
     let mut findings = Vec::new();
@@ -182,7 +232,10 @@ pub fn rederive(variant: &Variant, profile: &Profile, captures: &CaptureIndex) -
         let Some(path) = captures.by_hash.get(&file.sha256) else {
             findings.push(deny(
                 Code::CaptureMissing,
-                format!("the capture `{}` (sha256 {}) that the profile names is not there", file.file, file.sha256),
+                format!(
+                    "the capture `{}` (sha256 {}) that the profile names is not there",
+                    file.file, file.sha256
+                ),
             ));
             return Ok(None);
         };
@@ -212,32 +265,51 @@ pub fn rederive(variant: &Variant, profile: &Profile, captures: &CaptureIndex) -
             })
         })
         .collect();
-    let counters = profile.identity.metrics.iter().map(|(alias, metric)| (alias.clone(), metric.counter.clone())).collect();
+    let counters = profile
+        .identity
+        .metrics
+        .iter()
+        .map(|(alias, metric)| (alias.clone(), metric.counter.clone()))
+        .collect();
     match derive(&counters, &sources) {
-        Err(error) => findings.push(deny(Code::ProfileAltered, format!("the captures make no profile: {error}"))),
-        Ok(derived) => findings.extend(
-            difference(profile, &derived)
-                .map(|what| deny(Code::ProfileAltered, format!("the profile is not what its captures hold: {what}"))),
-        ),
+        Err(error) => findings.push(deny(
+            Code::ProfileAltered,
+            format!("the captures make no profile: {error}"),
+        )),
+        Ok(derived) => findings.extend(difference(profile, &derived).map(|what| {
+            deny(
+                Code::ProfileAltered,
+                format!("the profile is not what its captures hold: {what}"),
+            )
+        })),
     }
     Ok(findings)
 }
 
 fn difference(profile: &Profile, derived: &Derived) -> Option<String> {
-    if profile.identity.gpu != derived.gpu || profile.identity.compute_capability != derived.compute_capability {
+    if profile.identity.gpu != derived.gpu
+        || profile.identity.compute_capability != derived.compute_capability
+    {
         return Some(format!("they were taken on {}", derived.gpu));
     }
     if profile.identity.metrics != derived.metrics {
         return Some("the units differ".to_owned());
     }
     if profile.kernels.len() != derived.kernels.len() {
-        return Some(format!("{} kernels, not {}", derived.kernels.len(), profile.kernels.len()));
+        return Some(format!(
+            "{} kernels, not {}",
+            derived.kernels.len(),
+            profile.kernels.len()
+        ));
     }
     for (stated, found) in profile.kernels.iter().zip(&derived.kernels) {
         if stated == found {
             continue;
         }
-        let metric = found.metrics.iter().find(|(alias, series)| stated.metrics.get(*alias) != Some(series));
+        let metric = found
+            .metrics
+            .iter()
+            .find(|(alias, series)| stated.metrics.get(*alias) != Some(series));
         return Some(match metric {
             Some((alias, _)) => format!("`{alias}` of {} has other samples", found.name),
             None => format!("the kernel `{}` has other names, grid or block", found.name),

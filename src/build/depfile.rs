@@ -14,7 +14,9 @@ pub(super) fn prerequisites(text: &str) -> Vec<String> {
             // An escaped blank belongs to the name; a dollar is doubled.
             '\\' if characters.peek() == Some(&' ') => file.extend(characters.next()),
             '$' if characters.peek() == Some(&'$') => file.extend(characters.next()),
-            c if c.is_whitespace() => files.extend(Some(std::mem::take(&mut file)).filter(|name| !name.is_empty())),
+            c if c.is_whitespace() => {
+                files.extend(Some(std::mem::take(&mut file)).filter(|name| !name.is_empty()))
+            }
             c => file.push(c),
         }
     }
@@ -29,7 +31,10 @@ mod tests {
     #[test]
     fn continued_lines_and_blanks_in_names_are_understood() {
         let text = "out/program : kernels/a.cu \\\n kernels/../common/my\\ header.cuh \\\n c$$.h\n";
-        assert_eq!(prerequisites(text), ["kernels/a.cu", "kernels/../common/my header.cuh", "c$.h"]);
+        assert_eq!(
+            prerequisites(text),
+            ["kernels/a.cu", "kernels/../common/my header.cuh", "c$.h"]
+        );
     }
 
     #[test]

@@ -45,6 +45,9 @@ pub struct Artifact {
     pub cached: bool,
 }
 
+/// An artifact, or why there is none.
+pub type Built = Result<Artifact, Finding>;
+
 /// What is kept beside a built program.
 #[derive(Serialize, Deserialize)]
 struct Manifest {
@@ -67,8 +70,12 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// [`Error::Environment`] where nvcc is needed and missing.
     pub fn new(config: &'a Config, variants: &[&Variant]) -> Result<Self, Error> {
-        let needed = variants.iter().any(|variant| matches!(variant.recipe, Recipe::Nvcc { .. }));
-        let nvcc = needed.then(|| Nvcc::locate(&config.toolchain, &config.work)).transpose()?;
+        let needed = variants
+            .iter()
+            .any(|variant| matches!(variant.recipe, Recipe::Nvcc { .. }));
+        let nvcc = needed
+            .then(|| Nvcc::locate(&config.toolchain, &config.work))
+            .transpose()?;
         Ok(Builder { config, nvcc })
     }
 
@@ -80,11 +87,13 @@ impl<'a> Builder<'a> {
     pub fn build_all(
         &self,
         variants: &[&Variant],
-        done: &(dyn Fn(&Variant, &Result<Artifact, Finding>) + Sync),
-    ) -> Result<Vec<Result<Artifact, Finding>>, Error> {
-        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(variants.len());
+        done: &(dyn Fn(&Variant, &Built) + Sync),
+    ) -> Result<Vec<Built>, Error> {
+        let workers = std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(variants.len());
         let next = AtomicUsize::new(0);
-        let results: Mutex<Vec<Option<Result<Result<Artifact, Finding>, Error>>>> =
+        let results: Mutex<Vec<Option<Result<Built, Error>>>> =
             Mutex::new(variants.iter().map(|_| None).collect());
         std::thread::scope(|scope| {
             for _ in 0..workers {
@@ -104,17 +113,31 @@ impl<'a> Builder<'a> {
                 });
             }
         });
-        let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        results.into_iter().map(|result| result.unwrap_or(Err(Error::Interrupted))).collect()
+        let results = results
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        results
+            .into_iter()
+            .map(|result| result.unwrap_or(Err(Error::Interrupted)))
+            .collect()
     }
 
-    fn build(&self, variant: &Variant) -> Result<Result<Artifact, Finding>, Error> {
+    fn build(&self, variant: &Variant) -> Result<Built, Error> {
         match (&variant.recipe, &self.nvcc) {
-            (Recipe::Nvcc { source, flags, defines }, Some(nvcc)) => {
-                self.build_nvcc(variant, nvcc, source, flags, defines)
+            (
+                Recipe::Nvcc {
+                    source,
+                    flags,
+                    defines,
+                },
+                Some(nvcc),
+            ) => self.build_nvcc(variant, nvcc, source, flags, defines),
+            (Recipe::Nvcc { .. }, None) => {
+                Err(Error::Usage(format!("{} was not planned for", variant.id)))
             }
-            (Recipe::Nvcc { .. }, None) => Err(Error::Usage(format!("{} was not planned for", variant.id))),
-            (Recipe::Command { build, run, inputs }, _) => self.build_command(variant, build.as_deref(), run, inputs),
+            (Recipe::Command { build, run, inputs }, _) => {
+                self.build_command(variant, build.as_deref(), run, inputs)
+            }
         }
     }
 
@@ -125,7 +148,7 @@ impl<'a> Builder<'a> {
         source: &str,
         flags: &[String],
         defines: &BTreeMap<String, String>,
-    ) -> Result<Result<Artifact, Finding>, Error> {
+    ) -> Result<Built, Error> {
         let root = &self.config.root;
         let toolchain = &self.config.toolchain;
         if !root.join(source).is_file() {
@@ -133,7 +156,11 @@ impl<'a> Builder<'a> {
                 Code::BuildFailed,
                 &variant.id,
                 format!("the source `{source}` does not exist"),
-                format!("check `source` of {} in {}", variant.id, self.config.path.display()),
+                format!(
+                    "check `source` of {} in {}",
+                    variant.id,
+                    self.config.path.display()
+                ),
             )));
         }
         let store = self.config.work.join("builds");
@@ -142,13 +169,13 @@ impl<'a> Builder<'a> {
         let base = sha256_hex(format!("{}{stated:?}\n{source}", nvcc.fingerprint()).as_bytes());
         let headers_file = store.join(format!("{}.headers.json", &base[..32]));
 
-        let known_headers: Option<Vec<String>> =
-            fs::read(&headers_file).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        if let Some(key) = known_headers.and_then(|files| build_key(root, &base, &files)) {
-            if let Some(artifact) = self.cached(nvcc, &store.join(&key), &stated, source) {
+        let known_headers: Option<Vec<String>> = fs::read(&headers_file)
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok());
+        if let Some(key) = known_headers.and_then(|files| build_key(root, &base, &files))
+            && let Some(artifact) = self.cached(nvcc, &store.join(&key), &stated, source) {
                 return Ok(Ok(artifact));
             }
-        }
 
         let scratch = tempfile::Builder::new()
             .prefix(".building-")
@@ -168,13 +195,20 @@ impl<'a> Builder<'a> {
         if let Err(finding) = run_build(variant, &run)? {
             return Ok(Err(finding));
         }
-        let mut files = depfile::prerequisites(&fs::read_to_string(&depfile).map_err(Error::io("read", &depfile))?);
+        let mut files = depfile::prerequisites(
+            &fs::read_to_string(&depfile).map_err(Error::io("read", &depfile))?,
+        );
         files.push(source.to_owned());
         // The toolkit's own headers are what the compiler's version stands for.
         let toolkit = nvcc.root();
         let mut files: Vec<String> = files
             .iter()
-            .filter(|file| !root.join(file).canonicalize().is_ok_and(|file| file.starts_with(&toolkit)))
+            .filter(|file| {
+                !root
+                    .join(file)
+                    .canonicalize()
+                    .is_ok_and(|file| file.starts_with(&toolkit))
+            })
             .map(|file| below(root, file))
             .collect();
         files.sort();
@@ -187,20 +221,28 @@ impl<'a> Builder<'a> {
                 "run the build again",
             )));
         };
-        let text = String::from_utf8_lossy(&fs::read(&log).map_err(Error::io("read", &log))?).into_owned();
+        let text =
+            String::from_utf8_lossy(&fs::read(&log).map_err(Error::io("read", &log))?).into_owned();
         let manifest = Manifest {
             program_sha256: sha256_file(&program).map_err(Error::io("read", &program))?,
             // Files outside the project are part of the key; only the project's own are its sources.
             sources: files
                 .iter()
                 .filter(|file| !Path::new(file).is_absolute())
-                .map(|file| Ok((file.clone(), sha256_file(&root.join(file)).map_err(Error::io("read", root.join(file)))?)))
+                .map(|file| {
+                    Ok((
+                        file.clone(),
+                        sha256_file(&root.join(file))
+                            .map_err(Error::io("read", root.join(file)))?,
+                    ))
+                })
                 .collect::<Result<_, Error>>()?,
             resources: resource_report(&text),
         };
         let manifest_path = scratch.path().join("manifest.json");
         fs::write(&manifest_path, json(&manifest)).map_err(Error::io("write", &manifest_path))?;
-        write_atomically(&headers_file, &json(&files)).map_err(Error::io("write", &headers_file))?;
+        write_atomically(&headers_file, &json(&files))
+            .map_err(Error::io("write", &headers_file))?;
         let place = store.join(&key);
         let built = scratch.keep();
         if fs::rename(&built, &place).is_err() {
@@ -208,10 +250,16 @@ impl<'a> Builder<'a> {
             let _ = fs::remove_dir_all(&place);
             fs::rename(&built, &place).map_err(Error::io("write", &place))?;
         }
-        let artifact = self.cached(nvcc, &place, &stated, source).ok_or_else(|| Error::Environment {
-            what: format!("the build of {} vanished from {}", variant.id, place.display()),
-            next: "check that nothing else cleans that folder, and run again".to_owned(),
-        })?;
+        let artifact =
+            self.cached(nvcc, &place, &stated, source)
+                .ok_or_else(|| Error::Environment {
+                    what: format!(
+                        "the build of {} vanished from {}",
+                        variant.id,
+                        place.display()
+                    ),
+                    next: "check that nothing else cleans that folder, and run again".to_owned(),
+                })?;
         Ok(Ok(Artifact {
             cached: false,
             ..artifact
@@ -219,8 +267,15 @@ impl<'a> Builder<'a> {
     }
 
     /// The artifact in a folder of the cache, if it is whole.
-    fn cached(&self, nvcc: &Nvcc, place: &Path, stated: &[String], source: &str) -> Option<Artifact> {
-        let manifest: Manifest = serde_json::from_slice(&fs::read(place.join("manifest.json")).ok()?).ok()?;
+    fn cached(
+        &self,
+        nvcc: &Nvcc,
+        place: &Path,
+        stated: &[String],
+        source: &str,
+    ) -> Option<Artifact> {
+        let manifest: Manifest =
+            serde_json::from_slice(&fs::read(place.join("manifest.json")).ok()?).ok()?;
         let program = place.join("program");
         if sha256_file(&program).ok()? != manifest.program_sha256 {
             return None;
@@ -245,7 +300,7 @@ impl<'a> Builder<'a> {
         build: Option<&[String]>,
         run: &[String],
         inputs: &[String],
-    ) -> Result<Result<Artifact, Finding>, Error> {
+    ) -> Result<Built, Error> {
         let root = &self.config.root;
         if let Some(argv) = build {
             let folder = self.config.work.join("builds");
@@ -274,7 +329,11 @@ impl<'a> Builder<'a> {
                         Code::BuildFailed,
                         &variant.id,
                         format!("the input `{input}` cannot be read: {error}"),
-                        format!("check `inputs` of {} in {}", variant.id, self.config.path.display()),
+                        format!(
+                            "check `inputs` of {} in {}",
+                            variant.id,
+                            self.config.path.display()
+                        ),
                     )));
                 }
             }

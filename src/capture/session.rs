@@ -55,7 +55,12 @@ pub fn capture(
     let path = |ending: &str| folder.join(format!("{stem}.{ending}"));
     let log = path("ncu.log");
     let program_log = path("program.log");
-    let program = program_argv(variant, artifact, &variant.profile_args, &path("result.json"));
+    let program = program_argv(
+        variant,
+        artifact,
+        &variant.profile_args,
+        &path("result.json"),
+    );
     let mut env = env.clone();
     env.extend(variant.env.clone());
     // ncu writes below its home.
@@ -102,13 +107,21 @@ pub fn capture(
             code,
             &variant.id,
             message,
-            format!("keep {} and report it: a new version of ncu may write what this version cannot read", report_path.display()),
+            format!(
+                "keep {} and report it: a new version of ncu may write what this version cannot read",
+                report_path.display()
+            ),
         )))
     };
     let bytes = fs::read(&report_path).map_err(Error::io("read", &report_path))?;
     let report = match ncu_rep::read(&bytes) {
         Ok(report) => report,
-        Err(error) => return unreadable(Code::CaptureUnreadable, format!("{}: {error}", report_path.display())),
+        Err(error) => {
+            return unreadable(
+                Code::CaptureUnreadable,
+                format!("{}: {error}", report_path.display()),
+            );
+        }
     };
 
     let csv_path = path("csv");
@@ -137,9 +150,18 @@ pub fn capture(
     let csv_bytes = fs::read(&csv_path).map_err(Error::io("read", &csv_path))?;
     let csv = match csv::read(&csv_bytes) {
         Ok(csv) => csv,
-        Err(error) => return unreadable(Code::CaptureUnreadable, format!("{}: {error}", csv_path.display())),
+        Err(error) => {
+            return unreadable(
+                Code::CaptureUnreadable,
+                format!("{}: {error}", csv_path.display()),
+            );
+        }
     };
-    let counters: Vec<&str> = variant.metrics.iter().map(|metric| metric.counter.as_str()).collect();
+    let counters: Vec<&str> = variant
+        .metrics
+        .iter()
+        .map(|metric| metric.counter.as_str())
+        .collect();
     if let Err(disagreement) = csv::agree(&report, &csv, &counters) {
         return unreadable(
             Code::ReadersDisagree,
@@ -167,16 +189,31 @@ struct Logs {
 
 /// Why a run of ncu is no measurement, judged from what it printed and left: its exit status is 0
 /// for an unknown metric and for no kernel at all.
-fn judge(variant: &Variant, ending: Ending, logs: &Logs, report: &Path, line: &str) -> Option<Finding> {
+fn judge(
+    variant: &Variant,
+    ending: Ending,
+    logs: &Logs,
+    report: &Path,
+    line: &str,
+) -> Option<Finding> {
     let deny = |code, message: String, next: String| {
         let text = format!("{}{}", logs.program, logs.ncu);
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-        Some(Finding::deny(code, &variant.id, message, next).detail(lines[lines.len().saturating_sub(12)..].join("\n")))
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
+        Some(
+            Finding::deny(code, &variant.id, message, next)
+                .detail(lines[lines.len().saturating_sub(12)..].join("\n")),
+        )
     };
     if ending == Ending::TimedOut {
         return deny(
             Code::TimedOut,
-            format!("profiling passed its time limit of {} s; ncu and the program were killed", variant.profile.timeout.as_secs_f64()),
+            format!(
+                "profiling passed its time limit of {} s; ncu and the program were killed",
+                variant.profile.timeout.as_secs_f64()
+            ),
             format!("raise `profile.timeout_s` if it is only slow, or run it by hand: {line}"),
         );
     }
@@ -195,7 +232,8 @@ fn judge(variant: &Variant, ending: Ending, logs: &Logs, report: &Path, line: &s
             return deny(
                 Code::ProfilerBusy,
                 "another profiler holds the counters of this GPU".to_owned(),
-                "stop the other ncu, or pause DCGM with `dcgmi profq --pause`, and run again".to_owned(),
+                "stop the other ncu, or pause DCGM with `dcgmi profq --pause`, and run again"
+                    .to_owned(),
             );
         }
         Some(Trouble::NotSupported) => {
@@ -208,10 +246,16 @@ fn judge(variant: &Variant, ending: Ending, logs: &Logs, report: &Path, line: &s
         Some(Trouble::NoKernels) => {
             let seen = available_kernels(&format!("{}\n{}", logs.ncu, logs.program));
             let filter = variant.kernels.as_deref().unwrap_or("(none)");
-            let seen = if seen.is_empty() { "no kernel at all".to_owned() } else { seen.join(", ") };
+            let seen = if seen.is_empty() {
+                "no kernel at all".to_owned()
+            } else {
+                seen.join(", ")
+            };
             return deny(
                 Code::NoKernelsProfiled,
-                format!("ncu profiled no kernel: the filter is {filter}, the program launched {seen}"),
+                format!(
+                    "ncu profiled no kernel: the filter is {filter}, the program launched {seen}"
+                ),
                 "mend `kernels`, `skip` or the NVTX ranges of the variant".to_owned(),
             );
         }
@@ -224,16 +268,33 @@ fn judge(variant: &Variant, ending: Ending, logs: &Logs, report: &Path, line: &s
             "ncu exited 0 and left no report".to_owned(),
             format!("run it by hand: {line}"),
         ),
-        Ending::Signalled(_) => deny(Code::Crashed, format!("ncu ended with {ending}"), format!("run it by hand: {line}")),
-        _ if logs.ncu.contains("==ERROR== The application returned an error code") => deny(
-            Code::ProgramFailed,
-            format!("the program failed under ncu ({ending}), though it passed when it was verified"),
+        Ending::Signalled(_) => deny(
+            Code::Crashed,
+            format!("ncu ended with {ending}"),
             format!("run it by hand: {line}"),
         ),
-        _ => deny(Code::ProfilerFailed, format!("ncu ended with {ending}"), format!("run it by hand: {line}")),
+        _ if logs
+            .ncu
+            .contains("==ERROR== The application returned an error code") =>
+        {
+            deny(
+                Code::ProgramFailed,
+                format!(
+                    "the program failed under ncu ({ending}), though it passed when it was verified"
+                ),
+                format!("run it by hand: {line}"),
+            )
+        }
+        _ => deny(
+            Code::ProfilerFailed,
+            format!("ncu ended with {ending}"),
+            format!("run it by hand: {line}"),
+        ),
     }
 }
 
 fn read_text(path: &Path) -> String {
-    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    fs::read(path)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default()
 }

@@ -6,7 +6,9 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{Plan, answer};
-use crate::baseline::{Acceptance, CaptureIndex, Entry, Lock, NewBaseline, Store, accept, rederive, trust};
+use crate::baseline::{
+    Acceptance, CaptureIndex, Entry, Lock, NewBaseline, Store, accept, rederive, trust,
+};
 use crate::cli::BaselineArgs;
 use crate::config::VariantId;
 use crate::device::Gpu;
@@ -44,11 +46,18 @@ struct Line {
 }
 
 fn lock(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
-    let reason = arguments.reason.as_deref().map(str::trim).unwrap_or_default();
+    let reason = arguments
+        .reason
+        .as_deref()
+        .map(str::trim)
+        .unwrap_or_default();
     if reason.is_empty() {
-        return Err(Error::Usage("--reason must say why the profiles are accepted".to_owned()));
+        return Err(Error::Usage(
+            "--reason must say why the profiles are accepted".to_owned(),
+        ));
     }
-    let in_ci = std::env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false" && value != "0");
+    let in_ci = std::env::var("CI")
+        .is_ok_and(|value| !value.is_empty() && value != "false" && value != "0");
     if in_ci && !arguments.in_ci {
         return Err(Error::Usage(
             "the CI variable is set: a pipeline that locks its own baselines gates nothing; --in-ci locks all the same"
@@ -57,12 +66,18 @@ fn lock(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
     }
     let acceptance = Acceptance {
         time: now(),
-        who: arguments.who.clone().unwrap_or_else(|| crate::git::person(&plan.config.root)),
+        who: arguments
+            .who
+            .clone()
+            .unwrap_or_else(|| crate::git::person(&plan.config.root)),
         reason: reason.to_owned(),
         imported: arguments.accept_imported,
         immutable: arguments.accept_immutable,
     };
-    let from = arguments.from.clone().unwrap_or_else(|| super::profile::default_folder(plan));
+    let from = arguments
+        .from
+        .clone()
+        .unwrap_or_else(|| super::profile::default_folder(plan));
     let mut findings = Vec::new();
     let mut accepted: Vec<NewBaseline> = Vec::new();
     let mut locked = Vec::new();
@@ -80,7 +95,12 @@ fn lock(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
             }
             Err(error @ Error::Input { .. }) => {
                 let next = format!("profile it again: sparsek-gate profile {}", variant.id);
-                findings.push(Finding::deny(Code::ProfileUnreadable, &variant.id, error.to_string(), next));
+                findings.push(Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    error.to_string(),
+                    next,
+                ));
                 continue;
             }
             Err(error) => return Err(error),
@@ -88,17 +108,33 @@ fn lock(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
         let captures = CaptureIndex::of(&profile_folder(&from, variant))?;
         let gpu = Gpu::slug(&profile.identity.gpu);
         let stored = store.load(&gpu, &variant.id)?;
-        match accept(&plan.config, variant, &profile, &captures, stored.as_ref(), &acceptance)? {
+        match accept(
+            &plan.config,
+            variant,
+            &profile,
+            &captures,
+            stored.as_ref(),
+            &acceptance,
+        )? {
             Err(refusals) => findings.extend(refusals),
             Ok(new) => {
-                let old = stored.as_ref().and_then(|stored| stored.norm.clone()).unwrap_or_default();
+                let old = stored
+                    .as_ref()
+                    .and_then(|stored| stored.norm.clone())
+                    .unwrap_or_default();
                 let changes = changes(&String::from_utf8_lossy(&old), &new.norm);
-                let unchanged = stored.is_some_and(|stored| stored.profile.as_deref() == Some(new.profile.as_bytes()));
+                let unchanged = stored.is_some_and(|stored| {
+                    stored.profile.as_deref() == Some(new.profile.as_bytes())
+                });
                 locked.push(Locked {
                     variant: variant.id.clone(),
                     gpu,
                     changes,
-                    entry: if unchanged { None } else { new.lock.ledger.last().cloned() },
+                    entry: if unchanged {
+                        None
+                    } else {
+                        new.lock.ledger.last().cloned()
+                    },
                 });
                 if !unchanged {
                     accepted.push(new);
@@ -129,7 +165,10 @@ fn lock(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
             };
             let _ = writeln!(text, "{} on {}: {state}", baseline.variant, baseline.gpu);
             for line in &baseline.changes {
-                let (old, new) = (line.old.as_deref().unwrap_or("–"), line.new.as_deref().unwrap_or("–"));
+                let (old, new) = (
+                    line.old.as_deref().unwrap_or("–"),
+                    line.new.as_deref().unwrap_or("–"),
+                );
                 let _ = writeln!(text, "  {}: {old} → {new}", line.name);
             }
         }
@@ -143,7 +182,12 @@ fn lock(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
 /// Old and new normalized text, line by line.
 fn changes(old: &str, new: &str) -> Vec<Line> {
     let parse = |text: &str| -> std::collections::BTreeMap<String, String> {
-        text.lines().filter_map(|line| line.rsplit_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
+        text.lines()
+            .filter_map(|line| {
+                line.rsplit_once(": ")
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            })
+            .collect()
     };
     let (old, new) = (parse(old), parse(new));
     let names: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
@@ -158,7 +202,11 @@ fn changes(old: &str, new: &str) -> Vec<Line> {
 }
 
 fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
-    let captures = arguments.captures.as_deref().map(CaptureIndex::of).transpose()?;
+    let captures = arguments
+        .captures
+        .as_deref()
+        .map(CaptureIndex::of)
+        .transpose()?;
     let mut findings = Vec::new();
     let mut held = Vec::new();
     for variant in plan.variants() {
@@ -172,7 +220,9 @@ fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCo
             ));
         }
         for gpu in gpus {
-            let Some(stored) = store.load(&gpu, &variant.id)? else { continue };
+            let Some(stored) = store.load(&gpu, &variant.id)? else {
+                continue;
+            };
             let (trusted, mut found) = trust(&plan.config, variant, &stored);
             if let (Some(trusted), Some(captures)) = (&trusted, &captures) {
                 found.extend(rederive(variant, &trusted.profile, captures)?);
@@ -193,8 +243,16 @@ fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCo
         verified: held,
     };
     answer(arguments.format, &content, &findings, || {
-        let what = if content.rederived { "locked, and derived again from its captures" } else { "as locked" };
-        content.verified.iter().map(|name| format!("{name}: {what}\n")).collect()
+        let what = if content.rederived {
+            "locked, and derived again from its captures"
+        } else {
+            "as locked"
+        };
+        content
+            .verified
+            .iter()
+            .map(|name| format!("{name}: {what}\n"))
+            .collect()
     })
 }
 
@@ -214,7 +272,9 @@ fn show(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
     let mut baselines = Vec::new();
     for variant in plan.variants() {
         for gpu in store.gpus_of(&variant.id)? {
-            let Some(stored) = store.load(&gpu, &variant.id)? else { continue };
+            let Some(stored) = store.load(&gpu, &variant.id)? else {
+                continue;
+            };
             findings.extend(trust(&plan.config, variant, &stored).1);
             let norm = stored.norm.unwrap_or_default();
             baselines.push(Shown {
@@ -231,7 +291,12 @@ fn show(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
         for baseline in &content.baselines {
             let _ = writeln!(text, "{} on {}", baseline.variant, baseline.gpu);
             for line in &baseline.norm {
-                let _ = writeln!(text, "  {}: {}", line.name, line.new.as_deref().unwrap_or("–"));
+                let _ = writeln!(
+                    text,
+                    "  {}: {}",
+                    line.name,
+                    line.new.as_deref().unwrap_or("–")
+                );
             }
             for entry in baseline.lock.iter().flat_map(|lock| &lock.ledger) {
                 let _ = writeln!(text, "  {} {}: {}", entry.time, entry.who, entry.reason);

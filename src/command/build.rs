@@ -49,5 +49,10 @@ pub(super) fn run(config: &Path, arguments: &BuildArgs) -> Result<ExitCode, Erro
             })
         })
         .collect();
-    answer(arguments.format, Content { variants: built }, &findings, String::new)
+    answer(
+        arguments.format,
+        Content { variants: built },
+        &findings,
+        String::new,
+    )
 }

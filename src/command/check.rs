@@ -22,25 +22,44 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     let (mut outcome, profiles) = match &arguments.from {
         Some(folder) => {
             if !folder.is_dir() {
-                return Err(Error::Usage(format!("`--from {}` is no folder", folder.display())));
+                return Err(Error::Usage(format!(
+                    "`--from {}` is no folder",
+                    folder.display()
+                )));
             }
             let mut outcome = Outcome::new(Origin::Recorded(folder.display().to_string()));
             let profiles = read_recorded(folder, &plan, &mut outcome)?;
             (outcome, profiles)
         }
         None => {
-            let folder = arguments.output.clone().unwrap_or_else(|| super::profile::default_folder(&plan));
+            let folder = arguments
+                .output
+                .clone()
+                .unwrap_or_else(|| super::profile::default_folder(&plan));
             let progress = Progress::new();
             let measured = measure(&plan.config, &plan.variants(), &folder, &[], &progress)?;
             let mut outcome = Outcome::new(Origin::Measured);
             // What is incomplete is told again, and in more words, by the comparison.
-            let judged = |finding: &Finding| measured.profiles.iter().any(|profile| profile.variant == finding.variant);
-            outcome.findings.extend(measured.findings.iter().filter(|finding| !judged(finding)).cloned());
+            let judged = |finding: &Finding| {
+                measured
+                    .profiles
+                    .iter()
+                    .any(|profile| profile.variant == finding.variant)
+            };
+            outcome.findings.extend(
+                measured
+                    .findings
+                    .iter()
+                    .filter(|finding| !judged(finding))
+                    .cloned(),
+            );
             (outcome, measured.profiles)
         }
     };
     for variant in plan.variants() {
-        let profile = profiles.iter().find(|profile| profile.variant == variant.id);
+        let profile = profiles
+            .iter()
+            .find(|profile| profile.variant == variant.id);
         judge(&plan.config, &store, variant, profile, &mut outcome)?;
     }
     for path in &arguments.report {
@@ -58,14 +77,22 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Ve
         match recorded(folder, variant) {
             Ok(Some(profile)) => {
                 let captures = CaptureIndex::of(&profile_folder(folder, variant))?;
-                outcome.findings.extend(rederive(variant, &profile, &captures)?.into_iter().map(Finding::warn));
+                outcome.findings.extend(
+                    rederive(variant, &profile, &captures)?
+                        .into_iter()
+                        .map(Finding::warn),
+                );
                 profiles.push(profile);
             }
             Ok(None) => outcome.findings.push(Finding::deny(
                 Code::ProfileMissing,
                 &variant.id,
                 format!("{} holds no profile of it", folder.display()),
-                format!("record one: sparsek-gate profile --output {} {}", folder.display(), variant.id),
+                format!(
+                    "record one: sparsek-gate profile --output {} {}",
+                    folder.display(),
+                    variant.id
+                ),
             )),
             Err(error @ Error::Input { .. }) => outcome.findings.push(Finding::deny(
                 Code::ProfileUnreadable,
@@ -91,14 +118,18 @@ fn judge(
     let mut baseline: Option<Trusted> = None;
     let gpus = store.gpus_of(&variant.id)?;
     for gpu in &gpus {
-        let Some(stored) = store.load(gpu, &variant.id)? else { continue };
+        let Some(stored) = store.load(gpu, &variant.id)? else {
+            continue;
+        };
         let (trusted, findings) = trust(config, variant, &stored);
         outcome.findings.extend(findings);
         if slug.as_ref() == Some(gpu) {
             baseline = trusted;
         }
     }
-    let (Some(profile), Some(slug)) = (profile, slug) else { return Ok(()) };
+    let (Some(profile), Some(slug)) = (profile, slug) else {
+        return Ok(());
+    };
     if profile.variant != variant.id {
         return Ok(());
     }
@@ -108,7 +139,9 @@ fn judge(
         outcome.findings.extend(findings);
         return Ok(());
     }
-    outcome.findings.extend(crate::verdict::incomplete(variant, profile));
+    outcome
+        .findings
+        .extend(crate::verdict::incomplete(variant, profile));
     let lock = format!("sparsek-gate baseline --lock --reason '...' {}", variant.id);
     if gpus.is_empty() {
         outcome.findings.push(Finding::deny(
@@ -121,7 +154,11 @@ fn judge(
         outcome.findings.push(Finding::deny(
             Code::NotComparable,
             &variant.id,
-            format!("it was measured on {}, and has a baseline only for {}", profile.identity.gpu, gpus.join(", ")),
+            format!(
+                "it was measured on {}, and has a baseline only for {}",
+                profile.identity.gpu,
+                gpus.join(", ")
+            ),
             format!("measure on such a GPU, or lock a baseline for this one: {lock}"),
         ));
     }

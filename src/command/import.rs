@@ -29,13 +29,17 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     };
     let plan = Plan::new(config, &selection, None)?;
     let [variant] = plan.variants.as_slice() else {
-        return Err(Error::Usage(format!("`{}` names several variants; write suite/variant", arguments.variant)));
+        return Err(Error::Usage(format!(
+            "`{}` names several variants; write suite/variant",
+            arguments.variant
+        )));
     };
     let input = |cause: String| Error::Input {
         path: arguments.file.clone(),
         cause,
     };
-    let (format, recording) = capture::read_file(&arguments.file).map_err(|error| input(error.to_string()))?;
+    let (format, recording) =
+        capture::read_file(&arguments.file).map_err(|error| input(error.to_string()))?;
     let bytes = fs::read(&arguments.file).map_err(Error::io("read", &arguments.file))?;
     let ending = match format {
         capture::Format::Report => "ncu-rep",
@@ -51,16 +55,32 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         replay_mode: arguments.replay_mode,
         graph_profiling: arguments.graph_profiling,
     };
-    let profile = profile_of(variant, &recording, &file, &stated).map_err(|error| input(error.to_string()))?;
-    let output = arguments.output.clone().unwrap_or_else(|| super::profile::default_folder(&plan));
+    let profile = profile_of(variant, &recording, &file, &stated)
+        .map_err(|error| input(error.to_string()))?;
+    let output = arguments
+        .output
+        .clone()
+        .unwrap_or_else(|| super::profile::default_folder(&plan));
     let folder = run_folder(&output, variant)?;
     let capture_path = folder.join(&file.file);
     write_atomically(&capture_path, &bytes).map_err(Error::io("write", &capture_path))?;
     let path = folder.join(FILE_NAME);
     write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))?;
     let findings = incomplete(variant, &profile);
-    answer(arguments.format, &Content { profile: profile.clone() }, &findings, || {
-        let norm = norm_text(&profile).unwrap_or_else(|| "a value is missing\n".to_owned());
-        format!("imported {} launches on {} to {}\n{norm}", profile.launch_count(), profile.identity.gpu, path.display())
-    })
+    answer(
+        arguments.format,
+        &Content {
+            profile: profile.clone(),
+        },
+        &findings,
+        || {
+            let norm = norm_text(&profile).unwrap_or_else(|| "a value is missing\n".to_owned());
+            format!(
+                "imported {} launches on {} to {}\n{norm}",
+                profile.launch_count(),
+                profile.identity.gpu,
+                path.display()
+            )
+        },
+    )
 }

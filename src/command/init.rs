@@ -37,7 +37,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
         std::fs::write(&path, super::TEMPLATE).unwrap();
-        let config = Config::load(&path).map_err(|error| error.to_string()).unwrap();
+        let config = Config::load(&path)
+            .map_err(|error| error.to_string())
+            .unwrap();
         assert_eq!(config.variants().count(), 2);
     }
 }

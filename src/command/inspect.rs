@@ -23,22 +23,32 @@ struct Content {
 }
 
 pub(super) fn run(arguments: &InspectArgs) -> Result<ExitCode, Error> {
-    let (format, recording) = capture::read_file(&arguments.file).map_err(|error| match &error {
-        capture::ReadError::InFile { source, .. } => Error::Input {
-            path: arguments.file.clone(),
-            cause: source.to_string(),
-        },
-        _ => Error::Input {
-            path: arguments.file.clone(),
-            cause: error.to_string(),
-        },
-    })?;
-    let wanted = |name: &str| arguments.metric.as_ref().is_none_or(|text| name.contains(text.as_str()));
+    let (format, recording) =
+        capture::read_file(&arguments.file).map_err(|error| match &error {
+            capture::ReadError::InFile { source, .. } => Error::Input {
+                path: arguments.file.clone(),
+                cause: source.to_string(),
+            },
+            _ => Error::Input {
+                path: arguments.file.clone(),
+                cause: error.to_string(),
+            },
+        })?;
+    let wanted = |name: &str| {
+        arguments
+            .metric
+            .as_ref()
+            .is_none_or(|text| name.contains(text.as_str()))
+    };
     let text = match arguments.format {
         Format::Json => super::json(&Content {
             schema: 1,
             format: format_name(format),
-            launches: recording.launches.iter().map(|launch| launch_json(launch, &wanted)).collect(),
+            launches: recording
+                .launches
+                .iter()
+                .map(|launch| launch_json(launch, &wanted))
+                .collect(),
             profiler_version: recording.profiler_version,
             command_line: recording.command_line,
             created_unix_s: recording.created_unix_s,
@@ -103,20 +113,41 @@ fn measurement_json(measurement: &Measurement) -> Json {
 }
 
 fn text(format: FileFormat, recording: &Recording, wanted: &dyn Fn(&str) -> bool) -> String {
-    let mut text = format!("{}, {} launches\n", format_name(format), recording.launches.len());
-    for (name, value) in [("profiler", &recording.profiler_version), ("command", &recording.command_line)] {
+    let mut text = format!(
+        "{}, {} launches\n",
+        format_name(format),
+        recording.launches.len()
+    );
+    for (name, value) in [
+        ("profiler", &recording.profiler_version),
+        ("command", &recording.command_line),
+    ] {
         if let Some(value) = value {
             let _ = writeln!(text, "{name}: {value}");
         }
     }
     for (index, launch) in recording.launches.iter().enumerate() {
-        let name = launch.kernel.demangled.as_deref().unwrap_or(&launch.kernel.function);
-        let _ = writeln!(text, "\n[{index}] {name}\n    grid {:?} block {:?}", launch.grid, launch.block);
+        let name = launch
+            .kernel
+            .demangled
+            .as_deref()
+            .unwrap_or(&launch.kernel.function);
+        let _ = writeln!(
+            text,
+            "\n[{index}] {name}\n    grid {:?} block {:?}",
+            launch.grid, launch.block
+        );
         for (name, measurement) in launch.metrics.iter().filter(|(name, _)| wanted(name)) {
             let _ = writeln!(text, "    {name:<72} {}", shown(measurement));
         }
         for label in launch.labels.iter().filter(|label| wanted(&label.name)) {
-            let _ = writeln!(text, "    {} / {}: {} (label only)", label.section, label.name, shown(&label.measurement));
+            let _ = writeln!(
+                text,
+                "    {} / {}: {} (label only)",
+                label.section,
+                label.name,
+                shown(&label.measurement)
+            );
         }
     }
     crate::report::clean(&text)
@@ -124,11 +155,17 @@ fn text(format: FileFormat, recording: &Recording, wanted: &dyn Fn(&str) -> bool
 
 fn shown(measurement: &Measurement) -> String {
     let unit = measurement.unit.symbol();
-    let suffix = if unit.is_none() { " (unit unknown)" } else { "" };
+    let suffix = if unit.is_none() {
+        " (unit unknown)"
+    } else {
+        ""
+    };
     match &measurement.value {
         Value::Missing => "no value".to_owned(),
         Value::Text(text) => text.to_string(),
-        Value::Integer(number) => format!("{number} {}{suffix}", unit.unwrap_or("")).trim_end().to_owned(),
+        Value::Integer(number) => format!("{number} {}{suffix}", unit.unwrap_or(""))
+            .trim_end()
+            .to_owned(),
         Value::Float(number) => format!("{}{suffix}", display_value(*number, unit)),
     }
 }

@@ -46,10 +46,17 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(config: &std::path::Path, selection: &Selection, trial: Option<&Trial>) -> Result<Plan, Error> {
+    fn new(
+        config: &std::path::Path,
+        selection: &Selection,
+        trial: Option<&Trial>,
+    ) -> Result<Plan, Error> {
         let config = Config::load(config)?;
-        let mut variants: Vec<Variant> =
-            config.select(&selection.names, selection.experimental)?.into_iter().cloned().collect();
+        let mut variants: Vec<Variant> = config
+            .select(&selection.names, selection.experimental)?
+            .into_iter()
+            .cloned()
+            .collect();
         if variants.is_empty() {
             return Err(Error::Usage(
                 "no variant is selected: all of them are experimental; name one, or pass --experimental".to_owned(),
@@ -59,11 +66,15 @@ impl Plan {
         for text in &overrides {
             let (name, value) = text.split_once('=').unwrap_or((text, ""));
             if !is_macro_name(name) {
-                return Err(Error::Usage(format!("`--define {text}`: `{name}` cannot be the name of a constant")));
+                return Err(Error::Usage(format!(
+                    "`--define {text}`: `{name}` cannot be the name of a constant"
+                )));
             }
             for variant in &mut variants {
                 match &mut variant.recipe {
-                    Recipe::Nvcc { defines, .. } => defines.insert(name.to_owned(), value.to_owned()),
+                    Recipe::Nvcc { defines, .. } => {
+                        defines.insert(name.to_owned(), value.to_owned())
+                    }
                     Recipe::Command { .. } => {
                         return Err(Error::Usage(format!(
                             "`--define` sets a constant of nvcc, and {} is built by its own command",

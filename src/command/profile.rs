@@ -24,9 +24,18 @@ struct Content {
 pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> {
     let start = Instant::now();
     let plan = Plan::new(config, &arguments.selection, Some(&arguments.trial))?;
-    let folder = arguments.output.clone().unwrap_or_else(|| default_folder(&plan));
+    let folder = arguments
+        .output
+        .clone()
+        .unwrap_or_else(|| default_folder(&plan));
     let progress = Progress::new();
-    let measured = measure(&plan.config, &plan.variants(), &folder, &plan.overrides, &progress)?;
+    let measured = measure(
+        &plan.config,
+        &plan.variants(),
+        &folder,
+        &plan.overrides,
+        &progress,
+    )?;
     drop(progress);
     let content = Content {
         folder,
@@ -38,7 +47,10 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
         let mut text = String::new();
         for profile in &content.profiles {
             let norm = norm_text(profile).unwrap_or_else(|| "a value is missing\n".to_owned());
-            text.push_str(&format!("\n{} on {}\n", profile.variant, profile.identity.gpu));
+            text.push_str(&format!(
+                "\n{} on {}\n",
+                profile.variant, profile.identity.gpu
+            ));
             for line in norm.lines() {
                 text.push_str(&format!("  {line}\n"));
             }

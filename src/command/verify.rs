@@ -44,5 +44,10 @@ pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Err
             })
         })
         .collect();
-    answer(arguments.format, Content { variants: right }, &findings, String::new)
+    answer(
+        arguments.format,
+        Content { variants: right },
+        &findings,
+        String::new,
+    )
 }

@@ -16,7 +16,12 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    pub(super) fn new(path: &Path, source: &str, span: Option<Range<usize>>, message: String) -> Self {
+    pub(super) fn new(
+        path: &Path,
+        source: &str,
+        span: Option<Range<usize>>,
+        message: String,
+    ) -> Self {
         ConfigError {
             path: path.to_path_buf(),
             source: source.to_owned(),
@@ -43,7 +48,11 @@ impl std::error::Error for ConfigError {}
 impl std::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let path = self.path.to_string_lossy();
-        let mut group = match self.span.clone().filter(|span| span.end <= self.source.len()) {
+        let mut group = match self
+            .span
+            .clone()
+            .filter(|span| span.end <= self.source.len())
+        {
             Some(span) => Group::with_title(Level::ERROR.primary_title(&self.message)).element(
                 Snippet::source(&self.source)
                     .path(path)
@@ -65,9 +74,10 @@ impl std::fmt::Display for ConfigError {
 
 /// serde says ``unknown field `x`, expected one of `a`, `b` ``; people want `a` if it is near.
 fn explain(message: &str) -> (String, Option<String>) {
-    let Some((kind, rest)) = ["unknown field", "unknown variant"].iter().find_map(|kind| {
-        Some((*kind, message.strip_prefix(kind)?.trim_start()))
-    }) else {
+    let Some((kind, rest)) = ["unknown field", "unknown variant"]
+        .iter()
+        .find_map(|kind| Some((*kind, message.strip_prefix(kind)?.trim_start())))
+    else {
         return (message.to_owned(), None);
     };
     let mut names = rest.split('`').skip(1).step_by(2);
@@ -75,8 +85,15 @@ fn explain(message: &str) -> (String, Option<String>) {
         return (message.to_owned(), None);
     };
     let known: Vec<&str> = names.collect();
-    let what = if kind == "unknown field" { "key" } else { "value" };
-    (format!("unknown {what} `{wrong}`"), Some(suggest(wrong, &known)))
+    let what = if kind == "unknown field" {
+        "key"
+    } else {
+        "value"
+    };
+    (
+        format!("unknown {what} `{wrong}`"),
+        Some(suggest(wrong, &known)),
+    )
 }
 
 /// `did you mean ...?` where a known name is near, else the list of all.
@@ -97,6 +114,8 @@ pub(crate) fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
         .iter()
         .map(|name| (strsim::damerau_levenshtein(wrong, name), *name))
         .min()
-        .filter(|(distance, name)| *distance <= name.chars().count().max(wrong.chars().count()) / 3 + 1)
+        .filter(|(distance, name)| {
+            *distance <= name.chars().count().max(wrong.chars().count()) / 3 + 1
+        })
         .map(|(_, name)| name)
 }

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 pub use error::ConfigError;
 pub(crate) use error::{nearest, suggest};
+pub use raw::{CacheControl, ClockControl, Direction, GraphProfiling, Level, ReplayMode};
 pub(crate) use validate::DURATION_COUNTER;
 pub(crate) use validate::is_macro_name;
-pub use raw::{CacheControl, ClockControl, Direction, GraphProfiling, Level, ReplayMode};
 
 use crate::error::Error;
 use crate::metric::Chip;
@@ -212,10 +212,12 @@ impl TryFrom<String> for VariantId {
 
     fn try_from(text: String) -> Result<Self, String> {
         match text.split_once('/') {
-            Some((suite, variant)) if validate::is_name(suite) && validate::is_name(variant) => Ok(VariantId {
-                suite: suite.to_owned(),
-                variant: variant.to_owned(),
-            }),
+            Some((suite, variant)) if validate::is_name(suite) && validate::is_name(variant) => {
+                Ok(VariantId {
+                    suite: suite.to_owned(),
+                    variant: variant.to_owned(),
+                })
+            }
             _ => Err(format!("`{text}` is not a variant (suite/variant)")),
         }
     }
@@ -228,8 +230,15 @@ impl Config {
     /// [`ConfigError`], which shows the line.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
         let source = std::fs::read_to_string(path).map_err(|error| {
-            ConfigError::new(path, "", None, format!("cannot read the configuration: {error}"))
-                .help(Some("`sparsek-gate init` writes one; `--config FILE` names another".into()))
+            ConfigError::new(
+                path,
+                "",
+                None,
+                format!("cannot read the configuration: {error}"),
+            )
+            .help(Some(
+                "`sparsek-gate init` writes one; `--config FILE` names another".into(),
+            ))
         })?;
         validate::validate(path, &source)
     }
@@ -251,8 +260,14 @@ impl Config {
     /// [`Error::Usage`] for a name that selects nothing.
     pub fn select(&self, names: &[String], experimental: bool) -> Result<Vec<&Variant>, Error> {
         for name in names {
-            if !self.variants().any(|variant| variant.is_named(name) || variant.id.suite == *name) {
-                let mut known: Vec<String> = self.variants().map(|variant| variant.id.to_string()).collect();
+            if !self
+                .variants()
+                .any(|variant| variant.is_named(name) || variant.id.suite == *name)
+            {
+                let mut known: Vec<String> = self
+                    .variants()
+                    .map(|variant| variant.id.to_string())
+                    .collect();
                 known.extend(self.suites.iter().map(|suite| suite.name.clone()));
                 known.extend(self.variants().map(|variant| variant.id.variant.clone()));
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();

@@ -75,7 +75,10 @@ pub(super) struct RawMetric {
 
 /// One counter for every chip, or one a chip.
 #[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "a counter name, or a table of chip = \"counter name\"")]
+#[serde(
+    untagged,
+    expecting = "a counter name, or a table of chip = \"counter name\""
+)]
 pub(super) enum Counter {
     Same(String),
     PerChip(BTreeMap<String, String>),

@@ -10,8 +10,8 @@ use toml::de::{DeTable, DeValue};
 use super::error::{ConfigError, suggest};
 use super::raw::{Counter, Define, RawConfig, RawMetric, RawProfile, RawSuite, RawVariant};
 use super::{
-    CacheControl, ClockControl, Config, Direction, GraphProfiling, Level, Metric, ProfileSettings, Recipe, ReplayMode,
-    Suite, Tolerance, Toolchain, Variant, VariantId,
+    CacheControl, ClockControl, Config, Direction, GraphProfiling, Level, Metric, ProfileSettings,
+    Recipe, ReplayMode, Suite, Tolerance, Toolchain, Variant, VariantId,
 };
 use crate::metric::{self, Existence};
 
@@ -24,14 +24,34 @@ const LONGEST_TIMEOUT_S: f64 = 86_400.0;
 pub(crate) const DURATION_COUNTER: &str = "gpu__time_duration.sum";
 /// Arguments of ncu that the tool sets itself, and that would break its reading if set twice.
 const OWN_NCU_ARGS: &[&str] = &[
-    "-o", "--export", "-f", "--force-overwrite", "--log-file", "--csv", "--page", "--print-units", "--import",
-    "--metrics", "--launch-count", "-c", "--launch-skip", "-s", "--clock-control", "--cache-control",
-    "--replay-mode", "--graph-profiling", "-k", "--kernel-name", "--quiet",
+    "-o",
+    "--export",
+    "-f",
+    "--force-overwrite",
+    "--log-file",
+    "--csv",
+    "--page",
+    "--print-units",
+    "--import",
+    "--metrics",
+    "--launch-count",
+    "-c",
+    "--launch-skip",
+    "-s",
+    "--clock-control",
+    "--cache-control",
+    "--replay-mode",
+    "--graph-profiling",
+    "-k",
+    "--kernel-name",
+    "--quiet",
 ];
 
 pub(super) fn validate(path: &Path, source: &str) -> Result<Config, ConfigError> {
-    let raw: RawConfig = toml::from_str(source).map_err(|error| ConfigError::from_toml(path, source, &error))?;
-    let tree = DeTable::parse(source).map_err(|error| ConfigError::from_toml(path, source, &error))?;
+    let raw: RawConfig =
+        toml::from_str(source).map_err(|error| ConfigError::from_toml(path, source, &error))?;
+    let tree =
+        DeTable::parse(source).map_err(|error| ConfigError::from_toml(path, source, &error))?;
     let file = File {
         path,
         source,
@@ -45,7 +65,9 @@ pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 64
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
 struct File<'a> {
@@ -86,7 +108,12 @@ impl File<'_> {
             _ => PathBuf::from("."),
         };
         let root = std::path::absolute(&root).map_err(|error| {
-            ConfigError::new(self.path, "", None, format!("cannot tell the current folder: {error}"))
+            ConfigError::new(
+                self.path,
+                "",
+                None,
+                format!("cannot tell the current folder: {error}"),
+            )
         })?;
         let folder = |value: &Option<String>, key: &str, default: &str| {
             let text = value.as_deref().unwrap_or(default);
@@ -97,15 +124,27 @@ impl File<'_> {
         };
         let baselines = folder(&raw.paths.baselines, "baselines", "baselines")?;
         if baselines == root || root.starts_with(&baselines) {
-            return Err(self.error(&["paths", "baselines"], "`baselines` must be a folder below the configuration"));
+            return Err(self.error(
+                &["paths", "baselines"],
+                "`baselines` must be a folder below the configuration",
+            ));
         }
         let work = folder(&raw.paths.work, "work", ".sparsek-gate")?;
 
-        let arch = raw.toolchain.arch.clone().unwrap_or_else(|| "sm_90a".to_owned());
+        let arch = raw
+            .toolchain
+            .arch
+            .clone()
+            .unwrap_or_else(|| "sm_90a".to_owned());
         let Some((chip, chip_name)) = metric::chip_of_arch(&arch) else {
             return Err(self
-                .error(&["toolchain", "arch"], format!("`{arch}` is not a GPU target"))
-                .help(Some("write it as nvcc does, such as `sm_90a` or `sm_80`".into())));
+                .error(
+                    &["toolchain", "arch"],
+                    format!("`{arch}` is not a GPU target"),
+                )
+                .help(Some(
+                    "write it as nvcc does, such as `sm_90a` or `sm_80`".into(),
+                )));
         };
         let toolchain = Toolchain {
             arch,
@@ -113,10 +152,11 @@ impl File<'_> {
             chip_name,
             nvcc: raw.toolchain.nvcc.map(|path| root.join(path)),
             ncu: raw.toolchain.ncu.map(|path| root.join(path)),
-            flags: raw
-                .toolchain
-                .flags
-                .unwrap_or_else(|| ["-O3", "-std=c++17", "-lineinfo"].map(String::from).to_vec()),
+            flags: raw.toolchain.flags.unwrap_or_else(|| {
+                ["-O3", "-std=c++17", "-lineinfo"]
+                    .map(String::from)
+                    .to_vec()
+            }),
         };
 
         let mut metrics = Vec::new();
@@ -125,21 +165,33 @@ impl File<'_> {
         }
         if metrics.is_empty() {
             return Err(self
-                .error(&["metric"], "no metric is defined, so nothing could be gated")
-                .help(Some("add `[metric.duration]`, or see `sparsek-gate init`".into())));
+                .error(
+                    &["metric"],
+                    "no metric is defined, so nothing could be gated",
+                )
+                .help(Some(
+                    "add `[metric.duration]`, or see `sparsek-gate init`".into(),
+                )));
         }
-        if !metrics.iter().any(|metric| metric.counter == DURATION_COUNTER) {
-            if let Some(metric) = metrics.iter().find(|metric| metric.unless_faster) {
+        if !metrics
+            .iter()
+            .any(|metric| metric.counter == DURATION_COUNTER)
+            && let Some(metric) = metrics.iter().find(|metric| metric.unless_faster) {
                 return Err(self.error(
                     &["metric", &metric.alias, "unless_faster"],
                     format!("`unless_faster` needs a metric of the counter {DURATION_COUNTER} to tell what is faster"),
                 ));
             }
-        }
 
         let mut suites = Vec::new();
         for (name, raw_suite) in &raw.suite {
-            suites.push(self.suite(name, raw_suite, &raw.profile, raw.verify.timeout_s, &metrics)?);
+            suites.push(self.suite(
+                name,
+                raw_suite,
+                &raw.profile,
+                raw.verify.timeout_s,
+                &metrics,
+            )?);
         }
         Ok(Config {
             path: self.path.to_path_buf(),
@@ -152,24 +204,49 @@ impl File<'_> {
         })
     }
 
-    fn metric(&self, alias: &str, raw: &RawMetric, toolchain: &Toolchain) -> Result<Metric, ConfigError> {
+    fn metric(
+        &self,
+        alias: &str,
+        raw: &RawMetric,
+        toolchain: &Toolchain,
+    ) -> Result<Metric, ConfigError> {
         let at = ["metric", alias];
         self.name(&at, alias)?;
         let (chip, chip_name) = (toolchain.chip, toolchain.chip_name);
         let counter = match &raw.counter {
             Some(Counter::Same(counter)) => counter.clone(),
             Some(Counter::PerChip(table)) => table.get(chip_name).cloned().ok_or_else(|| {
-                self.error(&["metric", alias, "counter"], format!("no counter is named for the chip `{chip_name}`"))
-                    .help(Some(format!("add `{chip_name} = \"...\"`")))
+                self.error(
+                    &["metric", alias, "counter"],
+                    format!("no counter is named for the chip `{chip_name}`"),
+                )
+                .help(Some(format!("add `{chip_name} = \"...\"`")))
             })?,
-            None => metric::builtin_alias(chip, alias).map(str::to_owned).ok_or_else(|| {
-                self.error(&at, format!("`{alias}` is no built-in alias on `{}`, so it needs a `counter`", toolchain.arch))
-                    .help(Some(suggest(alias, &metric::aliases(chip).iter().map(|alias| alias.name).collect::<Vec<_>>())))
-            })?,
+            None => metric::builtin_alias(chip, alias)
+                .map(str::to_owned)
+                .ok_or_else(|| {
+                    self.error(
+                        &at,
+                        format!(
+                            "`{alias}` is no built-in alias on `{}`, so it needs a `counter`",
+                            toolchain.arch
+                        ),
+                    )
+                    .help(Some(suggest(
+                        alias,
+                        &metric::aliases(chip)
+                            .iter()
+                            .map(|alias| alias.name)
+                            .collect::<Vec<_>>(),
+                    )))
+                })?,
         };
         if let Existence::Unknown { nearest } = metric::exists(chip, &counter) {
             return Err(self
-                .error(&["metric", alias, "counter"], format!("the chip `{chip_name}` has no counter `{counter}`"))
+                .error(
+                    &["metric", alias, "counter"],
+                    format!("the chip `{chip_name}` has no counter `{counter}`"),
+                )
                 .help(nearest.map(|name| format!("did you mean `{name}`?"))));
         }
         let level = raw.level.unwrap_or(Level::Deny);
@@ -178,20 +255,29 @@ impl File<'_> {
             (None, Level::Record) => Direction::Equal,
             (None, _) => {
                 return Err(self
-                    .error(&at, format!("`{alias}` is gated, so it needs a `direction`"))
-                    .help(Some("`higher` is better, `lower` is better, or `equal`".into())));
+                    .error(
+                        &at,
+                        format!("`{alias}` is gated, so it needs a `direction`"),
+                    )
+                    .help(Some(
+                        "`higher` is better, `lower` is better, or `equal`".into(),
+                    )));
             }
         };
         let tolerance = match (&raw.tolerance, level) {
             (Some(raw_tolerance), _) => {
                 let key = ["metric", alias, "tolerance"];
-                let (value, tolerance) = match (raw_tolerance.relative_percent, raw_tolerance.absolute) {
-                    (Some(percent), None) => (percent, Tolerance::RelativePercent(percent)),
-                    (None, Some(value)) => (value, Tolerance::Absolute(value)),
-                    _ => {
-                        return Err(self.error(&key, "a tolerance is `relative_percent` or `absolute`, one of the two"));
-                    }
-                };
+                let (value, tolerance) =
+                    match (raw_tolerance.relative_percent, raw_tolerance.absolute) {
+                        (Some(percent), None) => (percent, Tolerance::RelativePercent(percent)),
+                        (None, Some(value)) => (value, Tolerance::Absolute(value)),
+                        _ => {
+                            return Err(self.error(
+                                &key,
+                                "a tolerance is `relative_percent` or `absolute`, one of the two",
+                            ));
+                        }
+                    };
                 if !(value.is_finite() && value >= 0.0) {
                     return Err(self.error(&key, "a tolerance is a finite number, 0 or more"));
                 }
@@ -200,20 +286,27 @@ impl File<'_> {
             (None, Level::Record) => Tolerance::Absolute(0.0),
             (None, _) => {
                 return Err(self
-                    .error(&at, format!("`{alias}` is gated, so it needs a `tolerance`"))
-                    .help(Some("such as `{ relative_percent = 2.0 }` or `{ absolute = 1.0 }`".into())));
+                    .error(
+                        &at,
+                        format!("`{alias}` is gated, so it needs a `tolerance`"),
+                    )
+                    .help(Some(
+                        "such as `{ relative_percent = 2.0 }` or `{ absolute = 1.0 }`".into(),
+                    )));
             }
         };
         for (key, value) in [("min", raw.min), ("max", raw.max)] {
             if value.is_some_and(|value| !value.is_finite()) {
-                return Err(self.error(&["metric", alias, key], format!("`{key}` is a finite number")));
+                return Err(self.error(
+                    &["metric", alias, key],
+                    format!("`{key}` is a finite number"),
+                ));
             }
         }
-        if let (Some(min), Some(max)) = (raw.min, raw.max) {
-            if min > max {
+        if let (Some(min), Some(max)) = (raw.min, raw.max)
+            && min > max {
                 return Err(self.error(&["metric", alias, "min"], "`min` is larger than `max`"));
             }
-        }
         if raw.unless_faster && counter == DURATION_COUNTER {
             return Err(self.error(
                 &["metric", alias, "unless_faster"],
@@ -247,16 +340,27 @@ impl File<'_> {
             Some(aliases) => aliases
                 .iter()
                 .map(|alias| {
-                    metrics.iter().find(|metric| metric.alias == *alias).cloned().ok_or_else(|| {
-                        let known: Vec<&str> = metrics.iter().map(|metric| metric.alias.as_str()).collect();
-                        self.error(&["suite", name, "metrics"], format!("no metric is called `{alias}`"))
+                    metrics
+                        .iter()
+                        .find(|metric| metric.alias == *alias)
+                        .cloned()
+                        .ok_or_else(|| {
+                            let known: Vec<&str> =
+                                metrics.iter().map(|metric| metric.alias.as_str()).collect();
+                            self.error(
+                                &["suite", name, "metrics"],
+                                format!("no metric is called `{alias}`"),
+                            )
                             .help(Some(suggest(alias, &known)))
-                    })
+                        })
                 })
                 .collect::<Result<_, _>>()?,
         };
         if metrics.is_empty() {
-            return Err(self.error(&["suite", name, "metrics"], "a suite without metrics gates nothing"));
+            return Err(self.error(
+                &["suite", name, "metrics"],
+                "a suite without metrics gates nothing",
+            ));
         }
         if raw.variant.is_empty() {
             return Err(self
@@ -292,7 +396,10 @@ impl File<'_> {
         self.name(&at, name)?;
         let recipe = match (&raw.source, &raw.run) {
             (Some(source), None) => {
-                for (unwanted, present) in [("build", raw.build.is_some()), ("inputs", raw.inputs.is_some())] {
+                for (unwanted, present) in [
+                    ("build", raw.build.is_some()),
+                    ("inputs", raw.inputs.is_some()),
+                ] {
                     if present {
                         return Err(self
                             .error(&key(unwanted), format!("`{unwanted}` belongs to a variant with `run`, not to one with `source`")));
@@ -306,7 +413,10 @@ impl File<'_> {
                 }
             }
             (None, Some(run)) => {
-                for (unwanted, present) in [("flags", !raw.flags.is_empty()), ("defines", !raw.defines.is_empty())] {
+                for (unwanted, present) in [
+                    ("flags", !raw.flags.is_empty()),
+                    ("defines", !raw.defines.is_empty()),
+                ] {
                     if present {
                         return Err(self
                             .error(&key(unwanted), format!("`{unwanted}` belongs to a variant with `source`, not to one with `run`")));
@@ -330,26 +440,43 @@ impl File<'_> {
                     inputs,
                 }
             }
-            (Some(_), Some(_)) => return Err(self.error(&key("run"), "a variant has a `source` or a `run`, not both")),
+            (Some(_), Some(_)) => {
+                return Err(self.error(&key("run"), "a variant has a `source` or a `run`, not both"));
+            }
             (None, None) => {
                 return Err(self
                     .error(&at, format!("the variant `{suite}/{name}` needs a `source` (a .cu file) or a `run` (a command)")));
             }
         };
         let profile_at = key("profile");
-        let profile = self.profile(&profile_at, &[&raw.profile, &inherited.suite.profile, inherited.profile])?;
-        let kernels = raw.kernels.clone().or_else(|| inherited.suite.kernels.clone());
-        if let Some(pattern) = kernels.as_deref().and_then(|filter| filter.strip_prefix("regex:")) {
-            if let Err(error) = regex::Regex::new(pattern) {
+        let profile = self.profile(
+            &profile_at,
+            &[&raw.profile, &inherited.suite.profile, inherited.profile],
+        )?;
+        let kernels = raw
+            .kernels
+            .clone()
+            .or_else(|| inherited.suite.kernels.clone());
+        if let Some(pattern) = kernels
+            .as_deref()
+            .and_then(|filter| filter.strip_prefix("regex:"))
+            && let Err(error) = regex::Regex::new(pattern) {
                 let message = error.to_string();
                 let last = message.lines().last().unwrap_or_default().to_owned();
-                let at: &[&str] = if raw.kernels.is_some() { &key("kernels") } else { &["suite", suite, "kernels"] };
+                let at: &[&str] = if raw.kernels.is_some() {
+                    &key("kernels")
+                } else {
+                    &["suite", suite, "kernels"]
+                };
                 return Err(self.error(at, format!("not a regular expression: {last}")));
             }
-        }
         let mut args = inherited.suite.args.clone();
         args.extend(raw.args.iter().cloned());
-        let verify_timeout = raw.verify.timeout_s.or(inherited.verify_timeout_s).unwrap_or(DEFAULT_VERIFY_TIMEOUT_S);
+        let verify_timeout = raw
+            .verify
+            .timeout_s
+            .or(inherited.verify_timeout_s)
+            .unwrap_or(DEFAULT_VERIFY_TIMEOUT_S);
         Ok(Variant {
             id: VariantId {
                 suite: suite.to_owned(),
@@ -358,11 +485,23 @@ impl File<'_> {
             description: raw.description.clone().unwrap_or_default(),
             recipe,
             args,
-            verify_args: raw.verify_args.clone().or_else(|| inherited.suite.verify_args.clone()).unwrap_or_default(),
-            profile_args: raw.profile_args.clone().or_else(|| inherited.suite.profile_args.clone()).unwrap_or_default(),
+            verify_args: raw
+                .verify_args
+                .clone()
+                .or_else(|| inherited.suite.verify_args.clone())
+                .unwrap_or_default(),
+            profile_args: raw
+                .profile_args
+                .clone()
+                .or_else(|| inherited.suite.profile_args.clone())
+                .unwrap_or_default(),
             env: raw.env.clone(),
             kernels,
-            expect: raw.expect.clone().or_else(|| inherited.suite.expect.clone()).unwrap_or_default(),
+            expect: raw
+                .expect
+                .clone()
+                .or_else(|| inherited.suite.expect.clone())
+                .unwrap_or_default(),
             metrics: inherited.metrics.to_vec(),
             immutable: raw.immutable,
             experimental: raw.experimental,
@@ -383,8 +522,19 @@ impl File<'_> {
         let processes = first(layers, |p| &p.processes).unwrap_or(1);
         // The setting may stand in any of three tables; the variant's own is named, the others found.
         let place = |setting: &str| -> Vec<String> {
-            let own: Vec<String> = at.iter().map(|key| (*key).to_owned()).chain([setting.to_owned()]).collect();
-            let suite = at.get(1).map(|suite| vec!["suite".to_owned(), (*suite).to_owned(), "profile".to_owned(), setting.to_owned()]);
+            let own: Vec<String> = at
+                .iter()
+                .map(|key| (*key).to_owned())
+                .chain([setting.to_owned()])
+                .collect();
+            let suite = at.get(1).map(|suite| {
+                vec![
+                    "suite".to_owned(),
+                    (*suite).to_owned(),
+                    "profile".to_owned(),
+                    setting.to_owned(),
+                ]
+            });
             let global = vec!["profile".to_owned(), setting.to_owned()];
             [Some(own), suite, Some(global.clone())]
                 .into_iter()
@@ -399,7 +549,10 @@ impl File<'_> {
         };
         for (setting, value) in [("launches", launches), ("processes", processes)] {
             if value == 0 || value > 10_000 {
-                return Err(complain(setting, format!("`{setting}` is a number from 1 to 10000")));
+                return Err(complain(
+                    setting,
+                    format!("`{setting}` is a number from 1 to 10000"),
+                ));
             }
         }
         let ncu_args = first(layers, |p| &p.ncu_args).unwrap_or_default();
@@ -407,7 +560,10 @@ impl File<'_> {
             let name = argument.split('=').next().unwrap_or_default();
             OWN_NCU_ARGS.contains(&name)
         }) {
-            return Err(complain("ncu_args", format!("`{argument}` is set by the tool itself")));
+            return Err(complain(
+                "ncu_args",
+                format!("`{argument}` is set by the tool itself"),
+            ));
         }
         let timeout_s = first(layers, |p| &p.timeout_s).unwrap_or(DEFAULT_PROFILE_TIMEOUT_S);
         let keys = place("timeout_s");
@@ -431,7 +587,9 @@ impl File<'_> {
     fn has(&self, keys: &[String]) -> bool {
         let mut table = Some(self.tree);
         for (depth, key) in keys.iter().enumerate() {
-            let Some((_, value)) = table.and_then(|table| table.iter().find(|(name, _)| name.get_ref() == key)) else {
+            let Some((_, value)) =
+                table.and_then(|table| table.iter().find(|(name, _)| name.get_ref() == key))
+            else {
                 return false;
             };
             table = match value.get_ref() {
@@ -446,11 +604,18 @@ impl File<'_> {
         if seconds > 0.0 && seconds <= LONGEST_TIMEOUT_S {
             Ok(Duration::from_secs_f64(seconds))
         } else {
-            Err(self.error(at, format!("`timeout_s` is a number of seconds above 0 and up to {LONGEST_TIMEOUT_S}")))
+            Err(self.error(
+                at,
+                format!("`timeout_s` is a number of seconds above 0 and up to {LONGEST_TIMEOUT_S}"),
+            ))
         }
     }
 
-    fn defines(&self, at: &[&str], raw: &BTreeMap<String, Define>) -> Result<BTreeMap<String, String>, ConfigError> {
+    fn defines(
+        &self,
+        at: &[&str],
+        raw: &BTreeMap<String, Define>,
+    ) -> Result<BTreeMap<String, String>, ConfigError> {
         let mut defines = BTreeMap::new();
         for (name, value) in raw {
             let text = match value {
@@ -460,7 +625,10 @@ impl File<'_> {
                 Define::Text(text) => text.clone(),
             };
             if !is_macro_name(name) {
-                return Err(self.error(at, format!("`{name}` cannot be the name of a preprocessor constant")));
+                return Err(self.error(
+                    at,
+                    format!("`{name}` cannot be the name of a preprocessor constant"),
+                ));
             }
             defines.insert(name.clone(), text);
         }
@@ -478,11 +646,16 @@ impl File<'_> {
 
     fn path_below(&self, at: &[&str], path: &str) -> Result<(), ConfigError> {
         let below = !path.is_empty()
-            && Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+            && Path::new(path)
+                .components()
+                .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         if below {
             return Ok(());
         }
-        Err(self.error(at, format!("`{path}` must be a path below the configuration's folder")))
+        Err(self.error(
+            at,
+            format!("`{path}` must be a path below the configuration's folder"),
+        ))
     }
 }
 

@@ -36,7 +36,9 @@ pub enum DeriveError {
     #[error("the capture holds no launch")]
     Empty,
     /// A launch does not say which GPU it ran on.
-    #[error("the capture does not say which GPU it was taken on (no device__attribute_display_name)")]
+    #[error(
+        "the capture does not say which GPU it was taken on (no device__attribute_display_name)"
+    )]
     NoGpu,
     /// Launches ran on several GPU models.
     #[error("the captures were taken on different GPU models: {0} and {1}")]
@@ -47,7 +49,10 @@ pub enum DeriveError {
 ///
 /// # Errors
 /// [`DeriveError`]. A missing value is no error: it is a sample without a value.
-pub fn derive(counters: &BTreeMap<String, String>, sources: &[Source<'_>]) -> Result<Derived, DeriveError> {
+pub fn derive(
+    counters: &BTreeMap<String, String>,
+    sources: &[Source<'_>],
+) -> Result<Derived, DeriveError> {
     let mut gpu: Option<(String, String)> = None;
     let mut units: BTreeMap<&str, Unit> = BTreeMap::new();
     let mut groups: Vec<Group<'_>> = Vec::new();
@@ -66,7 +71,10 @@ pub fn derive(counters: &BTreeMap<String, String>, sources: &[Source<'_>]) -> Re
                     .or_else(|| unit_of(source.csv?.launches.get(index)?, counter));
                 units.entry(alias).or_insert(Unit::Unseen).see(unit);
             }
-            let group = match groups.iter_mut().find(|group| group.first.same_kernel(launch)) {
+            let group = match groups
+                .iter_mut()
+                .find(|group| group.first.same_kernel(launch))
+            {
                 Some(group) => group,
                 None => {
                     groups.push(Group {
@@ -130,7 +138,10 @@ impl Group<'_> {
             demangled: self.first.kernel.demangled.clone(),
             grid: self.first.grid,
             block: self.first.block,
-            metrics: counters.iter().map(|(alias, counter)| (alias.clone(), series(counter))).collect(),
+            metrics: counters
+                .iter()
+                .map(|(alias, counter)| (alias.clone(), series(counter)))
+                .collect(),
         }
     }
 }
@@ -172,8 +183,15 @@ fn unit_of<'a>(launch: &'a Launch, counter: &str) -> Option<&'a str> {
 
 /// Model name and compute capability.
 fn gpu_of(launch: &Launch) -> Option<(String, String)> {
-    let attribute = |name: &str| launch.metrics.get(name).map(|measurement| &measurement.value);
-    let name = attribute("device__attribute_display_name")?.text()?.to_owned();
+    let attribute = |name: &str| {
+        launch
+            .metrics
+            .get(name)
+            .map(|measurement| &measurement.value)
+    };
+    let name = attribute("device__attribute_display_name")?
+        .text()?
+        .to_owned();
     let major = attribute("device__attribute_compute_capability_major")?.number()?;
     let minor = attribute("device__attribute_compute_capability_minor")?.number()?;
     Some((name, format!("{major}.{minor}")))

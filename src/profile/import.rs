@@ -1,7 +1,8 @@
 //! Somebody else's recording to a profile.
 
 use super::{
-    CaptureRecord, DeriveError, FileHash, Identity, Profile, ProfileOrigin, Provenance, Rung, Source, derive,
+    CaptureRecord, DeriveError, FileHash, Identity, Profile, ProfileOrigin, Provenance, Rung,
+    Source, derive,
 };
 use crate::capture::Recording;
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, Variant};
@@ -35,8 +36,14 @@ pub fn profile_of(
         csv: None,
     };
     let derived = derive(&counters(&variant.metrics), &[source])?;
-    let argv: Option<Vec<&str>> = recording.command_line.as_deref().map(|line| line.split_whitespace().collect());
-    let option = |name: &str, default: &str| argv.as_ref().map(|argv| option_of(argv, name).unwrap_or(default).to_owned());
+    let argv: Option<Vec<&str>> = recording
+        .command_line
+        .as_deref()
+        .map(|line| line.split_whitespace().collect());
+    let option = |name: &str, default: &str| {
+        argv.as_ref()
+            .map(|argv| option_of(argv, name).unwrap_or(default).to_owned())
+    };
     let clock = option("--clock-control", "base");
     Ok(Profile {
         schema: Profile::SCHEMA,
@@ -48,7 +55,8 @@ pub fn profile_of(
             clock_control: spelled(clock).or(stated.clock_control),
             cache_control: spelled(option("--cache-control", "all")).or(stated.cache_control),
             replay_mode: spelled(option("--replay-mode", "kernel")).or(stated.replay_mode),
-            graph_profiling: spelled(option("--graph-profiling", "node")).or(stated.graph_profiling),
+            graph_profiling: spelled(option("--graph-profiling", "node"))
+                .or(stated.graph_profiling),
             rung: Rung::Counters,
             metrics: derived.metrics,
         },
@@ -74,7 +82,11 @@ pub fn profile_of(
             captures: vec![CaptureRecord {
                 report: file.clone(),
                 csv: None,
-                argv: argv.unwrap_or_default().into_iter().map(str::to_owned).collect(),
+                argv: argv
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(str::to_owned)
+                    .collect(),
             }],
         },
     })
@@ -82,10 +94,12 @@ pub fn profile_of(
 
 /// `--name value` or `--name=value`.
 fn option_of<'a>(argv: &[&'a str], name: &str) -> Option<&'a str> {
-    argv.iter().enumerate().find_map(|(index, word)| match word.strip_prefix(name)? {
-        "" => argv.get(index + 1).copied(),
-        rest => rest.strip_prefix('='),
-    })
+    argv.iter()
+        .enumerate()
+        .find_map(|(index, word)| match word.strip_prefix(name)? {
+            "" => argv.get(index + 1).copied(),
+            rest => rest.strip_prefix('='),
+        })
 }
 
 fn spelled<T: serde::de::DeserializeOwned>(text: Option<String>) -> Option<T> {

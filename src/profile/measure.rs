@@ -89,7 +89,11 @@ pub fn verify_all(
         watch.begins(variant, "verify");
         match verify(config, variant, artifact, env)? {
             Ok(right) => {
-                watch.ended(variant, "verify", &format!("right, {:.1} s", right.wall.as_secs_f64()));
+                watch.ended(
+                    variant,
+                    "verify",
+                    &format!("right, {:.1} s", right.wall.as_secs_f64()),
+                );
                 verified.push(Some(right));
             }
             Err(finding) => {
@@ -129,17 +133,32 @@ pub fn measure(
     let lock = gpu.lock(|| watch.waits())?;
     for (variant, artifact) in variants.iter().zip(&artifacts) {
         let Some(artifact) = artifact else { continue };
-        let (verified, findings) =
-            verify_all(config, &[variant], std::slice::from_ref(&Some(artifact.clone())), &env, watch)?;
+        let (verified, findings) = verify_all(
+            config,
+            &[variant],
+            std::slice::from_ref(&Some(artifact.clone())),
+            &env,
+            watch,
+        )?;
         measured.findings.extend(findings);
-        let Some(Some(verified)) = verified.into_iter().next() else { continue };
+        let Some(Some(verified)) = verified.into_iter().next() else {
+            continue;
+        };
         measured.tools_wall += verified.wall;
 
         watch.begins(variant, "profile");
         let folder = run_folder(output, variant)?;
         let mut captures = Vec::new();
         for process in 0..variant.profile.processes {
-            match capture(config, &ncu, variant, artifact, &env, &folder, &format!("capture-{}", process + 1))? {
+            match capture(
+                config,
+                &ncu,
+                variant,
+                artifact,
+                &env,
+                &folder,
+                &format!("capture-{}", process + 1),
+            )? {
                 Ok(capture) => {
                     measured.tools_wall += capture.ncu_wall;
                     captures.push(capture);
@@ -155,7 +174,15 @@ pub fn measure(
         if captures.is_empty() {
             continue;
         }
-        let provenance = provenance(variant, artifact, &captures, &ncu, &gpu, git.clone(), overrides);
+        let provenance = provenance(
+            variant,
+            artifact,
+            &captures,
+            &ncu,
+            &gpu,
+            git.clone(),
+            overrides,
+        );
         match normalize(variant, &captures, provenance) {
             Err(finding) => {
                 watch.ended(variant, "profile", &finding.message);
@@ -163,7 +190,8 @@ pub fn measure(
             }
             Ok(profile) => {
                 let path = folder.join(FILE_NAME);
-                write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))?;
+                write_atomically(&path, profile.to_json().as_bytes())
+                    .map_err(Error::io("write", &path))?;
                 let gaps = incomplete(variant, &profile);
                 let words = match gaps.first() {
                     None => format!("{} launches", profile.launch_count()),
@@ -209,7 +237,8 @@ fn check_counters(config: &Config, variants: &[&Variant], ncu: &Ncu) -> Result<(
     for counter in asked {
         if !known.contains(&base(counter)) {
             let names: Vec<&str> = known.iter().map(String::as_str).collect();
-            let near = crate::config::nearest(&base(counter), &names).map(|name| format!(" (did you mean `{name}`?)"));
+            let near = crate::config::nearest(&base(counter), &names)
+                .map(|name| format!(" (did you mean `{name}`?)"));
             return Err(Error::Usage(format!(
                 "the chip `{}` has no counter `{counter}`{}",
                 toolchain.chip_name,
@@ -258,18 +287,27 @@ fn provenance(
 /// The time now, RFC 3339, UTC, in whole seconds.
 pub fn now() -> String {
     let seconds = jiff::Timestamp::now().as_second();
-    jiff::Timestamp::from_second(seconds).map(|time| time.to_string()).unwrap_or_default()
+    jiff::Timestamp::from_second(seconds)
+        .map(|time| time.to_string())
+        .unwrap_or_default()
 }
 
 fn file_hash(path: &Path, sha256: &str) -> FileHash {
     FileHash {
-        file: path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        file: path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default(),
         sha256: sha256.to_owned(),
     }
 }
 
 /// Captures of one variant to its profile.
-fn normalize(variant: &Variant, captures: &[Capture], provenance: Provenance) -> Result<Profile, Finding> {
+fn normalize(
+    variant: &Variant,
+    captures: &[Capture],
+    provenance: Provenance,
+) -> Result<Profile, Finding> {
     let sources: Vec<Source<'_>> = captures
         .iter()
         .map(|capture| Source {

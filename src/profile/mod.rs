@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use derive::{Derived, DeriveError, Source, derive};
+pub use derive::{DeriveError, Derived, Source, derive};
 pub use norm::norm_text;
 
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, VariantId};
@@ -192,9 +192,14 @@ impl Profile {
         struct Schema {
             schema: u32,
         }
-        let found = serde_json::from_slice::<Schema>(text).map_err(|error| format!("not a profile: {error}"))?;
+        let found = serde_json::from_slice::<Schema>(text)
+            .map_err(|error| format!("not a profile: {error}"))?;
         if found.schema != Profile::SCHEMA {
-            return Err(format!("profile schema {} (this version reads {})", found.schema, Profile::SCHEMA));
+            return Err(format!(
+                "profile schema {} (this version reads {})",
+                found.schema,
+                Profile::SCHEMA
+            ));
         }
         serde_json::from_slice(text).map_err(|error| format!("not a profile: {error}"))
     }
@@ -216,12 +221,19 @@ impl Profile {
 impl KernelProfile {
     /// Launches in all processes.
     pub fn launch_count(&self) -> usize {
-        self.metrics.values().map(Series::launch_count).max().unwrap_or(0)
+        self.metrics
+            .values()
+            .map(Series::launch_count)
+            .max()
+            .unwrap_or(0)
     }
 
     /// What identifies the kernel's code: the mangled name, or the best the file had.
     pub fn identity(&self) -> &str {
-        self.mangled.as_deref().or(self.demangled.as_deref()).unwrap_or(&self.name)
+        self.mangled
+            .as_deref()
+            .or(self.demangled.as_deref())
+            .unwrap_or(&self.name)
     }
 }
 

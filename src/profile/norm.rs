@@ -10,7 +10,10 @@ pub fn norm_text(profile: &Profile) -> Option<String> {
     for kernel in &profile.kernels {
         let prefix = prefix(profile, kernel);
         for (alias, series) in &kernel.metrics {
-            lines.push(format!("{prefix}{alias}: {:.2}\n", series.summary()?.median));
+            lines.push(format!(
+                "{prefix}{alias}: {:.2}\n",
+                series.summary()?.median
+            ));
         }
     }
     lines.sort();
@@ -22,8 +25,16 @@ fn prefix(profile: &Profile, kernel: &KernelProfile) -> String {
     if profile.kernels.len() == 1 {
         return String::new();
     }
-    let name: String = kernel.name.chars().map(|c| if c.is_control() || c == ':' { '_' } else { c }).collect();
-    let alike = profile.kernels.iter().filter(|other| other.name == kernel.name).count();
+    let name: String = kernel
+        .name
+        .chars()
+        .map(|c| if c.is_control() || c == ':' { '_' } else { c })
+        .collect();
+    let alike = profile
+        .kernels
+        .iter()
+        .filter(|other| other.name == kernel.name)
+        .count();
     if alike == 1 {
         return format!("{name}/");
     }

@@ -10,8 +10,17 @@ pub(super) fn render(outcome: &Outcome) -> String {
         ExitCode::Inconclusive => "❔",
         _ => "❌",
     };
-    let mut text = format!("### {sign} sparsek-gate {}\n\n{}\n", escape(&headline(outcome)), escape(&origin(outcome)));
-    let findings = |severity| outcome.findings.iter().filter(move |finding| finding.severity == severity);
+    let mut text = format!(
+        "### {sign} sparsek-gate {}\n\n{}\n",
+        escape(&headline(outcome)),
+        escape(&origin(outcome))
+    );
+    let findings = |severity| {
+        outcome
+            .findings
+            .iter()
+            .filter(move |finding| finding.severity == severity)
+    };
     for (title, severity) in [("Findings", Severity::Deny), ("Warnings", Severity::Warn)] {
         if findings(severity).next().is_some() {
             text.push_str(&format!("\n**{title}**\n\n"));
@@ -47,10 +56,21 @@ fn finding(finding: &Finding) -> String {
 fn variant(report: &VariantReport) -> String {
     let mut text = format!("**{}**\n\n", escape(&report.variant.to_string()));
     let kernels = several_kernels(report);
-    let columns = ["metric", "baseline", "current", "change", "tolerance", "verdict", "why"];
+    let columns = [
+        "metric",
+        "baseline",
+        "current",
+        "change",
+        "tolerance",
+        "verdict",
+        "why",
+    ];
     let kernel_column = if kernels { "| kernel " } else { "" };
     text.push_str(&format!("{kernel_column}| {} |\n", columns.join(" | ")));
-    text.push_str(&format!("{}|---|--:|--:|--:|--:|---|---|\n", if kernels { "|---" } else { "" }));
+    text.push_str(&format!(
+        "{}|---|--:|--:|--:|--:|---|---|\n",
+        if kernels { "|---" } else { "" }
+    ));
     for comparison in &report.comparisons {
         let row = Row::of(comparison);
         let verdict = match row.verdict {
@@ -60,8 +80,19 @@ fn variant(report: &VariantReport) -> String {
         if kernels {
             text.push_str(&format!("| {} ", escape(&row.kernel)));
         }
-        let cells = [&row.metric, &row.baseline, &row.current, &row.change, &row.tolerance].map(|cell| escape(cell));
-        text.push_str(&format!("| {} | {verdict} | {} |\n", cells.join(" | "), escape(&row.why)));
+        let cells = [
+            &row.metric,
+            &row.baseline,
+            &row.current,
+            &row.change,
+            &row.tolerance,
+        ]
+        .map(|cell| escape(cell));
+        text.push_str(&format!(
+            "| {} | {verdict} | {} |\n",
+            cells.join(" | "),
+            escape(&row.why)
+        ));
     }
     text.push_str(&format!("\n<sub>{}</sub>\n", escape(&provenance(report))));
     text

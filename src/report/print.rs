@@ -38,7 +38,11 @@ pub fn say(line: &str) {
 /// Prints why the run ends.
 pub fn print_error(text: &str) {
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-    let _ = writeln!(anstream::stderr().lock(), "{red}error:{red:#} {}", clean(text));
+    let _ = writeln!(
+        anstream::stderr().lock(),
+        "{red}error:{red:#} {}",
+        clean(text)
+    );
 }
 
 /// Text from outside must not steer the terminal: control characters are shown, not sent.
@@ -63,6 +67,9 @@ mod tests {
 
     #[test]
     fn terminal_escapes_in_names_are_made_harmless() {
-        assert_eq!(clean("a\x1b[31mb\u{202e}c\nd\te"), "a\u{fffd}[31mb\u{fffd}c\nd\te");
+        assert_eq!(
+            clean("a\x1b[31mb\u{202e}c\nd\te"),
+            "a\u{fffd}[31mb\u{fffd}c\nd\te"
+        );
     }
 }

@@ -1,6 +1,8 @@
 //! The rows that every form of a report shows.
 
-use crate::verdict::{Comparison, ExitCode, Origin, Outcome, VariantReport, Verdict, display_value};
+use crate::verdict::{
+    Comparison, ExitCode, Origin, Outcome, VariantReport, Verdict, display_value,
+};
 
 /// One judged metric, as text.
 pub(super) struct Row {
@@ -18,10 +20,19 @@ impl Row {
     pub(super) fn of(comparison: &Comparison) -> Row {
         let unit = comparison.unit.as_deref();
         let value = |summary: Option<crate::verdict::Summary>| {
-            summary.map_or_else(|| "–".to_owned(), |summary| display_value(summary.median, unit))
+            summary.map_or_else(
+                || "–".to_owned(),
+                |summary| display_value(summary.median, unit),
+            )
         };
         let change = match (comparison.change, comparison.uncertainty) {
-            (Some(change), Some(uncertainty)) => format!("{} ±{uncertainty:.2}", change.display(unit)),
+            (Some(change), Some(uncertainty)) => {
+                format!(
+                    "{} ±{}",
+                    change.display(unit),
+                    change.with(uncertainty).magnitude(unit)
+                )
+            }
             (Some(change), None) => change.display(unit),
             (None, _) => "–".to_owned(),
         };
@@ -48,7 +59,11 @@ pub(super) fn verdict_word(verdict: Option<Verdict>) -> &'static str {
 
 /// Whether the kernel column would say the same in every row.
 pub(super) fn several_kernels(report: &VariantReport) -> bool {
-    let mut kernels: Vec<_> = report.comparisons.iter().map(|c| (&c.kernel, c.grid, c.block)).collect();
+    let mut kernels: Vec<_> = report
+        .comparisons
+        .iter()
+        .map(|c| (&c.kernel, c.grid, c.block))
+        .collect();
     kernels.sort();
     kernels.dedup();
     kernels.len() > 1
@@ -75,15 +90,25 @@ pub(super) fn headline(outcome: &Outcome) -> String {
         (count > 0).then(|| format!("{count} {}", verdict.as_str()))
     })
     .collect();
-    let counts = if counts.is_empty() { "nothing compared".to_owned() } else { counts.join(", ") };
-    format!("{word}: {} ({counts}), exit code {}", code.meaning(), code as u8)
+    let counts = if counts.is_empty() {
+        "nothing compared".to_owned()
+    } else {
+        counts.join(", ")
+    };
+    format!(
+        "{word}: {} ({counts}), exit code {}",
+        code.meaning(),
+        code as u8
+    )
 }
 
 /// Where the judged numbers came from.
 pub(super) fn origin(outcome: &Outcome) -> String {
     match &outcome.origin {
         Origin::Measured => "measured in this run".to_owned(),
-        Origin::Recorded(folder) => format!("recorded profiles from {folder}, not measured in this run"),
+        Origin::Recorded(folder) => {
+            format!("recorded profiles from {folder}, not measured in this run")
+        }
     }
 }
 
@@ -95,8 +120,13 @@ pub(super) fn provenance(report: &VariantReport) -> String {
             parts.push(uuid.chars().take(12).collect());
         }
         if let Some(git) = &profile.git {
-            let (commit, dirty) = git.split_once('+').map_or((git.as_str(), ""), |(commit, _)| (commit, "+dirty"));
-            parts.push(format!("{}{dirty}", commit.chars().take(10).collect::<String>()));
+            let (commit, dirty) = git
+                .split_once('+')
+                .map_or((git.as_str(), ""), |(commit, _)| (commit, "+dirty"));
+            parts.push(format!(
+                "{}{dirty}",
+                commit.chars().take(10).collect::<String>()
+            ));
         }
         if !profile.overrides.is_empty() {
             parts.push(format!("with {}", profile.overrides.join(" ")));
@@ -106,5 +136,10 @@ pub(super) fn provenance(report: &VariantReport) -> String {
         }
         parts.join(" ")
     };
-    format!("{}; baseline {}; current {}", report.gpu, side(&report.baseline), side(&report.current))
+    format!(
+        "{}; baseline {}; current {}",
+        report.gpu,
+        side(&report.baseline),
+        side(&report.current)
+    )
 }

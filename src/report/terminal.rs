@@ -20,7 +20,11 @@ pub(super) fn render(outcome: &Outcome) -> String {
         ExitCode::Inconclusive => colored(AnsiColor::Yellow),
         _ => colored(AnsiColor::Red),
     };
-    let mut text = format!("{style}{}{style:#}\n{DIM}{}{DIM:#}\n", headline(outcome), clean(&origin(outcome)));
+    let mut text = format!(
+        "{style}{}{style:#}\n{DIM}{}{DIM:#}\n",
+        headline(outcome),
+        clean(&origin(outcome))
+    );
     for report in &outcome.variants {
         text.push('\n');
         text.push_str(&variant(report));
@@ -33,14 +37,28 @@ pub(super) fn render(outcome: &Outcome) -> String {
 }
 
 fn variant(report: &VariantReport) -> String {
-    let mut text = format!("{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n", report.variant, clean(&provenance(report)));
+    let mut text = format!(
+        "{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n",
+        report.variant,
+        clean(&provenance(report))
+    );
     if report.comparisons.is_empty() {
         return text;
     }
     let kernels = several_kernels(report);
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let mut header = vec!["metric", "baseline", "current", "change", "tolerance", "verdict", "why"];
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    let mut header = vec![
+        "metric",
+        "baseline",
+        "current",
+        "change",
+        "tolerance",
+        "verdict",
+        "why",
+    ];
     if kernels {
         header.insert(0, "kernel");
     }
@@ -64,11 +82,16 @@ fn variant(report: &VariantReport) -> String {
     let lines = table.lines().collect::<Vec<_>>();
     for (index, line) in lines.iter().enumerate() {
         // The header is the first line; each further line is one comparison.
-        let style = match index.checked_sub(1).and_then(|row| report.comparisons.get(row)) {
+        let style = match index
+            .checked_sub(1)
+            .and_then(|row| report.comparisons.get(row))
+        {
             None => DIM,
             Some(comparison) => match comparison.verdict {
                 Some(Verdict::Regressed) => Style::new().fg_color(Some(AnsiColor::Red.into())),
-                Some(Verdict::Inconclusive | Verdict::NotMeasured) => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
+                Some(Verdict::Inconclusive | Verdict::NotMeasured) => {
+                    Style::new().fg_color(Some(AnsiColor::Yellow.into()))
+                }
                 Some(Verdict::Improved) => Style::new().fg_color(Some(AnsiColor::Green.into())),
                 Some(Verdict::Pass) => Style::new(),
                 None => DIM,
@@ -83,7 +106,10 @@ fn variant(report: &VariantReport) -> String {
 pub fn findings(findings: &[Finding]) -> String {
     let mut text = String::new();
     for severity in [Severity::Deny, Severity::Warn] {
-        for finding in findings.iter().filter(|finding| finding.severity == severity) {
+        for finding in findings
+            .iter()
+            .filter(|finding| finding.severity == severity)
+        {
             let style = match severity {
                 Severity::Deny => colored(AnsiColor::Red),
                 Severity::Warn => colored(AnsiColor::Yellow),

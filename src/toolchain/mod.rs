@@ -20,7 +20,11 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// A program that was found, or in words where it was looked for.
 fn find(name: &str, configured: Option<&Path>, folders: &[PathBuf]) -> Result<PathBuf, String> {
     if let Some(path) = configured {
-        return if is_program(path) { Ok(path.to_path_buf()) } else { Err(format!("only at {}", path.display())) };
+        return if is_program(path) {
+            Ok(path.to_path_buf())
+        } else {
+            Err(format!("only at {}", path.display()))
+        };
     }
     let candidates = folders.iter().map(|folder| folder.join(name));
     if let Some(path) = candidates.clone().find(|path| is_program(path)) {
@@ -39,15 +43,20 @@ fn find(name: &str, configured: Option<&Path>, folders: &[PathBuf]) -> Result<Pa
 
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    std::fs::metadata(path)
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 fn path_folders() -> Vec<PathBuf> {
-    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
+    std::env::var_os("PATH")
+        .map(|path| std::env::split_paths(&path).collect())
+        .unwrap_or_default()
 }
 
 fn env_folder(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    std::env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
 }
 
 /// Folders below `parent` whose names begin with `prefix`, the highest version first.
@@ -58,7 +67,11 @@ fn versioned(parent: &str, prefix: &str) -> Vec<PathBuf> {
         .flatten()
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
-            let version = name.strip_prefix(prefix)?.split('.').map_while(|part| part.parse().ok()).collect();
+            let version = name
+                .strip_prefix(prefix)?
+                .split('.')
+                .map_while(|part| part.parse().ok())
+                .collect();
             Some((version, entry.path()))
         })
         .collect();

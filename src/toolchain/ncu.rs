@@ -35,7 +35,12 @@ impl Ncu {
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain) -> Result<Ncu, Error> {
         let mut folders = path_folders();
-        folders.extend(["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|name| env_folder(name)).map(|root| root.join("bin")));
+        folders.extend(
+            ["CUDA_HOME", "CUDA_PATH"]
+                .iter()
+                .filter_map(|name| env_folder(name))
+                .map(|root| root.join("bin")),
+        );
         folders.push("/usr/local/cuda/bin".into());
         folders.extend(versioned("/opt/nvidia/nsight-compute", ""));
         let path = find("ncu", toolchain.ncu.as_deref(), &folders).map_err(|places| {
@@ -60,9 +65,19 @@ impl Ncu {
     }
 
     /// The argv that profiles `program` (itself an argv) into `<stem>.ncu-rep`.
-    pub fn profile_argv(&self, variant: &Variant, stem: &Path, log: &Path, program: &[String]) -> Vec<String> {
+    pub fn profile_argv(
+        &self,
+        variant: &Variant,
+        stem: &Path,
+        log: &Path,
+        program: &[String],
+    ) -> Vec<String> {
         let settings = &variant.profile;
-        let mut counters: Vec<&str> = variant.metrics.iter().map(|metric| metric.counter.as_str()).collect();
+        let mut counters: Vec<&str> = variant
+            .metrics
+            .iter()
+            .map(|metric| metric.counter.as_str())
+            .collect();
         counters.sort_unstable();
         counters.dedup();
         let mut argv = vec![self.path.display().to_string()];
@@ -75,7 +90,10 @@ impl Ncu {
         option("--replay-mode", settings.replay_mode.to_string());
         option("--graph-profiling", settings.graph_profiling.to_string());
         option("--target-processes", "all".to_owned());
-        option("--import-sass", if settings.keep_sass { "yes" } else { "no" }.to_owned());
+        option(
+            "--import-sass",
+            if settings.keep_sass { "yes" } else { "no" }.to_owned(),
+        );
         option("--log-file", log.display().to_string());
         option("--export", stem.display().to_string());
         if let Some(filter) = &variant.kernels {
@@ -98,7 +116,11 @@ impl Ncu {
 
     /// The argv that prints the raw page of a report, in base units.
     pub fn csv_argv(&self, report: &Path) -> Vec<String> {
-        let mut argv = vec![self.path.display().to_string(), "--import".to_owned(), report.display().to_string()];
+        let mut argv = vec![
+            self.path.display().to_string(),
+            "--import".to_owned(),
+            report.display().to_string(),
+        ];
         argv.extend(["--csv", "--page", "raw", "--print-units", "base"].map(String::from));
         argv
     }
@@ -177,6 +199,9 @@ Available Kernels:
 
     #[test]
     fn what_the_program_prints_is_not_taken_for_a_word_of_ncus() {
-        assert_eq!(Trouble::in_log("my log: ERR_NVGPUCTRPERM was seen yesterday\n"), None);
+        assert_eq!(
+            Trouble::in_log("my log: ERR_NVGPUCTRPERM was seen yesterday\n"),
+            None
+        );
     }
 }

@@ -10,7 +10,13 @@ use crate::config::Toolchain;
 use crate::error::Error;
 
 /// Environment variables that change what nvcc does.
-const INFLUENCES: &[&str] = &["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CPATH", "CPLUS_INCLUDE_PATH"];
+const INFLUENCES: &[&str] = &[
+    "NVCC_PREPEND_FLAGS",
+    "NVCC_APPEND_FLAGS",
+    "NVCC_CCBIN",
+    "CPATH",
+    "CPLUS_INCLUDE_PATH",
+];
 
 /// An nvcc that was found.
 #[derive(Clone, Debug)]
@@ -60,11 +66,18 @@ impl Nvcc {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Nvcc, Error> {
-        let mut folders: Vec<PathBuf> =
-            ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|name| env_folder(name)).map(|root| root.join("bin")).collect();
+        let mut folders: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
+            .iter()
+            .filter_map(|name| env_folder(name))
+            .map(|root| root.join("bin"))
+            .collect();
         folders.extend(path_folders());
         folders.push("/usr/local/cuda/bin".into());
-        folders.extend(versioned("/usr/local", "cuda-").into_iter().map(|root| root.join("bin")));
+        folders.extend(
+            versioned("/usr/local", "cuda-")
+                .into_iter()
+                .map(|root| root.join("bin")),
+        );
         folders.push("/opt/cuda/bin".into());
         folders.extend(wheel_folders());
         let path = find("nvcc", toolchain.nvcc.as_deref(), &folders).map_err(|places| {
@@ -76,28 +89,38 @@ impl Nvcc {
             }
         })?;
         let program = path.display().to_string();
-        let banner = remembered(&work.join("versions.json"), &path, || query(vec![program, "--version".to_owned()]))?;
+        let banner = remembered(&work.join("versions.json"), &path, || {
+            query(vec![program, "--version".to_owned()])
+        })?;
         let version = banner
             .split_whitespace()
-            .find(|word| word.starts_with('V') && word[1..].starts_with(|c: char| c.is_ascii_digit()))
+            .find(|word| {
+                word.starts_with('V') && word[1..].starts_with(|c: char| c.is_ascii_digit())
+            })
             .ok_or_else(|| Error::Environment {
                 what: format!("`{} --version` names no version", path.display()),
                 next: "check the installation".to_owned(),
             })?
             .to_owned();
         let host = std::env::var("NVCC_CCBIN").unwrap_or_else(|_| "g++".to_owned());
-        let host_path = find(&host, host.contains('/').then(|| Path::new(&host)), &path_folders());
+        let host_path = find(
+            &host,
+            host.contains('/').then(|| Path::new(&host)),
+            &path_folders(),
+        );
         let host_compiler = match host_path {
             Ok(host_path) => {
                 let program = host_path.display().to_string();
-                let banner =
-                    remembered(&work.join("versions.json"), &host_path, || query(vec![program, "--version".to_owned()]))?;
+                let banner = remembered(&work.join("versions.json"), &host_path, || {
+                    query(vec![program, "--version".to_owned()])
+                })?;
                 banner.lines().next().unwrap_or_default().to_owned()
             }
             Err(_) => {
                 return Err(Error::Environment {
                     what: format!("nvcc needs a host compiler and `{host}` is not on the PATH"),
-                    next: "install g++ (Debian: `apt-get install g++`), or set NVCC_CCBIN".to_owned(),
+                    next: "install g++ (Debian: `apt-get install g++`), or set NVCC_CCBIN"
+                        .to_owned(),
                 });
             }
         };
@@ -131,7 +154,10 @@ impl Nvcc {
     ) -> Vec<String> {
         let mut argv = vec![self.path.display().to_string()];
         argv.extend(nvcc_flags(toolchain, flags, defines));
-        argv.extend(self.library_folder().map(|folder| format!("-L{}", folder.display())));
+        argv.extend(
+            self.library_folder()
+                .map(|folder| format!("-L{}", folder.display())),
+        );
         argv.extend([
             "-MMD".to_owned(),
             "-MF".to_owned(),
@@ -145,24 +171,40 @@ impl Nvcc {
 
     /// The folder of the toolkit, with links resolved.
     pub fn root(&self) -> PathBuf {
-        let program = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        program.parent().and_then(Path::parent).map(Path::to_path_buf).unwrap_or(program)
+        let program = self
+            .path
+            .canonicalize()
+            .unwrap_or_else(|_| self.path.clone());
+        program
+            .parent()
+            .and_then(Path::parent)
+            .map(Path::to_path_buf)
+            .unwrap_or(program)
     }
 
     /// The wheels keep libraries in `lib`; nvcc looks in `lib64`.
     fn library_folder(&self) -> Option<PathBuf> {
         let root = self.path.parent()?.parent()?;
         let folder = root.join("lib");
-        (!root.join("lib64").exists() && folder.join("libcudart_static.a").exists()).then_some(folder)
+        (!root.join("lib64").exists() && folder.join("libcudart_static.a").exists())
+            .then_some(folder)
     }
 }
 
 /// The part of the argv that decides what comes out: no path of this machine.
-pub fn nvcc_flags(toolchain: &Toolchain, flags: &[String], defines: &BTreeMap<String, String>) -> Vec<String> {
+pub fn nvcc_flags(
+    toolchain: &Toolchain,
+    flags: &[String],
+    defines: &BTreeMap<String, String>,
+) -> Vec<String> {
     let arch = &toolchain.arch;
     let virtual_arch = arch.replacen("sm_", "compute_", 1);
     // `-arch=sm_90a` fails for programs: ptxas then also runs for plain sm_90.
-    let mut argv = vec![format!("-gencode=arch={virtual_arch},code={arch}"), "-Xptxas".to_owned(), "-v".to_owned()];
+    let mut argv = vec![
+        format!("-gencode=arch={virtual_arch},code={arch}"),
+        "-Xptxas".to_owned(),
+        "-v".to_owned(),
+    ];
     argv.extend(toolchain.flags.iter().cloned());
     argv.extend(flags.iter().cloned());
     argv.extend(defines.iter().map(|(name, value)| match value.as_str() {
@@ -174,26 +216,43 @@ pub fn nvcc_flags(toolchain: &Toolchain, flags: &[String], defines: &BTreeMap<St
 
 fn wheel_folders() -> Vec<PathBuf> {
     let mut folders = Vec::new();
-    for root in ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|name| env_folder(name)) {
+    for root in ["VIRTUAL_ENV", "CONDA_PREFIX"]
+        .iter()
+        .filter_map(|name| env_folder(name))
+    {
         let lib = root.join("lib").display().to_string();
         for python in versioned(&lib, "python") {
             let nvidia = python.join("site-packages/nvidia").display().to_string();
-            folders.extend(versioned(&nvidia, "cu").into_iter().map(|cuda| cuda.join("bin")));
+            folders.extend(
+                versioned(&nvidia, "cu")
+                    .into_iter()
+                    .map(|cuda| cuda.join("bin")),
+            );
         }
     }
     folders
 }
 
 /// A tool's version text, asked for once for as long as the tool is not replaced.
-fn remembered(store: &Path, program: &Path, ask: impl FnOnce() -> Result<String, Error>) -> Result<String, Error> {
+fn remembered(
+    store: &Path,
+    program: &Path,
+    ask: impl FnOnce() -> Result<String, Error>,
+) -> Result<String, Error> {
     use std::os::unix::fs::MetadataExt;
     let stamp = std::fs::metadata(program)
         .map(|meta| format!("{} {} {}", meta.len(), meta.mtime(), meta.mtime_nsec()))
         .map_err(Error::io("read", program))?;
     let key = program.display().to_string();
-    let mut versions: Versions =
-        std::fs::read(store).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-    if let Some(known) = versions.entries.get(&key).filter(|known| known.stamp == stamp) {
+    let mut versions: Versions = std::fs::read(store)
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .unwrap_or_default();
+    if let Some(known) = versions
+        .entries
+        .get(&key)
+        .filter(|known| known.stamp == stamp)
+    {
         return Ok(known.text.clone());
     }
     let text = ask()?;
@@ -226,7 +285,11 @@ pub fn resource_report(log: &str) -> BTreeMap<String, KernelResources> {
             kernel.stack_bytes = before("bytes stack frame").unwrap_or(0);
             kernel.spill_store_bytes = before("bytes spill stores").unwrap_or(0);
             kernel.spill_load_bytes = before("bytes spill loads").unwrap_or(0);
-        } else if let Some(registers) = line.contains(": Used ").then(|| before("registers")).flatten() {
+        } else if let Some(registers) = line
+            .contains(": Used ")
+            .then(|| before("registers"))
+            .flatten()
+        {
             let kernel = kernels.entry(name.clone()).or_default();
             kernel.registers = registers;
             kernel.barriers = before("barriers").unwrap_or(0);
@@ -265,6 +328,9 @@ ptxas info    : Used 32 registers, used 1 barriers, 480 bytes cumulative stack s
             stack_bytes: 480,
             barriers: 1,
         };
-        assert_eq!(report, BTreeMap::from([("_Z7spillerPfi".to_owned(), spiller)]));
+        assert_eq!(
+            report,
+            BTreeMap::from([("_Z7spillerPfi".to_owned(), spiller)])
+        );
     }
 }

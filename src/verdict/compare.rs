@@ -94,7 +94,11 @@ pub struct VariantReport {
 }
 
 /// Compares a current profile with a baseline under the configured metrics of the variant.
-pub fn compare(variant: &Variant, baseline: &Profile, current: &Profile) -> (VariantReport, Vec<Finding>) {
+pub fn compare(
+    variant: &Variant,
+    baseline: &Profile,
+    current: &Profile,
+) -> (VariantReport, Vec<Finding>) {
     let mut report = VariantReport {
         variant: variant.id.clone(),
         gpu: current.identity.gpu.clone(),
@@ -118,7 +122,10 @@ pub fn compare(variant: &Variant, baseline: &Profile, current: &Profile) -> (Var
     for (locked, now) in pairs {
         let speed = speed_change(variant, locked, now);
         for metric in &variant.metrics {
-            let definitions = (baseline.identity.metrics.get(&metric.alias), current.identity.metrics.get(&metric.alias));
+            let definitions = (
+                baseline.identity.metrics.get(&metric.alias),
+                current.identity.metrics.get(&metric.alias),
+            );
             let (mut comparison, gap) = judge(metric, definitions, locked, now);
             let finding = finding_of(variant, metric, gap, &mut comparison, speed.as_ref());
             findings.extend(finding);
@@ -134,8 +141,12 @@ pub fn compare(variant: &Variant, baseline: &Profile, current: &Profile) -> (Var
 pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let mut findings = Vec::new();
     let asked = match profile.provenance.origin {
-        ProfileOrigin::Measured => variant.profile.launches as usize * variant.profile.processes as usize,
-        ProfileOrigin::Imported => profile.provenance.launches as usize * profile.provenance.processes as usize,
+        ProfileOrigin::Measured => {
+            variant.profile.launches as usize * variant.profile.processes as usize
+        }
+        ProfileOrigin::Imported => {
+            profile.provenance.launches as usize * profile.provenance.processes as usize
+        }
     };
     let found = profile.launch_count();
     if found < asked {
@@ -147,13 +158,24 @@ pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
         ));
     }
     for expected in &variant.expect {
-        if !profile.kernels.iter().any(|kernel| kernel.name == *expected) {
-            let seen: Vec<&str> = profile.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+        if !profile
+            .kernels
+            .iter()
+            .any(|kernel| kernel.name == *expected)
+        {
+            let seen: Vec<&str> = profile
+                .kernels
+                .iter()
+                .map(|kernel| kernel.name.as_str())
+                .collect();
             findings.push(
                 Finding::deny(
                     Code::KernelMissing,
                     &variant.id,
-                    format!("the expected kernel `{expected}` was not measured; there were {}", seen.join(", ")),
+                    format!(
+                        "the expected kernel `{expected}` was not measured; there were {}",
+                        seen.join(", ")
+                    ),
                     "mend `expect`, `kernels` or the program".to_owned(),
                 )
                 .kernel(expected),
@@ -161,8 +183,14 @@ pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
         }
     }
     for kernel in &profile.kernels {
-        for metric in variant.metrics.iter().filter(|metric| metric.level != Level::Record) {
-            if let Some(why) = why_not_measured(metric, profile.identity.metrics.get(&metric.alias), kernel) {
+        for metric in variant
+            .metrics
+            .iter()
+            .filter(|metric| metric.level != Level::Record)
+        {
+            if let Some(why) =
+                why_not_measured(metric, profile.identity.metrics.get(&metric.alias), kernel)
+            {
                 let finding = Finding::deny(
                     Code::NotMeasured,
                     &variant.id,
@@ -170,7 +198,11 @@ pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
                     "what was not measured does not pass; profile again, or take the metric out of the gate".to_owned(),
                 );
                 let finding = finding.kernel(&kernel.name).metric(&metric.alias);
-                findings.push(if metric.level == Level::Warn { finding.warn() } else { finding });
+                findings.push(if metric.level == Level::Warn {
+                    finding.warn()
+                } else {
+                    finding
+                });
             }
         }
     }
@@ -178,26 +210,48 @@ pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
 }
 
 /// Why a metric of a profile has no value to judge; `None` where it has one.
-fn why_not_measured(metric: &Metric, definition: Option<&MetricIdentity>, kernel: &KernelProfile) -> Option<String> {
+fn why_not_measured(
+    metric: &Metric,
+    definition: Option<&MetricIdentity>,
+    kernel: &KernelProfile,
+) -> Option<String> {
     let Some(definition) = definition else {
         return Some("the profile does not hold this metric".to_owned());
     };
     if definition.counter != metric.counter {
-        return Some(format!("the profile measured `{}` under this name, not `{}`", definition.counter, metric.counter));
+        return Some(format!(
+            "the profile measured `{}` under this name, not `{}`",
+            definition.counter, metric.counter
+        ));
     }
     let Some(series) = kernel.metrics.get(&metric.alias) else {
         return Some("the kernel does not hold this metric".to_owned());
     };
     let launches = series.launch_count();
-    let present = series.samples.iter().flatten().flatten().filter(|sample| sample.is_finite()).count();
+    let present = series
+        .samples
+        .iter()
+        .flatten()
+        .flatten()
+        .filter(|sample| sample.is_finite())
+        .count();
     if present < launches || launches == 0 {
-        return Some(format!("`{}` was there for {present} of {launches} launches", metric.counter));
+        return Some(format!(
+            "`{}` was there for {present} of {launches} launches",
+            metric.counter
+        ));
     }
     if launches < kernel.launch_count() {
-        return Some(format!("it holds {launches} launches where other metrics hold {}", kernel.launch_count()));
+        return Some(format!(
+            "it holds {launches} launches where other metrics hold {}",
+            kernel.launch_count()
+        ));
     }
     if definition.unit.is_none() {
-        return Some(format!("nothing says which unit `{}` is in", metric.counter));
+        return Some(format!(
+            "nothing says which unit `{}` is in",
+            metric.counter
+        ));
     }
     None
 }
@@ -212,19 +266,51 @@ fn identity_differences(baseline: &Identity, current: &Identity) -> Vec<String> 
         }
     };
     differ("the GPU", baseline.gpu.clone(), current.gpu.clone());
-    differ("the compute capability", baseline.compute_capability.clone(), current.compute_capability.clone());
-    differ("the workload", baseline.workload.join(" "), current.workload.join(" "));
-    differ("the rung of measurement", format!("{:?}", baseline.rung), format!("{:?}", current.rung));
+    differ(
+        "the compute capability",
+        baseline.compute_capability.clone(),
+        current.compute_capability.clone(),
+    );
+    differ(
+        "the workload",
+        baseline.workload.join(" "),
+        current.workload.join(" "),
+    );
+    differ(
+        "the rung of measurement",
+        format!("{:?}", baseline.rung),
+        format!("{:?}", current.rung),
+    );
     let conditions = [
-        ("clock control", baseline.clock_control.map(|c| c.as_str()), current.clock_control.map(|c| c.as_str())),
-        ("cache control", baseline.cache_control.map(|c| c.as_str()), current.cache_control.map(|c| c.as_str())),
-        ("replay mode", baseline.replay_mode.map(|c| c.as_str()), current.replay_mode.map(|c| c.as_str())),
-        ("graph profiling", baseline.graph_profiling.map(|c| c.as_str()), current.graph_profiling.map(|c| c.as_str())),
+        (
+            "clock control",
+            baseline.clock_control.map(|c| c.as_str()),
+            current.clock_control.map(|c| c.as_str()),
+        ),
+        (
+            "cache control",
+            baseline.cache_control.map(|c| c.as_str()),
+            current.cache_control.map(|c| c.as_str()),
+        ),
+        (
+            "replay mode",
+            baseline.replay_mode.map(|c| c.as_str()),
+            current.replay_mode.map(|c| c.as_str()),
+        ),
+        (
+            "graph profiling",
+            baseline.graph_profiling.map(|c| c.as_str()),
+            current.graph_profiling.map(|c| c.as_str()),
+        ),
     ];
     for (what, was, is) in conditions {
         // Two unknown conditions are not known to be the same.
         if was.is_none() || was != is {
-            differences.push(format!("{what} was {}, is {}", was.unwrap_or("unknown"), is.unwrap_or("unknown")));
+            differences.push(format!(
+                "{what} was {}, is {}",
+                was.unwrap_or("unknown"),
+                is.unwrap_or("unknown")
+            ));
         }
     }
     differences
@@ -233,7 +319,11 @@ fn identity_differences(baseline: &Identity, current: &Identity) -> Vec<String> 
 type Pairs<'a> = Vec<(&'a KernelProfile, &'a KernelProfile)>;
 
 /// Pairs kernels by code, grid and block; what is left is told apart and named.
-fn match_kernels<'a>(variant: &Variant, baseline: &'a Profile, current: &'a Profile) -> (Pairs<'a>, Vec<Finding>) {
+fn match_kernels<'a>(
+    variant: &Variant,
+    baseline: &'a Profile,
+    current: &'a Profile,
+) -> (Pairs<'a>, Vec<Finding>) {
     let mut pairs = Vec::new();
     let mut gone = Vec::new();
     let mut left: Vec<&KernelProfile> = current.kernels.iter().collect();
@@ -248,10 +338,14 @@ fn match_kernels<'a>(variant: &Variant, baseline: &'a Profile, current: &'a Prof
             None => gone.push(locked),
         }
     }
-    let relock = format!("if that is meant, lock it: sparsek-gate baseline --lock --reason '...' {}", variant.id);
+    let relock = format!(
+        "if that is meant, lock it: sparsek-gate baseline --lock --reason '...' {}",
+        variant.id
+    );
     let mut findings = Vec::new();
     let mut say = |code, kernel: &KernelProfile, message: String| {
-        findings.push(Finding::deny(code, &variant.id, message, relock.clone()).kernel(&kernel.name));
+        findings
+            .push(Finding::deny(code, &variant.id, message, relock.clone()).kernel(&kernel.name));
     };
     let mut missing = Vec::new();
     for locked in gone {
@@ -269,23 +363,38 @@ fn match_kernels<'a>(variant: &Variant, baseline: &'a Profile, current: &'a Prof
                 ),
             );
         } else if let Some(now) = take(&|now| {
-            shape(now) == shape(locked) && !baseline.kernels.iter().any(|other| other.identity() == now.identity())
+            shape(now) == shape(locked)
+                && !baseline
+                    .kernels
+                    .iter()
+                    .any(|other| other.identity() == now.identity())
         }) {
             say(
                 Code::KernelRenamed,
                 now,
-                format!("`{}` of the baseline is gone, and `{}` is launched with the same grid and block", locked.name, now.name),
+                format!(
+                    "`{}` of the baseline is gone, and `{}` is launched with the same grid and block",
+                    locked.name, now.name
+                ),
             );
         } else {
             missing.push(locked);
         }
     }
     for locked in missing {
-        say(Code::KernelGone, locked, format!("`{}` of the baseline was not measured", locked.name));
+        say(
+            Code::KernelGone,
+            locked,
+            format!("`{}` of the baseline was not measured", locked.name),
+        );
     }
     let remaining: Vec<&KernelProfile> = left;
     for now in remaining {
-        say(Code::KernelNew, now, format!("`{}` is not in the baseline", now.name));
+        say(
+            Code::KernelNew,
+            now,
+            format!("`{}` is not in the baseline", now.name),
+        );
     }
     (pairs, findings)
 }
@@ -307,7 +416,12 @@ fn judge(
     locked: &KernelProfile,
     now: &KernelProfile,
 ) -> (Comparison, Option<Gap>) {
-    let summary = |kernel: &KernelProfile| kernel.metrics.get(&metric.alias).and_then(crate::profile::Series::summary);
+    let summary = |kernel: &KernelProfile| {
+        kernel
+            .metrics
+            .get(&metric.alias)
+            .and_then(crate::profile::Series::summary)
+    };
     let mut comparison = Comparison {
         kernel: now.name.clone(),
         grid: now.grid,
@@ -325,11 +439,16 @@ fn judge(
         verdict: None,
         why: String::new(),
     };
-    let gap = match (why_not_measured(metric, definition, now), why_not_measured(metric, locked_definition, locked)) {
+    let gap = match (
+        why_not_measured(metric, definition, now),
+        why_not_measured(metric, locked_definition, locked),
+    ) {
         (Some(why), _) => Some((Gap::Current, why)),
         (None, Some(why)) => Some((Gap::Baseline, format!("in the baseline: {why}"))),
         (None, None) => {
-            let unit = |definition: Option<&MetricIdentity>| definition.and_then(|d| d.unit.clone()).unwrap_or_default();
+            let unit = |definition: Option<&MetricIdentity>| {
+                definition.and_then(|d| d.unit.clone()).unwrap_or_default()
+            };
             let (was, is) = (unit(locked_definition), unit(definition));
             (was != is).then(|| (Gap::Baseline, format!("the unit was `{was}`, is `{is}`")))
         }
@@ -344,7 +463,9 @@ fn judge(
         }
     };
     let per_unit = match metric.tolerance {
-        Tolerance::RelativePercent(_) if baseline.median != 0.0 => Some(100.0 / baseline.median.abs()),
+        Tolerance::RelativePercent(_) if baseline.median != 0.0 => {
+            Some(100.0 / baseline.median.abs())
+        }
         _ => None,
     };
     let difference = current.median - baseline.median;
@@ -375,22 +496,36 @@ fn judge(
     (comparison, None)
 }
 
-fn decide(worse: f64, allowed: f64, uncertainty: Option<f64>, direction: Direction) -> (Verdict, String) {
+fn decide(
+    worse: f64,
+    allowed: f64,
+    uncertainty: Option<f64>,
+    direction: Direction,
+) -> (Verdict, String) {
     let Some(uncertainty) = uncertainty else {
         let why = "fewer than three launches on both sides: nothing tells how much the values vary";
         return (Verdict::Inconclusive, why.to_owned());
     };
     if worse - uncertainty > allowed {
-        return (Verdict::Regressed, "worse by more than the tolerance and the noise".to_owned());
+        return (
+            Verdict::Regressed,
+            "worse by more than the tolerance and the noise".to_owned(),
+        );
     }
     if direction != Direction::Equal && -worse - uncertainty > allowed {
-        return (Verdict::Improved, "better by more than the tolerance and the noise".to_owned());
+        return (
+            Verdict::Improved,
+            "better by more than the tolerance and the noise".to_owned(),
+        );
     }
     // Written so that a comparison with NaN never passes.
     if worse + uncertainty <= allowed {
         return (Verdict::Pass, "within the tolerance".to_owned());
     }
-    (Verdict::Inconclusive, "the noise reaches across the tolerance: measure more launches".to_owned())
+    (
+        Verdict::Inconclusive,
+        "the noise reaches across the tolerance: measure more launches".to_owned(),
+    )
 }
 
 /// Half-width of the band around the difference of two medians, in the samples' unit. A side with
@@ -398,7 +533,10 @@ fn decide(worse: f64, allowed: f64, uncertainty: Option<f64>, direction: Directi
 fn uncertainty(baseline: &Summary, current: &Summary) -> Option<f64> {
     let baseline_sigma = baseline.sigma.or(current.sigma)?;
     let current_sigma = current.sigma.or(baseline.sigma)?;
-    let errors = (baseline.median_error(baseline_sigma), current.median_error(current_sigma));
+    let errors = (
+        baseline.median_error(baseline_sigma),
+        current.median_error(current_sigma),
+    );
     Some(CERTAINTY * errors.0.hypot(errors.1))
 }
 
@@ -408,7 +546,10 @@ struct Speed {
 }
 
 fn speed_change(variant: &Variant, locked: &KernelProfile, now: &KernelProfile) -> Option<Speed> {
-    let metric = variant.metrics.iter().find(|metric| metric.counter == DURATION_COUNTER)?;
+    let metric = variant
+        .metrics
+        .iter()
+        .find(|metric| metric.counter == DURATION_COUNTER)?;
     let baseline = locked.metrics.get(&metric.alias)?.summary()?;
     let current = now.metrics.get(&metric.alias)?.summary()?;
     let difference = current.median - baseline.median;
@@ -425,18 +566,28 @@ fn finding_of(
     comparison: &mut Comparison,
     speed: Option<&Speed>,
 ) -> Option<Finding> {
-    let change = comparison.change.map(|change| change.display(comparison.unit.as_deref())).unwrap_or_default();
+    let change = comparison
+        .change
+        .map(|change| change.display(comparison.unit.as_deref()))
+        .unwrap_or_default();
     let name = format!("`{}` of {}", metric.alias, comparison.kernel);
     let finding = match comparison.verdict? {
         Verdict::Pass | Verdict::Improved => return None,
         Verdict::Regressed => {
-            let faster = speed.filter(|speed| speed.relative_percent < 0.0 && metric.counter != DURATION_COUNTER);
+            let faster = speed
+                .filter(|speed| speed.relative_percent < 0.0 && metric.counter != DURATION_COUNTER);
             let tolerance = metric.tolerance.display(comparison.unit.as_deref());
             let mut message = format!("{name} changed by {change} (tolerance {tolerance})");
-            let mut next = format!("mend the kernel, or accept it: sparsek-gate baseline --lock --reason '...' {}", variant.id);
+            let mut next = format!(
+                "mend the kernel, or accept it: sparsek-gate baseline --lock --reason '...' {}",
+                variant.id
+            );
             let mut excused = false;
             if let Some(speed) = faster {
-                message.push_str(&format!(", while the kernel became {:.1} % faster", -speed.relative_percent));
+                message.push_str(&format!(
+                    ", while the kernel became {:.1} % faster",
+                    -speed.relative_percent
+                ));
                 excused = metric.unless_faster;
                 comparison.why = if excused {
                     "worse by more than the tolerance, and excused by `unless_faster`".to_owned()
@@ -445,7 +596,10 @@ fn finding_of(
                         "a faster kernel may use a unit less: lock it if that is so, or set `unless_faster` on `{}`",
                         metric.alias
                     );
-                    format!("{}, though the kernel became {:.1} % faster", comparison.why, -speed.relative_percent)
+                    format!(
+                        "{}, though the kernel became {:.1} % faster",
+                        comparison.why, -speed.relative_percent
+                    )
                 };
             }
             let finding = Finding::deny(Code::Regressed, &variant.id, message, next);
@@ -463,20 +617,35 @@ fn finding_of(
             Code::NotComparable,
             &variant.id,
             format!("{name} cannot be compared: {}", comparison.why),
-            format!("lock a baseline that holds it: sparsek-gate baseline --lock --reason '...' {}", variant.id),
+            format!(
+                "lock a baseline that holds it: sparsek-gate baseline --lock --reason '...' {}",
+                variant.id
+            ),
         ),
     };
     let finding = finding.kernel(&comparison.kernel).metric(&metric.alias);
-    Some(if metric.level == Level::Warn { finding.warn() } else { finding })
+    Some(if metric.level == Level::Warn {
+        finding.warn()
+    } else {
+        finding
+    })
 }
 
-fn limit_finding(variant: &Variant, metric: &Metric, comparison: &mut Comparison) -> Option<Finding> {
+fn limit_finding(
+    variant: &Variant,
+    metric: &Metric,
+    comparison: &mut Comparison,
+) -> Option<Finding> {
     let median = comparison.current?.median;
     comparison.verdict?;
     let unit = comparison.unit.as_deref();
     let broken = match (metric.min, metric.max) {
-        (Some(min), _) if !(median >= min) => format!("below its limit of {}", display_value(min, unit)),
-        (_, Some(max)) if !(median <= max) => format!("above its limit of {}", display_value(max, unit)),
+        (Some(min), _) if !(median >= min) => {
+            format!("below its limit of {}", display_value(min, unit))
+        }
+        (_, Some(max)) if !(median <= max) => {
+            format!("above its limit of {}", display_value(max, unit))
+        }
         _ => return None,
     };
     comparison.verdict = Some(Verdict::Regressed);
@@ -484,11 +653,20 @@ fn limit_finding(variant: &Variant, metric: &Metric, comparison: &mut Comparison
     let finding = Finding::deny(
         Code::LimitExceeded,
         &variant.id,
-        format!("`{}` of {} is {}, {broken}", metric.alias, comparison.kernel, display_value(median, unit)),
+        format!(
+            "`{}` of {} is {}, {broken}",
+            metric.alias,
+            comparison.kernel,
+            display_value(median, unit)
+        ),
         "mend the kernel, or change the limit in the configuration".to_owned(),
     );
     let finding = finding.kernel(&comparison.kernel).metric(&metric.alias);
-    Some(if metric.level == Level::Warn { finding.warn() } else { finding })
+    Some(if metric.level == Level::Warn {
+        finding.warn()
+    } else {
+        finding
+    })
 }
 
 impl Verdict {
@@ -505,23 +683,39 @@ impl Verdict {
 }
 
 impl Change {
-    /// `-3.1 %` is relative, `-1.20 pt` is absolute.
+    /// `-3.10 %` is relative, `-1.20 pt` is absolute.
     pub fn display(self, unit: Option<&str>) -> String {
+        let magnitude = self.magnitude(unit);
+        // What rounds to nothing has no direction.
+        let sign = match self.value() {
+            value if value < 0.0 && magnitude.contains(|c: char| ('1'..='9').contains(&c)) => '-',
+            _ => '+',
+        };
+        format!("{sign}{magnitude}")
+    }
+
+    /// The size of the change, without its sign.
+    pub fn magnitude(self, unit: Option<&str>) -> String {
         match self {
-            Change::RelativePercent(percent) => format!("{} %", signed(percent)),
-            Change::Absolute(value) if unit == Some("%") => format!("{} pt", signed(value)),
-            Change::Absolute(value) => {
-                let sign = if value < 0.0 { '-' } else { '+' };
-                format!("{sign}{}", display_value(value.abs(), unit))
-            }
+            Change::RelativePercent(percent) => format!("{:.2} %", percent.abs()),
+            Change::Absolute(value) if unit == Some("%") => format!("{:.2} pt", value.abs()),
+            Change::Absolute(value) => display_value(value.abs(), unit),
         }
     }
-}
 
-fn signed(value: f64) -> String {
-    // Minus zero would read as a change.
-    let value = if value.abs() < 0.005 { 0.0 } else { value };
-    format!("{value:+.2}")
+    /// The same kind of change, of another size.
+    pub fn with(self, value: f64) -> Change {
+        match self {
+            Change::RelativePercent(_) => Change::RelativePercent(value),
+            Change::Absolute(_) => Change::Absolute(value),
+        }
+    }
+
+    fn value(self) -> f64 {
+        match self {
+            Change::RelativePercent(value) | Change::Absolute(value) => value,
+        }
+    }
 }
 
 impl Tolerance {
@@ -559,5 +753,8 @@ pub fn display_value(value: f64, unit: Option<&str>) -> String {
 
 /// The counters that a configuration's metrics stand for, by alias.
 pub fn counters(metrics: &[Metric]) -> BTreeMap<String, String> {
-    metrics.iter().map(|metric| (metric.alias.clone(), metric.counter.clone())).collect()
+    metrics
+        .iter()
+        .map(|metric| (metric.alias.clone(), metric.counter.clone()))
+        .collect()
 }

@@ -41,7 +41,12 @@ pub struct Finding {
 
 impl Finding {
     /// A finding that fails the run.
-    pub fn deny(code: Code, variant: &VariantId, message: impl Into<String>, next: impl Into<String>) -> Self {
+    pub fn deny(
+        code: Code,
+        variant: &VariantId,
+        message: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Self {
         Finding {
             code,
             severity: Severity::Deny,
@@ -186,7 +191,10 @@ mod tests {
         let names: HashSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
         assert_eq!(names.len(), Code::ALL.len());
         for name in names {
-            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{name}");
+            assert!(
+                name.chars().all(|c| c.is_ascii_lowercase() || c == '-'),
+                "{name}"
+            );
         }
     }
 

@@ -5,7 +5,9 @@ mod finding;
 mod outcome;
 mod statistics;
 
-pub use compare::{Change, Comparison, Verdict, VariantReport, compare, counters, display_value, incomplete};
+pub use compare::{
+    Change, Comparison, VariantReport, Verdict, compare, counters, display_value, incomplete,
+};
 pub use finding::{Code, Finding, Severity};
 pub use outcome::{ExitCode, Origin, Outcome};
 pub use statistics::{Summary, median};

@@ -43,7 +43,10 @@ impl ExitCode {
             ExitCode::Inconclusive,
             ExitCode::Pass,
         ];
-        RANKS.into_iter().find(|code| *code == self || *code == other).unwrap_or(self)
+        RANKS
+            .into_iter()
+            .find(|code| *code == self || *code == other)
+            .unwrap_or(self)
     }
 
     /// A few words for people.
@@ -101,7 +104,11 @@ impl Outcome {
 
     /// The worst of all findings that deny. A run that judged nothing has measured nothing.
     pub fn exit_code(&self) -> ExitCode {
-        let nothing = if self.variants.iter().all(|variant| variant.comparisons.is_empty()) {
+        let nothing = if self
+            .variants
+            .iter()
+            .all(|variant| variant.comparisons.is_empty())
+        {
             ExitCode::Inconclusive
         } else {
             ExitCode::Pass
@@ -131,7 +138,11 @@ mod tests {
     fn a_failed_variant_outranks_a_tampered_baseline_and_that_a_regression() {
         use ExitCode::*;
         let order = [Failed, Baseline, Regressed, Inconclusive, Pass];
-        for (better, worse) in order.iter().enumerate().flat_map(|(at, worse)| order[at..].iter().map(move |b| (b, worse))) {
+        for (better, worse) in order
+            .iter()
+            .enumerate()
+            .flat_map(|(at, worse)| order[at..].iter().map(move |b| (b, worse)))
+        {
             assert_eq!(better.worse(*worse), *worse);
             assert_eq!(worse.worse(*better), *worse);
         }
@@ -139,6 +150,9 @@ mod tests {
 
     #[test]
     fn a_run_that_judged_nothing_does_not_pass() {
-        assert_eq!(Outcome::new(Origin::Measured).exit_code(), ExitCode::Inconclusive);
+        assert_eq!(
+            Outcome::new(Origin::Measured).exit_code(),
+            ExitCode::Inconclusive
+        );
     }
 }

@@ -31,7 +31,10 @@ impl Summary {
         sorted.sort_by(f64::total_cmp);
         let median = quantile(&sorted, 0.5);
         let sigma = (sorted.len() >= FEWEST_FOR_SPREAD).then(|| {
-            let mut deviations: Vec<f64> = sorted.iter().map(|sample| (sample - median).abs()).collect();
+            let mut deviations: Vec<f64> = sorted
+                .iter()
+                .map(|sample| (sample - median).abs())
+                .collect();
             deviations.sort_by(f64::total_cmp);
             let by_mad = MAD_TO_SIGMA * quantile(&deviations, 0.5);
             let by_iqr = (quantile(&sorted, 0.75) - quantile(&sorted, 0.25)) / 1.349;
