@@ -14,7 +14,8 @@ use ::csv::{ByteRecord, ReaderBuilder};
 
 pub use super::agree::{Disagreement, agree};
 use super::error::{ReadError, describe};
-use super::{Kernel, Label, Launch, Measurement, Recording, ResultKind, Rounding, Value};
+use super::metrics::CHUNK;
+use super::{Kernel, Label, Launch, Measurement, Metrics, Recording, ResultKind, Rounding, Value};
 use crate::metric::Unit;
 use crate::metric::decimal_scale;
 use cell::{Cell, Number};
@@ -107,7 +108,7 @@ struct DetailColumns {
 impl Header {
     fn read(region: &Region<'_>) -> Result<Header, ReadError> {
         let mut cells = Vec::new();
-        for_each_record(region, |_, record| {
+        for_each_record(region, |_, record, _| {
             cells = record.iter().map(text).collect();
             Ok(())
         })?;
@@ -192,7 +193,7 @@ impl Header {
             context: ordinal(self.context),
             stream: ordinal(self.stream),
             clock_locked: None,
-            metrics: BTreeMap::new(),
+            metrics: Metrics::new(),
             labels: Vec::new(),
         })
     }
@@ -250,14 +251,20 @@ impl Reading {
                 text: None,
             })
             .collect();
-        // Sorted once, so that each launch's map is built from sorted names.
         columns.sort_by(|a, b| a.name.cmp(&b.name));
         columns.dedup_by(|a, b| a.name == b.name);
+        let names: Arc<[Arc<str>]> = columns
+            .iter()
+            .map(|column| Arc::clone(&column.name))
+            .collect();
         let width = header.cells.len();
         let mut units_seen = false;
         for region in &table.rows {
-            for_each_record(region, |line, record| {
+            // Whether the record before is the launch before.
+            let mut repeats = false;
+            for_each_record(region, |line, record, before| {
                 if record.len() != width {
+                    repeats = false;
                     return foreign_or_truncated(record, width, header, line);
                 }
                 if !units_seen {
@@ -268,30 +275,55 @@ impl Reading {
                             "expected the row of units below the header, found a launch",
                         ));
                     }
-                    return self.units_row(record, &mut columns);
+                    self.units_row(record, &mut columns);
+                    return Ok(());
                 }
-                let mut launch = header.launch(record, line)?;
-                launch.metrics = columns
-                    .iter_mut()
-                    .map(|column| {
-                        let cell = record.get(column.index).unwrap_or_default();
-                        let value = match Cell::parse(cell) {
-                            Cell::Number(number) => self.number(number, column.exponent),
-                            Cell::Missing => Value::Missing,
-                            Cell::Text(cell) => Value::Text(column.intern(cell)),
-                        };
-                        let unit = column.unit.clone();
-                        (Arc::clone(&column.name), Measurement { value, unit })
+                let before = self
+                    .launches
+                    .last()
+                    .filter(|_| repeats)
+                    .map(|launch| (before, launch));
+                let mut launch = match before {
+                    // All but the ID.
+                    Some((cells, launch)) if same(record, cells, 1, header.last_leading()) => {
+                        Launch {
+                            kernel: launch.kernel.clone(),
+                            metrics: Metrics::new(),
+                            labels: Vec::new(),
+                            ..*launch
+                        }
+                    }
+                    _ => header.launch(record, line)?,
+                };
+                let decimals = &mut self.decimals;
+                let chunks = columns
+                    .chunks_mut(CHUNK)
+                    .enumerate()
+                    .map(|(index, columns)| {
+                        match before {
+                            Some((cells, launch)) if columns_repeat(columns, record, cells) => {
+                                launch.metrics.chunks().get(index).map(Arc::clone)
+                            }
+                            _ => None,
+                        }
+                        .unwrap_or_else(|| {
+                            columns
+                                .iter_mut()
+                                .map(|column| column.measurement(record, decimals))
+                                .collect()
+                        })
                     })
                     .collect();
+                launch.metrics = Metrics::from_chunks(Arc::clone(&names), chunks);
                 self.launches.push(launch);
+                repeats = true;
                 Ok(())
             })?;
         }
         Ok(())
     }
 
-    fn units_row(&mut self, record: &ByteRecord, columns: &mut [Column]) -> Result<(), ReadError> {
+    fn units_row(&mut self, record: &ByteRecord, columns: &mut [Column]) {
         for column in columns {
             let symbol = text(record.get(column.index).unwrap_or_default());
             if let Some((exponent, base)) = decimal_scale(&symbol) {
@@ -300,7 +332,6 @@ impl Reading {
                 self.scaled(&column.name, exponent);
             }
         }
-        Ok(())
     }
 
     fn details_page(
@@ -312,9 +343,11 @@ impl Reading {
         // Rows of a section have fewer cells than a header with the columns of the rules.
         let (least, most) = (columns.value + 1, header.cells.len());
         let mut names: HashMap<Vec<u8>, Arc<str>> = HashMap::new();
+        let mut metrics: Vec<BTreeMap<Arc<str>, Measurement>> = Vec::new();
+        let first = self.launches.len();
         let mut launch_of: HashMap<(Vec<u8>, Vec<u8>), usize> = HashMap::new();
         for region in &table.rows {
-            for_each_record(region, |line, record| {
+            for_each_record(region, |line, record, _| {
                 if record.len() < least || record.len() > most {
                     return foreign_or_truncated(record, most, header, line);
                 }
@@ -324,9 +357,9 @@ impl Reading {
                     Some(&index) => index,
                     None => {
                         self.launches.push(header.launch(record, line)?);
-                        let index = self.launches.len() - 1;
-                        launch_of.insert(key, index);
-                        index
+                        metrics.push(BTreeMap::new());
+                        launch_of.insert(key, metrics.len() - 1);
+                        metrics.len() - 1
                     }
                 };
                 let metric = cell(columns.name);
@@ -364,10 +397,10 @@ impl Reading {
                         }
                     };
                     self.scaled(&name, exponent);
-                    self.launches[index].metrics.insert(name, measurement);
+                    metrics[index].insert(name, measurement);
                 } else {
                     let name = text(metric);
-                    self.launches[index].labels.push(Label {
+                    self.launches[first + index].labels.push(Label {
                         section,
                         name,
                         measurement,
@@ -375,6 +408,9 @@ impl Reading {
                 }
                 Ok(())
             })?;
+        }
+        for (launch, metrics) in self.launches.iter_mut().skip(first).zip(metrics) {
+            launch.metrics = metrics.into();
         }
         Ok(())
     }
@@ -395,6 +431,22 @@ impl Reading {
 }
 
 impl Column {
+    #[inline]
+    fn measurement(&mut self, record: &ByteRecord, decimals: &mut u8) -> Measurement {
+        let value = match Cell::parse(record.get(self.index).unwrap_or_default()) {
+            Cell::Number(number) => {
+                *decimals = number.decimals().max(*decimals);
+                number.value(self.exponent)
+            }
+            Cell::Missing => Value::Missing,
+            Cell::Text(cell) => Value::Text(self.intern(cell)),
+        };
+        Measurement {
+            value,
+            unit: self.unit.clone(),
+        }
+    }
+
     fn intern(&mut self, cell: &[u8]) -> Arc<str> {
         match &self.text {
             Some(last) if last.as_bytes() == cell => Arc::clone(last),
@@ -428,23 +480,51 @@ fn foreign_or_truncated(
     ))
 }
 
-/// Hands each record of a region and the line it begins on to `each`.
+/// Whether these columns hold the same cells in both records.
+fn columns_repeat(columns: &[Column], record: &ByteRecord, before: &ByteRecord) -> bool {
+    let (Some(first), Some(last)) = (columns.first(), columns.last()) else {
+        return false;
+    };
+    // ncu prints its columns sorted, so that most chunks of sorted columns lie in one stretch.
+    if last.index.checked_sub(first.index) == Some(columns.len() - 1) {
+        return same(record, before, first.index, last.index);
+    }
+    columns
+        .iter()
+        .all(|column| record.get(column.index) == before.get(column.index))
+}
+
+/// Whether the cells from `first` to `last` are the same in both records.
+fn same(record: &ByteRecord, before: &ByteRecord, first: usize, last: usize) -> bool {
+    let stretch = |record: &ByteRecord| Some(record.range(first)?.start..record.range(last)?.end);
+    let (Some(ours), Some(theirs)) = (stretch(record), stretch(before)) else {
+        return false;
+    };
+    record.as_slice().get(ours.clone()) == before.as_slice().get(theirs.clone())
+        && (first..last).all(|index| match (record.range(index), before.range(index)) {
+            (Some(a), Some(b)) => a.end - ours.start == b.end - theirs.start,
+            _ => false,
+        })
+}
+
+/// Hands each record of a region and the line it begins on to `each`, with the record before it.
 fn for_each_record(
     region: &Region<'_>,
-    mut each: impl FnMut(u64, &ByteRecord) -> Result<(), ReadError>,
+    mut each: impl FnMut(u64, &ByteRecord, &ByteRecord) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
         .from_reader(region.bytes);
-    let mut record = ByteRecord::new();
+    let (mut record, mut before) = (ByteRecord::new(), ByteRecord::new());
     loop {
         let line = region.line + reader.position().line() - 1;
         match reader.read_byte_record(&mut record) {
-            Ok(true) => each(line, &record)?,
+            Ok(true) => each(line, &record, &before)?,
             Ok(false) => return Ok(()),
             Err(error) => return Err(ReadError::csv(line, error.to_string())),
         }
+        std::mem::swap(&mut record, &mut before);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Launches: what both readers produce.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::metrics::Metrics;
 use super::rounding::Rounding;
 use crate::metric::{Chip, Unit};
 
@@ -70,7 +70,7 @@ pub struct Launch {
     /// Whether the profiler locked the clocks to base; `None` where the file does not say.
     pub clock_locked: Option<bool>,
     /// Counter name to value.
-    pub metrics: BTreeMap<Arc<str>, Measurement>,
+    pub metrics: Metrics,
     /// Rows of the details page that name a metric by its label only. Shown, never gated.
     pub labels: Vec<Label>,
 }

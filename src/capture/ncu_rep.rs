@@ -5,13 +5,12 @@
 //! theirs. A report is the bytes `NVR\0`, a file header, and blocks to the end of the file; a
 //! block is a header that counts what follows, and a payload of sources and results.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::error::{ReadError, describe};
 use super::launch::{COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR};
 use super::wire::Slice;
-use super::{Kernel, Launch, Measurement, Recording, ResultKind, Value};
+use super::{Kernel, Launch, Measurement, Metrics, Recording, ResultKind, Value};
 use crate::metric::{Chip, Unit, unit_of};
 
 /// The bytes every report begins with.
@@ -242,6 +241,9 @@ struct Decoder {
     memory_left: usize,
     /// Kept between results for its memory: rank, `NameId`, value.
     found: Vec<(u32, u32, Value)>,
+    /// The names of the result before, which mostly are those of the next one too.
+    last_ranks: Vec<u32>,
+    last_names: Arc<[Arc<str>]>,
 }
 
 impl Decoder {
@@ -254,8 +256,11 @@ impl Decoder {
         let mut order: Vec<u32> = (0..).take(names.len()).collect();
         order.sort_by(|&a, &b| names[a as usize].cmp(&names[b as usize]));
         let mut rank = vec![0; names.len()];
-        for (place, &id) in (0_u32..).zip(&order) {
-            rank[id as usize] = place;
+        let mut place = 0;
+        for pair in order.windows(2) {
+            // A name that stands in the table twice is one name.
+            place += u32::from(names[pair[0] as usize] != names[pair[1] as usize]);
+            rank[pair[1] as usize] = place;
         }
         let id_of = |name: &str| {
             (0_u32..)
@@ -275,6 +280,8 @@ impl Decoder {
                 .saturating_mul(MEMORY_PER_BYTE)
                 .saturating_add(1 << 16),
             found: Vec::new(),
+            last_ranks: Vec::new(),
+            last_names: Arc::default(),
         }
     }
 
@@ -350,7 +357,7 @@ impl Decoder {
             context: None,
             stream: None,
             clock_locked: None,
-            metrics: BTreeMap::new(),
+            metrics: Metrics::new(),
             labels: Vec::new(),
         };
         let (mut grid, mut block) = (None, None);
@@ -439,7 +446,7 @@ impl Decoder {
     }
 
     /// The metrics found last, under their names and with their units.
-    fn measurements(&mut self) -> BTreeMap<Arc<str>, Measurement> {
+    fn measurements(&mut self) -> Metrics {
         let capability = |id: Option<u32>| {
             self.found.iter().find_map(|(_, found, value)| match value {
                 Value::Integer(number) if Some(*found) == id => Some(*number),
@@ -456,17 +463,25 @@ impl Decoder {
         }
         // Some metrics come twice, with the same value.
         self.found.sort_by_key(|(rank, ..)| *rank);
+        self.found.dedup_by_key(|(rank, ..)| *rank);
+        let ranks = self.found.iter().map(|(rank, ..)| *rank);
+        if !ranks.clone().eq(self.last_ranks.iter().copied()) {
+            self.last_ranks = ranks.collect();
+            let names = self
+                .found
+                .iter()
+                .map(|(_, id, _)| Arc::clone(&self.names[*id as usize]));
+            self.last_names = names.collect();
+        }
         let (names, units) = (&self.names, &mut self.units);
-        self.found
-            .drain(..)
-            .map(|(_, id, value)| {
-                let name = &names[id as usize];
-                let unit = units[id as usize]
-                    .get_or_insert_with(|| unit_of(chip, name))
-                    .clone();
-                (Arc::clone(name), Measurement { value, unit })
-            })
-            .collect()
+        let values = self.found.drain(..).map(|(_, id, value)| {
+            let unit = units[id as usize].get_or_insert_with(|| unit_of(chip, &names[id as usize]));
+            Measurement {
+                value,
+                unit: unit.clone(),
+            }
+        });
+        Metrics::from_sorted(Arc::clone(&self.last_names), values)
     }
 }
 
