@@ -260,6 +260,9 @@ impl Reading {
         let width = header.cells.len();
         let mut units_seen = false;
         for region in &table.rows {
+            // A cell takes two bytes at least and four on average, so this is no more than rows
+            // of the page's width can fill.
+            self.launches.reserve(region.bytes.len() / (4 * width));
             // Whether the record before is the launch before.
             let mut repeats = false;
             for_each_record(region, |line, record, before| {
@@ -515,6 +518,7 @@ fn for_each_record(
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
+        .buffer_capacity(1 << 15)
         .from_reader(region.bytes);
     let (mut record, mut before) = (ByteRecord::new(), ByteRecord::new());
     loop {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Measurement;
 
 /// How many values are shared or copied together.
-pub(super) const CHUNK: usize = 16;
+pub(super) const CHUNK: usize = 12;
 
 /// Counter name to value, sorted by name.
 ///
