@@ -1,5 +1,7 @@
 //! The reader of CSV pages, on recorded pages and on damaged ones.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 use std::fs;
 
 use sparsek_gate::capture::csv::{self, Disagreement, agree};

@@ -1,5 +1,7 @@
 //! The decoder of reports on files that are truncated, corrupt, foreign, or put together by hand.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 use std::fs;
 
 use proptest::prelude::*;
