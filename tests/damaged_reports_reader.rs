@@ -211,11 +211,11 @@ fn an_error_says_where_and_what_was_expected() {
     let whole = recorded("four_metrics");
     assert_eq!(
         message(&whole[..100]),
-        "byte 14: the header of block 0 should hold 127 bytes, only 86 are left"
+        "byte 14: the header of the block at byte 10 should hold 127 bytes, only 86 are left"
     );
     assert_eq!(
         message(&whole[..60_000]),
-        "byte 59189: the header of block 2 should hold 9720 bytes, only 811 are left"
+        "byte 59189: the header of the block at byte 59185 should hold 9720 bytes, only 811 are left"
     );
     assert_eq!(
         message(b"NVR\0"),
@@ -271,6 +271,13 @@ fn a_file_of_empty_results_is_refused_before_it_fills_the_memory() {
 }
 
 #[test]
+fn a_string_table_of_nothing_but_empty_names_is_refused() {
+    let names = vec![""; 100_000];
+    let header = Message::default().bytes(4, &strings(&names));
+    assert!(message(&report(7, &[(header, vec![])])).contains("as no real report has"));
+}
+
+#[test]
 fn a_huge_count_or_size_is_not_believed() {
     for field in [1, 2, 7, 8, 9] {
         let header = Message::default().integer(field, u64::MAX);
@@ -279,7 +286,8 @@ fn a_huge_count_or_size_is_not_believed() {
     let mut file = report(7, &[]);
     file.extend(Message::default().integer(5, u64::MAX).sized());
     assert!(
-        message(&file).contains("the payload of block 0 should hold 18446744073709551615 bytes")
+        message(&file)
+            .contains("the payload of the block at byte 10 should hold 18446744073709551615 bytes")
     );
 }
 
