@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{Block, StringTable};
 use crate::capture::error::ReadError;
-use crate::capture::launch::{COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR};
 use crate::capture::wire::Slice;
 use crate::capture::{Kernel, Launch, Measurement, Metrics, ResultKind, Value};
 use crate::metric::{Chip, Unit, unit_of};
@@ -22,6 +21,10 @@ struct Layout {
     stream: Option<u64>,
     clock: Option<u64>,
 }
+
+/// Attributes of the device, which every result carries among its metrics.
+const COMPUTE_CAPABILITY_MAJOR: &str = "device__attribute_compute_capability_major";
+const COMPUTE_CAPABILITY_MINOR: &str = "device__attribute_compute_capability_minor";
 
 /// In the order in which a payload holds them.
 const LAYOUTS: [Layout; 4] = [
@@ -186,6 +189,7 @@ impl Decoder {
             context: None,
             stream: None,
             clock_locked: None,
+            compute_capability: None,
             metrics: Metrics::new(),
             labels: Vec::new(),
         };
@@ -211,7 +215,8 @@ impl Decoder {
                 _ => {}
             }
         }
-        launch.metrics = self.measurements();
+        launch.compute_capability = self.compute_capability();
+        launch.metrics = self.measurements(launch.chip());
         if !is_kernel {
             launch.kernel.function = layout.name.to_owned();
         }
@@ -274,18 +279,19 @@ impl Decoder {
         Ok(())
     }
 
-    /// The metrics found last, under their names and with their units.
-    fn measurements(&mut self) -> Metrics {
-        let capability = |id: Option<u32>| {
+    /// Of the device that the metrics found last were measured on.
+    fn compute_capability(&self) -> Option<(u64, u64)> {
+        let attribute = |id: Option<u32>| {
             self.found.iter().find_map(|(_, found, value)| match value {
                 Value::Integer(number) if Some(*found) == id => Some(*number),
                 _ => None,
             })
         };
-        let chip = match (capability(self.major), capability(self.minor)) {
-            (Some(major), Some(minor)) => Chip::from_compute_capability(major, minor),
-            _ => Chip::Other,
-        };
+        Some((attribute(self.major)?, attribute(self.minor)?))
+    }
+
+    /// The metrics found last, under their names and with their units on `chip`.
+    fn measurements(&mut self, chip: Chip) -> Metrics {
         if chip != self.units_chip {
             self.units_chip = chip;
             self.units.fill(None);
