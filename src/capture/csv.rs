@@ -4,24 +4,21 @@
 //! a row a metric, and rows of rules. Both may stand between lines of ncu and of the program.
 
 mod cell;
+mod details;
 mod kernel_name;
 mod lines;
+mod raw;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::csv::{ByteRecord, ReaderBuilder};
 
 pub use super::agree::{Disagreement, agree};
 use super::error::{ReadError, describe};
-use super::{Kernel, Label, Launch, Measurement, Recording, ResultKind, Rounding, Value};
-use crate::metric::Unit;
-use crate::metric::decimal_scale;
-use cell::{Cell, Number};
+use super::{Kernel, Launch, Metrics, Recording, ResultKind, Rounding, Value};
+use cell::Cell;
 use lines::{Region, Table};
-
-/// Section under which the details page lists counters that were asked for by name.
-const ASKED_METRICS: &str = "Command line profiler metrics";
 
 /// What ncu prints in decimals where a page shows none: two in base units.
 const USUAL_DECIMALS: u8 = 2;
@@ -41,8 +38,8 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     for table in &tables {
         let header = Header::read(&table.header)?;
         match header.details {
-            Some(details) => reading.details_page(&header, details, table)?,
-            None => reading.raw_page(&header, table)?,
+            Some(columns) => details::read(&header, columns, table, &mut reading)?,
+            None => raw::read(&header, table, &mut reading)?,
         }
     }
     if reading.launches.is_empty() {
@@ -92,7 +89,10 @@ struct Header {
     block: Option<usize>,
     grid: Option<usize>,
     device: Option<usize>,
+    compute_capability: Option<usize>,
     details: Option<DetailColumns>,
+    /// The last column that describes the launch; metrics and sections follow.
+    last_leading: usize,
 }
 
 /// The columns that only the details page has.
@@ -107,8 +107,8 @@ struct DetailColumns {
 impl Header {
     fn read(region: &Region<'_>) -> Result<Header, ReadError> {
         let mut cells = Vec::new();
-        for_each_record(region, |_, record| {
-            cells = record.iter().map(text).collect();
+        for_each_row(region, |row| {
+            cells = row.record.iter().map(text).collect();
             Ok(())
         })?;
         let line = region.line;
@@ -125,48 +125,67 @@ impl Header {
             }),
             None => None,
         };
+        let kernel = need("Kernel Name")?;
+        let leading = [
+            "Context",
+            "Stream",
+            "Block Size",
+            "Grid Size",
+            "Device",
+            "CC",
+        ];
+        let last_leading = leading
+            .iter()
+            .filter_map(|name| find(name))
+            .fold(kernel, usize::max);
         Ok(Header {
             line,
             process_id: need("Process ID")?,
-            kernel: need("Kernel Name")?,
+            kernel,
             context: find("Context"),
             stream: find("Stream"),
             block: find("Block Size"),
             grid: find("Grid Size"),
             device: find("Device"),
+            compute_capability: find("CC"),
             details,
+            last_leading,
             cells,
         })
     }
 
-    /// The last column that describes the launch; metrics and sections follow.
-    fn last_leading(&self) -> usize {
-        let leading = [
-            self.context,
-            self.stream,
-            self.block,
-            self.grid,
-            self.device,
-        ];
-        let compute_capability = self.cells.iter().position(|cell| cell == "CC");
-        leading
-            .into_iter()
-            .chain([compute_capability, Some(self.kernel)])
-            .flatten()
-            .max()
-            .unwrap_or(self.kernel)
+    /// Judges a record with another count of cells than `width`: a line of the program if it has
+    /// fewer than every row begins with, otherwise a row that lost some.
+    fn refuse_unless_foreign(&self, row: &Row<'_>, width: usize) -> Result<(), ReadError> {
+        let cells = row.record.len();
+        if cells <= self.last_leading && !row.is_unterminated {
+            return Ok(());
+        }
+        if row.is_unterminated {
+            return Err(ReadError::csv(
+                row.line,
+                "the row that begins here is cut off",
+            ));
+        }
+        Err(ReadError::csv(
+            row.line,
+            format!(
+                "the row has {cells} cells, the header on line {} has {width}",
+                self.line
+            ),
+        ))
     }
 
     /// A launch without its metrics.
-    fn launch(&self, record: &ByteRecord, line: u64) -> Result<Launch, ReadError> {
-        let cell = |column: usize| record.get(column).unwrap_or_default();
+    fn launch(&self, row: &Row<'_>) -> Result<Launch, ReadError> {
+        let cell = |column: usize| row.cell(column);
         let signature = text(cell(self.kernel));
         let function = kernel_name::function_name(&signature).to_owned();
         let size = |column: Option<usize>, what: &str| match column {
             Some(column) => dimensions(cell(column)).ok_or_else(|| {
                 let found = text(cell(column));
                 ReadError::csv(
-                    line,
+                    row.line,
                     format!("expected the {what} as (x, y, z), found {found:?}"),
                 )
             }),
@@ -192,7 +211,10 @@ impl Header {
             context: ordinal(self.context),
             stream: ordinal(self.stream),
             clock_locked: None,
-            metrics: BTreeMap::new(),
+            compute_capability: self
+                .compute_capability
+                .and_then(|column| compute_capability(cell(column))),
+            metrics: Metrics::new(),
             labels: Vec::new(),
         })
     }
@@ -206,16 +228,6 @@ struct Reading {
     decimals: u8,
     /// Power of ten of each counter in a scaled unit.
     exponents: BTreeMap<Arc<str>, i8>,
-}
-
-/// A counter's column of the raw page.
-struct Column {
-    index: usize,
-    name: Arc<str>,
-    unit: Unit,
-    exponent: i8,
-    /// The last text of the column: device attributes repeat in every row.
-    text: Option<Arc<str>>,
 }
 
 impl Reading {
@@ -240,152 +252,8 @@ impl Reading {
         }
     }
 
-    fn raw_page(&mut self, header: &Header, table: &Table<'_>) -> Result<(), ReadError> {
-        let mut columns: Vec<Column> = (header.last_leading() + 1..header.cells.len())
-            .map(|index| Column {
-                index,
-                name: Arc::from(header.cells[index].as_str()),
-                unit: Unit::Unknown,
-                exponent: 0,
-                text: None,
-            })
-            .collect();
-        // Sorted once, so that each launch's map is built from sorted names.
-        columns.sort_by(|a, b| a.name.cmp(&b.name));
-        columns.dedup_by(|a, b| a.name == b.name);
-        let width = header.cells.len();
-        let mut units_seen = false;
-        for region in &table.rows {
-            for_each_record(region, |line, record| {
-                if record.len() != width {
-                    return foreign_or_truncated(record, width, header, line);
-                }
-                if !units_seen {
-                    units_seen = true;
-                    if record.get(0) != Some(b"") {
-                        return Err(ReadError::csv(
-                            line,
-                            "expected the row of units below the header, found a launch",
-                        ));
-                    }
-                    return self.units_row(record, &mut columns);
-                }
-                let mut launch = header.launch(record, line)?;
-                launch.metrics = columns
-                    .iter_mut()
-                    .map(|column| {
-                        let cell = record.get(column.index).unwrap_or_default();
-                        let value = match Cell::parse(cell) {
-                            Cell::Number(number) => self.number(number, column.exponent),
-                            Cell::Missing => Value::Missing,
-                            Cell::Text(cell) => Value::Text(column.intern(cell)),
-                        };
-                        let unit = column.unit.clone();
-                        (Arc::clone(&column.name), Measurement { value, unit })
-                    })
-                    .collect();
-                self.launches.push(launch);
-                Ok(())
-            })?;
-        }
-        Ok(())
-    }
-
-    fn units_row(&mut self, record: &ByteRecord, columns: &mut [Column]) -> Result<(), ReadError> {
-        for column in columns {
-            let symbol = text(record.get(column.index).unwrap_or_default());
-            if let Some((exponent, base)) = decimal_scale(&symbol) {
-                column.unit = Unit::Known(base);
-                column.exponent = exponent;
-                self.scaled(&column.name, exponent);
-            }
-        }
-        Ok(())
-    }
-
-    fn details_page(
-        &mut self,
-        header: &Header,
-        columns: DetailColumns,
-        table: &Table<'_>,
-    ) -> Result<(), ReadError> {
-        // Rows of a section have fewer cells than a header with the columns of the rules.
-        let (least, most) = (columns.value + 1, header.cells.len());
-        let mut names: HashMap<Vec<u8>, Arc<str>> = HashMap::new();
-        let mut launch_of: HashMap<(Vec<u8>, Vec<u8>), usize> = HashMap::new();
-        for region in &table.rows {
-            for_each_record(region, |line, record| {
-                if record.len() < least || record.len() > most {
-                    return foreign_or_truncated(record, most, header, line);
-                }
-                let cell = |column: usize| record.get(column).unwrap_or_default();
-                let key = (cell(0).to_vec(), cell(header.process_id).to_vec());
-                let index = match launch_of.get(&key) {
-                    Some(&index) => index,
-                    None => {
-                        self.launches.push(header.launch(record, line)?);
-                        let index = self.launches.len() - 1;
-                        launch_of.insert(key, index);
-                        index
-                    }
-                };
-                let metric = cell(columns.name);
-                // The row of a rule.
-                if metric.is_empty() {
-                    return Ok(());
-                }
-                let symbol = text(cell(columns.unit));
-                let (exponent, unit) = match decimal_scale(&symbol) {
-                    Some((exponent, base)) => (exponent, Unit::Known(base)),
-                    None => (0, Unit::Unknown),
-                };
-                let value = match Cell::parse(cell(columns.value)) {
-                    Cell::Number(number) => self.number(number, exponent),
-                    Cell::Missing => Value::Missing,
-                    Cell::Text(cell) => Value::Text(text(cell).into()),
-                };
-                // An empty unit beside `n/a` says nothing about the unit.
-                let unit = if value == Value::Missing && symbol.is_empty() {
-                    Unit::Unknown
-                } else {
-                    unit
-                };
-                let measurement = Measurement { value, unit };
-                let section = text(cell(columns.section));
-                let is_counter =
-                    section == ASKED_METRICS || metric.windows(2).any(|pair| pair == b"__");
-                if is_counter {
-                    let name = match names.get(metric) {
-                        Some(name) => Arc::clone(name),
-                        None => {
-                            let name: Arc<str> = text(metric).into();
-                            names.insert(metric.to_vec(), Arc::clone(&name));
-                            name
-                        }
-                    };
-                    self.scaled(&name, exponent);
-                    self.launches[index].metrics.insert(name, measurement);
-                } else {
-                    let name = text(metric);
-                    self.launches[index].labels.push(Label {
-                        section,
-                        name,
-                        measurement,
-                    });
-                }
-                Ok(())
-            })?;
-        }
-        Ok(())
-    }
-
-    fn number(&mut self, number: Number, exponent: i8) -> Value {
-        self.decimals = self.decimals.max(number.decimals());
-        number.value(exponent)
-    }
-
     /// Remembers the coarsest scale of a counter: the details page may scale each launch anew.
-    fn scaled(&mut self, name: &Arc<str>, exponent: i8) {
+    fn note_scale(&mut self, name: &Arc<str>, exponent: i8) {
         if exponent == 0 {
             return;
         }
@@ -394,57 +262,67 @@ impl Reading {
     }
 }
 
-impl Column {
-    fn intern(&mut self, cell: &[u8]) -> Arc<str> {
-        match &self.text {
-            Some(last) if last.as_bytes() == cell => Arc::clone(last),
-            _ => {
-                let new: Arc<str> = text(cell).into();
-                self.text = Some(Arc::clone(&new));
-                new
-            }
-        }
-    }
-}
-
-/// A record with another count of cells than the header: a line of the program if it has fewer
-/// than every row begins with, otherwise a row that lost some.
-fn foreign_or_truncated(
-    record: &ByteRecord,
-    width: usize,
-    header: &Header,
+/// A record of a page.
+struct Row<'a> {
+    /// Where it begins, from 1.
     line: u64,
-) -> Result<(), ReadError> {
-    if record.len() <= header.last_leading() {
-        return Ok(());
-    }
-    Err(ReadError::csv(
-        line,
-        format!(
-            "the row has {} cells, the header on line {} has {width}",
-            record.len(),
-            header.line
-        ),
-    ))
+    record: &'a ByteRecord,
+    /// The record before it, empty for the first one of a region.
+    before: &'a ByteRecord,
+    /// Whether the text ends with it and not with a line end.
+    is_unterminated: bool,
+    /// Whether it then ends behind a comma, as a row does that lost its last cell.
+    ends_in_comma: bool,
 }
 
-/// Hands each record of a region and the line it begins on to `each`.
-fn for_each_record(
+impl Row<'_> {
+    /// A cell, empty where the row has none.
+    fn cell(&self, column: usize) -> &[u8] {
+        self.record.get(column).unwrap_or_default()
+    }
+
+    /// Whether the cells from `first` to `last` are the same as in the record before.
+    fn repeats(&self, first: usize, last: usize) -> bool {
+        let stretch = |cells: &ByteRecord| Some(cells.range(first)?.start..cells.range(last)?.end);
+        let (Some(ours), Some(theirs)) = (stretch(self.record), stretch(self.before)) else {
+            return false;
+        };
+        let end = |cells: &ByteRecord, index, start| Some(cells.range(index)?.end - start);
+        self.record.as_slice().get(ours.clone()) == self.before.as_slice().get(theirs.clone())
+            && (first..last).all(|index| {
+                end(self.record, index, ours.start) == end(self.before, index, theirs.start)
+            })
+    }
+}
+
+/// Hands each record of a region to `each`.
+fn for_each_row(
     region: &Region<'_>,
-    mut each: impl FnMut(u64, &ByteRecord) -> Result<(), ReadError>,
+    mut each: impl FnMut(Row<'_>) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
+        .buffer_capacity(1 << 15)
         .from_reader(region.bytes);
-    let mut record = ByteRecord::new();
+    let (mut record, mut before) = (ByteRecord::new(), ByteRecord::new());
     loop {
         let line = region.line + reader.position().line() - 1;
         match reader.read_byte_record(&mut record) {
-            Ok(true) => each(line, &record)?,
+            Ok(true) => {
+                let is_last = reader.position().byte() >= region.bytes.len() as u64;
+                each(Row {
+                    line,
+                    record: &record,
+                    before: &before,
+                    is_unterminated: is_last && !region.bytes.ends_with(b"\n"),
+                    ends_in_comma: is_last && region.bytes.ends_with(b","),
+                })?;
+            }
             Ok(false) => return Ok(()),
             Err(error) => return Err(ReadError::csv(line, error.to_string())),
         }
+        std::mem::swap(&mut record, &mut before);
     }
 }
 
@@ -471,4 +349,10 @@ fn dimensions(cell: &[u8]) -> Option<[u64; 3]> {
         .map(|part| part.trim().parse().ok());
     let size = [parts.next()??, parts.next()??, parts.next()??];
     parts.next().is_none().then_some(size)
+}
+
+/// `9.0`.
+fn compute_capability(cell: &[u8]) -> Option<(u64, u64)> {
+    let (major, minor) = std::str::from_utf8(cell).ok()?.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }

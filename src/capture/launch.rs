@@ -1,8 +1,8 @@
 //! Launches: what both readers produce.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::metrics::Metrics;
 use super::rounding::Rounding;
 use crate::metric::{Chip, Unit};
 
@@ -69,8 +69,10 @@ pub struct Launch {
     pub stream: Option<u32>,
     /// Whether the profiler locked the clocks to base; `None` where the file does not say.
     pub clock_locked: Option<bool>,
+    /// Major and minor compute capability of the device.
+    pub compute_capability: Option<(u64, u64)>,
     /// Counter name to value.
-    pub metrics: BTreeMap<Arc<str>, Measurement>,
+    pub metrics: Metrics,
     /// Rows of the details page that name a metric by its label only. Shown, never gated.
     pub labels: Vec<Label>,
 }
@@ -81,25 +83,14 @@ impl Launch {
         self.metrics.get(counter)?.value.number()
     }
 
-    /// The chip, from the compute capability among the device attributes. The details page does
-    /// not hold these: there it is [`Chip::Other`].
+    /// The chip that the launch ran on.
     pub fn chip(&self) -> Chip {
-        let attribute = |name| match self.metrics.get(name)?.value {
-            Value::Integer(number) => Some(number),
-            _ => None,
-        };
-        match (
-            attribute(COMPUTE_CAPABILITY_MAJOR),
-            attribute(COMPUTE_CAPABILITY_MINOR),
-        ) {
-            (Some(major), Some(minor)) => Chip::from_compute_capability(major, minor),
-            _ => Chip::Other,
+        match self.compute_capability {
+            Some((major, minor)) => Chip::from_compute_capability(major, minor),
+            None => Chip::Other,
         }
     }
 }
-
-pub(super) const COMPUTE_CAPABILITY_MAJOR: &str = "device__attribute_compute_capability_major";
-pub(super) const COMPUTE_CAPABILITY_MINOR: &str = "device__attribute_compute_capability_minor";
 
 /// A row of a section on the details page, which carries a label instead of a counter name.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,6 +7,7 @@ mod agree;
 pub mod csv;
 mod error;
 mod launch;
+mod metrics;
 pub mod ncu_rep;
 mod rounding;
 mod session;
@@ -18,6 +19,7 @@ use std::path::Path;
 
 pub use error::ReadError;
 pub use launch::{Kernel, Label, Launch, Measurement, Recording, ResultKind, Value};
+pub use metrics::Metrics;
 pub use rounding::Rounding;
 pub use session::{Capture, capture};
 

@@ -5,24 +5,18 @@
 //! theirs. A report is the bytes `NVR\0`, a file header, and blocks to the end of the file; a
 //! block is a header that counts what follows, and a payload of sources and results.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod results;
 
+use super::Recording;
 use super::error::{ReadError, describe};
-use super::launch::{COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR};
 use super::wire::Slice;
-use super::{Kernel, Launch, Measurement, Recording, ResultKind, Value};
-use crate::metric::{Chip, Unit, unit_of};
+use results::{Decoder, MEMORY_PER_BYTE};
 
 /// The bytes every report begins with.
 pub const MAGIC: &[u8; 4] = b"NVR\0";
 
 /// The version in the file header that this decoder was checked against.
 pub const KNOWN_FORMAT_VERSION: u64 = 7;
-
-/// How many bytes of memory one byte of the file may turn into. Real reports stay below 2; a
-/// crafted one, full of empty results, is refused before it fills the machine.
-const MEMORY_PER_BYTE: usize = 16;
 
 /// Reads a report. Nothing in the file is trusted: each length is checked before it is followed,
 /// and no memory is set aside on the word of a count.
@@ -46,48 +40,60 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         }
     }
 
-    // The string table may stand in a later block than the first result that needs it.
-    let mut blocks = Vec::new();
-    let mut strings = StringTable::default();
-    while !file.bytes.is_empty() {
-        let what = format!("the header of block {}", blocks.len());
-        let header = file.take_sized(&what)?;
-        let mut block = Block::default();
-        block.read_header(header, &mut recording, &mut strings)?;
-        block.payload = Some(file.take(
-            block.payload_size,
-            &format!("the payload of block {}", blocks.len()),
-        )?);
-        blocks.push(block);
+    // The string table may stand in a later block than the first result that needs it, so the
+    // blocks are walked twice.
+    let first_block = file;
+    let mut strings = StringTable::new(bytes.len());
+    while let Some(block) = Block::next(&mut file)? {
+        block.read_session(&mut recording, &mut strings)?;
     }
-    if blocks.is_empty() {
+    if first_block.bytes.is_empty() {
         return Err(ReadError::report(
             file.offset,
             "expected a block after the file header",
         ));
     }
-
     let mut decoder = Decoder::new(&strings, bytes.len());
     let tolerant = recording.format_version != Some(KNOWN_FORMAT_VERSION);
-    for block in &blocks {
-        decoder.results(block, tolerant, &mut recording.launches)?;
+    file = first_block;
+    while let Some(block) = Block::next(&mut file)? {
+        decoder.results(&block, tolerant, &mut recording.launches)?;
     }
     Ok(recording)
 }
 
 /// Names by `NameId`, as they lie in the file.
-#[derive(Default)]
 struct StringTable<'a> {
     strings: Vec<&'a [u8]>,
+    most: usize,
 }
 
+/// What a name costs in memory beside its letters, rounded up.
+const MEMORY_PER_NAME: usize = 128;
+
 impl<'a> StringTable<'a> {
+    fn new(file_size: usize) -> StringTable<'a> {
+        StringTable {
+            strings: Vec::new(),
+            most: file_size / (MEMORY_PER_NAME / MEMORY_PER_BYTE) + 256,
+        }
+    }
+
     /// `StringTable { 1: repeated string }`. An empty table changes nothing.
     fn merge(&mut self, mut message: Slice<'a>) -> Result<(), ReadError> {
         let offset = message.offset;
         let mut strings = Vec::new();
         while let Some(field) = message.field()? {
             if field.number == 1 {
+                if strings.len() == self.most {
+                    return Err(ReadError::report(
+                        offset,
+                        format!(
+                            "a table of more than {} names, as no real report has",
+                            self.most
+                        ),
+                    ));
+                }
                 strings.push(field.bytes()?.bytes);
             }
         }
@@ -107,44 +113,75 @@ impl<'a> StringTable<'a> {
     }
 }
 
-/// `BlockHeader`, and where its payload lies.
-#[derive(Default)]
+/// A block: the counts of its `BlockHeader`, and its payload.
 struct Block<'a> {
+    header: Slice<'a>,
     sources: u64,
     kernels: u64,
     ranges: u64,
     command_lists: u64,
     graphs: u64,
     process_id: Option<u32>,
-    payload_size: u64,
-    payload: Option<Slice<'a>>,
+    payload: Slice<'a>,
 }
 
 impl<'a> Block<'a> {
-    fn read_header(
-        &mut self,
-        mut header: Slice<'a>,
-        recording: &mut Recording,
-        strings: &mut StringTable<'a>,
-    ) -> Result<(), ReadError> {
-        while let Some(field) = header.field()? {
+    /// Cuts the next block off the file, or gives `None` at its end.
+    fn next(file: &mut Slice<'a>) -> Result<Option<Block<'a>>, ReadError> {
+        if file.bytes.is_empty() {
+            return Ok(None);
+        }
+        let at = file.offset;
+        let header = file.take_sized(format_args!("the header of the block at byte {at}"))?;
+        let mut block = Block {
+            header,
+            sources: 0,
+            kernels: 0,
+            ranges: 0,
+            command_lists: 0,
+            graphs: 0,
+            process_id: None,
+            payload: *file,
+        };
+        let mut payload_size = 0;
+        let mut fields = header;
+        while let Some(field) = fields.field()? {
             match field.number {
-                1 => self.sources = field.integer()?,
-                2 => self.kernels = field.integer()?,
-                3 => merge_session(field.bytes()?, recording)?,
-                4 => strings.merge(field.bytes()?)?,
-                5 => self.payload_size = field.integer()?,
+                1 => block.sources = field.integer()?,
+                2 => block.kernels = field.integer()?,
+                5 => payload_size = field.integer()?,
                 6 => {
                     let mut process = field.bytes()?;
                     while let Some(field) = process.field()? {
                         if field.number == 1 {
-                            self.process_id = Some(field.integer_32()?);
+                            block.process_id = Some(field.integer_32()?);
                         }
                     }
                 }
-                7 => self.ranges = field.integer()?,
-                8 => self.command_lists = field.integer()?,
-                9 => self.graphs = field.integer()?,
+                7 => block.ranges = field.integer()?,
+                8 => block.command_lists = field.integer()?,
+                9 => block.graphs = field.integer()?,
+                _ => {}
+            }
+        }
+        block.payload = file.take(
+            payload_size,
+            format_args!("the payload of the block at byte {at}"),
+        )?;
+        Ok(Some(block))
+    }
+
+    /// Merges what the block says about the whole report.
+    fn read_session(
+        &self,
+        recording: &mut Recording,
+        strings: &mut StringTable<'a>,
+    ) -> Result<(), ReadError> {
+        let mut fields = self.header;
+        while let Some(field) = fields.field()? {
+            match field.number {
+                3 => merge_session(field.bytes()?, recording)?,
+                4 => strings.merge(field.bytes()?)?,
                 _ => {}
             }
         }
@@ -181,341 +218,4 @@ fn merge_session(mut session: Slice<'_>, recording: &mut Recording) -> Result<()
         }
     }
     Ok(())
-}
-
-/// The fields by which a result message of one kind differs from another.
-struct Layout {
-    kind: ResultKind,
-    name: &'static str,
-    metrics: u64,
-    context: Option<u64>,
-    stream: Option<u64>,
-    clock: Option<u64>,
-}
-
-/// In the order in which a payload holds them.
-const LAYOUTS: [Layout; 4] = [
-    Layout {
-        kind: ResultKind::Kernel,
-        name: "kernel",
-        metrics: 13,
-        context: Some(22),
-        stream: Some(23),
-        clock: Some(25),
-    },
-    Layout {
-        kind: ResultKind::Range,
-        name: "range",
-        metrics: 4,
-        context: None,
-        stream: None,
-        clock: None,
-    },
-    Layout {
-        kind: ResultKind::CommandList,
-        name: "cmdlist",
-        metrics: 4,
-        context: None,
-        stream: None,
-        clock: None,
-    },
-    Layout {
-        kind: ResultKind::Graph,
-        name: "graph",
-        metrics: 4,
-        context: Some(11),
-        stream: Some(12),
-        clock: Some(13),
-    },
-];
-
-/// Turns result messages into launches.
-struct Decoder {
-    names: Vec<Arc<str>>,
-    /// For each `NameId` the place of its name in sorted order.
-    rank: Vec<u32>,
-    major: Option<u32>,
-    minor: Option<u32>,
-    /// The unit of each `NameId` on the chip that was seen last.
-    units: Vec<Option<Unit>>,
-    units_chip: Chip,
-    memory_left: usize,
-    /// Kept between results for its memory: rank, `NameId`, value.
-    found: Vec<(u32, u32, Value)>,
-}
-
-impl Decoder {
-    fn new(strings: &StringTable<'_>, file_size: usize) -> Decoder {
-        let names: Vec<Arc<str>> = strings
-            .strings
-            .iter()
-            .map(|name| Arc::from(String::from_utf8_lossy(name).as_ref()))
-            .collect();
-        let mut order: Vec<u32> = (0..).take(names.len()).collect();
-        order.sort_by(|&a, &b| names[a as usize].cmp(&names[b as usize]));
-        let mut rank = vec![0; names.len()];
-        for (place, &id) in (0_u32..).zip(&order) {
-            rank[id as usize] = place;
-        }
-        let id_of = |name: &str| {
-            (0_u32..)
-                .zip(&names)
-                .find(|(_, candidate)| ***candidate == *name)
-                .map(|(id, _)| id)
-        };
-        Decoder {
-            major: id_of(COMPUTE_CAPABILITY_MAJOR),
-            minor: id_of(COMPUTE_CAPABILITY_MINOR),
-            units: vec![None; names.len()],
-            units_chip: Chip::Other,
-            rank,
-            names,
-            // A small file may have overheads that a factor alone would not allow.
-            memory_left: file_size
-                .saturating_mul(MEMORY_PER_BYTE)
-                .saturating_add(1 << 16),
-            found: Vec::new(),
-        }
-    }
-
-    fn spend(&mut self, bytes: usize, offset: usize) -> Result<(), ReadError> {
-        match self.memory_left.checked_sub(bytes) {
-            Some(left) => {
-                self.memory_left = left;
-                Ok(())
-            }
-            None => Err(ReadError::report(
-                offset,
-                format!(
-                    "the results so far need more than {MEMORY_PER_BYTE} times the memory of the \
-                     file, as no real report does"
-                ),
-            )),
-        }
-    }
-
-    fn results(
-        &mut self,
-        block: &Block<'_>,
-        tolerant: bool,
-        launches: &mut Vec<Launch>,
-    ) -> Result<(), ReadError> {
-        let Some(mut payload) = block.payload else {
-            return Ok(());
-        };
-        // Each turn consumes at least four bytes, so a false count ends at the payload's end.
-        for _ in 0..block.sources {
-            payload.take_sized("a source")?;
-        }
-        let counts = [
-            block.kernels,
-            block.ranges,
-            block.command_lists,
-            block.graphs,
-        ];
-        for (layout, count) in LAYOUTS.iter().zip(counts) {
-            for _ in 0..count {
-                let message = payload.take_sized(&format!("a {} result", layout.name))?;
-                self.spend(size_of::<Launch>(), message.offset)?;
-                launches.push(self.result(layout, message, block.process_id)?);
-            }
-        }
-        // A newer format may add results of a new kind behind those that are known here.
-        if !payload.bytes.is_empty() && !tolerant {
-            return Err(ReadError::report(
-                payload.offset,
-                format!(
-                    "{} bytes follow the last result that the block's header counts",
-                    payload.bytes.len()
-                ),
-            ));
-        }
-        Ok(())
-    }
-
-    fn result(
-        &mut self,
-        layout: &Layout,
-        mut message: Slice<'_>,
-        process_id: Option<u32>,
-    ) -> Result<Launch, ReadError> {
-        let is_kernel = layout.kind == ResultKind::Kernel;
-        let mut launch = Launch {
-            kind: layout.kind,
-            kernel: Kernel::default(),
-            grid: [0; 3],
-            block: [0; 3],
-            process_id,
-            device: None,
-            context: None,
-            stream: None,
-            clock_locked: None,
-            metrics: BTreeMap::new(),
-            labels: Vec::new(),
-        };
-        let (mut grid, mut block) = (None, None);
-        self.found.clear();
-        while let Some(field) = message.field()? {
-            match field.number {
-                number if number == layout.metrics => self.metric(field.bytes()?)?,
-                5 if is_kernel => launch.kernel.mangled = name(field.bytes()?),
-                6 if is_kernel => launch.kernel.function = field.bytes()?.text(),
-                7 if is_kernel => launch.kernel.demangled = name(field.bytes()?),
-                10 if is_kernel => grid = Some(dimensions(field.bytes()?)?),
-                11 if is_kernel => block = Some(dimensions(field.bytes()?)?),
-                number if Some(number) == layout.context => {
-                    launch.context = Some(field.integer_32()?);
-                }
-                number if Some(number) == layout.stream => {
-                    launch.stream = Some(field.integer_32()?);
-                }
-                number if Some(number) == layout.clock => {
-                    launch.clock_locked = clock_locked(field.bytes()?)?;
-                }
-                _ => {}
-            }
-        }
-        launch.metrics = self.measurements();
-        if !is_kernel {
-            launch.kernel.function = layout.name.to_owned();
-        }
-        let attribute = |name: &str| match launch.metrics.get(name)?.value {
-            Value::Integer(number) => Some(number),
-            _ => None,
-        };
-        let small = |name: &str| attribute(name).and_then(|number| u32::try_from(number).ok());
-        let size = |x, y, z| match (attribute(x), attribute(y), attribute(z)) {
-            (Some(x), Some(y), Some(z)) => [x, y, z],
-            _ => [0; 3],
-        };
-        launch.grid = grid.unwrap_or_else(|| {
-            size(
-                "launch__grid_dim_x",
-                "launch__grid_dim_y",
-                "launch__grid_dim_z",
-            )
-        });
-        launch.block = block.unwrap_or_else(|| {
-            size(
-                "launch__block_dim_x",
-                "launch__block_dim_y",
-                "launch__block_dim_z",
-            )
-        });
-        launch.device = small("launch__device_id");
-        launch.context = launch.context.or_else(|| small("launch__context_id"));
-        launch.stream = launch.stream.or_else(|| small("launch__stream_id"));
-        Ok(launch)
-    }
-
-    /// `ProfileMetricResult { 1: NameId, 2: MetricValue, 3: per-instance values }`. A metric of
-    /// which only instances were taken has no scalar.
-    fn metric(&mut self, mut message: Slice<'_>) -> Result<(), ReadError> {
-        let offset = message.offset;
-        let mut id = None;
-        let mut value = Value::Missing;
-        while let Some(field) = message.field()? {
-            match field.number {
-                1 => id = Some(field.integer()?),
-                2 => value = scalar(field.bytes()?)?,
-                _ => {}
-            }
-        }
-        let id = id.and_then(|id| u32::try_from(id).ok()).ok_or_else(|| {
-            ReadError::report(offset, "expected the NameId of a metric, found none")
-        })?;
-        let Some(&rank) = self.rank.get(id as usize) else {
-            return Err(ReadError::report(
-                offset,
-                format!(
-                    "a metric has the NameId {id}, the string table ends at {}",
-                    self.rank.len()
-                ),
-            ));
-        };
-        self.spend(size_of::<(Arc<str>, Measurement)>(), offset)?;
-        self.found.push((rank, id, value));
-        Ok(())
-    }
-
-    /// The metrics found last, under their names and with their units.
-    fn measurements(&mut self) -> BTreeMap<Arc<str>, Measurement> {
-        let capability = |id: Option<u32>| {
-            self.found.iter().find_map(|(_, found, value)| match value {
-                Value::Integer(number) if Some(*found) == id => Some(*number),
-                _ => None,
-            })
-        };
-        let chip = match (capability(self.major), capability(self.minor)) {
-            (Some(major), Some(minor)) => Chip::from_compute_capability(major, minor),
-            _ => Chip::Other,
-        };
-        if chip != self.units_chip {
-            self.units_chip = chip;
-            self.units.fill(None);
-        }
-        // Some metrics come twice, with the same value.
-        self.found.sort_by_key(|(rank, ..)| *rank);
-        let (names, units) = (&self.names, &mut self.units);
-        self.found
-            .drain(..)
-            .map(|(_, id, value)| {
-                let name = &names[id as usize];
-                let unit = units[id as usize]
-                    .get_or_insert_with(|| unit_of(chip, name))
-                    .clone();
-                (Arc::clone(name), Measurement { value, unit })
-            })
-            .collect()
-    }
-}
-
-/// `ProfileMetricValue { 1: string, 2: float, 3: double, 4: uint32, 5: uint64 }`.
-fn scalar(mut message: Slice<'_>) -> Result<Value, ReadError> {
-    let mut value = Value::Missing;
-    let finite = |number: f64| match number.is_finite() {
-        true => Value::Float(number),
-        false => Value::Missing,
-    };
-    while let Some(field) = message.field()? {
-        match field.number {
-            1 => value = Value::Text(field.bytes()?.text().into()),
-            2 => value = finite(f64::from(field.float()?)),
-            3 => value = finite(field.double()?),
-            4 => value = Value::Integer(u64::from(field.integer_32()?)),
-            5 => value = Value::Integer(field.integer()?),
-            _ => {}
-        }
-    }
-    Ok(value)
-}
-
-/// A name of a kernel; library kernels may have an empty one.
-fn name(text: Slice<'_>) -> Option<String> {
-    (!text.bytes.is_empty()).then(|| text.text())
-}
-
-/// `Uint64x3 { 1: X, 2: Y, 3: Z }`.
-fn dimensions(mut message: Slice<'_>) -> Result<[u64; 3], ReadError> {
-    let mut size = [0; 3];
-    while let Some(field) = message.field()? {
-        match field.number {
-            1 => size[0] = field.integer()?,
-            2 => size[1] = field.integer()?,
-            3 => size[2] = field.integer()?,
-            _ => {}
-        }
-    }
-    Ok(size)
-}
-
-/// `ClockStatus { 1: RequestedLock, 2: ExecutedLocked }`.
-fn clock_locked(mut message: Slice<'_>) -> Result<Option<bool>, ReadError> {
-    let mut locked = None;
-    while let Some(field) = message.field()? {
-        if field.number == 2 {
-            locked = Some(field.integer()? != 0);
-        }
-    }
-    Ok(locked)
 }

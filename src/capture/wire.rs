@@ -3,6 +3,8 @@
 //! It knows no recursion: a caller descends into a nested message by hand, as deep as it wants.
 //! Every offset in an error counts from the start of the file.
 
+use std::fmt::Display;
+
 use super::error::ReadError;
 
 /// A stretch of the file and where it begins.
@@ -14,7 +16,7 @@ pub(super) struct Slice<'a> {
 
 impl<'a> Slice<'a> {
     /// Cuts `length` bytes off the front; `what` names them in the error.
-    pub(super) fn take(&mut self, length: u64, what: &str) -> Result<Slice<'a>, ReadError> {
+    pub(super) fn take(&mut self, length: u64, what: impl Display) -> Result<Slice<'a>, ReadError> {
         let left = self.bytes.len();
         let Some((head, tail)) = usize::try_from(length)
             .ok()
@@ -35,7 +37,7 @@ impl<'a> Slice<'a> {
     }
 
     /// Reads a little-endian u32 and cuts off as many bytes as it says.
-    pub(super) fn take_sized(&mut self, what: &str) -> Result<Slice<'a>, ReadError> {
+    pub(super) fn take_sized(&mut self, what: impl Display) -> Result<Slice<'a>, ReadError> {
         let Some((length, _)) = self.bytes.split_first_chunk::<4>() else {
             return Err(ReadError::report(
                 self.offset,
@@ -46,7 +48,7 @@ impl<'a> Slice<'a> {
             ));
         };
         let length = u32::from_le_bytes(*length);
-        self.take(4, what)?;
+        self.take(4, "a length")?;
         self.take(u64::from(length), what)
     }
 

@@ -32,8 +32,7 @@ impl Unit {
     /// `byte/second`, `cycle/nsecond`) are understood too.
     pub fn to_base(symbol: &str) -> Option<(f64, Cow<'static, str>)> {
         let (exponent, base) = decimal_scale(symbol)?;
-        let factor = f64::powi(10.0, i32::from(exponent).abs());
-        Some((if exponent < 0 { 1.0 / factor } else { factor }, base))
+        Some((10_f64.powi(i32::from(exponent)), base))
     }
 
     pub(crate) const fn fixed(symbol: &'static str) -> Unit {
@@ -89,6 +88,9 @@ pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, Cow<'static, str>)> {
         Some(base) => (0, base),
         None => prefixed(above)?,
     };
+    if above.is_empty() {
+        return None;
+    }
     // A rate: seconds are the only denominator that scales, because `/s` is its base spelling.
     if let Some(per) = time_exponent(below).or((below == "ns").then_some(0)) {
         let exponent = exponent + 9 - per;
@@ -193,7 +195,8 @@ mod tests {
             "Kfoo",
             "%/Kbyte",
             "byte/",
-            "/s ",
+            "/s",
+            "K/s",
             "Xbyte",
             "K/furlong",
             "é",

@@ -243,10 +243,7 @@ mod tests {
         assert_eq!(value("3.186955", 9), Value::Float(3_186_955_000.0));
         assert_eq!(value("0.1", 3), Value::Float(100.0));
         assert_eq!(value("5", 6), Value::Float(5e6));
-        assert_eq!(
-            value("9999999999999999.99", 3),
-            Value::Float(9.99999999999999999e18)
-        );
+        assert_eq!(value("9999999999999999.99", 3), Value::Float(1e19));
     }
 
     #[test]
@@ -268,7 +265,6 @@ mod tests {
             ",1",
             "1,",
             "1.2.3",
-            "9.",
             "1.5,000",
             "0-47",
             "0x10",

@@ -59,6 +59,8 @@ pub(super) fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ReadError> {
             !tables.is_empty() && (looks_like_row(bytes) || (is_first && bytes.starts_with(UNITS)));
         if is_row && lines.finish_record(start, line)? {
             open.get_or_insert((start, line));
+        } else if !tables.is_empty() && !bytes.ends_with(b"\n") && begins_like_row(bytes) {
+            return Err(ReadError::csv(line, "the row that begins here is cut off"));
         } else {
             close(&mut tables, text, &mut open, start);
         }
@@ -169,4 +171,12 @@ fn looks_like_row(line: &[u8]) -> bool {
         rest.get(digits..)?.strip_prefix(b"\",")
     };
     number(line).and_then(number).is_some()
+}
+
+/// What is left of a row that was cut within its first cells.
+fn begins_like_row(line: &[u8]) -> bool {
+    line.starts_with(b"\"")
+        && line
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || b"\",".contains(byte))
 }

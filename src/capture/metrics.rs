@@ -1,0 +1,242 @@
+//! The counters of a launch.
+
+use std::collections::BTreeMap;
+use std::ops::Index;
+use std::sync::Arc;
+
+use super::Measurement;
+
+/// How many values are shared or copied together.
+pub(super) const CHUNK: usize = 12;
+
+/// Counter name to value, sorted by name.
+///
+/// The launches of one recording have the same names and mostly the same values (some 200 device
+/// attributes), so both are shared between launches: names as a whole, values in chunks that are
+/// copied when they are written to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics {
+    names: Arc<[Arc<str>]>,
+    /// The values in the order of the names, [`CHUNK`] in each but the last.
+    chunks: Vec<Arc<[Measurement]>>,
+}
+
+impl Metrics {
+    /// No counters.
+    pub fn new() -> Metrics {
+        Metrics::default()
+    }
+
+    /// `names` are sorted without repetition; `chunks` hold as many values, [`CHUNK`] in each but
+    /// the last.
+    pub(super) fn from_chunks(names: Arc<[Arc<str>]>, chunks: Vec<Arc<[Measurement]>>) -> Metrics {
+        debug_assert!(names.is_sorted());
+        debug_assert_eq!(
+            chunks.iter().map(|chunk| chunk.len()).sum::<usize>(),
+            names.len()
+        );
+        Metrics { names, chunks }
+    }
+
+    pub(super) fn from_sorted(
+        names: Arc<[Arc<str>]>,
+        values: impl IntoIterator<Item = Measurement>,
+    ) -> Metrics {
+        let mut values = values.into_iter();
+        let chunks = (0..names.len().div_ceil(CHUNK))
+            .map(|_| values.by_ref().take(CHUNK).collect())
+            .collect();
+        Metrics::from_chunks(names, chunks)
+    }
+
+    pub(super) fn chunks(&self) -> &[Arc<[Measurement]>] {
+        &self.chunks
+    }
+
+    fn place(&self, counter: &str) -> Result<usize, usize> {
+        self.names.binary_search_by(|name| (**name).cmp(counter))
+    }
+
+    /// The value of a counter.
+    pub fn get(&self, counter: &str) -> Option<&Measurement> {
+        let place = self.place(counter).ok()?;
+        self.chunks.get(place / CHUNK)?.get(place % CHUNK)
+    }
+
+    /// The value of a counter, to be changed.
+    pub fn get_mut(&mut self, counter: &str) -> Option<&mut Measurement> {
+        let place = self.place(counter).ok()?;
+        Arc::make_mut(self.chunks.get_mut(place / CHUNK)?).get_mut(place % CHUNK)
+    }
+
+    /// Whether the counter is there, with a value or [`Value::Missing`](super::Value::Missing).
+    pub fn contains_key(&self, counter: &str) -> bool {
+        self.place(counter).is_ok()
+    }
+
+    /// How many counters there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there is no counter.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The counters by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Measurement)> {
+        self.names.iter().zip(self.values())
+    }
+
+    /// The names, sorted.
+    pub fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.names.iter()
+    }
+
+    /// The values in the order of the names.
+    pub fn values(&self) -> impl Iterator<Item = &Measurement> {
+        self.chunks.iter().flat_map(|chunk| chunk.iter())
+    }
+
+    /// Sets a counter and returns its former value. A new name copies all: to build a large set,
+    /// collect it.
+    pub fn insert(
+        &mut self,
+        counter: impl Into<Arc<str>>,
+        measurement: Measurement,
+    ) -> Option<Measurement> {
+        let counter = counter.into();
+        if let Some(present) = self.get_mut(&counter) {
+            return Some(std::mem::replace(present, measurement));
+        }
+        let mut all = BTreeMap::from(std::mem::take(self));
+        all.insert(counter, measurement);
+        *self = all.into();
+        None
+    }
+
+    /// Takes a counter out.
+    pub fn remove(&mut self, counter: &str) -> Option<Measurement> {
+        if !self.contains_key(counter) {
+            return None;
+        }
+        let mut all = BTreeMap::from(std::mem::take(self));
+        let removed = all.remove(counter);
+        *self = all.into();
+        removed
+    }
+}
+
+impl Index<&str> for Metrics {
+    type Output = Measurement;
+
+    /// # Panics
+    /// Where the counter is not there, as a map does; [`Metrics::get`] does not.
+    #[expect(
+        clippy::panic,
+        reason = "indexing by a name that is absent is a mistake of the caller"
+    )]
+    fn index(&self, counter: &str) -> &Measurement {
+        match self.get(counter) {
+            Some(measurement) => measurement,
+            None => panic!("no counter {counter:?}"),
+        }
+    }
+}
+
+impl From<BTreeMap<Arc<str>, Measurement>> for Metrics {
+    fn from(map: BTreeMap<Arc<str>, Measurement>) -> Metrics {
+        let (names, values): (Vec<_>, Vec<_>) = map.into_iter().unzip();
+        Metrics::from_sorted(names.into(), values)
+    }
+}
+
+impl From<Metrics> for BTreeMap<Arc<str>, Measurement> {
+    fn from(metrics: Metrics) -> Self {
+        metrics
+            .iter()
+            .map(|(name, value)| (Arc::clone(name), value.clone()))
+            .collect()
+    }
+}
+
+impl<const N: usize> From<[(Arc<str>, Measurement); N]> for Metrics {
+    fn from(pairs: [(Arc<str>, Measurement); N]) -> Metrics {
+        BTreeMap::from(pairs).into()
+    }
+}
+
+impl FromIterator<(Arc<str>, Measurement)> for Metrics {
+    fn from_iter<T: IntoIterator<Item = (Arc<str>, Measurement)>>(pairs: T) -> Metrics {
+        BTreeMap::from_iter(pairs).into()
+    }
+}
+
+impl Extend<(Arc<str>, Measurement)> for Metrics {
+    fn extend<T: IntoIterator<Item = (Arc<str>, Measurement)>>(&mut self, pairs: T) {
+        let mut all = BTreeMap::from(std::mem::take(self));
+        all.extend(pairs);
+        *self = all.into();
+    }
+}
+
+impl<'a> IntoIterator for &'a Metrics {
+    type Item = (&'a Arc<str>, &'a Measurement);
+    type IntoIter = Box<dyn Iterator<Item = Self::Item> + 'a>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Box::new(self.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::Value;
+    use crate::metric::Unit;
+
+    fn number(value: u64) -> Measurement {
+        Measurement {
+            value: Value::Integer(value),
+            unit: Unit::NONE,
+        }
+    }
+
+    /// Names in an order that is not sorted, more than a chunk of them.
+    fn shuffled() -> Vec<(Arc<str>, Measurement)> {
+        (0..50)
+            .map(|index| (format!("c{:02}", index * 37 % 50).into(), number(index)))
+            .collect()
+    }
+
+    #[test]
+    fn metrics_behave_as_a_sorted_map() {
+        let map: BTreeMap<_, _> = shuffled().into_iter().collect();
+        let mut metrics: Metrics = shuffled().into_iter().collect();
+        let mut expected = map.clone();
+        for name in ["c00", "c49", "c20", "c20a", "a", "z"] {
+            assert_eq!(metrics.get(name), expected.get(name));
+            assert_eq!(
+                metrics.insert(name, number(99)),
+                expected.insert(name.into(), number(99))
+            );
+            assert!(metrics.iter().eq(expected.iter()));
+        }
+        for name in ["c00", "c20a", "z", "not there"] {
+            assert_eq!(metrics.remove(name), expected.remove(name));
+            assert!(metrics.iter().eq(expected.iter()) && metrics.len() == expected.len());
+        }
+        assert_eq!(Metrics::from(expected), metrics);
+    }
+
+    #[test]
+    fn a_change_to_a_copy_leaves_the_original_alone() {
+        let original: Metrics = shuffled().into_iter().collect();
+        let mut copy = original.clone();
+        *copy.get_mut("c33").unwrap() = number(1000);
+        assert_ne!(original["c33"], number(1000));
+        assert_eq!(copy["c33"], number(1000));
+        assert_eq!(copy["c34"], original["c34"]);
+    }
+}
