@@ -173,9 +173,10 @@ impl<'a> Builder<'a> {
             .ok()
             .and_then(|text| serde_json::from_slice(&text).ok());
         if let Some(key) = known_headers.and_then(|files| build_key(root, &base, &files))
-            && let Some(artifact) = self.cached(nvcc, &store.join(&key), &stated, source) {
-                return Ok(Ok(artifact));
-            }
+            && let Some(artifact) = self.cached(nvcc, &store.join(&key), &stated, source)
+        {
+            return Ok(Ok(artifact));
+        }
 
         let scratch = tempfile::Builder::new()
             .prefix(".building-")

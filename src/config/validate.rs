@@ -176,12 +176,13 @@ impl File<'_> {
         if !metrics
             .iter()
             .any(|metric| metric.counter == DURATION_COUNTER)
-            && let Some(metric) = metrics.iter().find(|metric| metric.unless_faster) {
-                return Err(self.error(
+            && let Some(metric) = metrics.iter().find(|metric| metric.unless_faster)
+        {
+            return Err(self.error(
                     &["metric", &metric.alias, "unless_faster"],
                     format!("`unless_faster` needs a metric of the counter {DURATION_COUNTER} to tell what is faster"),
                 ));
-            }
+        }
 
         let mut suites = Vec::new();
         for (name, raw_suite) in &raw.suite {
@@ -304,9 +305,10 @@ impl File<'_> {
             }
         }
         if let (Some(min), Some(max)) = (raw.min, raw.max)
-            && min > max {
-                return Err(self.error(&["metric", alias, "min"], "`min` is larger than `max`"));
-            }
+            && min > max
+        {
+            return Err(self.error(&["metric", alias, "min"], "`min` is larger than `max`"));
+        }
         if raw.unless_faster && counter == DURATION_COUNTER {
             return Err(self.error(
                 &["metric", alias, "unless_faster"],
@@ -441,7 +443,9 @@ impl File<'_> {
                 }
             }
             (Some(_), Some(_)) => {
-                return Err(self.error(&key("run"), "a variant has a `source` or a `run`, not both"));
+                return Err(
+                    self.error(&key("run"), "a variant has a `source` or a `run`, not both")
+                );
             }
             (None, None) => {
                 return Err(self
@@ -460,16 +464,17 @@ impl File<'_> {
         if let Some(pattern) = kernels
             .as_deref()
             .and_then(|filter| filter.strip_prefix("regex:"))
-            && let Err(error) = regex::Regex::new(pattern) {
-                let message = error.to_string();
-                let last = message.lines().last().unwrap_or_default().to_owned();
-                let at: &[&str] = if raw.kernels.is_some() {
-                    &key("kernels")
-                } else {
-                    &["suite", suite, "kernels"]
-                };
-                return Err(self.error(at, format!("not a regular expression: {last}")));
-            }
+            && let Err(error) = regex::Regex::new(pattern)
+        {
+            let message = error.to_string();
+            let last = message.lines().last().unwrap_or_default().to_owned();
+            let at: &[&str] = if raw.kernels.is_some() {
+                &key("kernels")
+            } else {
+                &["suite", suite, "kernels"]
+            };
+            return Err(self.error(at, format!("not a regular expression: {last}")));
+        }
         let mut args = inherited.suite.args.clone();
         args.extend(raw.args.iter().cloned());
         let verify_timeout = raw
