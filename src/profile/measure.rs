@@ -118,7 +118,7 @@ pub fn measure(
     overrides: &[String],
     watch: &dyn Watch,
 ) -> Result<Measured, Error> {
-    let ncu = Ncu::locate(&config.toolchain)?;
+    let ncu = Ncu::locate(&config.toolchain, &config.work)?;
     let gpu = Gpu::query(config.device)?;
     check_counters(config, variants, &ncu)?;
     let env = gpu_env(&gpu);

@@ -2,6 +2,7 @@
 
 mod ncu;
 mod nvcc;
+mod version;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::version::remembered;
 use super::{env_folder, find, path_folders, query, versioned};
 use crate::config::{Toolchain, Variant};
 use crate::error::Error;
@@ -33,7 +34,7 @@ impl Ncu {
     ///
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
-    pub fn locate(toolchain: &Toolchain) -> Result<Ncu, Error> {
+    pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Ncu, Error> {
         let mut folders = path_folders();
         folders.extend(
             ["CUDA_HOME", "CUDA_PATH"]
@@ -51,7 +52,8 @@ impl Ncu {
                     .to_owned(),
             }
         })?;
-        let banner = query(vec![path.display().to_string(), "--version".to_owned()])?;
+        let program = path.display().to_string();
+        let banner = remembered(work, &path, || query(vec![program, "--version".to_owned()]))?;
         let version = banner
             .lines()
             .find_map(|line| line.strip_prefix("Version "))

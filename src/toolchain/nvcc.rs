@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::version::remembered;
 use super::{env_folder, find, path_folders, query, versioned};
 use crate::config::Toolchain;
 use crate::error::Error;
@@ -46,19 +47,6 @@ pub struct KernelResources {
     pub barriers: u32,
 }
 
-/// Versions of the tools at a path, as last asked for. Asking takes longer than a cached build.
-#[derive(Default, Serialize, Deserialize)]
-struct Versions {
-    entries: BTreeMap<String, Version>,
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-struct Version {
-    /// Size and modification time of the program: what tells that it was replaced.
-    stamp: String,
-    text: String,
-}
-
 impl Nvcc {
     /// Finds nvcc: the configuration, `CUDA_HOME`, `CUDA_PATH`, the PATH, the usual folders, the
     /// layout of NVIDIA's Python wheels in the active virtual environment.
@@ -89,7 +77,7 @@ impl Nvcc {
             }
         })?;
         let program = path.display().to_string();
-        let banner = remembered(&work.join("versions.json"), &path, || {
+        let banner = remembered(work, &path, || {
             query(vec![program, "--version".to_owned()])
         })?;
         let version = banner
@@ -111,7 +99,7 @@ impl Nvcc {
         let host_compiler = match host_path {
             Ok(host_path) => {
                 let program = host_path.display().to_string();
-                let banner = remembered(&work.join("versions.json"), &host_path, || {
+                let banner = remembered(work, &host_path, || {
                     query(vec![program, "--version".to_owned()])
                 })?;
                 banner.lines().next().unwrap_or_default().to_owned()
@@ -231,42 +219,6 @@ fn wheel_folders() -> Vec<PathBuf> {
         }
     }
     folders
-}
-
-/// A tool's version text, asked for once for as long as the tool is not replaced.
-fn remembered(
-    store: &Path,
-    program: &Path,
-    ask: impl FnOnce() -> Result<String, Error>,
-) -> Result<String, Error> {
-    use std::os::unix::fs::MetadataExt;
-    let stamp = std::fs::metadata(program)
-        .map(|meta| format!("{} {} {}", meta.len(), meta.mtime(), meta.mtime_nsec()))
-        .map_err(Error::io("read", program))?;
-    let key = program.display().to_string();
-    let mut versions: Versions = std::fs::read(store)
-        .ok()
-        .and_then(|text| serde_json::from_slice(&text).ok())
-        .unwrap_or_default();
-    if let Some(known) = versions
-        .entries
-        .get(&key)
-        .filter(|known| known.stamp == stamp)
-    {
-        return Ok(known.text.clone());
-    }
-    let text = ask()?;
-    let entry = Version {
-        stamp,
-        text: text.clone(),
-    };
-    versions.entries.insert(key, entry);
-    // Only a memory: where it cannot be kept, the tool is asked again.
-    if let Ok(json) = serde_json::to_string_pretty(&versions) {
-        let _ = std::fs::create_dir_all(store.parent().unwrap_or(Path::new(".")));
-        let _ = crate::files::write_atomically(store, json.as_bytes());
-    }
-    Ok(text)
 }
 
 /// Reads ptxas's resource report (`-Xptxas -v`, on standard error): mangled name to resources.

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# The tests that need a GPU, nvcc and ncu, in one call with a prebuilt binary:
+#
+#     cargo build --release && ci/gpu-tests.sh target/release/sparsek-gate [OUTPUT]
+#
+# Works in a copy of the repository and leaves the checkout alone. OUTPUT keeps captures and logs.
+set -u
+gate=$(realpath "${1:?usage: ci/gpu-tests.sh BINARY [OUTPUT]}")
+output=${2:-}
+root=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/gate.XXXXXX")
+[ -n "$output" ] && mkdir -p "$output" && output=$(realpath "$output")
+trap 'rm -rf "$work"' EXIT
+unset CI
+cp -r "$root/config.toml" "$root/kernels" "$root/tests/gpu" "$work/"
+cd "$work" || exit 70
+log=$work/log
+passed=0 failed=0
+
+# expect NAME STATUS TEXT COMMAND...: the exit status and a text in the output must be as named.
+expect() {
+  local name=$1 status=$2 text=$3 start=$SECONDS got
+  shift 3
+  "$@" >"$log" 2>&1
+  got=$?
+  local found=not
+  { [ -z "$text" ] || grep -qF -- "$text" "$log"; } && found=
+  if [ "$got" = "$status" ] && [ -z "$found" ]; then
+    passed=$((passed + 1))
+    echo "ok    $name ($((SECONDS - start)) s)"
+  else
+    failed=$((failed + 1))
+    echo "FAIL  $name: status $got (expected $status), \"$text\" $found in the output"
+    sed 's/^/      | /' "$log" | tail -25
+  fi
+  [ -n "$output" ] && { echo "== $name"; cat "$log"; } >>"$output/log.txt"
+}
+no_process_left() { ! pgrep -af "$work/.sparsek-gate|misbehave.py|sleep 600"; }
+
+command -v ncu >/dev/null || echo "note: ncu is not on the PATH; the tool looks in the usual folders"
+nvidia-smi -L
+
+expect "every variant builds" 0 "built" "$gate" build --experimental
+expect "an unchanged variant is not built again" 0 "unchanged" "$gate" build
+profile_as_json() { "$gate" profile --format json >answer.json && cat answer.json; }
+expect "three variants are profiled" 0 "tensor_core" profile_as_json
+own_share() {
+  python3 - <<'P'
+import json, sys
+answer = json.load(open("answer.json"))
+share = 1 - answer["tools_wall_s"] / answer["wall_s"]
+print(f"{100 * share:.2f} % of {answer['wall_s']:.2f} s")
+sys.exit(not share < 0.05)
+P
+}
+expect "the tool's own share of that is below 5 %" 0 "%" own_share
+cat "$log"
+expect "check without a baseline says so" 4 "new-baseline" "$gate" check
+expect "the profiles are locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests
+expect "locked numbers are derived again from their captures" 0 "derived again" \
+  "$gate" baseline --verify --captures .sparsek-gate/profiles
+expect "unchanged kernels pass" 0 "PASS" "$gate" check
+
+worse() { awk '{print} /^\[suite.bsr_gemm.variant.cp_async\]/{print "defines = { SMEM_PAD = 0 }"}' config.toml >worse.toml; }
+worse
+expect "a kernel made worse fails" 1 "regressed" "$gate" -C worse.toml check cp_async
+expect "wrong numbers fail before anything is timed" 5 "wrong-numbers" "$gate" profile wrong_numbers
+expect "an illegal access fails" 5 "program-failed" "$gate" profile crash
+expect "a hanging kernel is killed at its time limit" 5 "timed-out" "$gate" profile hang
+expect "no process is left of it" 0 "" no_process_left
+
+cp -r baselines edited
+sed -i 's/^duration: ./duration: 9/' baselines/*/bsr_gemm/baseline.norm.txt
+expect "an edited baseline is found" 4 "tampered" "$gate" check bsr_gemm/baseline
+rm -rf baselines && mv edited baselines
+sed 's/dram__throughput.avg/dram__throughputt.avg/' config.toml >unknown.toml
+rm -rf .sparsek-gate/profiles
+expect "an unknown metric ends the run before any kernel" 2 "did you mean" "$gate" -C unknown.toml profile
+expect "and nothing was profiled" 0 "" test ! -e .sparsek-gate/profiles
+
+both() { "$gate" profile bsr_gemm/baseline & "$gate" profile bsr_gemm/occupancy; local one=$?; wait $! && return $one; }
+expect "two runs on one GPU take turns" 0 "waiting for it" both
+
+cd gpu || exit 70
+if ! python3 -c 'import torch; assert torch.cuda.is_available()'; then
+  echo "skip  Python variants: no PyTorch with CUDA here (pip install torch)"
+else
+  for variant in plain nvtx profiler_range graph_as_one graph_nodes; do
+    expect "python/$variant is profiled" 0 "4 launches" "$gate" profile "python/$variant"
+  done
+  expect "three processes are three captures" 0 "12 launches" "$gate" profile python/three_processes
+  expect "a Python variant is locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests python/plain
+  expect "an unchanged Python variant passes" 0 "PASS" "$gate" check python/plain
+  expect "a program that hangs under ncu is killed" 5 "timed-out" "$gate" profile hangs
+  expect "with its grandchildren" 0 "" no_process_left
+  expect "a program that crashes under ncu is told apart" 5 "" "$gate" profile crashes
+  expect "a program that fails under ncu is told apart" 5 "program-failed" "$gate" profile fails
+  expect "a program without kernels is told apart" 5 "no-kernels-profiled" "$gate" profile launches_nothing
+  expect "a filter that matches nothing names what there was" 5 "elementwise" "$gate" profile filter_matches_nothing
+  expect "too few launches are not measured" 6 "not-measured" "$gate" profile launches_too_little
+  expect "an expected kernel that is missing is named" 5 "another_kernel" "$gate" profile lacks_a_kernel
+fi
+cd ..
+if [ -n "$output" ]; then
+  tar czf "$output/work.tgz" --exclude=builds .sparsek-gate baselines gpu/.sparsek-gate gpu/baselines 2>/dev/null
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

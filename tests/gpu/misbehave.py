@@ -1,0 +1,26 @@
+"""Passes its check, and then hangs, crashes, fails, or launches nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+how = sys.argv[1]
+if "--verify" in sys.argv:
+    sys.exit(0)
+if how == "nothing":
+    sys.exit(0)
+
+import torch
+
+torch.ones(1024, device="cuda").add_(1.0)
+torch.cuda.synchronize()
+if how == "hang":
+    # A grandchild in a session of its own must not survive either.
+    subprocess.Popen(["sleep", "600"], start_new_session=True)
+    time.sleep(600)
+elif how == "crash":
+    os.kill(os.getpid(), signal.SIGSEGV)
+elif how == "fail":
+    sys.exit(7)
