@@ -23,8 +23,9 @@ fn report(bencher: Bencher, name: &str) {
 }
 
 /// Pages that repeat the rows of a recorded one until they hold several megabytes.
-const PAGES: [(&str, usize); 3] = [
+const PAGES: [(&str, usize); 4] = [
     ("twenty_launches.raw.csv", 80),
+    ("two_kernels_three_times.raw.csv", 80),
     ("full_set.raw.csv", 100),
     ("details_with_program_output.csv", 400),
 ];

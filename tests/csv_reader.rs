@@ -225,13 +225,9 @@ fn program_lines_that_look_like_csv_are_told_from_rows() {
         let expected = csv::read(original.as_bytes()).unwrap();
         let noise = "\"ID\",\"x\"\n\"1\",\"2\",\"3\"\nan \"open quote\n\"5\",\"6\",\"an open one\n\
                      \"\",\"\",\"\"\n0,1,2\n\n==PROF== noise\n";
-        // Before the header, and then after the line of each record in turn.
+        // Before, between and behind all lines of the page.
         let lines: Vec<&str> = original.split_inclusive('\n').collect();
-        let header = lines
-            .iter()
-            .position(|line| line.starts_with("\"ID\",\"Process ID\""))
-            .unwrap();
-        for at in (0..=lines.len()).filter(|at| *at != header + 1) {
+        for at in 0..=lines.len() {
             let disturbed = lines[..at].concat() + noise + &lines[at..].concat();
             assert_eq!(
                 csv::read(disturbed.as_bytes()).unwrap(),
@@ -493,6 +489,69 @@ fn a_quoted_cell_that_is_never_closed_is_an_error_with_its_line() {
         // The same in the last line of a file that was cut off.
         damaged.truncate(row + 1);
         assert!(error(&damaged.join("\n")).starts_with(&expected), "{name}");
+    }
+}
+
+#[test]
+fn two_unclosed_cells_do_not_pair_up_over_the_rows_between() {
+    let original = text("raw_two_processes.csv");
+    let lines: Vec<String> = original
+        .lines()
+        .map(
+            |line| match line.starts_with("\"3\",") || line.starts_with("\"5\",") {
+                true => line.strip_suffix('"').unwrap().to_owned(),
+                false => line.to_owned(),
+            },
+        )
+        .collect();
+    let row = lines
+        .iter()
+        .position(|line| line.starts_with("\"3\","))
+        .unwrap();
+    let expected = format!("line {}: a quoted cell", row + 1);
+    assert!(error(&lines.join("\n")).starts_with(&expected));
+}
+
+/// A raw page of two columns with these cells below the header.
+fn two_columns(names: [&str; 2], rows: &[[&str; 2]]) -> Recording {
+    let row = |leading: [&str; 6], cells: [&str; 2]| {
+        let cells = leading
+            .into_iter()
+            .chain(cells)
+            .map(|cell| format!("\"{cell}\""));
+        cells.collect::<Vec<_>>().join(",") + "\n"
+    };
+    let leading = [
+        "ID",
+        "Process ID",
+        "Process Name",
+        "Host Name",
+        "Kernel Name",
+        "Context",
+    ];
+    let mut page = row(leading, names) + &row([""; 6], ["", "us"]);
+    for cells in rows {
+        page += &row(["0", "7", "p", "h", "k(int)", "1"], *cells);
+    }
+    csv::read(page.as_bytes()).unwrap()
+}
+
+#[test]
+fn rows_of_the_same_letters_in_other_cells_are_not_the_same() {
+    // Sorted and not, because both are compared in their own way.
+    for names in [["a__.sum", "b__.sum"], ["b__.sum", "a__.sum"]] {
+        let rows = [["1", "23"], ["12", "3"], ["12", "3"], ["", "no data"]];
+        let recording = two_columns(names, &rows);
+        let values = |column: usize| -> Vec<Value> {
+            let metrics = recording.launches.iter().map(|launch| &launch.metrics);
+            metrics
+                .map(|metrics| metrics[names[column]].value.clone())
+                .collect()
+        };
+        let first = [1, 12, 12].map(Value::Integer);
+        assert_eq!(values(0), [&first[..], &[Value::Missing]].concat());
+        let second = [23e3, 3e3, 3e3].map(Value::Float);
+        assert_eq!(values(1), [&second[..], &[Value::Missing]].concat());
     }
 }
 

@@ -341,6 +341,40 @@ fn a_longer_string_table_extends_and_a_different_one_is_refused() {
     );
 }
 
+#[test]
+fn results_of_other_metrics_and_other_chips_keep_their_own_names_and_units() {
+    let names = [
+        "device__attribute_compute_capability_major",
+        "device__attribute_compute_capability_minor",
+        "dram__bytes.sum",
+        "gpu__time_duration.sum",
+    ];
+    let result = |major: u64, counter: u64| {
+        [(0, major), (1, 0), (counter, 5)].into_iter().fold(
+            Message::default(),
+            |result, (id, value)| {
+                result.bytes(13, &metric(id, Message::default().integer(5, value)))
+            },
+        )
+    };
+    let header = Message::default().integer(2, 3).bytes(4, &strings(&names));
+    let file = report(
+        7,
+        &[(header, vec![result(9, 2), result(9, 3), result(8, 2)])],
+    );
+    let launches = ncu_rep::read(&file).unwrap().launches;
+    let counters = |index: usize| -> Vec<(&str, Option<&str>)> {
+        let metrics = launches[index].metrics.iter().skip(2);
+        metrics
+            .map(|(name, found)| (&**name, found.unit.symbol()))
+            .collect()
+    };
+    assert_eq!(counters(0), [("dram__bytes.sum", Some("byte"))]);
+    assert_eq!(counters(1), [("gpu__time_duration.sum", Some("ns"))]);
+    assert_eq!(counters(2), [("dram__bytes.sum", None)]);
+    assert_eq!(launches[2].compute_capability, Some((8, 0)));
+}
+
 fn one_result(
     kind_field: u64,
     metrics_field: u64,

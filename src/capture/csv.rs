@@ -26,7 +26,7 @@ const USUAL_DECIMALS: u8 = 2;
 /// Reads a raw or a details page, whichever the header says, out of the console output of `ncu`.
 ///
 /// Values are converted to base units by the page's own units; a value in a unit that is not known
-/// keeps its printed number and gets [`Unit::Unknown`].
+/// keeps its printed number and gets [`Unit::Unknown`](crate::metric::Unit::Unknown).
 ///
 /// # Errors
 /// [`ReadError::NoKernels`] where ncu says that nothing was profiled, [`ReadError::NoHeader`] where

@@ -54,9 +54,7 @@ pub(super) fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ReadError> {
             });
             continue;
         }
-        let is_first = tables.last().is_some_and(|table| table.rows.is_empty()) && open.is_none();
-        let is_row =
-            !tables.is_empty() && (looks_like_row(bytes) || (is_first && bytes.starts_with(UNITS)));
+        let is_row = !tables.is_empty() && (looks_like_row(bytes) || bytes.starts_with(UNITS));
         if is_row && lines.finish_record(start, line)? {
             open.get_or_insert((start, line));
         } else if !tables.is_empty() && !bytes.ends_with(b"\n") && begins_like_row(bytes) {
