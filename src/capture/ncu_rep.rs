@@ -40,8 +40,8 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         }
     }
 
-    // The string table may stand in a later block than the first result that needs it, so the
-    // blocks are walked twice.
+    // The names may stand in a later block than the first result that needs them, so the blocks
+    // are walked twice.
     let first_block = file;
     let mut strings = StringTable::new(bytes.len());
     while let Some(block) = Block::next(&mut file)? {
@@ -79,13 +79,16 @@ impl<'a> StringTable<'a> {
         }
     }
 
-    /// `StringTable { 1: repeated string }`. An empty table changes nothing.
+    /// `StringTable { 1: repeated string }`. A later block's table goes on where the tables before
+    /// it ended: it holds the names that are new. One that repeats them all, or all and more, adds
+    /// only what is new.
     fn merge(&mut self, mut message: Slice<'a>) -> Result<(), ReadError> {
         let offset = message.offset;
         let mut strings = Vec::new();
         while let Some(field) = message.field()? {
             if field.number == 1 {
-                if strings.len() == self.most {
+                strings.push(field.bytes()?.bytes);
+                if strings.len() + self.strings.len() > self.most {
                     return Err(ReadError::report(
                         offset,
                         format!(
@@ -94,20 +97,12 @@ impl<'a> StringTable<'a> {
                         ),
                     ));
                 }
-                strings.push(field.bytes()?.bytes);
             }
         }
-        // With two different tables it would be a guess which one a NameId counts in, and a wrong
-        // guess gives every counter another counter's name.
-        let shared = self.strings.len().min(strings.len());
-        if self.strings[..shared] != strings[..shared] {
-            return Err(ReadError::report(
-                offset,
-                "a second string table contradicts the first",
-            ));
-        }
-        if strings.len() > self.strings.len() {
+        if strings.starts_with(&self.strings) {
             self.strings = strings;
+        } else {
+            self.strings.extend(strings);
         }
         Ok(())
     }

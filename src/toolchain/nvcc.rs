@@ -77,9 +77,7 @@ impl Nvcc {
             }
         })?;
         let program = path.display().to_string();
-        let banner = remembered(work, &path, || {
-            query(vec![program, "--version".to_owned()])
-        })?;
+        let banner = remembered(work, &path, || query(vec![program, "--version".to_owned()]))?;
         let version = banner
             .split_whitespace()
             .find(|word| {

@@ -56,4 +56,3 @@ pub(super) fn remembered(
     }
     Ok(text)
 }
-

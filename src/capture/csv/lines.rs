@@ -7,8 +7,8 @@ use std::io::BufRead as _;
 
 use crate::capture::ReadError;
 
-/// How every header of ncu begins.
-const HEADER: &[u8] = b"\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",";
+/// How every header of ncu begins. With NVTX, columns of ranges stand before the kernel's name.
+const HEADER: &[u8] = b"\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",";
 
 /// The units row of the raw page: no launch has an empty ID.
 const UNITS: &[u8] = b"\"\",\"\",";
