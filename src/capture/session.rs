@@ -277,13 +277,21 @@ fn judge(
             .ncu
             .contains("==ERROR== The application returned an error code") =>
         {
-            deny(
-                Code::ProgramFailed,
-                format!(
-                    "the program failed under ncu ({ending}), though it passed when it was verified"
-                ),
-                format!("run it by hand: {line}"),
-            )
+            if vanished(&logs.ncu) {
+                deny(
+                    Code::Crashed,
+                    format!("the program crashed under ncu ({ending}): it never disconnected"),
+                    format!("run it by hand: {line}"),
+                )
+            } else {
+                deny(
+                    Code::ProgramFailed,
+                    format!(
+                        "the program failed under ncu ({ending}), though it passed when it was verified"
+                    ),
+                    format!("run it by hand: {line}"),
+                )
+            }
         }
         _ => deny(
             Code::ProfilerFailed,
@@ -293,8 +301,125 @@ fn judge(
     }
 }
 
+/// Whether a process that ncu connected to ended without saying so: a signal took it.
+fn vanished(log: &str) -> bool {
+    let processes = |sign: &str| -> Vec<String> {
+        log.lines()
+            .filter_map(|line| line.strip_prefix("==PROF== ")?.strip_prefix(sign))
+            .filter_map(|rest| rest.split_whitespace().next().map(str::to_owned))
+            .collect()
+    };
+    let left = processes("Disconnected from process ");
+    processes("Connected to process ")
+        .iter()
+        .any(|process| !left.contains(process))
+}
+
 fn read_text(path: &Path) -> String {
     fs::read(path)
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::Severity;
+
+    fn judged(ending: Ending, log: &str, program: &str, report: &str) -> Option<Finding> {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("config.toml");
+        let text = "[metric.duration]\ndirection = \"lower\"\ntolerance = { absolute = 1.0 }\n\
+                    [suite.s.variant.v]\nrun = [\"true\"]\nkernels = \"no_such_kernel\"\n";
+        std::fs::write(&config, text).unwrap();
+        let config = Config::load(&config).unwrap();
+        let variant = config.variants().next().unwrap();
+        let logs = Logs {
+            ncu: log.to_owned(),
+            program: program.to_owned(),
+        };
+        judge(variant, ending, &logs, Path::new(report), "ncu ...")
+    }
+
+    const LEFT_A_REPORT: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/data/ncu/four_metrics.ncu-rep"
+    );
+
+    #[test]
+    fn each_way_of_not_measuring_is_a_finding_of_its_own() {
+        const NO_PERMISSION: &str = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access \
+                                     NVIDIA GPU Performance Counters on the target device 0.";
+        const BUSY: &str = "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no \
+                            other tool (like DCGM) is concurrently collecting profiling data.";
+        let cases: [(Ending, &str, Code); 10] = [
+            (
+                Ending::Exited(11),
+                include_str!("../../tests/data/ncu_logs/crashes.log"),
+                Code::Crashed,
+            ),
+            (
+                Ending::Exited(7),
+                include_str!("../../tests/data/ncu_logs/fails.log"),
+                Code::ProgramFailed,
+            ),
+            (
+                Ending::TimedOut,
+                include_str!("../../tests/data/ncu_logs/hangs.log"),
+                Code::TimedOut,
+            ),
+            (
+                Ending::Exited(0),
+                include_str!("../../tests/data/ncu_logs/launches_nothing.log"),
+                Code::NoKernelsProfiled,
+            ),
+            (
+                Ending::Exited(0),
+                include_str!("../../tests/data/ncu_logs/filter_matches_nothing.log"),
+                Code::NoKernelsProfiled,
+            ),
+            (Ending::Exited(1), NO_PERMISSION, Code::NoPermission),
+            (Ending::Exited(9), BUSY, Code::ProfilerBusy),
+            (
+                Ending::Exited(1),
+                "==ERROR== Failed to initialize the profiler: LibraryNotLoaded",
+                Code::NoPermission,
+            ),
+            (Ending::Signalled(9), "", Code::Crashed),
+            (Ending::Exited(3), "", Code::ProfilerFailed),
+        ];
+        for (ending, log, code) in cases {
+            let finding = judged(ending, log, "", LEFT_A_REPORT).unwrap();
+            assert_eq!(
+                (finding.code, finding.severity),
+                (code, Severity::Deny),
+                "{log}"
+            );
+            assert!(!finding.next.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_filter_that_matches_nothing_is_told_with_the_kernels_there_were() {
+        let log = include_str!("../../tests/data/ncu_logs/filter_matches_nothing.log");
+        let finding = judged(Ending::Exited(0), log, "", LEFT_A_REPORT).unwrap();
+        assert!(
+            finding.message.contains("no_such_kernel") && finding.message.contains("reduce_kernel")
+        );
+    }
+
+    #[test]
+    fn what_the_program_prints_does_not_turn_a_measurement_into_a_failure() {
+        let program = "warning: ERR_NVGPUCTRPERM was seen\nNo kernels were profiled\n";
+        assert_eq!(
+            judged(Ending::Exited(0), "==PROF== fine\n", program, LEFT_A_REPORT),
+            None
+        );
+    }
+
+    #[test]
+    fn an_exit_status_of_zero_without_a_report_is_no_measurement() {
+        let finding = judged(Ending::Exited(0), "", "", "/nonexistent.ncu-rep").unwrap();
+        assert_eq!(finding.code, Code::ProfilerFailed);
+    }
 }

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Installs the pinned CUDA compiler from PyPI into FOLDER, and writes FOLDER/env.sh to be sourced.
+set -euo pipefail
+folder=${1:?usage: ci/install-cuda.sh FOLDER}
+pins=("cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2" nvidia-cuda-cuobjdump==13.2.86 nvidia-cuda-nvdisasm==13.2.86)
+mkdir -p "$folder"
+folder=$(cd "$folder" && pwd)
+if [ "$(cat "$folder/pins" 2>/dev/null)" != "${pins[*]}" ]; then
+  python3 -m venv "$folder/venv"
+  "$folder/venv/bin/pip" install --quiet --disable-pip-version-check "${pins[@]}"
+  echo "${pins[*]}" >"$folder/pins"
+fi
+home=$(echo "$folder"/venv/lib/python3.*/site-packages/nvidia/cu13)
+printf 'export CUDA_HOME=%q\nexport PATH="$CUDA_HOME/bin:$PATH"\n' "$home" >"$folder/env.sh"
+"$home/bin/nvcc" --version | tail -2
