@@ -60,6 +60,7 @@ expect "the profiles are locked" 0 "locked" "$gate" baseline --lock --reason "fi
 expect "locked numbers are derived again from their captures" 0 "derived again" \
   "$gate" baseline --verify --captures .sparsek-gate/profiles
 expect "unchanged kernels pass" 0 "PASS" "$gate" check
+[ -n "$output" ] && cp -r .sparsek-gate/profiles "$work/second"
 
 worse() { awk '{print} /^\[suite.bsr_gemm.variant.cp_async\]/{print "defines = { SMEM_PAD = 0 }"}' config.toml >worse.toml; }
 worse
@@ -88,6 +89,7 @@ else
   for variant in plain nvtx profiler_range graph_as_one graph_nodes; do
     expect "python/$variant is profiled" 0 "4 launches" "$gate" profile "python/$variant"
   done
+  expect "two processes under one ncu are one capture" 0 "launches" "$gate" profile python/two_processes
   expect "three processes are three captures" 0 "12 launches" "$gate" profile python/three_processes
   expect "a Python variant is locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests python/plain
   expect "an unchanged Python variant passes" 0 "PASS" "$gate" check python/plain
@@ -102,7 +104,7 @@ else
 fi
 cd ..
 if [ -n "$output" ]; then
-  tar czf "$output/work.tgz" --exclude=builds .sparsek-gate baselines gpu/.sparsek-gate gpu/baselines 2>/dev/null
+  tar czf "$output/work.tgz" --exclude=builds .sparsek-gate second baselines gpu/.sparsek-gate gpu/baselines 2>/dev/null
 fi
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

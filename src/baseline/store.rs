@@ -5,6 +5,7 @@
 //! baselines or the new ones, with file and hash paired. What a killed process left beside the
 //! folder is cleared by the next command.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -122,22 +123,41 @@ impl Store {
     /// # Errors
     /// [`Error::Io`].
     pub fn gpus_of(&self, variant: &VariantId) -> Result<Vec<String>, Error> {
-        let entries = match fs::read_dir(&self.root) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(Error::io("read", &self.root)(error)),
-        };
-        let mut gpus: Vec<String> = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok())
+        Ok(folders(&self.root)?
+            .into_iter()
+            .map(|(gpu, _)| gpu)
             .filter(|gpu| {
                 ENDINGS
                     .iter()
                     .any(|ending| self.path(gpu, variant, ending).exists())
             })
-            .collect();
-        gpus.sort();
-        Ok(gpus)
+            .collect())
+    }
+
+    /// Every variant of which any file is stored, for any GPU.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn variants(&self) -> Result<BTreeSet<VariantId>, Error> {
+        let mut found = BTreeSet::new();
+        for (_, gpu) in folders(&self.root)? {
+            for (suite, folder) in folders(&gpu)? {
+                for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
+                    let entry = entry.map_err(Error::io("read", &folder))?;
+                    let name = entry.file_name().to_string_lossy().into_owned();
+                    let variant = ENDINGS
+                        .iter()
+                        .find_map(|ending| name.strip_suffix(ending)?.strip_suffix('.'));
+                    if let Some(variant) = variant {
+                        found.insert(VariantId {
+                            suite: suite.clone(),
+                            variant: variant.to_owned(),
+                        });
+                    }
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Where a file of a baseline lives.
@@ -258,6 +278,22 @@ impl Store {
             .map_err(Error::io("lock", self.parent()))?;
         Ok(Some(guard))
     }
+}
+
+/// Folders in a folder, with their names; none where it does not exist.
+fn folders(parent: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
+    let entries = match fs::read_dir(parent) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io("read", parent)(error)),
+    };
+    let mut found: Vec<(String, PathBuf)> = entries
+        .flatten()
+        .filter(|entry| entry.path().is_dir())
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+        .collect();
+    found.sort();
+    Ok(found)
 }
 
 fn copy_folder(from: &Path, to: &Path) -> Result<(), Error> {

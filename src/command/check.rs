@@ -62,6 +62,9 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
             .find(|profile| profile.variant == variant.id);
         judge(&plan.config, &store, variant, profile, &mut outcome)?;
     }
+    if arguments.selection.names.is_empty() {
+        outcome.findings.extend(unchecked(&plan, &store)?);
+    }
     for path in &arguments.report {
         report::write(&outcome, path)?;
     }
@@ -104,6 +107,33 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Ve
         }
     }
     Ok(profiles)
+}
+
+/// Locked variants that a check of everything left out: taking a variant out of the configuration
+/// must not take it out of the gate unseen.
+fn unchecked(plan: &Plan, store: &Store) -> Result<Vec<Finding>, Error> {
+    let mut findings = Vec::new();
+    for id in store.variants()? {
+        if plan.variants.iter().any(|variant| variant.id == id) {
+            continue;
+        }
+        let finding = |why: &str| {
+            Finding::deny(
+                Code::VariantGone,
+                &id,
+                format!("it is locked and was not checked: {why}"),
+                format!(
+                    "put it back, or remove its baseline from {}",
+                    plan.config.baselines.display()
+                ),
+            )
+        };
+        findings.push(match plan.config.variant(&id) {
+            None => finding("the configuration does not hold it"),
+            Some(_) => finding("it is experimental").warn(),
+        });
+    }
+    Ok(findings)
 }
 
 /// Verifies every lock of a variant, and compares where there is a profile and a baseline.

@@ -22,7 +22,7 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
     print(&format!(
         "wrote {}\n\nnext:\n  1. point `source` (or `run`) at a program that launches your kernel\n  \
          2. sparsek-gate profile\n  3. sparsek-gate baseline --lock --reason 'first measurement'\n  \
-         4. commit the baselines, and run `sparsek-gate check` in CI\n",
+         4. ignore `.sparsek-gate/` in git, commit the baselines, and run `sparsek-gate check` in CI\n",
         config.display()
     ))?;
     Ok(ExitCode::Pass)

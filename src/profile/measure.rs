@@ -125,6 +125,10 @@ pub fn measure(
     let git = crate::git::revision(&config.root);
     let mut measured = Measured::default();
 
+    // A variant that fails now must not leave an earlier profile behind to be taken for this one.
+    for variant in variants {
+        run_folder(output, variant)?;
+    }
     let started = std::time::Instant::now();
     let (artifacts, findings) = build_all(config, variants, watch)?;
     measured.tools_wall += started.elapsed();
@@ -147,7 +151,7 @@ pub fn measure(
         measured.tools_wall += verified.wall;
 
         watch.begins(variant, "profile");
-        let folder = run_folder(output, variant)?;
+        let folder = profile_folder(output, variant);
         let mut captures = Vec::new();
         for process in 0..variant.profile.processes {
             match capture(

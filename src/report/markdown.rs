@@ -24,7 +24,12 @@ pub(super) fn render(outcome: &Outcome) -> String {
     for (title, severity) in [("Findings", Severity::Deny), ("Warnings", Severity::Warn)] {
         if findings(severity).next().is_some() {
             text.push_str(&format!("\n**{title}**\n\n"));
-            text.extend(findings(severity).map(finding));
+            let of_severity: Vec<&Finding> = findings(severity).collect();
+            for (index, one) in of_severity.iter().enumerate() {
+                let following = of_severity.get(index + 1);
+                let last = following.is_none_or(|following| following.next != one.next);
+                text.push_str(&finding(one, last));
+            }
         }
     }
     for report in &outcome.variants {
@@ -34,14 +39,18 @@ pub(super) fn render(outcome: &Outcome) -> String {
     text
 }
 
-fn finding(finding: &Finding) -> String {
+/// Findings in a row that ask for the same next step share it: the last of them shows it.
+fn finding(finding: &Finding, shows_next: bool) -> String {
     let mut text = format!(
-        "- `{}` **{}**: {}  \n  next: {}\n",
+        "- `{}` **{}**: {}",
         finding.code.as_str(),
         escape(&finding.variant.to_string()),
         escape(&finding.message),
-        escape(&finding.next)
     );
+    if shows_next {
+        text.push_str(&format!("  \n  next: {}", escape(&finding.next)));
+    }
+    text.push('\n');
     if let Some(detail) = &finding.detail {
         // Indented code: no run of backquotes inside can end it.
         text.push_str("\n  <details><summary>output</summary>\n\n");

@@ -102,27 +102,31 @@ fn variant(report: &VariantReport) -> String {
     text
 }
 
-/// Findings, those that deny first.
+/// Findings, those that deny first. Findings in a row that ask for the same next step share it.
 pub fn findings(findings: &[Finding]) -> String {
     let mut text = String::new();
     for severity in [Severity::Deny, Severity::Warn] {
-        for finding in findings
+        let of_severity: Vec<&Finding> = findings
             .iter()
             .filter(|finding| finding.severity == severity)
-        {
-            let style = match severity {
-                Severity::Deny => colored(AnsiColor::Red),
-                Severity::Warn => colored(AnsiColor::Yellow),
-            };
+            .collect();
+        let style = match severity {
+            Severity::Deny => colored(AnsiColor::Red),
+            Severity::Warn => colored(AnsiColor::Yellow),
+        };
+        for (index, finding) in of_severity.iter().enumerate() {
             text.push_str(&format!(
-                "{style}{}{style:#} {BOLD}{}{BOLD:#}: {}\n  next: {}\n",
+                "{style}{}{style:#} {BOLD}{}{BOLD:#}: {}\n",
                 finding.code.as_str(),
                 finding.variant,
                 clean(&finding.message),
-                clean(&finding.next)
             ));
             for line in finding.detail.iter().flat_map(|detail| detail.lines()) {
                 text.push_str(&format!("  {DIM}|{DIM:#} {}\n", clean(line)));
+            }
+            let following = of_severity.get(index + 1);
+            if following.is_none_or(|following| following.next != finding.next) {
+                text.push_str(&format!("  next: {}\n", clean(&finding.next)));
             }
         }
     }

@@ -165,6 +165,8 @@ codes! {
     CaptureMissing = "capture-missing" => Baseline,
     /// The variant has no baseline yet.
     NewBaseline = "new-baseline" => Baseline,
+    /// A variant is locked and is not among those that were checked.
+    VariantGone = "variant-gone" => Baseline,
     /// A locked file, or the lock itself, is not what was locked.
     Tampered = "tampered" => Baseline,
     /// An immutable variant's sources, headers or flags changed.
