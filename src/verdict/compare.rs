@@ -577,7 +577,12 @@ fn finding_of(
             let faster = speed
                 .filter(|speed| speed.relative_percent < 0.0 && metric.counter != DURATION_COUNTER);
             let tolerance = metric.tolerance.display(comparison.unit.as_deref());
-            let mut message = format!("{name} changed by {change} (tolerance {tolerance})");
+            let value = |summary: Option<Summary>| {
+                let unit = comparison.unit.as_deref();
+                summary.map_or_else(String::new, |summary| display_value(summary.median, unit))
+            };
+            let (was, is) = (value(comparison.baseline), value(comparison.current));
+            let mut message = format!("{name}: {was} → {is}, {change} (tolerance {tolerance})");
             let mut next = format!(
                 "mend the kernel, or accept it: sparsek-gate baseline --lock --reason '...' {}",
                 variant.id
@@ -743,7 +748,8 @@ pub fn display_value(value: f64, unit: Option<&str>) -> String {
         Some((factor, symbol)) => (value / factor, *symbol),
         None => (value, unit.unwrap_or("")),
     };
-    let number = if scaled.is_none() && value.fract() == 0.0 && unit != "%" {
+    let whole = value.fract() == 0.0 || value.abs() >= 1e4;
+    let number = if scaled.is_none() && whole && unit != "%" {
         format!("{value:.0}")
     } else {
         format!("{value:.2}")
