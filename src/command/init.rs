@@ -42,4 +42,32 @@ mod tests {
             .unwrap();
         assert_eq!(config.variants().count(), 2);
     }
+
+    #[test]
+    fn the_template_names_every_key_that_there_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        let tables = [
+            "toolchain",
+            "paths",
+            "gpu",
+            "profile",
+            "verify",
+            "metric.x",
+            "metric.x.tolerance",
+            "suite.x",
+            "suite.x.variant.y",
+        ];
+        for table in tables {
+            std::fs::write(&path, format!("[{table}]\nno_such_key_by_far = 1\n")).unwrap();
+            let complaint = Config::load(&path).map(drop).unwrap_err().to_string();
+            let known = complaint.split("known are ").nth(1).unwrap();
+            let keys: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+            assert!(!keys.is_empty(), "{complaint}");
+            for key in keys {
+                let named = super::TEMPLATE.contains(key);
+                assert!(named, "`{key}` of [{table}] is not in the template");
+            }
+        }
+    }
 }

@@ -126,6 +126,23 @@ fn text(format: FileFormat, recording: &Recording, wanted: &dyn Fn(&str) -> bool
             let _ = writeln!(text, "{name}: {value}");
         }
     }
+    if let Some(time) = recording
+        .created_unix_s
+        .and_then(|seconds| jiff::Timestamp::from_second(i64::try_from(seconds).ok()?).ok())
+    {
+        let _ = writeln!(text, "recorded: {time}");
+    }
+    let gpu = recording.launches.first().and_then(|launch| {
+        launch
+            .metrics
+            .get("device__attribute_display_name")?
+            .value
+            .text()
+            .map(str::to_owned)
+    });
+    if let Some(gpu) = gpu {
+        let _ = writeln!(text, "GPU: {gpu}");
+    }
     for (index, launch) in recording.launches.iter().enumerate() {
         let name = launch
             .kernel
