@@ -54,9 +54,9 @@ pub enum Command {
     /// Write an annotated config.toml for a new project.
     Init(InitArgs),
     /// Build variants with nvcc, in parallel; an unchanged variant is not built again.
-    Build(BuildArgs),
+    Build(StageArgs),
     /// Build variants and ask each whether its numbers are right.
-    Verify(VerifyArgs),
+    Verify(StageArgs),
     /// Build, verify, run under ncu, normalize; keeps report, CSV, logs and argv.
     Profile(ProfileArgs),
     /// Make a profile of a .ncu-rep or CSV that somebody else recorded.
@@ -108,23 +108,9 @@ pub struct InitArgs {
     pub force: bool,
 }
 
-/// Arguments of `build`.
+/// Arguments of `build` and of `verify`.
 #[derive(Args, Debug)]
-pub struct BuildArgs {
-    /// Which variants.
-    #[command(flatten)]
-    pub selection: Selection,
-    /// Constants for a trial.
-    #[command(flatten)]
-    pub trial: Trial,
-    /// How to print.
-    #[arg(long, default_value = "text")]
-    pub format: Format,
-}
-
-/// Arguments of `verify`.
-#[derive(Args, Debug)]
-pub struct VerifyArgs {
+pub struct StageArgs {
     /// Which variants.
     #[command(flatten)]
     pub selection: Selection,

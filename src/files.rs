@@ -1,8 +1,12 @@
-//! Writing files so that a killed process leaves the old content or the new.
+//! Where files of a variant lie, and writing them so that a killed process leaves the old content
+//! or the new.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use crate::config::VariantId;
+use crate::error::Error;
 
 /// Writes beside the target and renames into place.
 ///
@@ -29,6 +33,24 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Where the folder cannot be opened.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+/// The folder of a variant's files below another.
+pub fn variant_folder(base: &Path, variant: &VariantId) -> PathBuf {
+    base.join(&variant.suite).join(&variant.variant)
+}
+
+/// The same, existing and empty.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn empty_variant_folder(base: &Path, variant: &VariantId) -> Result<PathBuf, Error> {
+    let folder = variant_folder(base, variant);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(Error::io("clear", &folder))?;
+    }
+    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    Ok(folder)
 }
 
 /// Temporary files are private; what is kept is as readable as any file a program creates.

@@ -3,7 +3,7 @@
 //! The modules are the stages of a run, in their order: [`config`] says what to do, [`build`]
 //! makes artifacts, [`verify`] asks whether their numbers are right, [`capture`] runs ncu and
 //! reads what it left, [`profile`] normalizes that, [`baseline`] locks it, [`verdict`] compares
-//! and decides, [`report`] shows. Besides them: [`metric`] knows counters and units, [`device`]
+//! and decides, [`report`] shows. [`measure`] runs the stages up to the profile. Besides them: [`metric`] knows counters and units, [`device`]
 //! the GPU, [`toolchain`] nvcc and ncu, [`process`] runs programs, and [`command`] composes the
 //! stages into the subcommands of [`cli`].
 
@@ -18,6 +18,7 @@ pub mod error;
 pub mod files;
 pub mod git;
 pub mod hash;
+pub mod measure;
 pub mod metric;
 pub mod process;
 pub mod profile;

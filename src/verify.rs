@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::build::Artifact;
 use crate::config::{Config, Variant};
 use crate::error::Error;
+use crate::files::empty_variant_folder;
 use crate::process::{self, Ending, Invocation};
 use crate::verdict::{Code, Finding};
 
@@ -60,7 +61,7 @@ pub fn verify(
     artifact: &Artifact,
     env: &BTreeMap<String, String>,
 ) -> Result<Result<Verified, Finding>, Error> {
-    let folder = run_folder(&config.work.join("verify"), variant)?;
+    let folder = empty_variant_folder(&config.work.join("verify"), &variant.id)?;
     let result_path = folder.join("result.json");
     let asks_for_result = variant
         .verify_args
@@ -198,14 +199,4 @@ pub(crate) fn program_argv(
             .replace("{skip}", &variant.profile.skip.to_string())
     });
     artifact.run.iter().cloned().chain(filled).collect()
-}
-
-/// An empty folder for the files of a variant.
-pub(crate) fn run_folder(output: &Path, variant: &Variant) -> Result<PathBuf, Error> {
-    let folder = crate::profile::measure::profile_folder(output, variant);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(Error::io("clear", &folder))?;
-    }
-    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-    Ok(folder)
 }

@@ -13,7 +13,9 @@ use crate::cli::BaselineArgs;
 use crate::config::VariantId;
 use crate::device::Gpu;
 use crate::error::Error;
-use crate::profile::measure::{now, profile_folder, recorded};
+use crate::files::variant_folder;
+use crate::measure::now;
+use crate::profile::Profile;
 use crate::report;
 use crate::verdict::{Code, ExitCode, Finding};
 
@@ -82,7 +84,7 @@ fn lock(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
     let mut accepted: Vec<NewBaseline> = Vec::new();
     let mut locked = Vec::new();
     for variant in plan.variants() {
-        let profile = match recorded(&from, variant) {
+        let profile = match Profile::recorded(&from, &variant.id) {
             Ok(Some(profile)) => profile,
             Ok(None) => {
                 findings.push(Finding::deny(
@@ -105,7 +107,7 @@ fn lock(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
             }
             Err(error) => return Err(error),
         };
-        let captures = CaptureIndex::of(&profile_folder(&from, variant))?;
+        let captures = CaptureIndex::of(&variant_folder(&from, &variant.id))?;
         let gpu = Gpu::slug(&profile.identity.gpu);
         let stored = store.load(&gpu, &variant.id)?;
         match accept(

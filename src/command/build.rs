@@ -5,10 +5,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{Plan, answer};
-use crate::cli::BuildArgs;
+use crate::cli::StageArgs;
 use crate::config::VariantId;
 use crate::error::Error;
-use crate::profile::measure::build_all;
+use crate::measure::build_all;
 use crate::report::Progress;
 use crate::toolchain::KernelResources;
 use crate::verdict::ExitCode;
@@ -28,7 +28,7 @@ struct Built {
     kernels: std::collections::BTreeMap<String, KernelResources>,
 }
 
-pub(super) fn run(config: &Path, arguments: &BuildArgs) -> Result<ExitCode, Error> {
+pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Error> {
     let plan = Plan::new(config, &arguments.selection, Some(&arguments.trial))?;
     let variants = plan.variants();
     let progress = Progress::new();

@@ -8,8 +8,9 @@ use crate::cli::CheckArgs;
 use crate::config::{Config, Variant};
 use crate::device::Gpu;
 use crate::error::Error;
+use crate::files::variant_folder;
+use crate::measure::measure;
 use crate::profile::Profile;
-use crate::profile::measure::{measure, profile_folder, recorded};
 use crate::report::{self, Progress};
 use crate::verdict::{Code, ExitCode, Finding, Origin, Outcome, compare};
 
@@ -77,9 +78,9 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
 fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Vec<Profile>, Error> {
     let mut profiles = Vec::new();
     for variant in plan.variants() {
-        match recorded(folder, variant) {
+        match Profile::recorded(folder, &variant.id) {
             Ok(Some(profile)) => {
-                let captures = CaptureIndex::of(&profile_folder(folder, variant))?;
+                let captures = CaptureIndex::of(&variant_folder(folder, &variant.id))?;
                 outcome.findings.extend(
                     rederive(variant, &profile, &captures)?
                         .into_iter()

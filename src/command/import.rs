@@ -9,13 +9,11 @@ use super::{Plan, answer};
 use crate::capture;
 use crate::cli::{ImportArgs, Selection};
 use crate::error::Error;
-use crate::files::write_atomically;
+use crate::files::{empty_variant_folder, write_atomically};
 use crate::hash::sha256_hex;
 use crate::profile::import::{Stated, profile_of};
-use crate::profile::measure::FILE_NAME;
-use crate::profile::{FileHash, Profile, norm_text};
+use crate::profile::{FILE_NAME, FileHash, Profile, norm_text};
 use crate::verdict::{ExitCode, incomplete};
-use crate::verify::run_folder;
 
 #[derive(Serialize)]
 struct Content {
@@ -61,7 +59,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         .output
         .clone()
         .unwrap_or_else(|| super::profile::default_folder(&plan));
-    let folder = run_folder(&output, variant)?;
+    let folder = empty_variant_folder(&output, &variant.id)?;
     let capture_path = folder.join(&file.file);
     write_atomically(&capture_path, &bytes).map_err(Error::io("write", &capture_path))?;
     let path = folder.join(FILE_NAME);

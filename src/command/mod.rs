@@ -98,7 +98,7 @@ impl Plan {
     /// The environment that shows programs the configured GPU alone.
     fn gpu_env(&self) -> Result<BTreeMap<String, String>, Error> {
         let gpu = crate::device::Gpu::query(self.config.device)?;
-        Ok(crate::profile::measure::gpu_env(&gpu))
+        Ok(crate::measure::gpu_env(&gpu))
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Plan, answer};
 use crate::cli::ProfileArgs;
 use crate::error::Error;
-use crate::profile::measure::measure;
+use crate::measure::measure;
 use crate::profile::{Profile, norm_text};
 use crate::report::Progress;
 use crate::verdict::ExitCode;

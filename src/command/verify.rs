@@ -5,10 +5,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{Plan, answer};
-use crate::cli::VerifyArgs;
+use crate::cli::StageArgs;
 use crate::config::VariantId;
 use crate::error::Error;
-use crate::profile::measure::{build_all, verify_all};
+use crate::measure::{build_all, verify_all};
 use crate::report::Progress;
 use crate::verdict::ExitCode;
 use crate::verify::Verified;
@@ -25,7 +25,7 @@ struct Right {
     verified: Verified,
 }
 
-pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Error> {
+pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Error> {
     let plan = Plan::new(config, &arguments.selection, Some(&arguments.trial))?;
     let variants = plan.variants();
     let env = plan.gpu_env()?;

@@ -67,7 +67,7 @@ pub fn profile_of(
             created: recording
                 .created_unix_s
                 .and_then(|seconds| jiff::Timestamp::from_second(i64::try_from(seconds).ok()?).ok())
-                .map_or_else(super::measure::now, |time| time.to_string()),
+                .map_or_else(crate::measure::now, |time| time.to_string()),
             launches: u32::try_from(recording.launches.len()).unwrap_or(u32::MAX),
             processes: 1,
             profiler: recording.profiler_version.clone(),

@@ -3,7 +3,6 @@
 
 mod derive;
 pub mod import;
-pub mod measure;
 mod norm;
 
 use std::collections::BTreeMap;
@@ -16,7 +15,11 @@ pub use norm::norm_text;
 
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, VariantId};
 use crate::error::Error;
+use crate::files::variant_folder;
 use crate::verdict::Summary;
+
+/// Name of the profile in a variant's folder.
+pub const FILE_NAME: &str = "profile.json";
 
 /// The normalized result of profiling one variant (`<variant>.profile.json`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -181,6 +184,19 @@ impl Profile {
             path: path.to_path_buf(),
             cause,
         })
+    }
+
+    /// The recorded profile of a variant below a folder of profiles, if there is one.
+    ///
+    /// # Errors
+    /// As [`Profile::read`].
+    pub fn recorded(folder: &Path, variant: &VariantId) -> Result<Option<Profile>, Error> {
+        let path = variant_folder(folder, variant).join(FILE_NAME);
+        match std::fs::metadata(&path) {
+            Ok(_) => Profile::read(&path).map(Some),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("read", &path)(error)),
+        }
     }
 
     /// Reads a profile from its JSON form.

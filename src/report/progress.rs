@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::print::{clean, say};
 use crate::config::Variant;
-use crate::profile::measure::Watch;
+use crate::measure::Watch;
 
 /// Shows the stages of a run.
 #[derive(Debug)]

@@ -1,25 +1,22 @@
 //! Variants to fresh profiles: build, verify, capture, normalize.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use super::{
-    CaptureRecord, FileHash, Identity, Profile, ProfileOrigin, Provenance, Rung, Source, derive,
-};
 use crate::build::{Artifact, Builder};
 use crate::capture::{Capture, capture};
 use crate::config::{Config, Variant};
 use crate::device::Gpu;
 use crate::error::Error;
-use crate::files::write_atomically;
+use crate::files::{empty_variant_folder, variant_folder, write_atomically};
+use crate::profile::{
+    self, CaptureRecord, FileHash, Identity, Profile, ProfileOrigin, Provenance, Rung, Source,
+    derive,
+};
 use crate::toolchain::Ncu;
 use crate::verdict::{Code, Finding, counters, incomplete};
-use crate::verify::{Verified, run_folder, verify};
-
-/// Name of the profile in a variant's folder.
-pub const FILE_NAME: &str = "profile.json";
+use crate::verify::{Verified, verify};
 
 /// What happens while variants are measured, for whoever shows it.
 pub trait Watch: Sync {
@@ -127,7 +124,7 @@ pub fn measure(
 
     // A variant that fails now must not leave an earlier profile behind to be taken for this one.
     for variant in variants {
-        run_folder(output, variant)?;
+        empty_variant_folder(output, &variant.id)?;
     }
     let started = std::time::Instant::now();
     let (artifacts, findings) = build_all(config, variants, watch)?;
@@ -151,7 +148,7 @@ pub fn measure(
         measured.tools_wall += verified.wall;
 
         watch.begins(variant, "profile");
-        let folder = profile_folder(output, variant);
+        let folder = variant_folder(output, &variant.id);
         let mut captures = Vec::new();
         for process in 0..variant.profile.processes {
             match capture(
@@ -193,7 +190,7 @@ pub fn measure(
                 measured.findings.push(finding);
             }
             Ok(profile) => {
-                let path = folder.join(FILE_NAME);
+                let path = folder.join(profile::FILE_NAME);
                 write_atomically(&path, profile.to_json().as_bytes())
                     .map_err(Error::io("write", &path))?;
                 let gaps = incomplete(variant, &profile);
@@ -345,22 +342,4 @@ fn normalize(
         kernels: derived.kernels,
         provenance,
     })
-}
-
-/// Where a variant's profile lies under a folder of profiles.
-pub fn profile_folder(output: &Path, variant: &Variant) -> PathBuf {
-    output.join(&variant.id.suite).join(&variant.id.variant)
-}
-
-/// The recorded profile of a variant, if there is one.
-///
-/// # Errors
-/// [`Error::Io`], or [`Error::Input`] where the file is no profile.
-pub fn recorded(output: &Path, variant: &Variant) -> Result<Option<Profile>, Error> {
-    let path = profile_folder(output, variant).join(FILE_NAME);
-    match fs::metadata(&path) {
-        Ok(_) => Profile::read(&path).map(Some),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("read", &path)(error)),
-    }
 }
