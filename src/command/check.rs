@@ -75,6 +75,19 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Ve
     let mut profiles = Vec::new();
     for variant in plan.variants() {
         match recorded(folder, variant) {
+            // Left alone it would be judged as nothing, and nothing fails no gate.
+            Ok(Some(profile)) if profile.variant != variant.id => {
+                outcome.findings.push(Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    format!(
+                        "{} holds a profile of {}",
+                        profile_folder(folder, variant).display(),
+                        profile.variant
+                    ),
+                    "record it again".to_owned(),
+                ));
+            }
             Ok(Some(profile)) => {
                 let captures = CaptureIndex::of(&profile_folder(folder, variant))?;
                 outcome.findings.extend(
@@ -130,9 +143,6 @@ fn judge(
     let (Some(profile), Some(slug)) = (profile, slug) else {
         return Ok(());
     };
-    if profile.variant != variant.id {
-        return Ok(());
-    }
     if let Some(baseline) = baseline {
         let (report, findings) = compare(variant, &baseline.profile, profile);
         outcome.variants.push(report);
