@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::finding::{Code, Finding};
 use super::statistics::Summary;
 use crate::config::{DURATION_COUNTER, Direction, Level, Metric, Tolerance, Variant, VariantId};
+use crate::process::shell_line;
 use crate::profile::{Identity, KernelProfile, MetricIdentity, Profile, ProfileOrigin, Provenance};
 
 /// Standard errors that make a difference certain enough to be named.
@@ -273,8 +274,8 @@ fn identity_differences(baseline: &Identity, current: &Identity) -> Vec<String> 
     );
     differ(
         "the workload",
-        baseline.workload.join(" "),
-        current.workload.join(" "),
+        shell_line(&baseline.workload),
+        shell_line(&current.workload),
     );
     differ(
         "the rung of measurement",
