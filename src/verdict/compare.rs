@@ -130,7 +130,10 @@ pub fn compare(
             let (mut comparison, gap) = judge(metric, definitions, locked, now);
             let finding = finding_of(variant, metric, gap, &mut comparison, speed.as_ref());
             findings.extend(finding);
-            findings.extend(limit_finding(variant, metric, &mut comparison));
+            // A limit needs no baseline, and a value of this counter in the unit that is known.
+            if gap.is_none_or(|gap| gap == Gap::Baseline) {
+                findings.extend(limit_finding(variant, metric, &mut comparison));
+            }
             report.comparisons.push(comparison);
         }
     }
@@ -404,11 +407,13 @@ fn dimensions([x, y, z]: [u64; 3]) -> String {
     format!("({x}, {y}, {z})")
 }
 
-/// Which profile lacks a value.
+/// Which profile lacks a value that could be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gap {
     Baseline,
     Current,
+    /// Each has one, in a unit of its own.
+    Unit,
 }
 
 fn judge(
@@ -451,7 +456,7 @@ fn judge(
                 definition.and_then(|d| d.unit.clone()).unwrap_or_default()
             };
             let (was, is) = (unit(locked_definition), unit(definition));
-            (was != is).then(|| (Gap::Baseline, format!("the unit was `{was}`, is `{is}`")))
+            (was != is).then(|| (Gap::Unit, format!("the unit was `{was}`, is `{is}`")))
         }
     };
     let (baseline, current) = match (gap, comparison.baseline, comparison.current) {
@@ -613,7 +618,7 @@ fn finding_of(
             "raise `profile.launches`, or measure on a quieter machine".to_owned(),
         ),
         // The current profile's own gaps are told by `incomplete`.
-        Verdict::NotMeasured if gap != Some(Gap::Baseline) => return None,
+        Verdict::NotMeasured if gap.is_none_or(|gap| gap == Gap::Current) => return None,
         Verdict::NotMeasured => Finding::deny(
             Code::NotComparable,
             &variant.id,
