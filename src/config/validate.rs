@@ -159,6 +159,11 @@ impl File<'_> {
             }),
         };
 
+        self.profile(&["profile"], &[&raw.profile])?;
+        if let Some(seconds) = raw.verify.timeout_s {
+            self.timeout(&["verify", "timeout_s"], seconds)?;
+        }
+
         let mut metrics = Vec::new();
         for (alias, raw_metric) in &raw.metric {
             metrics.push(self.metric(alias, raw_metric, &toolchain)?);
@@ -369,6 +374,11 @@ impl File<'_> {
                 .error(&at, format!("the suite `{name}` has no variants"))
                 .help(Some(format!("add `[suite.{name}.variant.NAME]`"))));
         }
+        // What every variant sets otherwise is wrong all the same.
+        self.profile(&["suite", name, "profile"], &[&raw.profile])?;
+        if let Some(seconds) = raw.verify.timeout_s {
+            self.timeout(&["suite", name, "verify", "timeout_s"], seconds)?;
+        }
         let inherited = Inherited {
             suite: raw,
             profile,
@@ -511,7 +521,10 @@ impl File<'_> {
             immutable: raw.immutable,
             experimental: raw.experimental,
             profile,
-            verify_timeout: self.timeout(&key("verify"), verify_timeout)?,
+            verify_timeout: self.timeout(
+                &["suite", suite, "variant", name, "verify", "timeout_s"],
+                verify_timeout,
+            )?,
         })
     }
 
