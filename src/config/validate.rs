@@ -123,7 +123,8 @@ impl File<'_> {
             Ok(root.join(text))
         };
         let baselines = folder(&raw.paths.baselines, "baselines", "baselines")?;
-        if baselines == root || root.starts_with(&baselines) {
+        // The folder is replaced as a whole, so `kernels/..` must not get by either.
+        if resolved(&root).starts_with(resolved(&baselines)) {
             return Err(self.error(
                 &["paths", "baselines"],
                 "`baselines` must be a folder below the configuration",
@@ -675,6 +676,21 @@ impl File<'_> {
             format!("`{path}` must be a path below the configuration's folder"),
         ))
     }
+}
+
+/// The path without `.` and `..`, by its words alone: the folder need not exist yet.
+fn resolved(path: &Path) -> PathBuf {
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts
 }
 
 /// Whether `-D` can define it.
