@@ -309,6 +309,14 @@ impl File<'_> {
                     format!("`{key}` is a finite number"),
                 ));
             }
+            if value.is_some() && level == Level::Record {
+                return Err(self.error(
+                    &["metric", alias, key],
+                    format!(
+                        "`{key}` would hold nothing: a metric of level `record` is never judged"
+                    ),
+                ));
+            }
         }
         if let (Some(min), Some(max)) = (raw.min, raw.max)
             && min > max
