@@ -352,12 +352,7 @@ fn a_gpu_whose_name_makes_the_same_folder_is_still_another_gpu() {
 /// Leaves the kernels free to differ from what the configuration expects.
 fn expecting_nothing() -> Project {
     let project = Project::locked();
-    let config = project.read("config.toml");
-    let kept: Vec<&str> = config
-        .lines()
-        .filter(|line| !line.starts_with("expect = "))
-        .collect();
-    project.write("config.toml", kept.join("\n"));
+    project.drop_config_lines("expect = ");
     project
 }
 

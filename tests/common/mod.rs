@@ -265,6 +265,33 @@ impl Project {
         self.edit(&Project::profile_path(variant), edit);
     }
 
+    /// Takes lines that begin so out of the configuration.
+    pub fn drop_config_lines(&self, start: &str) {
+        let config = self.read("config.toml");
+        let kept: Vec<&str> = config
+            .lines()
+            .filter(|line| !line.starts_with(start))
+            .collect();
+        assert_ne!(kept.len(), config.lines().count(), "{start:?}");
+        self.write("config.toml", kept.join("\n") + "\n");
+    }
+
+    /// A folder of recordings in which each variant has those of the next: as true as the
+    /// recorded ones and with other numbers.
+    pub fn rotated(&self, folder: &str) {
+        for (at, variant) in VARIANTS.iter().enumerate() {
+            let next = VARIANTS[(at + 1) % VARIANTS.len()];
+            let target = format!("{folder}/bsr_gemm/{variant}");
+            copy(
+                &self.path(&format!("{RECORDED}/bsr_gemm/{next}")),
+                &self.path(&target),
+            );
+            self.edit(&format!("{target}/profile.json"), |profile| {
+                profile["variant"] = json!(format!("bsr_gemm/{variant}"));
+            });
+        }
+    }
+
     /// Replaces a locked profile by an edited one, with every hash and the lock made to fit: what
     /// somebody does who has the files and no captures.
     pub fn forge(&self, variant: &str, edit: impl FnOnce(&mut Json)) {
@@ -274,7 +301,12 @@ impl Project {
         refresh(&mut json);
         let profile = Profile::parse(json.to_string().as_bytes()).unwrap();
         let norm = norm_text(&profile).unwrap();
-        let profile = profile.to_json();
+        self.forge_files(variant, &norm, &profile.to_json());
+    }
+
+    /// Writes a normalized text and a profile, with hash and lock that fit them.
+    pub fn forge_files(&self, variant: &str, norm: &str, profile: &str) {
+        let path = Project::baseline_path(variant, "profile.json");
         let lock_path = Project::baseline_path(variant, "lock.toml");
         let mut lock = Lock::parse(&self.read(&lock_path)).unwrap();
         let mut entry: Entry = lock.ledger.pop().unwrap();
