@@ -18,6 +18,32 @@ use crate::report;
 use crate::verdict::{Code, ExitCode, Finding};
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
+    // clap does not hold an option to the action that it `requires` where another one is given.
+    for (option, given, action, right) in [
+        (
+            "--captures",
+            arguments.captures.is_some(),
+            "--verify",
+            arguments.verify,
+        ),
+        ("--in-ci", arguments.in_ci, "--lock", arguments.lock),
+        (
+            "--accept-imported",
+            arguments.accept_imported,
+            "--lock",
+            arguments.lock,
+        ),
+        (
+            "--accept-immutable",
+            arguments.accept_immutable,
+            "--lock",
+            arguments.lock,
+        ),
+    ] {
+        if given && !right {
+            return Err(Error::Usage(format!("`{option}` belongs to `{action}`")));
+        }
+    }
     let plan = Plan::new(config, &arguments.selection, None)?;
     let store = Store::open(&plan.config.baselines)?;
     if arguments.lock {
