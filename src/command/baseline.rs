@@ -45,10 +45,11 @@ pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, E
         }
     }
     let plan = Plan::new(config, &arguments.selection, None)?;
-    let store = Store::open(&plan.config.baselines)?;
     if arguments.lock {
-        lock(&plan, &store, arguments)
-    } else if arguments.verify {
+        return lock(&plan, arguments);
+    }
+    let store = Store::open(&plan.config.baselines)?;
+    if arguments.verify {
         verify(&plan, &store, arguments)
     } else {
         show(&plan, &store, arguments)
@@ -71,7 +72,7 @@ struct Line {
     new: Option<String>,
 }
 
-fn lock(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
+fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     let reason = arguments
         .reason
         .as_deref()
@@ -104,6 +105,7 @@ fn lock(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
         .from
         .clone()
         .unwrap_or_else(|| super::profile::default_folder(plan));
+    let store = Store::open_to_change(&plan.config.baselines)?;
     let mut findings = Vec::new();
     let mut accepted: Vec<NewBaseline> = Vec::new();
     let mut locked = Vec::new();
