@@ -5,12 +5,11 @@ mod common;
 use std::fs;
 use std::process::Command;
 
-use common::{GPU, Project, RECORDED, Ran, VARIANTS, scale};
+use common::{ENDINGS, GPU, Project, RECORDED, Ran, VARIANTS, scale};
 use serde_json::json;
 use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::hash::sha256_hex;
 
-const ENDINGS: [&str; 4] = ["lock.toml", "norm.txt", "norm.txt.sha256", "profile.json"];
 const CP_ASYNC: &str = "bsr_gemm/cp_async";
 
 fn lock_with(project: &Project, more: &[&str]) -> Ran {

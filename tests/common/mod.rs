@@ -9,6 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
@@ -19,6 +20,8 @@ use sparsek_gate::profile::{Profile, norm_text};
 pub const GPU: &str = "nvidia-h200";
 /// Its variants that are gated.
 pub const VARIANTS: [&str; 3] = ["baseline", "cp_async", "occupancy"];
+/// What a baseline's files end in.
+pub const ENDINGS: [&str; 4] = ["lock.toml", "norm.txt", "norm.txt.sha256", "profile.json"];
 /// The recordings within a project.
 pub const RECORDED: &str = "recorded";
 
@@ -181,8 +184,21 @@ impl Project {
 
     /// With baselines that were locked from the very recordings in the project.
     pub fn locked() -> Project {
+        // Locking waits for the disk, so it is done once a test binary.
+        static FILES: OnceLock<Vec<(String, String)>> = OnceLock::new();
+        let files = FILES.get_or_init(|| {
+            let project = Project::unlocked();
+            project.lock("first measurement").exits(0);
+            VARIANTS
+                .iter()
+                .flat_map(|variant| ENDINGS.map(|ending| Project::baseline_path(variant, ending)))
+                .map(|path| (path.clone(), project.read(&path)))
+                .collect()
+        });
         let project = Project::unlocked();
-        project.lock("first measurement").exits(0);
+        for (path, text) in files {
+            project.write(path, text);
+        }
         project
     }
 
