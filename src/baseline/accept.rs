@@ -69,6 +69,13 @@ pub fn accept(
             "measure it here, or accept it knowingly with --accept-imported",
         );
     }
+    for change in changed_conditions(variant, profile) {
+        refuse(
+            Code::NotMeasured,
+            format!("{change} in the configuration changed since it was measured"),
+            &again,
+        );
+    }
     if profile.provenance.origin == ProfileOrigin::Measured {
         if profile.provenance.captures.is_empty() {
             refuse(
@@ -194,4 +201,33 @@ pub fn accept(
         norm,
         profile: json,
     }))
+}
+
+/// Conditions of the measurement that are not those of the configuration any more. What an
+/// imported profile was taken under is not the configuration's to say, but for the workload.
+fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<&'static str> {
+    let (identity, settings) = (&profile.identity, &variant.profile);
+    let measured = profile.provenance.origin == ProfileOrigin::Measured;
+    [
+        ("the workload", identity.workload == variant.args),
+        (
+            "clock control",
+            !measured || identity.clock_control == Some(settings.clock_control),
+        ),
+        (
+            "cache control",
+            !measured || identity.cache_control == Some(settings.cache_control),
+        ),
+        (
+            "the replay mode",
+            !measured || identity.replay_mode == Some(settings.replay_mode),
+        ),
+        (
+            "graph profiling",
+            !measured || identity.graph_profiling == Some(settings.graph_profiling),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(what, same)| (!same).then_some(what))
+    .collect()
 }

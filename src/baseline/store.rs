@@ -22,6 +22,8 @@ use crate::hash::sha256_hex;
 #[derive(Debug)]
 pub struct Store {
     root: PathBuf,
+    /// Keeps every other process out, where the store is open to be changed.
+    held: Option<File>,
 }
 
 /// One stored baseline, as found: its files may be missing or edited.
@@ -64,6 +66,7 @@ impl Store {
     pub fn open(root: &Path) -> Result<Store, Error> {
         let store = Store {
             root: root.to_path_buf(),
+            held: None,
         };
         if [
             &store.beside("next"),
@@ -79,6 +82,23 @@ impl Store {
                 store.recover()?;
             }
         }
+        Ok(store)
+    }
+
+    /// The store, kept from every other process until it is dropped: what a change is decided on
+    /// must still be there when it is made. Waits for a process that is storing.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn open_to_change(root: &Path) -> Result<Store, Error> {
+        let mut store = Store {
+            root: root.to_path_buf(),
+            held: None,
+        };
+        let guard = store.guard()?;
+        guard.lock().map_err(Error::io("lock", store.parent()))?;
+        store.held = Some(guard);
+        store.recover()?;
         Ok(store)
     }
 
@@ -171,11 +191,14 @@ impl Store {
     /// Stores baselines, all of them or none.
     ///
     /// # Errors
-    /// [`Error::Io`], or [`Error::Baseline`] where another process is storing.
+    /// [`Error::Io`], or [`Error::Baseline`] where the store is not open to be changed.
     pub fn replace(&self, baselines: &[NewBaseline]) -> Result<(), Error> {
-        let guard = self.guard()?;
-        guard.lock().map_err(Error::io("lock", self.parent()))?;
-        self.recover()?;
+        if self.held.is_none() {
+            return Err(Error::Baseline(format!(
+                "{} is not open to be changed",
+                self.root.display()
+            )));
+        }
         let staged = self.beside("staged");
         fs::create_dir(&staged).map_err(Error::io("create", &staged))?;
         if self.root.exists() {
@@ -183,6 +206,7 @@ impl Store {
         }
         let staging = Store {
             root: staged.clone(),
+            held: None,
         };
         for baseline in baselines {
             let id = &baseline.lock.variant;
@@ -269,7 +293,7 @@ impl Store {
     }
 
     fn shared(&self) -> Result<Option<File>, Error> {
-        if !self.parent().exists() {
+        if self.held.is_some() || !self.parent().exists() {
             return Ok(None);
         }
         let guard = self.guard()?;

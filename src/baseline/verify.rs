@@ -173,11 +173,16 @@ fn immutable_changes(config: &Config, variant: &Variant, lock: &Lock) -> Vec<Fin
                 list.join(" ")
             }
         };
-        findings.push(change(format!(
-            "its flags changed since they were locked: {} came, {} went",
-            only(&flags, &lock.flags),
-            only(&lock.flags, &flags)
-        )));
+        let (came, went) = (only(&flags, &lock.flags), only(&lock.flags, &flags));
+        findings.push(change(if came == went {
+            format!(
+                "its flags stand in another order or number than was locked: {}, locked {}",
+                flags.join(" "),
+                lock.flags.join(" ")
+            )
+        } else {
+            format!("its flags changed since they were locked: {came} came, {went} went")
+        }));
     }
     findings
 }

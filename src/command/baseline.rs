@@ -20,11 +20,38 @@ use crate::report;
 use crate::verdict::{Code, ExitCode, Finding};
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
+    // clap does not hold an option to the action that it `requires` where another one is given.
+    for (option, given, action, right) in [
+        (
+            "--captures",
+            arguments.captures.is_some(),
+            "--verify",
+            arguments.verify,
+        ),
+        ("--in-ci", arguments.in_ci, "--lock", arguments.lock),
+        (
+            "--accept-imported",
+            arguments.accept_imported,
+            "--lock",
+            arguments.lock,
+        ),
+        (
+            "--accept-immutable",
+            arguments.accept_immutable,
+            "--lock",
+            arguments.lock,
+        ),
+    ] {
+        if given && !right {
+            return Err(Error::Usage(format!("`{option}` belongs to `{action}`")));
+        }
+    }
     let plan = Plan::new(config, &arguments.selection, None)?;
-    let store = Store::open(&plan.config.baselines)?;
     if arguments.lock {
-        lock(&plan, &store, arguments)
-    } else if arguments.verify {
+        return lock(&plan, arguments);
+    }
+    let store = Store::open(&plan.config.baselines)?;
+    if arguments.verify {
         verify(&plan, &store, arguments)
     } else {
         show(&plan, &store, arguments)
@@ -47,7 +74,7 @@ struct Line {
     new: Option<String>,
 }
 
-fn lock(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
+fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     let reason = arguments
         .reason
         .as_deref()
@@ -80,6 +107,7 @@ fn lock(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
         .from
         .clone()
         .unwrap_or_else(|| super::profile::default_folder(plan));
+    let store = Store::open_to_change(&plan.config.baselines)?;
     let mut findings = Vec::new();
     let mut accepted: Vec<NewBaseline> = Vec::new();
     let mut locked = Vec::new();

@@ -79,6 +79,19 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Ve
     let mut profiles = Vec::new();
     for variant in plan.variants() {
         match Profile::recorded(folder, &variant.id) {
+            // Left alone it would be judged as nothing, and nothing fails no gate.
+            Ok(Some(profile)) if profile.variant != variant.id => {
+                outcome.findings.push(Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    format!(
+                        "{} holds a profile of {}",
+                        variant_folder(folder, &variant.id).display(),
+                        profile.variant
+                    ),
+                    "record it again".to_owned(),
+                ));
+            }
             Ok(Some(profile)) => {
                 let captures = CaptureIndex::of(&variant_folder(folder, &variant.id))?;
                 outcome.findings.extend(
@@ -161,9 +174,6 @@ fn judge(
     let (Some(profile), Some(slug)) = (profile, slug) else {
         return Ok(());
     };
-    if profile.variant != variant.id {
-        return Ok(());
-    }
     if let Some(baseline) = baseline {
         let (report, findings) = compare(variant, &baseline.profile, profile);
         outcome.variants.push(report);

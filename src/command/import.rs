@@ -36,8 +36,8 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         path: arguments.file.clone(),
         cause,
     };
-    let (format, recording) =
-        capture::read_file(&arguments.file).map_err(|error| input(error.to_string()))?;
+    let (format, recording) = capture::read_file(&arguments.file)
+        .map_err(|error| super::unreadable(&arguments.file, error))?;
     let bytes = fs::read(&arguments.file).map_err(Error::io("read", &arguments.file))?;
     let ending = match format {
         capture::Format::Report => "ncu-rep",

@@ -23,17 +23,8 @@ struct Content {
 }
 
 pub(super) fn run(arguments: &InspectArgs) -> Result<ExitCode, Error> {
-    let (format, recording) =
-        capture::read_file(&arguments.file).map_err(|error| match &error {
-            capture::ReadError::InFile { source, .. } => Error::Input {
-                path: arguments.file.clone(),
-                cause: source.to_string(),
-            },
-            _ => Error::Input {
-                path: arguments.file.clone(),
-                cause: error.to_string(),
-            },
-        })?;
+    let (format, recording) = capture::read_file(&arguments.file)
+        .map_err(|error| super::unreadable(&arguments.file, error))?;
     let wanted = |name: &str| {
         arguments
             .metric

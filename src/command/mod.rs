@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::capture::ReadError;
 use crate::cli::{Cli, Command, Format, Selection, Trial};
 use crate::config::{Config, Recipe, Variant, is_macro_name};
 use crate::error::Error;
@@ -140,6 +141,18 @@ fn answer<T: Serialize>(
     };
     print(&text)?;
     Ok(code)
+}
+
+/// A capture that the user named: missing is not the same as damaged.
+fn unreadable(path: &std::path::Path, error: ReadError) -> Error {
+    match error {
+        ReadError::InFile { source, .. } => unreadable(path, *source),
+        ReadError::Io(source) => Error::io("read", path)(source),
+        error => Error::Input {
+            path: path.to_path_buf(),
+            cause: error.to_string(),
+        },
+    }
 }
 
 fn json(value: &impl Serialize) -> String {

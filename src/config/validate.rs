@@ -123,7 +123,8 @@ impl File<'_> {
             Ok(root.join(text))
         };
         let baselines = folder(&raw.paths.baselines, "baselines", "baselines")?;
-        if baselines == root || root.starts_with(&baselines) {
+        // The folder is replaced as a whole, so `kernels/..` must not get by either.
+        if resolved(&root).starts_with(resolved(&baselines)) {
             return Err(self.error(
                 &["paths", "baselines"],
                 "`baselines` must be a folder below the configuration",
@@ -158,6 +159,11 @@ impl File<'_> {
                     .to_vec()
             }),
         };
+
+        self.profile(&["profile"], &[&raw.profile])?;
+        if let Some(seconds) = raw.verify.timeout_s {
+            self.timeout(&["verify", "timeout_s"], seconds)?;
+        }
 
         let mut metrics = Vec::new();
         for (alias, raw_metric) in &raw.metric {
@@ -303,6 +309,14 @@ impl File<'_> {
                     format!("`{key}` is a finite number"),
                 ));
             }
+            if value.is_some() && level == Level::Record {
+                return Err(self.error(
+                    &["metric", alias, key],
+                    format!(
+                        "`{key}` would hold nothing: a metric of level `record` is never judged"
+                    ),
+                ));
+            }
         }
         if let (Some(min), Some(max)) = (raw.min, raw.max)
             && min > max
@@ -368,6 +382,11 @@ impl File<'_> {
             return Err(self
                 .error(&at, format!("the suite `{name}` has no variants"))
                 .help(Some(format!("add `[suite.{name}.variant.NAME]`"))));
+        }
+        // What every variant sets otherwise is wrong all the same.
+        self.profile(&["suite", name, "profile"], &[&raw.profile])?;
+        if let Some(seconds) = raw.verify.timeout_s {
+            self.timeout(&["suite", name, "verify", "timeout_s"], seconds)?;
         }
         let inherited = Inherited {
             suite: raw,
@@ -511,7 +530,10 @@ impl File<'_> {
             immutable: raw.immutable,
             experimental: raw.experimental,
             profile,
-            verify_timeout: self.timeout(&key("verify"), verify_timeout)?,
+            verify_timeout: self.timeout(
+                &["suite", suite, "variant", name, "verify", "timeout_s"],
+                verify_timeout,
+            )?,
         })
     }
 
@@ -662,6 +684,21 @@ impl File<'_> {
             format!("`{path}` must be a path below the configuration's folder"),
         ))
     }
+}
+
+/// The path without `.` and `..`, by its words alone: the folder need not exist yet.
+fn resolved(path: &Path) -> PathBuf {
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts
 }
 
 /// Whether `-D` can define it.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::finding::{Code, Finding};
 use super::statistics::Summary;
 use crate::config::{DURATION_COUNTER, Direction, Level, Metric, Tolerance, Variant, VariantId};
+use crate::process::shell_line;
 use crate::profile::{Identity, KernelProfile, MetricIdentity, Profile, ProfileOrigin, Provenance};
 
 /// Standard errors that make a difference certain enough to be named.
@@ -129,7 +130,10 @@ pub fn compare(
             let (mut comparison, gap) = judge(metric, definitions, locked, now);
             let finding = finding_of(variant, metric, gap, &mut comparison, speed.as_ref());
             findings.extend(finding);
-            findings.extend(limit_finding(variant, metric, &mut comparison));
+            // A limit needs no baseline, and a value of this counter in the unit that is known.
+            if gap.is_none_or(|gap| gap == Gap::Baseline) {
+                findings.extend(limit_finding(variant, metric, &mut comparison));
+            }
             report.comparisons.push(comparison);
         }
     }
@@ -273,8 +277,8 @@ fn identity_differences(baseline: &Identity, current: &Identity) -> Vec<String> 
     );
     differ(
         "the workload",
-        baseline.workload.join(" "),
-        current.workload.join(" "),
+        shell_line(&baseline.workload),
+        shell_line(&current.workload),
     );
     differ(
         "the rung of measurement",
@@ -403,11 +407,13 @@ fn dimensions([x, y, z]: [u64; 3]) -> String {
     format!("({x}, {y}, {z})")
 }
 
-/// Which profile lacks a value.
+/// Which profile lacks a value that could be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gap {
     Baseline,
     Current,
+    /// Each has one, in a unit of its own.
+    Unit,
 }
 
 fn judge(
@@ -450,7 +456,7 @@ fn judge(
                 definition.and_then(|d| d.unit.clone()).unwrap_or_default()
             };
             let (was, is) = (unit(locked_definition), unit(definition));
-            (was != is).then(|| (Gap::Baseline, format!("the unit was `{was}`, is `{is}`")))
+            (was != is).then(|| (Gap::Unit, format!("the unit was `{was}`, is `{is}`")))
         }
     };
     let (baseline, current) = match (gap, comparison.baseline, comparison.current) {
@@ -617,7 +623,7 @@ fn finding_of(
             "raise `profile.launches`, or measure on a quieter machine".to_owned(),
         ),
         // The current profile's own gaps are told by `incomplete`.
-        Verdict::NotMeasured if gap != Some(Gap::Baseline) => return None,
+        Verdict::NotMeasured if gap.is_none_or(|gap| gap == Gap::Current) => return None,
         Verdict::NotMeasured => Finding::deny(
             Code::NotComparable,
             &variant.id,

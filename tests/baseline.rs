@@ -1,0 +1,781 @@
+//! `baseline`: what may be locked, what the lock holds, and what tampering is found.
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+use common::{ENDINGS, GPU, Project, RECORDED, Ran, VARIANTS, scale};
+use serde_json::json;
+use sparsek_gate::baseline::{Entry, Lock};
+use sparsek_gate::hash::sha256_hex;
+
+const CP_ASYNC: &str = "bsr_gemm/cp_async";
+
+fn lock_with(project: &Project, more: &[&str]) -> Ran {
+    let mut arguments = vec![
+        "baseline", "--lock", "--who", "a tester", "--from", RECORDED,
+    ];
+    arguments.extend(more);
+    project.run(&arguments)
+}
+
+fn read_lock(project: &Project, variant: &str) -> Lock {
+    Lock::parse(&project.read(&Project::baseline_path(variant, "lock.toml"))).unwrap()
+}
+
+/// Everything below the baselines, by path.
+fn stored(project: &Project) -> Vec<(String, Vec<u8>)> {
+    VARIANTS
+        .iter()
+        .flat_map(|variant| ENDINGS.map(|ending| Project::baseline_path(variant, ending)))
+        .filter_map(|path| Some((path.clone(), fs::read(project.path(&path)).ok()?)))
+        .collect()
+}
+
+/// Locking is refused with this code, and nothing of any variant is locked.
+#[track_caller]
+fn refused(project: &Project, exit: i32, code: &str, words: &str) {
+    let before = stored(project);
+    let ran = lock_with(project, &["--reason", "because", "--format", "json"]).exits(exit);
+    let report = ran.json();
+    assert!(
+        report.denied().contains(&code.to_owned()),
+        "{:?}",
+        report.denied()
+    );
+    assert!(ran.out.contains(words), "{words:?} is not in\n{}", ran.out);
+    assert_eq!(report.0["locked"], false);
+    assert_eq!(stored(project), before);
+}
+
+#[test]
+fn locking_writes_four_files_a_variant_that_hold_each_other() {
+    let project = Project::unlocked();
+    project
+        .lock("the first measurement")
+        .exits(0)
+        .says("bsr_gemm/cp_async on nvidia-h200: locked");
+    for variant in VARIANTS {
+        let lock = read_lock(&project, variant);
+        let [entry] = lock.ledger.as_slice() else {
+            panic!("{:?}", lock.ledger)
+        };
+        assert_eq!(
+            (entry.who.as_str(), entry.reason.as_str()),
+            ("a tester", "the first measurement")
+        );
+        assert_eq!(entry.previous, Entry::GENESIS);
+        assert_eq!(lock.contradictions(), Vec::<String>::new());
+        let norm = project.read(&Project::baseline_path(variant, "norm.txt"));
+        assert_eq!(entry.norm_sha256, sha256_hex(norm.as_bytes()));
+        let mut sorted: Vec<&str> = norm.lines().collect();
+        sorted.sort_unstable();
+        assert_eq!(norm.lines().collect::<Vec<_>>(), sorted);
+        for line in norm.lines() {
+            let (name, value) = line.split_once(": ").unwrap();
+            assert!(
+                name.chars().all(|c| c.is_ascii_lowercase() || c == '_'),
+                "{line}"
+            );
+            let (_, decimals) = value.split_once('.').unwrap();
+            assert!(
+                decimals.len() == 2 && value.parse::<f64>().is_ok(),
+                "{line}"
+            );
+        }
+        let profile = project.read(&Project::baseline_path(variant, "profile.json"));
+        assert_eq!(entry.profile_sha256, sha256_hex(profile.as_bytes()));
+        // Full precision: the profile that is locked is the recorded one.
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&profile).unwrap(),
+            project.json(&Project::profile_path(variant))
+        );
+    }
+    assert!(read_lock(&project, "baseline").immutable);
+    assert!(!read_lock(&project, "baseline").sources.is_empty());
+    assert!(!read_lock(&project, "cp_async").immutable);
+    assert!(!project.path(".baselines.next").exists());
+}
+
+#[test]
+fn sha256sum_accepts_the_hash_file_from_its_folder() {
+    let project = Project::locked();
+    for variant in VARIANTS {
+        let output = Command::new("sha256sum")
+            .args(["--check", "--strict", &format!("{variant}.norm.txt.sha256")])
+            .current_dir(project.path(&format!("baselines/{GPU}/bsr_gemm")))
+            .output();
+        match output {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                eprintln!("SKIPPED: no sha256sum on this machine");
+                return;
+            }
+            output => {
+                let ran = Ran::of(&output.unwrap()).exits(0);
+                assert_eq!(ran.out, format!("{variant}.norm.txt: OK\n"));
+            }
+        }
+    }
+}
+
+#[test]
+fn locking_needs_a_reason() {
+    let project = Project::unlocked();
+    project
+        .run(&["baseline", "--lock", "--from", RECORDED])
+        .exits(2)
+        .says("--reason");
+    for reason in ["", "  \n"] {
+        lock_with(&project, &["--reason", reason])
+            .exits(2)
+            .says("--reason must say why");
+    }
+    assert!(!project.path("baselines").exists());
+}
+
+#[test]
+fn locking_in_ci_needs_to_be_asked_for() {
+    let project = Project::unlocked();
+    let lock = |ci: &str, more: &[&str]| {
+        let mut command = project.gate();
+        command
+            .env("CI", ci)
+            .args(["baseline", "--lock", "--reason", "x", "--from", RECORDED])
+            .args(more);
+        Ran::of(&command.output().unwrap())
+    };
+    for ci in ["true", "1", "yes"] {
+        lock(ci, &[]).exits(2).says("--in-ci");
+        assert!(!project.path("baselines").exists());
+    }
+    lock("true", &["--in-ci"]).exits(0);
+    for ci in ["", "false", "0"] {
+        lock(ci, &[]).exits(0);
+    }
+}
+
+#[test]
+fn an_imported_profile_is_locked_knowingly_only() {
+    let project = Project::unlocked();
+    project.edit_profile("cp_async", |profile| {
+        profile["provenance"]["origin"] = json!("imported")
+    });
+    refused(&project, 6, "not-measured", "--accept-imported");
+    lock_with(&project, &["--reason", "x", "--accept-imported"]).exits(0);
+}
+
+#[test]
+fn what_was_not_measured_is_not_locked() {
+    let project = Project::unlocked();
+    fs::remove_file(project.path("recorded/bsr_gemm/cp_async/capture-1.ncu-rep")).unwrap();
+    refused(&project, 4, "capture-missing", "capture-1.ncu-rep");
+
+    let project = Project::unlocked();
+    let csv = "recorded/bsr_gemm/cp_async/capture-1.csv";
+    project.write(csv, project.read(csv) + "\n");
+    refused(&project, 4, "capture-missing", "capture-1.csv");
+
+    let project = Project::unlocked();
+    project.edit_profile("cp_async", |profile| {
+        profile["provenance"]["captures"] = json!([])
+    });
+    refused(&project, 4, "capture-missing", "names no capture");
+
+    let project = Project::unlocked();
+    project.edit_profile("cp_async", |profile| scale(profile, "duration", 0.9));
+    refused(&project, 4, "profile-altered", "duration");
+
+    let project = Project::unlocked();
+    project.edit_profile("cp_async", |profile| {
+        profile["provenance"]["overrides"] = json!(["TILE=64"]);
+    });
+    refused(&project, 6, "not-measured", "TILE=64");
+
+    let project = Project::unlocked();
+    project.write("kernels/common/cp_async.cuh", "// another\n");
+    refused(
+        &project,
+        6,
+        "not-measured",
+        "`kernels/common/cp_async.cuh` changed since it was measured",
+    );
+
+    let project = Project::unlocked();
+    fs::remove_file(project.path("kernels/common/cp_async.cuh")).unwrap();
+    refused(
+        &project,
+        6,
+        "not-measured",
+        "`kernels/common/cp_async.cuh` changed since it was measured",
+    );
+
+    let project = Project::unlocked();
+    project.replace("config.toml", "\"-lineinfo\"", "\"-lineinfo\", \"-G\"");
+    refused(
+        &project,
+        6,
+        "not-measured",
+        "the flags in the configuration changed",
+    );
+
+    let project = Project::unlocked();
+    project.replace(
+        "config.toml",
+        "expect = [\"bsr_gemm_cp_async\"]",
+        "expect = [\"bsr_gemm_cp_async\"]\ndefines = { A = 1 }",
+    );
+    refused(
+        &project,
+        6,
+        "not-measured",
+        "the flags in the configuration changed",
+    );
+
+    let project = Project::unlocked();
+    project.replace(
+        "config.toml",
+        "expect = [\"bsr_gemm_cp_async\"]",
+        "expect = [\"bsr_gemm_cp_async\"]\nargs = [\"--seed\", \"2\"]",
+    );
+    refused(&project, 6, "not-measured", "the workload");
+
+    let project = Project::unlocked();
+    project.replace(
+        "config.toml",
+        "clock_control = \"none\"",
+        "clock_control = \"base\"",
+    );
+    refused(&project, 6, "not-measured", "clock control");
+
+    let project = Project::unlocked();
+    project.replace("config.toml", "launches = 20", "launches = 30");
+    refused(
+        &project,
+        6,
+        "not-measured",
+        "20 launches were measured where 30",
+    );
+
+    let project = Project::unlocked();
+    project.replace("config.toml", "[metric.dram_read]", "[metric.l2_throughput]\ndirection = \"higher\"\ntolerance = { absolute = 1 }\n[metric.dram_read]");
+    refused(&project, 6, "not-measured", "l2_throughput");
+
+    let project = Project::unlocked();
+    fs::remove_dir_all(project.path("recorded/bsr_gemm/cp_async")).unwrap();
+    refused(
+        &project,
+        6,
+        "profile-missing",
+        "sparsek-gate profile bsr_gemm/cp_async",
+    );
+
+    let project = Project::unlocked();
+    project.write(&Project::profile_path("cp_async"), "{}");
+    refused(&project, 5, "profile-unreadable", "profile.json");
+
+    let project = Project::unlocked();
+    project.rotated("rotated");
+    project.edit_profile("cp_async", |profile| {
+        profile["variant"] = json!("bsr_gemm/occupancy")
+    });
+    refused(&project, 5, "profile-unreadable", "bsr_gemm/occupancy");
+}
+
+#[test]
+fn one_refusal_keeps_all_of_the_selected_variants_from_being_locked() {
+    let project = Project::locked();
+    for variant in ["baseline", "occupancy"] {
+        project.edit_profile(variant, |profile| {
+            profile["provenance"]["git"] = json!("0123456789")
+        });
+    }
+    project.edit_profile("cp_async", |profile| scale(profile, "duration", 0.9));
+    refused(&project, 4, "profile-altered", "duration");
+    let ran = lock_with(&project, &["--reason", "x"]).exits(4);
+    assert!(
+        ran.out.contains("nothing was locked") && ran.out.contains("not locked"),
+        "{}",
+        ran.out
+    );
+    // Left out by name, it does not keep the others back.
+    lock_with(&project, &["--reason", "x", "baseline", "occupancy"]).exits(0);
+    assert_eq!(read_lock(&project, "occupancy").ledger.len(), 2);
+    assert_eq!(read_lock(&project, "cp_async").ledger.len(), 1);
+}
+
+#[test]
+fn locking_twice_chains_the_ledger_and_shows_old_and_new() {
+    let project = Project::locked();
+    project.drop_config_lines("expect = ");
+    project.rotated("rotated");
+    let old = project.read(&Project::baseline_path("cp_async", "norm.txt"));
+    let first = read_lock(&project, "cp_async");
+    let ran = project
+        .run(&[
+            "baseline",
+            "--lock",
+            "--reason",
+            "a new kernel",
+            "--who",
+            "b",
+            "--from",
+            "rotated",
+            "cp_async",
+        ])
+        .exits(0);
+    let new = project.read(&Project::baseline_path("cp_async", "norm.txt"));
+    for (old, new) in old.lines().zip(new.lines()) {
+        let (name, old) = old.split_once(": ").unwrap();
+        let (_, new) = new.split_once(": ").unwrap();
+        let line = format!("  {name}: {old} → {new}\n");
+        assert!(ran.out.contains(&line), "{line:?} is not in\n{}", ran.out);
+    }
+    assert_ne!(old, new);
+    let second = read_lock(&project, "cp_async");
+    assert_eq!(second.ledger.len(), 2);
+    assert_eq!(second.ledger[0], first.ledger[0]);
+    assert_eq!(second.ledger[1].previous, first.head);
+    assert_eq!(second.head, second.ledger[1].hash());
+    assert_eq!(second.contradictions(), Vec::<String>::new());
+    project.run(&["baseline", "--verify"]).exits(0);
+}
+
+#[test]
+fn locking_what_is_locked_changes_nothing() {
+    let project = Project::locked();
+    let before = stored(&project);
+    project
+        .lock("again")
+        .exits(0)
+        .says("already locked, unchanged");
+    assert_eq!(stored(&project), before);
+}
+
+/// `check` and `baseline --verify` both find it, name it and exit with 4.
+#[track_caller]
+fn found(project: &Project, code: &str, words: &str) {
+    for command in [
+        vec!["check", "--from", RECORDED, "--format", "json"],
+        vec!["baseline", "--verify", "--format", "json"],
+        vec!["baseline", "--show", "--format", "json"],
+    ] {
+        let ran = project.run(&command).exits(4);
+        let report = ran.json();
+        assert!(
+            report.denied().contains(&code.to_owned()),
+            "{command:?}: {:?}",
+            report.denied()
+        );
+        let messages: Vec<&str> = report
+            .findings("deny")
+            .iter()
+            .filter(|finding| finding["code"] == code)
+            .map(|finding| finding["message"].as_str().unwrap())
+            .collect();
+        assert!(
+            messages.iter().any(|message| message.contains(words)),
+            "{command:?}: {words:?} is not in {messages:#?}"
+        );
+    }
+}
+
+#[test]
+fn an_edit_of_any_locked_file_is_found_and_named() {
+    for ending in ENDINGS {
+        let path = Project::baseline_path("cp_async", ending);
+        let name = format!("{GPU}/{CP_ASYNC}.{ending}");
+
+        let project = Project::locked();
+        fs::remove_file(project.path(&path)).unwrap();
+        found(&project, "tampered", &format!("{name} is missing"));
+
+        let project = Project::locked();
+        project.write(&path, "");
+        found(&project, "tampered", &name);
+
+        let project = Project::locked();
+        project.write(&path, b"\xff\xfe");
+        found(&project, "tampered", &name);
+    }
+    for ending in ["norm.txt", "norm.txt.sha256", "profile.json"] {
+        let path = Project::baseline_path("cp_async", ending);
+        let project = Project::locked();
+        // One more blank line: no number differs, and it is not what was locked.
+        project.write(&path, project.read(&path) + "\n");
+        found(&project, "tampered", &format!("{GPU}/{CP_ASYNC}.{ending}"));
+    }
+    let project = Project::locked();
+    project.edit(
+        &Project::baseline_path("cp_async", "profile.json"),
+        |profile| {
+            scale(profile, "duration", 1.5);
+        },
+    );
+    found(&project, "tampered", "profile.json is not what was locked");
+}
+
+#[test]
+fn the_files_of_another_variant_do_not_stand_in() {
+    let project = Project::locked();
+    for ending in ENDINGS {
+        let other = fs::read(project.path(&Project::baseline_path("occupancy", ending))).unwrap();
+        project.write(&Project::baseline_path("cp_async", ending), other);
+    }
+    found(&project, "tampered", "is the lock of bsr_gemm/occupancy");
+}
+
+#[test]
+fn a_norm_text_that_is_not_the_profiles_is_found_even_where_every_hash_fits() {
+    let project = Project::locked();
+    let profile = project.read(&Project::baseline_path("cp_async", "profile.json"));
+    project.forge_files("cp_async", "duration: 1.00\n", &profile);
+    found(&project, "tampered", "does not hold the medians");
+}
+
+fn edit_lock(project: &Project, variant: &str, edit: impl FnOnce(&mut toml::Table)) {
+    let path = Project::baseline_path(variant, "lock.toml");
+    let mut table: toml::Table = project.read(&path).parse().unwrap();
+    edit(&mut table);
+    project.write(&path, toml::to_string(&table).unwrap());
+}
+
+fn ledger(table: &mut toml::Table) -> &mut Vec<toml::Value> {
+    table["ledger"].as_array_mut().unwrap()
+}
+
+/// A ledger of three entries, of an immutable variant.
+fn three_times_locked() -> Project {
+    let project = Project::locked();
+    for time in ["second", "third"] {
+        project.edit_profile("baseline", |profile| {
+            profile["provenance"]["git"] = json!(time)
+        });
+        project.lock(time).exits(0);
+    }
+    assert_eq!(read_lock(&project, "baseline").ledger.len(), 3);
+    project.check(&[], 0);
+    project
+}
+
+#[test]
+fn an_edit_of_any_field_of_any_entry_of_the_ledger_is_found() {
+    let project = three_times_locked();
+    let path = Project::baseline_path("baseline", "lock.toml");
+    let whole = project.read(&path);
+    for entry in 0..3 {
+        for field in [
+            "time",
+            "who",
+            "reason",
+            "norm_sha256",
+            "profile_sha256",
+            "code_sha256",
+            "previous",
+        ] {
+            project.write(&path, &whole);
+            edit_lock(&project, "baseline", |table| {
+                let value = &mut ledger(table)[entry][field];
+                let text = value.as_str().unwrap();
+                let last = if text.ends_with('1') { "2" } else { "1" };
+                *value = toml::Value::String(format!("{}{last}", &text[..text.len() - 1]));
+            });
+            found(&project, "tampered", "ledger");
+        }
+    }
+}
+
+#[test]
+fn an_entry_taken_out_of_the_ledger_or_put_in_is_found() {
+    let project = three_times_locked();
+    let path = Project::baseline_path("baseline", "lock.toml");
+    let whole = project.read(&path);
+    let edits: [fn(&mut Vec<toml::Value>); 6] = [
+        |ledger| drop(ledger.remove(0)),
+        |ledger| drop(ledger.remove(1)),
+        |ledger| drop(ledger.pop()),
+        |ledger| ledger.swap(0, 1),
+        |ledger| ledger.insert(1, ledger[1].clone()),
+        Vec::clear,
+    ];
+    for edit in edits {
+        project.write(&path, &whole);
+        edit_lock(&project, "baseline", |table| edit(ledger(table)));
+        found(&project, "tampered", "ledger");
+    }
+    project.write(&path, &whole);
+    edit_lock(&project, "baseline", |table| {
+        table["head"] = toml::Value::String("0".repeat(64))
+    });
+    found(
+        &project,
+        "tampered",
+        "the last entry of the ledger is not the one that was locked",
+    );
+    project.write(&path, &whole);
+    edit_lock(&project, "baseline", |table| {
+        table.insert("more".to_owned(), toml::Value::Boolean(true));
+    });
+    found(&project, "tampered", "cannot be read");
+    project.write(&path, &whole);
+    edit_lock(&project, "baseline", |table| {
+        table["schema"] = toml::Value::Integer(2)
+    });
+    found(&project, "tampered", "lock schema 2");
+}
+
+#[test]
+fn an_edited_ledger_is_not_locked_over() {
+    let project = three_times_locked();
+    edit_lock(&project, "baseline", |table| {
+        ledger(table)[0]["reason"] = toml::Value::String("another past".to_owned());
+    });
+    project.edit_profile("baseline", |profile| {
+        profile["provenance"]["git"] = json!("fourth")
+    });
+    refused(&project, 4, "tampered", "the past was edited");
+    project.write(&Project::baseline_path("baseline", "lock.toml"), "gone");
+    refused(&project, 4, "tampered", "the present lock cannot be read");
+}
+
+#[test]
+fn sources_headers_and_flags_of_an_immutable_variant_stay_as_locked() {
+    for path in [
+        "kernels/bsr_gemm/baseline.cu",
+        "kernels/bsr_gemm/harness.cuh",
+        "kernels/common/options.cuh",
+    ] {
+        let project = Project::locked();
+        project.write(path, project.read(path) + "\n");
+        found(
+            &project,
+            "immutable-changed",
+            &format!("`{path}` changed since it was locked"),
+        );
+        fs::remove_file(project.path(path)).unwrap();
+        found(
+            &project,
+            "immutable-changed",
+            &format!("`{path}` cannot be read"),
+        );
+    }
+    let project = Project::locked();
+    project.write(
+        "kernels/common/cp_async.cuh",
+        "// no part of the immutable variant",
+    );
+    project.check(&[], 0);
+
+    let project = Project::locked();
+    project.replace("config.toml", "\"-O3\"", "\"-O2\"");
+    found(&project, "immutable-changed", "-O2 came, -O3 went");
+
+    let project = Project::locked();
+    project.replace(
+        "config.toml",
+        "immutable = true",
+        "immutable = true\ndefines = { TILE = 64 }",
+    );
+    found(
+        &project,
+        "immutable-changed",
+        "-DTILE=64 came, nothing went",
+    );
+
+    let project = Project::locked();
+    project.replace("config.toml", "arch = \"sm_90a\"", "arch = \"sm_90\"");
+    found(&project, "immutable-changed", "code=sm_90");
+
+    let project = Project::locked();
+    project.drop_config_lines("immutable = true");
+    found(
+        &project,
+        "immutable-changed",
+        "no longer marks it immutable",
+    );
+
+    let project = Project::locked();
+    project.replace(
+        "config.toml",
+        "expect = [\"bsr_gemm_cp_async\"]",
+        "expect = [\"bsr_gemm_cp_async\"]\nimmutable = true",
+    );
+    found(&project, "immutable-changed", "lock it again");
+}
+
+#[test]
+fn flags_of_an_immutable_variant_in_another_order_are_other_flags() {
+    let project = Project::locked();
+    project.replace(
+        "config.toml",
+        "\"-O3\", \"-std=c++17\"",
+        "\"-std=c++17\", \"-O3\"",
+    );
+    found(&project, "immutable-changed", "order");
+}
+
+#[test]
+fn what_the_lock_says_of_immutable_sources_is_held_by_the_ledger() {
+    let project = Project::locked();
+    edit_lock(&project, "baseline", |table| {
+        table["sources"]
+            .as_table_mut()
+            .unwrap()
+            .remove("kernels/bsr_gemm/harness.cuh")
+            .unwrap();
+    });
+    found(
+        &project,
+        "tampered",
+        "the sources or flags in the lock are not those",
+    );
+    let project = Project::locked();
+    edit_lock(&project, "baseline", |table| {
+        table["immutable"] = toml::Value::Boolean(false);
+    });
+    found(
+        &project,
+        "tampered",
+        "the sources or flags in the lock are not those",
+    );
+}
+
+#[test]
+fn an_immutable_variant_is_locked_with_other_sources_knowingly_only() {
+    let project = Project::locked();
+    let path = "kernels/bsr_gemm/baseline.cu";
+    project.write(path, project.read(path) + "// better\n");
+    let hash = sha256_hex(project.read(path).as_bytes());
+    project.edit_profile("baseline", |profile| {
+        profile["provenance"]["sources"][path] = json!(hash);
+    });
+    refused(&project, 4, "immutable-changed", "--accept-immutable");
+    lock_with(&project, &["--reason", "x", "--accept-immutable"]).exits(0);
+    project.check(&[], 0);
+    // Nor does dropping the mark get around it.
+    let project = Project::locked();
+    project.drop_config_lines("immutable = true");
+    refused(&project, 4, "immutable-changed", "--accept-immutable");
+}
+
+#[test]
+fn every_locked_number_is_derived_again_from_the_captures() {
+    let project = Project::locked();
+    project
+        .run(&["baseline", "--verify", "--captures", RECORDED])
+        .exits(0)
+        .says("nvidia-h200/bsr_gemm/cp_async: locked, and derived again from its captures");
+    // Wherever the captures were put.
+    fs::create_dir(project.path("elsewhere")).unwrap();
+    for variant in VARIANTS {
+        for ending in ["csv", "ncu-rep"] {
+            fs::rename(
+                project.path(&format!("{RECORDED}/bsr_gemm/{variant}/capture-1.{ending}")),
+                project.path(&format!("elsewhere/{variant}-of-yesterday.{ending}")),
+            )
+            .unwrap();
+        }
+    }
+    project
+        .run(&["baseline", "--verify", "--captures", "elsewhere"])
+        .exits(0);
+    project
+        .run(&["baseline", "--verify", "--captures", RECORDED])
+        .exits(4)
+        .says("capture-missing");
+    project
+        .run(&["baseline", "--verify", "--captures", "nowhere"])
+        .exits(3)
+        .says("nowhere");
+    project
+        .run(&["baseline", "--show", "--captures", "elsewhere"])
+        .exits(2);
+}
+
+#[test]
+fn a_hand_written_profile_does_not_pass_for_a_measured_one() {
+    let forgeries: [fn(&mut serde_json::Value); 5] = [
+        |profile| scale(profile, "duration", 1.2),
+        |profile| scale(profile, "bank_conflicts", 0.5),
+        |profile| {
+            let sample = &mut profile["kernels"][0]["metrics"]["duration"]["samples"][0][0];
+            *sample = json!(sample.as_f64().unwrap() + 32.0);
+        },
+        |profile| profile["kernels"][0]["grid"] = json!([1, 1, 1]),
+        |profile| profile["provenance"]["captures"] = json!([]),
+    ];
+    for (index, forgery) in forgeries.into_iter().enumerate() {
+        let project = Project::locked();
+        project.forge("cp_async", forgery);
+        // Every hash fits: neither the lock nor the hashes tell.
+        project.run(&["baseline", "--verify"]).exits(0);
+        let ran = project
+            .run(&[
+                "baseline",
+                "--verify",
+                "--captures",
+                RECORDED,
+                "--format",
+                "json",
+            ])
+            .exits(4);
+        assert_eq!(ran.json().denied(), ["profile-altered"], "forgery {index}");
+    }
+}
+
+#[test]
+fn a_profile_that_names_the_captures_of_another_does_not_pass() {
+    let project = Project::locked();
+    let captures =
+        project.json(&Project::profile_path("occupancy"))["provenance"]["captures"].clone();
+    project.forge("cp_async", |profile| {
+        profile["provenance"]["captures"] = captures
+    });
+    project.run(&["baseline", "--verify"]).exits(0);
+    project
+        .run(&["baseline", "--verify", "--captures", RECORDED])
+        .exits(4)
+        .says("profile-altered");
+}
+
+#[test]
+fn what_is_locked_is_shown_with_its_ledger() {
+    let project = Project::unlocked();
+    project
+        .run(&["baseline", "--show"])
+        .exits(0)
+        .says("nothing is locked yet");
+    project
+        .run(&["baseline", "--verify"])
+        .exits(4)
+        .says("new-baseline");
+    project.lock("the first measurement").exits(0);
+    let ran = project.run(&["baseline", "--show", "cp_async"]).exits(0);
+    let norm = project.read(&Project::baseline_path("cp_async", "norm.txt"));
+    for line in norm.lines() {
+        assert!(ran.out.contains(line), "{line} is not in\n{}", ran.out);
+    }
+    assert!(
+        ran.out.contains("a tester: the first measurement"),
+        "{}",
+        ran.out
+    );
+    assert!(!ran.out.contains("occupancy"));
+    let shown = project
+        .run(&["baseline", "--show", "--format", "json"])
+        .exits(0)
+        .json();
+    assert_eq!(shown.0["baselines"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        shown.0["baselines"][0]["lock"]["ledger"][0]["who"],
+        "a tester"
+    );
+}
+
+#[test]
+fn a_reason_cannot_steer_the_terminal() {
+    let project = Project::unlocked();
+    lock_with(&project, &["--reason", "x\u{1b}[2Jy"]).exits(0);
+    let ran = project.run(&["baseline", "--show"]).exits(0);
+    assert!(!ran.out.contains('\u{1b}'), "{}", ran.out);
+}

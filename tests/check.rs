@@ -1,0 +1,874 @@
+//! `check --from`: recorded profiles against baselines.
+
+mod common;
+
+use std::io::Read;
+use std::process::Stdio;
+
+use common::{Project, RECORDED, VARIANTS, keep_launches, refresh, samples, scale, shift};
+use serde_json::{Value as Json, json};
+
+const DURATION: &str = "duration";
+const GATED: [&str; 4] = ["duration", "sm_active", "tensor_core", "dram_bw"];
+
+#[test]
+fn the_shipped_recordings_pass_against_the_shipped_baselines() {
+    let project = Project::shipped();
+    let report = project.check(&[], 0);
+    assert_eq!(report.0["schema"], 1);
+    assert_eq!(report.0["origin"]["kind"], "recorded");
+    assert_eq!(report.denied(), Vec::<String>::new());
+    assert_eq!(report.warned(), Vec::<String>::new());
+    for variant in VARIANTS {
+        for metric in GATED {
+            assert_eq!(
+                report.verdict(variant, metric),
+                "pass",
+                "{variant} {metric}"
+            );
+        }
+        assert!(report.comparison(variant, "dram_read")["verdict"].is_null());
+    }
+    project
+        .run(&["check", "--from", RECORDED])
+        .exits(0)
+        .says("PASS")
+        .says("recorded profiles from recorded, not measured in this run");
+}
+
+#[test]
+fn the_worse_recording_fails_and_names_metric_and_both_numbers() {
+    let project = Project::shipped();
+    common::copy(
+        &common::repository().join("ci/recordings/h200-worse"),
+        &project.path("worse"),
+    );
+    let ran = project
+        .run(&["check", "--from", "worse", "cp_async"])
+        .exits(1)
+        .says("FAIL");
+    let line = ran
+        .out
+        .lines()
+        .find(|line| line.trim_start().starts_with(DURATION))
+        .unwrap();
+    for path in [
+        Project::baseline_path("cp_async", "profile.json"),
+        "worse/bsr_gemm/cp_async/profile.json".to_owned(),
+    ] {
+        let median = &project.json(&path)["kernels"][0]["metrics"][DURATION]["median"];
+        let shown = format!("{:.2} us", median.as_f64().unwrap() / 1000.0);
+        assert!(line.contains(&shown), "{shown} in {line}");
+    }
+    assert!(line.contains("regressed"), "{line}");
+    assert!(
+        ran.out
+            .contains("regressed bsr_gemm/cp_async: `duration` of bsr_gemm_cp_async changed by +"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
+fn the_verdict_follows_every_sample_being_edited_and_the_edit_is_told() {
+    for (metric, factor, verdict, code) in [
+        (DURATION, 1.1, "regressed", 1),
+        (DURATION, 0.9, "improved", 0),
+        (DURATION, 1.001, "pass", 0),
+        ("tensor_core", 0.8, "regressed", 1),
+        ("tensor_core", 1.2, "improved", 0),
+    ] {
+        let project = Project::locked();
+        project.edit_profile("cp_async", |profile| scale(profile, metric, factor));
+        let report = project.check(&["cp_async"], code);
+        assert_eq!(
+            report.verdict("cp_async", metric),
+            verdict,
+            "{metric} {factor}"
+        );
+        assert_eq!(report.warned(), ["profile-altered"]);
+        assert!(report.message("profile-altered").contains(metric));
+    }
+}
+
+#[test]
+fn one_edited_sample_is_told_and_counts_as_one_sample() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        let mut samples = samples(profile, DURATION);
+        let slow = samples[0].as_f64().unwrap() * 5.0;
+        *samples[0] = json!(slow);
+    });
+    // The stored median and spread are left as they were: the samples decide, not these.
+    let report = project.check(&["cp_async"], 0);
+    assert_eq!(report.verdict("cp_async", DURATION), "pass");
+    assert_eq!(report.warned(), ["profile-altered"]);
+}
+
+#[test]
+fn an_edited_median_alone_changes_no_verdict_and_is_told() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        profile["kernels"][0]["metrics"][DURATION]["median"] = json!(1.0);
+    });
+    let report = project.check(&["cp_async"], 0);
+    assert_eq!(report.verdict("cp_async", DURATION), "pass");
+    assert_eq!(report.warned(), ["profile-altered"]);
+}
+
+#[test]
+fn noise_that_reaches_across_the_tolerance_is_inconclusive() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        for (index, sample) in samples(profile, DURATION).into_iter().enumerate() {
+            let factor = if index % 2 == 0 { 0.8 } else { 1.2 };
+            *sample = json!(sample.as_f64().unwrap() * factor);
+        }
+    });
+    let report = project.check(&["cp_async"], 6);
+    assert_eq!(report.verdict("cp_async", DURATION), "inconclusive");
+    assert_eq!(report.denied(), ["inconclusive"]);
+}
+
+/// Ways in which a metric is not there.
+fn gaps() -> Vec<(&'static str, fn(&mut Json))> {
+    vec![
+        ("the metric is gone", |profile| {
+            let metrics = &mut profile["kernels"][0]["metrics"];
+            metrics.as_object_mut().unwrap().remove("tensor_core");
+            let metrics = &mut profile["identity"]["metrics"];
+            metrics.as_object_mut().unwrap().remove("tensor_core");
+        }),
+        ("the kernel does not hold it", |profile| {
+            let metrics = &mut profile["kernels"][0]["metrics"];
+            metrics.as_object_mut().unwrap().remove("tensor_core");
+        }),
+        ("it has another name", |profile| {
+            for place in ["/identity/metrics", "/kernels/0/metrics"] {
+                let metrics = profile.pointer_mut(place).unwrap();
+                let metrics = metrics.as_object_mut().unwrap();
+                let value = metrics.remove("tensor_core").unwrap();
+                metrics.insert("tensor_cores".to_owned(), value);
+            }
+        }),
+        ("one launch is null", |profile| {
+            *samples(profile, "tensor_core")[7] = Json::Null;
+        }),
+        ("every launch is null", |profile| {
+            for sample in samples(profile, "tensor_core") {
+                *sample = Json::Null;
+            }
+        }),
+        ("one launch is missing", |profile| {
+            let series = &mut profile["kernels"][0]["metrics"]["tensor_core"]["samples"][0];
+            series.as_array_mut().unwrap().pop();
+        }),
+        ("there are no samples", |profile| {
+            profile["kernels"][0]["metrics"]["tensor_core"]["samples"] = json!([[]]);
+        }),
+        ("the unit is not known", |profile| {
+            profile["identity"]["metrics"]["tensor_core"]["unit"] = Json::Null;
+        }),
+        ("another counter was measured", |profile| {
+            profile["identity"]["metrics"]["tensor_core"]["counter"] =
+                json!("sm__throughput.avg.pct_of_peak_sustained_elapsed");
+        }),
+    ]
+}
+
+#[test]
+fn a_gated_metric_that_was_not_measured_never_passes() {
+    let project = Project::locked();
+    let whole = project.read(&Project::profile_path("cp_async"));
+    for (what, damage) in gaps() {
+        project.write(&Project::profile_path("cp_async"), &whole);
+        project.edit_profile("cp_async", damage);
+        let report = project.check(&["cp_async"], 6);
+        assert_eq!(report.denied(), ["not-measured"], "{what}");
+        assert_eq!(
+            report.verdict("cp_async", "tensor_core"),
+            "not-measured",
+            "{what}"
+        );
+        assert_eq!(report.verdict("cp_async", DURATION), "pass", "{what}");
+    }
+}
+
+#[test]
+fn a_metric_of_level_warn_that_was_not_measured_warns() {
+    let project = Project::locked();
+    project.replace(
+        "config.toml",
+        "tolerance = { absolute = 1.0 }",
+        "tolerance = { absolute = 1.0 }\nlevel = \"warn\"",
+    );
+    let whole = project.read(&Project::profile_path("cp_async"));
+    for (what, damage) in gaps() {
+        project.write(&Project::profile_path("cp_async"), &whole);
+        project.edit_profile("cp_async", damage);
+        let report = project.check(&["cp_async"], 0);
+        assert!(
+            report.warned().contains(&"not-measured".to_owned()),
+            "{what}"
+        );
+        assert_eq!(
+            report.verdict("cp_async", "tensor_core"),
+            "not-measured",
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn a_metric_in_another_unit_is_not_measured_and_never_passes() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        profile["identity"]["metrics"][DURATION]["unit"] = json!("us");
+    });
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.verdict("cp_async", DURATION), "not-measured");
+    let message = report.message("not-comparable");
+    assert!(
+        message.contains("`ns`") && message.contains("`us`"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_value_that_is_no_number_makes_the_profile_unreadable() {
+    for value in ["\"n/a\"", "NaN", "1e999", "true"] {
+        let project = Project::locked();
+        project.edit_profile("cp_async", |profile| {
+            *samples(profile, DURATION)[3] = json!("REPLACED");
+        });
+        project.replace(&Project::profile_path("cp_async"), "\"REPLACED\"", value);
+        let report = project.check(&["cp_async"], 5);
+        assert_eq!(report.denied(), ["profile-unreadable"], "{value}");
+    }
+}
+
+#[test]
+fn fewer_launches_than_were_asked_for_are_not_measured() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| keep_launches(profile, 10));
+    let report = project.check(&["cp_async"], 6);
+    assert_eq!(report.denied(), ["not-measured"]);
+    assert!(
+        report
+            .message("not-measured")
+            .contains("10 launches were measured where 20")
+    );
+}
+
+#[test]
+fn a_single_launch_is_inconclusive_on_both_sides() {
+    let project = Project::locked();
+    project.replace("config.toml", "launches = 20", "launches = 1");
+    project.edit_profile("cp_async", |profile| keep_launches(profile, 1));
+    project.forge("cp_async", |profile| keep_launches(profile, 1));
+    let report = project.check(&["cp_async"], 6);
+    for metric in GATED {
+        assert_eq!(
+            report.verdict("cp_async", metric),
+            "inconclusive",
+            "{metric}"
+        );
+    }
+}
+
+#[test]
+fn profiles_taken_under_other_conditions_are_not_comparable() {
+    let edits: [(&str, fn(&mut Json)); 7] = [
+        ("the compute capability", |profile| {
+            profile["identity"]["compute_capability"] = json!("8.0");
+        }),
+        ("clock control", |profile| {
+            profile["identity"]["clock_control"] = json!("base");
+        }),
+        ("clock control", |profile| {
+            profile["identity"]["clock_control"] = Json::Null;
+        }),
+        ("cache control", |profile| {
+            profile["identity"]["cache_control"] = json!("none");
+        }),
+        ("replay mode", |profile| {
+            profile["identity"]["replay_mode"] = json!("application");
+        }),
+        ("graph profiling", |profile| {
+            profile["identity"]["graph_profiling"] = json!("graph");
+        }),
+        ("the workload", |profile| {
+            profile["identity"]["workload"][1] = json!("4096");
+        }),
+    ];
+    for (what, edit) in edits {
+        let project = Project::locked();
+        project.edit_profile("cp_async", |profile| {
+            // Slower too: which must not be said of what cannot be compared.
+            scale(profile, DURATION, 2.0);
+            edit(profile);
+        });
+        let report = project.check(&["cp_async"], 4);
+        assert_eq!(report.denied(), ["not-comparable"], "{what}");
+        assert!(report.message("not-comparable").contains(what), "{what}");
+    }
+}
+
+#[test]
+fn a_workload_split_into_other_arguments_is_another_workload() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        let workload = profile["identity"]["workload"].as_array_mut().unwrap();
+        let (value, name) = (workload.remove(1), workload.remove(0));
+        let joined = format!("{} {}", name.as_str().unwrap(), value.as_str().unwrap());
+        workload.insert(0, json!(joined));
+    });
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["not-comparable"]);
+}
+
+#[test]
+fn another_gpu_model_is_not_comparable_and_the_locked_ones_are_named() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        profile["identity"]["gpu"] = json!("NVIDIA A100-SXM4-80GB");
+    });
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["not-comparable"]);
+    let message = report.message("not-comparable");
+    assert!(message.contains("NVIDIA A100-SXM4-80GB") && message.contains(common::GPU));
+}
+
+#[test]
+fn a_gpu_whose_name_makes_the_same_folder_is_still_another_gpu() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        profile["identity"]["gpu"] = json!("NVIDIA-H200");
+    });
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["not-comparable"]);
+}
+
+/// Leaves the kernels free to differ from what the configuration expects.
+fn expecting_nothing() -> Project {
+    let project = Project::locked();
+    project.drop_config_lines("expect = ");
+    project
+}
+
+fn second_kernel(profile: &mut Json) {
+    let mut kernel = profile["kernels"][0].clone();
+    kernel["name"] = json!("bsr_gemm_second");
+    kernel["mangled"] = json!("_Z15bsr_gemm_second");
+    kernel["demangled"] = Json::Null;
+    profile["kernels"].as_array_mut().unwrap().push(kernel);
+}
+
+#[test]
+fn a_kernel_that_is_new_is_a_finding_of_its_own() {
+    let project = expecting_nothing();
+    project.edit_profile("cp_async", second_kernel);
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["kernel-new"]);
+    assert!(report.message("kernel-new").contains("bsr_gemm_second"));
+    assert_eq!(report.verdict("cp_async", DURATION), "pass");
+}
+
+#[test]
+fn a_kernel_that_is_gone_is_a_finding_of_its_own() {
+    let project = expecting_nothing();
+    project.forge("cp_async", second_kernel);
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["kernel-gone"]);
+    assert!(report.message("kernel-gone").contains("bsr_gemm_second"));
+    assert_eq!(report.verdict("cp_async", DURATION), "pass");
+}
+
+#[test]
+fn a_kernel_under_another_name_is_renamed_rather_than_new_and_gone() {
+    let project = expecting_nothing();
+    project.edit_profile("cp_async", |profile| {
+        profile["kernels"][0]["name"] = json!("bsr_gemm_other");
+        profile["kernels"][0]["mangled"] = json!("_Z14bsr_gemm_other");
+    });
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["kernel-renamed"]);
+    let message = report.message("kernel-renamed");
+    assert!(message.contains("bsr_gemm_other") && message.contains("bsr_gemm_cp_async"));
+}
+
+#[test]
+fn a_kernel_launched_in_another_shape_is_a_finding_of_its_own() {
+    for dimension in ["grid", "block"] {
+        let project = Project::locked();
+        project.edit_profile("cp_async", |profile| {
+            profile["kernels"][0][dimension] = json!([7, 5, 3]);
+            // Slower too: which must not be said of another launch.
+            scale(profile, DURATION, 2.0);
+        });
+        let report = project.check(&["cp_async"], 4);
+        assert_eq!(report.denied(), ["launch-changed"], "{dimension}");
+        assert!(report.message("launch-changed").contains("(7, 5, 3)"));
+    }
+}
+
+#[test]
+fn a_kernel_that_the_configuration_expects_and_is_not_there_fails() {
+    let project = Project::locked();
+    project.replace(
+        "config.toml",
+        "expect = [\"bsr_gemm_cp_async\"]",
+        "expect = [\"bsr_gemm_cp_async\", \"bsr_gemm_more\"]",
+    );
+    let report = project.check(&["cp_async"], 5);
+    assert_eq!(report.denied(), ["kernel-missing"]);
+    assert!(report.message("kernel-missing").contains("bsr_gemm_more"));
+}
+
+#[test]
+fn a_variant_without_a_baseline_is_new_and_the_command_that_locks_it_is_told() {
+    let project = Project::unlocked();
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["new-baseline"]);
+    let next = report.findings("deny")[0]["next"].as_str().unwrap();
+    assert!(
+        next.contains("sparsek-gate baseline --lock --reason '...' bsr_gemm/cp_async"),
+        "{next}"
+    );
+}
+
+#[test]
+fn a_missing_profile_is_not_measured() {
+    let project = Project::locked();
+    std::fs::remove_dir_all(project.path("recorded/bsr_gemm/cp_async")).unwrap();
+    let report = project.check(&[], 6);
+    assert_eq!(report.denied(), ["profile-missing"]);
+}
+
+#[test]
+fn a_folder_of_profiles_that_is_not_there_is_a_slip_on_the_command_line() {
+    let project = Project::locked();
+    project
+        .run(&["check", "--from", "nowhere"])
+        .exits(2)
+        .says("nowhere");
+}
+
+#[test]
+fn a_profile_that_cannot_be_read_fails_its_variant() {
+    let whole = Project::unlocked().read(&Project::profile_path("cp_async"));
+    let other_schema = whole.replacen("\"schema\": 1", "\"schema\": 99", 1);
+    let without_kernels = whole.replacen("\"kernels\"", "\"colonels\"", 1);
+    for (what, text) in [
+        ("cut", &whole[..whole.len() / 2]),
+        ("empty", ""),
+        ("no JSON", "sparsek"),
+        ("another schema", &other_schema),
+        ("without kernels", &without_kernels),
+    ] {
+        let project = Project::locked();
+        project.write(&Project::profile_path("cp_async"), text);
+        let report = project.check(&[], 5);
+        assert_eq!(report.denied(), ["profile-unreadable"], "{what}");
+        assert!(
+            report
+                .message("profile-unreadable")
+                .contains("profile.json"),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn the_profile_of_another_variant_does_not_stand_in() {
+    let project = Project::locked();
+    let other = project.read(&Project::profile_path("occupancy"));
+    project.write(&Project::profile_path("cp_async"), other);
+    let report = project.check(&[], 5);
+    assert!(
+        report.denied().contains(&"profile-unreadable".to_owned()),
+        "{:?}",
+        report.denied()
+    );
+    assert!(
+        report
+            .message("profile-unreadable")
+            .contains("bsr_gemm/occupancy")
+    );
+}
+
+#[test]
+fn a_capture_that_is_missing_or_damaged_is_told_and_changes_no_verdict() {
+    let project = Project::locked();
+    std::fs::remove_file(project.path("recorded/bsr_gemm/cp_async/capture-1.ncu-rep")).unwrap();
+    let report = project.check(&["cp_async"], 0);
+    assert_eq!(report.warned(), ["capture-missing"]);
+    assert_eq!(report.verdict("cp_async", DURATION), "pass");
+}
+
+#[test]
+fn what_is_worse_decides_the_exit_code() {
+    let project = Project::locked();
+    // 6: nothing but an inconclusive metric.
+    project.edit_profile("occupancy", |profile| {
+        *samples(profile, "tensor_core")[0] = Json::Null;
+    });
+    project.check(&[], 6);
+    // 1 outranks 6.
+    project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.5));
+    let report = project.check(&[], 1);
+    assert_eq!(report.denied(), ["regressed", "not-measured"]);
+    // 4 outranks 1.
+    project.edit_profile("baseline", |profile| {
+        profile["kernels"][0]["grid"] = json!([1, 1, 1]);
+    });
+    project.check(&[], 4);
+    // 5 outranks 4.
+    project.write(&Project::profile_path("occupancy"), "{");
+    let report = project.check(&[], 5);
+    for code in ["regressed", "launch-changed", "profile-unreadable"] {
+        assert!(report.denied().contains(&code.to_owned()), "{code}");
+    }
+}
+
+#[test]
+fn a_hard_limit_holds_whatever_the_baseline_says() {
+    let median = |project: &Project| {
+        project.json(&Project::profile_path("cp_async"))["kernels"][0]["metrics"]["sm_active"]
+            ["median"]
+            .as_f64()
+            .unwrap()
+    };
+    for (limit, by, code) in [
+        ("min", 0.5, 1),
+        ("min", -0.5, 0),
+        ("max", -0.5, 1),
+        ("max", 0.5, 0),
+    ] {
+        let project = Project::locked();
+        let value = median(&project) + by;
+        project.replace(
+            "config.toml",
+            "[metric.sm_active]",
+            &format!("[metric.sm_active]\n{limit} = {value:.4}"),
+        );
+        let report = project.check(&["cp_async"], code);
+        if code == 1 {
+            assert_eq!(report.denied(), ["limit-exceeded"], "{limit} {by}");
+            assert_eq!(report.verdict("cp_async", "sm_active"), "regressed");
+            assert!(
+                report
+                    .message("limit-exceeded")
+                    .contains(&format!("{value:.2} %"))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_limit_is_not_applied_to_a_value_that_is_not_the_metrics() {
+    let edits: [(fn(&mut Json), i32); 2] = [
+        (
+            |profile| {
+                profile["identity"]["metrics"]["sm_active"]["counter"] =
+                    json!("sm__throughput.avg.pct_of_peak_sustained_elapsed");
+            },
+            6,
+        ),
+        (
+            |profile| profile["identity"]["metrics"]["sm_active"]["unit"] = json!(""),
+            4,
+        ),
+    ];
+    for (edit, code) in edits {
+        let project = Project::locked();
+        project.replace(
+            "config.toml",
+            "[metric.sm_active]",
+            "[metric.sm_active]\nmin = 60",
+        );
+        project.edit_profile("cp_async", |profile| {
+            scale(profile, "sm_active", 0.01);
+            edit(profile);
+        });
+        let report = project.check(&["cp_async"], code);
+        assert_eq!(report.verdict("cp_async", "sm_active"), "not-measured");
+    }
+}
+
+#[test]
+fn direction_equal_refuses_a_change_either_way() {
+    for by in [-5.0, 5.0] {
+        let project = Project::locked();
+        project.replace(
+            "config.toml",
+            "counter = \"sm__cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"higher\"",
+            "counter = \"sm__cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"equal\"",
+        );
+        project.check(&["cp_async"], 0);
+        project.edit_profile("cp_async", |profile| shift(profile, "sm_active", by));
+        let report = project.check(&["cp_async"], 1);
+        assert_eq!(report.verdict("cp_async", "sm_active"), "regressed");
+    }
+}
+
+#[test]
+fn a_regression_of_level_warn_warns_and_one_of_level_record_is_only_shown() {
+    for (level, verdict, warned) in [("warn", "regressed", true), ("record", "recorded", false)] {
+        let project = Project::locked();
+        project.replace(
+            "config.toml",
+            "tolerance = { relative_percent = 3.0 }",
+            &format!("tolerance = {{ relative_percent = 3.0 }}\nlevel = \"{level}\""),
+        );
+        project.edit_profile("cp_async", |profile| scale(profile, DURATION, 2.0));
+        let report = project.check(&["cp_async"], 0);
+        assert_eq!(report.verdict("cp_async", DURATION), verdict);
+        assert_eq!(report.warned().contains(&"regressed".to_owned()), warned);
+        assert_eq!(report.denied(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn relative_and_absolute_changes_are_shown_in_their_own_terms() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        scale(profile, DURATION, 1.1);
+        shift(profile, "tensor_core", -10.0);
+    });
+    let ran = project
+        .run(&["check", "--from", RECORDED, "cp_async"])
+        .exits(1);
+    let line = |metric: &str| {
+        ran.out
+            .lines()
+            .find(|line| line.trim_start().starts_with(metric))
+            .unwrap()
+            .to_owned()
+    };
+    let duration = line(DURATION);
+    assert!(
+        duration.contains("+10.00 % ±") && duration.contains(" 3 % "),
+        "{duration}"
+    );
+    assert!(!duration.contains(" pt"), "{duration}");
+    let tensor = line("tensor_core");
+    assert!(
+        tensor.contains("-10.00 pt ±") && tensor.contains(" 1 pt "),
+        "{tensor}"
+    );
+    let report = project.check(&["cp_async"], 1);
+    let change = &report.comparison("cp_async", "tensor_core")["change"];
+    assert!((change["absolute"].as_f64().unwrap() + 10.0).abs() < 1e-9);
+    let change = &report.comparison("cp_async", DURATION)["change"];
+    assert!((change["relative_percent"].as_f64().unwrap() - 10.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_utilization_that_fell_while_the_kernel_became_faster_says_both_in_one_breath() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        scale(profile, DURATION, 0.8);
+        shift(profile, "tensor_core", -10.0);
+    });
+    let report = project.check(&["cp_async"], 1);
+    assert_eq!(report.denied(), ["regressed"]);
+    let message = report.message("regressed");
+    assert!(
+        message.contains("-10.00 pt") && message.contains("while the kernel became 20.0 % faster"),
+        "{message}"
+    );
+    let why = report.comparison("cp_async", "tensor_core")["why"]
+        .as_str()
+        .unwrap();
+    assert!(why.contains("20.0 % faster"), "{why}");
+
+    let tolerance = "tolerance = { absolute = 1.0 }";
+    project.replace(
+        "config.toml",
+        tolerance,
+        &format!("{tolerance}\nunless_faster = true"),
+    );
+    let report = project.check(&["cp_async"], 0);
+    assert_eq!(report.denied(), Vec::<String>::new());
+    assert!(report.warned().contains(&"regressed".to_owned()));
+    assert!(report.message("regressed").contains("20.0 % faster"));
+}
+
+#[test]
+fn unless_faster_excuses_nothing_where_the_kernel_did_not_become_measurably_faster() {
+    for factor in [1.0, 1.02, 0.9999] {
+        let project = Project::locked();
+        let tolerance = "tolerance = { absolute = 1.0 }";
+        project.replace(
+            "config.toml",
+            tolerance,
+            &format!("{tolerance}\nunless_faster = true"),
+        );
+        project.edit_profile("cp_async", |profile| {
+            scale(profile, DURATION, factor);
+            shift(profile, "tensor_core", -10.0);
+        });
+        let report = project.check(&["cp_async"], 1);
+        assert_eq!(report.denied(), ["regressed"], "{factor}");
+        assert!(!report.message("regressed").contains("faster"), "{factor}");
+    }
+}
+
+#[test]
+fn a_share_of_a_baseline_of_nothing_is_nothing() {
+    let relative = |project: &Project| {
+        project.replace(
+            "config.toml",
+            "tolerance = { absolute = 1.0 }",
+            "tolerance = { relative_percent = 5.0 }",
+        );
+        project.forge("cp_async", |profile| scale(profile, "tensor_core", 0.0));
+    };
+    // Nothing against nothing passes.
+    let project = Project::locked();
+    relative(&project);
+    project.edit_profile("cp_async", |profile| scale(profile, "tensor_core", 0.0));
+    let report = project.check(&["cp_async"], 0);
+    assert_eq!(report.verdict("cp_async", "tensor_core"), "pass");
+    // Something against nothing is a change, shown in the counter's own terms and not as a share.
+    let project = Project::locked();
+    relative(&project);
+    project.replace(
+        "config.toml",
+        "counter = \"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"higher\"",
+        "counter = \"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed\"\ndirection = \"lower\"",
+    );
+    let report = project.check(&["cp_async"], 1);
+    assert_eq!(report.verdict("cp_async", "tensor_core"), "regressed");
+    assert!(report.comparison("cp_async", "tensor_core")["change"]["absolute"].is_number());
+}
+
+#[test]
+fn the_baseline_lacking_a_metric_is_not_comparable() {
+    let project = Project::locked();
+    project.forge("cp_async", |profile| {
+        for place in ["/identity/metrics", "/kernels/0/metrics"] {
+            let metrics = profile.pointer_mut(place).unwrap();
+            metrics.as_object_mut().unwrap().remove("tensor_core");
+        }
+    });
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["not-comparable"]);
+    assert_eq!(report.verdict("cp_async", "tensor_core"), "not-measured");
+}
+
+#[test]
+fn reports_are_written_in_the_form_that_their_ending_names() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.1));
+    project
+        .run(&[
+            "--color", "always", "check", "--from", RECORDED, "--report", "a.md", "--report",
+            "b.json", "--report", "c.txt",
+        ])
+        .exits(1);
+    let markdown = project.read("a.md");
+    assert!(
+        markdown.starts_with("### ❌ sparsek-gate FAIL"),
+        "{markdown}"
+    );
+    assert!(markdown.contains("| duration | ") && markdown.contains("**regressed**"));
+    let json = project.json("b.json");
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["exit_code"], 1);
+    let text = project.read("c.txt");
+    assert!(
+        text.starts_with("FAIL") && !text.contains('\u{1b}'),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_report_of_an_unknown_ending_is_refused_before_anything_is_done() {
+    let project = Project::locked();
+    project
+        .run(&[
+            "check", "--from", RECORDED, "--report", "a.md", "--report", "b.docx",
+        ])
+        .exits(2)
+        .says(".md, .json or .txt");
+    assert!(!project.path("a.md").exists());
+}
+
+#[test]
+fn a_report_that_cannot_be_written_does_not_pass() {
+    let project = Project::locked();
+    project
+        .run(&["check", "--from", RECORDED, "--report", "nowhere/a.md"])
+        .exits(3)
+        .says("nowhere/a.md");
+}
+
+#[test]
+fn a_reader_that_closes_the_pipe_early_is_no_error() {
+    let project = Project::locked();
+    for code in [0, 1] {
+        if code == 1 {
+            project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.1));
+        }
+        let mut child = project
+            .gate()
+            .args(["check", "--from", RECORDED])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let mut err = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut err)
+            .unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!((status.code(), err.as_str()), (Some(code), ""));
+    }
+}
+
+#[test]
+fn colours_come_on_request_only_where_there_is_no_terminal() {
+    let project = Project::locked();
+    let plain = project.run(&["check", "--from", RECORDED]).exits(0);
+    assert!(!plain.out.contains('\u{1b}'));
+    let colored = project
+        .run(&["--color", "always", "check", "--from", RECORDED])
+        .exits(0);
+    assert!(colored.out.contains('\u{1b}'));
+}
+
+#[test]
+fn names_in_a_profile_do_not_steer_the_terminal() {
+    let project = expecting_nothing();
+    project.edit_profile("cp_async", |profile| {
+        profile["kernels"][0]["name"] = json!("evil\u{1b}]0;owned\u{7}\u{202e}name");
+        profile["kernels"][0]["mangled"] = json!("evil");
+        refresh(profile);
+    });
+    for format in ["text", "markdown"] {
+        let ran = project
+            .run(&["check", "--from", RECORDED, "--format", format, "cp_async"])
+            .exits(4);
+        for sign in ['\u{1b}', '\u{7}', '\u{202e}'] {
+            assert!(
+                !ran.out.contains(sign) && !ran.err.contains(sign),
+                "{format} {sign:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_name_that_selects_nothing_is_refused_with_the_nearest() {
+    let project = Project::locked();
+    project
+        .run(&["check", "--from", RECORDED, "cp_asink"])
+        .exits(2)
+        .says("did you mean `cp_async`?");
+}

@@ -1,0 +1,409 @@
+//! A project in a folder of its own, and the real program run in it.
+
+#![allow(
+    dead_code,
+    reason = "every test binary uses another part of these helpers"
+)]
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::{Value as Json, json};
+use sparsek_gate::baseline::{Entry, Lock};
+use sparsek_gate::hash::sha256_hex;
+use sparsek_gate::profile::{Profile, norm_text};
+
+/// The GPU that the recordings in the repository were taken on, as a folder.
+pub const GPU: &str = "nvidia-h200";
+/// Its variants that are gated.
+pub const VARIANTS: [&str; 3] = ["baseline", "cp_async", "occupancy"];
+/// What a baseline's files end in.
+pub const ENDINGS: [&str; 4] = ["lock.toml", "norm.txt", "norm.txt.sha256", "profile.json"];
+/// The recordings within a project.
+pub const RECORDED: &str = "recorded";
+
+/// A project in a temporary folder.
+pub struct Project {
+    folder: tempfile::TempDir,
+}
+
+/// What a run of the program gave.
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    pub fn of(output: &Output) -> Ran {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ran {
+            // A signal is no exit code, and never the expected one.
+            code: output.status.code().unwrap_or(-1),
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        }
+    }
+
+    /// Fails the test with everything that was printed, unless the program exited so.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Ran {
+        assert_eq!(
+            self.code, code,
+            "exit code\nstdout:\n{}\nstderr:\n{}",
+            self.out, self.err
+        );
+        self
+    }
+
+    #[track_caller]
+    pub fn says(self, text: &str) -> Ran {
+        assert!(
+            self.out.contains(text) || self.err.contains(text),
+            "nothing says {text:?}\nstdout:\n{}\nstderr:\n{}",
+            self.out,
+            self.err
+        );
+        self
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Report {
+        let json = serde_json::from_str(&self.out);
+        assert!(
+            json.is_ok(),
+            "standard output is not JSON: {json:?}\n{}\n{}",
+            self.out,
+            self.err
+        );
+        Report(json.unwrap())
+    }
+}
+
+/// The JSON form of an outcome.
+pub struct Report(pub Json);
+
+impl Report {
+    /// Codes of the findings of a severity, in order.
+    pub fn codes(&self, severity: &str) -> Vec<String> {
+        self.findings(severity)
+            .iter()
+            .map(|finding| finding["code"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    pub fn denied(&self) -> Vec<String> {
+        self.codes("deny")
+    }
+
+    pub fn warned(&self) -> Vec<String> {
+        self.codes("warn")
+    }
+
+    pub fn findings(&self, severity: &str) -> Vec<&Json> {
+        self.0["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|finding| finding["severity"] == severity)
+            .collect()
+    }
+
+    /// The message of the only finding with this code.
+    #[track_caller]
+    pub fn message(&self, code: &str) -> &str {
+        let found: Vec<&Json> = self.0["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|finding| finding["code"] == code)
+            .collect();
+        assert_eq!(
+            found.len(),
+            1,
+            "findings `{code}`: {:#}",
+            self.0["findings"]
+        );
+        found[0]["message"].as_str().unwrap()
+    }
+
+    /// The verdict of a metric of a variant of `bsr_gemm`.
+    #[track_caller]
+    pub fn comparison(&self, variant: &str, metric: &str) -> &Json {
+        let report = self.0["variants"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|report| report["variant"] == format!("bsr_gemm/{variant}"))
+            .unwrap();
+        let comparisons = report["comparisons"].as_array().unwrap();
+        comparisons
+            .iter()
+            .find(|comparison| comparison["metric"] == metric)
+            .unwrap()
+    }
+
+    #[track_caller]
+    pub fn verdict(&self, variant: &str, metric: &str) -> &str {
+        self.comparison(variant, metric)["verdict"]
+            .as_str()
+            .unwrap_or("recorded")
+    }
+}
+
+impl Project {
+    /// An empty folder.
+    pub fn empty() -> Project {
+        Project {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// The repository's configuration, kernels and recordings; nothing is locked.
+    pub fn unlocked() -> Project {
+        let project = Project::empty();
+        let repository = repository();
+        fs::copy(repository.join("config.toml"), project.path("config.toml")).unwrap();
+        copy(&repository.join("kernels"), &project.path("kernels"));
+        copy(
+            &repository.join("ci/recordings/h200"),
+            &project.path(RECORDED),
+        );
+        project
+    }
+
+    /// With the repository's baselines.
+    pub fn shipped() -> Project {
+        let project = Project::unlocked();
+        copy(&repository().join("baselines"), &project.path("baselines"));
+        project
+    }
+
+    /// With baselines that were locked from the very recordings in the project.
+    pub fn locked() -> Project {
+        // Locking waits for the disk, so it is done once a test binary.
+        static FILES: OnceLock<Vec<(String, String)>> = OnceLock::new();
+        let files = FILES.get_or_init(|| {
+            let project = Project::unlocked();
+            project.lock("first measurement").exits(0);
+            VARIANTS
+                .iter()
+                .flat_map(|variant| ENDINGS.map(|ending| Project::baseline_path(variant, ending)))
+                .map(|path| (path.clone(), project.read(&path)))
+                .collect()
+        });
+        let project = Project::unlocked();
+        for (path, text) in files {
+            project.write(path, text);
+        }
+        project
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    pub fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Replaces text that must be there once.
+    #[track_caller]
+    pub fn replace(&self, path: &str, from: &str, to: &str) {
+        let text = self.read(path);
+        assert_eq!(text.matches(from).count(), 1, "{from:?} in {path}");
+        self.write(path, text.replacen(from, to, 1));
+    }
+
+    /// The program, in this folder, as a person without CI would call it.
+    pub fn gate(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"));
+        command
+            .current_dir(self.folder.path())
+            .env_remove("CI")
+            .env_remove("NVCC_CCBIN")
+            .env_remove("NVCC_PREPEND_FLAGS")
+            .env_remove("NVCC_APPEND_FLAGS")
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(&self.gate().args(arguments).output().unwrap())
+    }
+
+    pub fn lock(&self, reason: &str) -> Ran {
+        self.run(&[
+            "baseline", "--lock", "--reason", reason, "--who", "a tester", "--from", RECORDED,
+        ])
+    }
+
+    /// `check --from` in its JSON form.
+    #[track_caller]
+    pub fn check(&self, names: &[&str], code: i32) -> Report {
+        let mut arguments = vec!["check", "--from", RECORDED, "--format", "json"];
+        arguments.extend(names);
+        let report = self.run(&arguments).exits(code).json();
+        assert_eq!(report.0["exit_code"], code);
+        report
+    }
+
+    pub fn profile_path(variant: &str) -> String {
+        format!("{RECORDED}/bsr_gemm/{variant}/profile.json")
+    }
+
+    pub fn baseline_path(variant: &str, ending: &str) -> String {
+        format!("baselines/{GPU}/bsr_gemm/{variant}.{ending}")
+    }
+
+    pub fn json(&self, path: &str) -> Json {
+        serde_json::from_str(&self.read(path)).unwrap()
+    }
+
+    /// Edits a JSON file.
+    pub fn edit(&self, path: &str, edit: impl FnOnce(&mut Json)) {
+        let mut json = self.json(path);
+        edit(&mut json);
+        self.write(path, serde_json::to_string_pretty(&json).unwrap());
+    }
+
+    /// Edits a recorded profile.
+    pub fn edit_profile(&self, variant: &str, edit: impl FnOnce(&mut Json)) {
+        self.edit(&Project::profile_path(variant), edit);
+    }
+
+    /// Takes lines that begin so out of the configuration.
+    pub fn drop_config_lines(&self, start: &str) {
+        let config = self.read("config.toml");
+        let kept: Vec<&str> = config
+            .lines()
+            .filter(|line| !line.starts_with(start))
+            .collect();
+        assert_ne!(kept.len(), config.lines().count(), "{start:?}");
+        self.write("config.toml", kept.join("\n") + "\n");
+    }
+
+    /// A folder of recordings in which each variant has those of the next: as true as the
+    /// recorded ones and with other numbers.
+    pub fn rotated(&self, folder: &str) {
+        for (at, variant) in VARIANTS.iter().enumerate() {
+            let next = VARIANTS[(at + 1) % VARIANTS.len()];
+            let target = format!("{folder}/bsr_gemm/{variant}");
+            copy(
+                &self.path(&format!("{RECORDED}/bsr_gemm/{next}")),
+                &self.path(&target),
+            );
+            self.edit(&format!("{target}/profile.json"), |profile| {
+                profile["variant"] = json!(format!("bsr_gemm/{variant}"));
+            });
+        }
+    }
+
+    /// Replaces a locked profile by an edited one, with every hash and the lock made to fit: what
+    /// somebody does who has the files and no captures.
+    pub fn forge(&self, variant: &str, edit: impl FnOnce(&mut Json)) {
+        let path = Project::baseline_path(variant, "profile.json");
+        let mut json = self.json(&path);
+        edit(&mut json);
+        refresh(&mut json);
+        let profile = Profile::parse(json.to_string().as_bytes()).unwrap();
+        let norm = norm_text(&profile).unwrap();
+        self.forge_files(variant, &norm, &profile.to_json());
+    }
+
+    /// Writes a normalized text and a profile, with hash and lock that fit them.
+    pub fn forge_files(&self, variant: &str, norm: &str, profile: &str) {
+        let path = Project::baseline_path(variant, "profile.json");
+        let lock_path = Project::baseline_path(variant, "lock.toml");
+        let mut lock = Lock::parse(&self.read(&lock_path)).unwrap();
+        let mut entry: Entry = lock.ledger.pop().unwrap();
+        entry.norm_sha256 = sha256_hex(norm.as_bytes());
+        entry.profile_sha256 = sha256_hex(profile.as_bytes());
+        lock.head = entry.hash();
+        lock.ledger.push(entry);
+        self.write(
+            &Project::baseline_path(variant, "norm.txt.sha256"),
+            format!("{}  {variant}.norm.txt\n", sha256_hex(norm.as_bytes())),
+        );
+        self.write(&Project::baseline_path(variant, "norm.txt"), norm);
+        self.write(&path, profile);
+        self.write(&lock_path, lock.to_toml());
+    }
+}
+
+/// The repository under test.
+pub fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Copies a folder.
+pub fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// The samples of a metric of a profile's only kernel.
+pub fn samples<'a>(profile: &'a mut Json, metric: &str) -> Vec<&'a mut Json> {
+    profile["kernels"][0]["metrics"][metric]["samples"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .flat_map(|process| process.as_array_mut().unwrap())
+        .collect()
+}
+
+/// Multiplies every sample of a metric.
+pub fn scale(profile: &mut Json, metric: &str, factor: f64) {
+    for sample in samples(profile, metric) {
+        *sample = json!(sample.as_f64().unwrap() * factor);
+    }
+    refresh(profile);
+}
+
+/// Adds to every sample of a metric.
+pub fn shift(profile: &mut Json, metric: &str, by: f64) {
+    for sample in samples(profile, metric) {
+        *sample = json!(sample.as_f64().unwrap() + by);
+    }
+    refresh(profile);
+}
+
+/// Keeps the first launches only, of every metric.
+pub fn keep_launches(profile: &mut Json, count: usize) {
+    for kernel in profile["kernels"].as_array_mut().unwrap() {
+        for series in kernel["metrics"].as_object_mut().unwrap().values_mut() {
+            for process in series["samples"].as_array_mut().unwrap() {
+                process.as_array_mut().unwrap().truncate(count);
+            }
+        }
+    }
+    profile["provenance"]["launches"] = json!(count);
+    refresh(profile);
+}
+
+/// Writes the medians and spreads that the samples give.
+pub fn refresh(profile: &mut Json) {
+    for kernel in profile["kernels"].as_array_mut().unwrap() {
+        for series in kernel["metrics"].as_object_mut().unwrap().values_mut() {
+            let samples = serde_json::from_value(series["samples"].take()).unwrap();
+            *series = json!(sparsek_gate::profile::Series::new(samples));
+        }
+    }
+}

@@ -1,0 +1,763 @@
+//! What is wrong in `config.toml` is refused, with its line and the nearest right thing.
+
+mod common;
+
+use common::{Project, Ran};
+
+/// One line a key, so that a complaint about a key can be told by its line.
+const EVERY_KEY: &str = r#"[paths]
+baselines = "baselines"
+work = ".sparsek-gate"
+
+[toolchain]
+arch = "sm_90a"
+nvcc = "bin/nvcc"
+ncu = "bin/ncu"
+flags = ["-O3"]
+
+[gpu]
+device = 0
+
+[profile]
+launches = 20
+skip = 1
+processes = 2
+clock_control = "none"
+cache_control = "all"
+replay_mode = "kernel"
+graph_profiling = "node"
+nvtx = ["range/"]
+profiler_range = false
+keep_sass = false
+timeout_s = 120.0
+ncu_args = ["--verbose"]
+
+[verify]
+timeout_s = 60
+
+[metric.duration]
+counter = "gpu__time_duration.sum"
+direction = "lower"
+tolerance = { relative_percent = 3.0 }
+min = 0
+max = 1e9
+level = "deny"
+
+[metric.sm_active]
+direction = "higher"
+tolerance = { absolute = 2.0 }
+unless_faster = true
+
+[suite.s]
+description = "a suite"
+args = ["--m", "8"]
+verify_args = ["--check"]
+profile_args = ["--profile"]
+kernels = "regex:^k"
+expect = ["k"]
+metrics = ["duration"]
+
+[suite.s.profile]
+launches = 10
+
+[suite.s.verify]
+timeout_s = 5
+
+[suite.s.variant.a]
+description = "a variant"
+source = "kernels/a.cu"
+flags = ["-G"]
+defines = { TILE = 8 }
+args = ["--n", "8"]
+verify_args = ["--check"]
+profile_args = ["--profile"]
+kernels = "k"
+expect = ["k"]
+env = { A = "b" }
+immutable = true
+experimental = false
+profile = { launches = 5 }
+verify = { timeout_s = 5 }
+
+[suite.s.variant.b]
+build = ["make"]
+run = ["./b"]
+inputs = ["b.py"]
+"#;
+
+fn project(config: &str) -> Project {
+    let project = Project::empty();
+    project.write("config.toml", config);
+    project
+}
+
+fn load(config: &str) -> Ran {
+    project(config).run(&["baseline", "--show"])
+}
+
+/// Puts `to` in place of `from`, and expects a complaint in the line of `to` with these words.
+#[track_caller]
+fn refused(from: &str, to: &str, words: &[&str]) -> String {
+    assert_eq!(EVERY_KEY.matches(from).count(), 1, "{from:?}");
+    let config = EVERY_KEY.replacen(from, to, 1);
+    let before = EVERY_KEY[..EVERY_KEY.find(from).unwrap()]
+        .matches('\n')
+        .count();
+    let last = before + to.trim_end().matches('\n').count();
+    let ran = load(&config).exits(2);
+    assert_eq!(ran.out, "");
+    let lines: Vec<String> = (before..=last)
+        .map(|line| format!("config.toml:{}", line + 1))
+        .collect();
+    assert!(
+        lines
+            .iter()
+            .any(|line| ran.err.contains(&format!("{line}:"))),
+        "{lines:?} are not named in\n{}",
+        ran.err
+    );
+    for word in words {
+        assert!(ran.err.contains(word), "{word:?} is not in\n{}", ran.err);
+    }
+    ran.err
+}
+
+#[test]
+fn the_configuration_with_every_key_is_accepted() {
+    load(EVERY_KEY).exits(0).says("nothing is locked yet");
+}
+
+#[test]
+fn a_typo_of_any_key_of_any_table_is_refused_with_its_line_and_the_right_name() {
+    let mut tables = 0;
+    let mut keys = 0;
+    for (index, line) in EVERY_KEY.lines().enumerate() {
+        if line.starts_with('[') {
+            tables += 1;
+        }
+        // `[metric.duration]` ends in a name that people choose; `[profile]` does not.
+        let key = match line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            Some(table) if table.contains(".variant.") || table.starts_with("metric.") => continue,
+            Some("suite.s") => continue,
+            Some(table) => table.rsplit('.').next().unwrap(),
+            None => match line.split_once(" = ") {
+                Some((key, _)) => key,
+                None => continue,
+            },
+        };
+        keys += 1;
+        let typo = format!("{key}x");
+        let wrong = line.replacen(key, &typo, 1);
+        let config: Vec<&str> = EVERY_KEY
+            .lines()
+            .enumerate()
+            .map(|(at, line)| if at == index { wrong.as_str() } else { line })
+            .collect();
+        let ran = load(&config.join("\n")).exits(2);
+        for words in [
+            format!("config.toml:{}:", index + 1),
+            format!("unknown key `{typo}`"),
+            format!("did you mean `{key}`?"),
+        ] {
+            assert!(ran.err.contains(&words), "{words:?} is not in\n{}", ran.err);
+        }
+    }
+    assert!(tables > 10 && keys > 45, "{tables} tables, {keys} keys");
+}
+
+#[test]
+fn a_typo_in_a_small_table_within_a_line_is_refused_too() {
+    refused(
+        "{ relative_percent = 3.0 }",
+        "{ relative_percents = 3.0 }",
+        &[
+            "unknown key `relative_percents`",
+            "did you mean `relative_percent`?",
+        ],
+    );
+    refused(
+        "{ absolute = 2.0 }",
+        "{ absolut = 2.0 }",
+        &["did you mean `absolute`?"],
+    );
+    refused(
+        "profile = { launches = 5 }",
+        "profile = { launch = 5 }",
+        &["unknown key `launch`", "did you mean `launches`?"],
+    );
+    refused(
+        "verify = { timeout_s = 5 }",
+        "verify = { timeout = 5 }",
+        &["did you mean `timeout_s`?"],
+    );
+    refused(
+        "[gpu]",
+        "[gpus]",
+        &["unknown key `gpus`", "did you mean `gpu`?"],
+    );
+    refused(
+        "[suite.s]",
+        "[suit.s]",
+        &["unknown key `suit`", "did you mean `suite`?"],
+    );
+    refused(
+        "[metric.duration]",
+        "[metrics.duration]",
+        &["did you mean `metric`?"],
+    );
+    refused(
+        "[suite.s.variant.b]",
+        "[suite.s.variants.b]",
+        &["did you mean `variant`?"],
+    );
+}
+
+#[test]
+fn a_value_of_another_type_is_refused() {
+    for (from, to) in [
+        ("device = 0", "device = \"first\""),
+        ("device = 0", "device = -1"),
+        ("launches = 20", "launches = 2.5"),
+        ("launches = 20", "launches = \"20\""),
+        ("flags = [\"-O3\"]", "flags = \"-O3\""),
+        ("args = [\"--m\", \"8\"]", "args = [\"--m\", 8]"),
+        ("experimental = false", "experimental = \"no\""),
+        ("arch = \"sm_90a\"", "arch = 90"),
+        ("timeout_s = 120.0", "timeout_s = \"2 min\""),
+        ("env = { A = \"b\" }", "env = { A = 1 }"),
+        ("defines = { TILE = 8 }", "defines = { TILE = 8.5 }"),
+        ("metrics = [\"duration\"]", "metrics = \"duration\""),
+        ("counter = \"gpu__time_duration.sum\"", "counter = 1"),
+        ("run = [\"./b\"]", "run = \"./b\""),
+    ] {
+        refused(from, to, &[]);
+    }
+}
+
+#[test]
+fn a_value_that_is_no_choice_is_refused_with_the_nearest() {
+    for (from, to, words) in [
+        (
+            "direction = \"lower\"",
+            "direction = \"lowr\"",
+            "did you mean `lower`?",
+        ),
+        (
+            "level = \"deny\"",
+            "level = \"denny\"",
+            "did you mean `deny`?",
+        ),
+        (
+            "level = \"deny\"",
+            "level = \"fatal\"",
+            "known are `deny`, `warn`, `record`",
+        ),
+        (
+            "clock_control = \"none\"",
+            "clock_control = \"bass\"",
+            "did you mean `base`?",
+        ),
+        (
+            "cache_control = \"all\"",
+            "cache_control = \"al\"",
+            "did you mean `all`?",
+        ),
+        (
+            "replay_mode = \"kernel\"",
+            "replay_mode = \"kernels\"",
+            "did you mean `kernel`?",
+        ),
+        (
+            "graph_profiling = \"node\"",
+            "graph_profiling = \"nodes\"",
+            "did you mean `node`?",
+        ),
+    ] {
+        refused(from, to, &["unknown value", words]);
+    }
+}
+
+#[test]
+fn numbers_out_of_their_range_are_refused() {
+    for (from, to, words) in [
+        (
+            "launches = 20",
+            "launches = 0",
+            "`launches` is a number from 1 to 10000",
+        ),
+        (
+            "launches = 20",
+            "launches = 10001",
+            "`launches` is a number from 1 to 10000",
+        ),
+        (
+            "processes = 2",
+            "processes = 0",
+            "`processes` is a number from 1 to 10000",
+        ),
+        (
+            "launches = 10",
+            "launches = 0",
+            "`launches` is a number from 1 to 10000",
+        ),
+        (
+            "launches = 5",
+            "launches = 0",
+            "`launches` is a number from 1 to 10000",
+        ),
+        ("timeout_s = 120.0", "timeout_s = 0", "above 0"),
+        ("timeout_s = 120.0", "timeout_s = -1.0", "above 0"),
+        ("timeout_s = 120.0", "timeout_s = nan", "above 0"),
+        ("timeout_s = 120.0", "timeout_s = inf", "above 0"),
+        ("timeout_s = 120.0", "timeout_s = 1e300", "above 0"),
+        (
+            "verify = { timeout_s = 5 }",
+            "verify = { timeout_s = nan }",
+            "above 0",
+        ),
+        (
+            "relative_percent = 3.0",
+            "relative_percent = -0.1",
+            "a finite number, 0 or more",
+        ),
+        (
+            "relative_percent = 3.0",
+            "relative_percent = nan",
+            "a finite number, 0 or more",
+        ),
+        (
+            "relative_percent = 3.0",
+            "relative_percent = inf",
+            "a finite number, 0 or more",
+        ),
+        (
+            "absolute = 2.0",
+            "absolute = -2.0",
+            "a finite number, 0 or more",
+        ),
+        (
+            "absolute = 2.0",
+            "absolute = nan",
+            "a finite number, 0 or more",
+        ),
+        ("min = 0", "min = nan", "`min` is a finite number"),
+        ("max = 1e9", "max = inf", "`max` is a finite number"),
+        ("min = 0", "min = 2e9", "`min` is larger than `max`"),
+    ] {
+        refused(from, to, &[words]);
+    }
+}
+
+#[test]
+fn the_time_limit_of_a_suites_checks_is_complained_about_where_it_stands() {
+    refused(
+        "[suite.s.verify]\ntimeout_s = 5",
+        "[suite.s.verify]\ntimeout_s = 0",
+        &["above 0"],
+    );
+    refused(
+        "[verify]\ntimeout_s = 60",
+        "[verify]\ntimeout_s = 0",
+        &["above 0"],
+    );
+}
+
+#[test]
+fn a_gated_metric_says_which_way_is_better_and_by_how_much_it_may_move() {
+    refused(
+        "[metric.sm_active]\ndirection = \"higher\"\n",
+        "[metric.sm_active]\n",
+        &["`sm_active` is gated, so it needs a `direction`"],
+    );
+    refused(
+        "[metric.sm_active]\ndirection = \"higher\"\ntolerance = { absolute = 2.0 }\n",
+        "[metric.sm_active]\ndirection = \"higher\"\n",
+        &["`sm_active` is gated, so it needs a `tolerance`"],
+    );
+    for tolerance in ["{ absolute = 1.0, relative_percent = 1.0 }", "{}"] {
+        refused("{ absolute = 2.0 }", tolerance, &["one of the two"]);
+    }
+}
+
+#[test]
+fn a_limit_on_a_metric_that_is_only_recorded_would_hold_nothing() {
+    refused(
+        "min = 0\nmax = 1e9\nlevel = \"deny\"",
+        "max = 1e9\nlevel = \"record\"",
+        &["`record`"],
+    );
+}
+
+#[test]
+fn unless_faster_needs_a_duration_and_does_not_excuse_it() {
+    refused(
+        "level = \"deny\"",
+        "unless_faster = true",
+        &["would excuse nothing"],
+    );
+    let config = EVERY_KEY.replacen("gpu__time_duration.sum", "sm__cycles_elapsed.max", 1);
+    load(&config).exits(2).says("gpu__time_duration.sum");
+}
+
+#[test]
+fn a_counter_that_the_chip_does_not_have_is_refused_with_the_nearest() {
+    refused(
+        "gpu__time_duration.sum",
+        "gpu__time_durations.sum",
+        &[
+            "the chip `gh100` has no counter `gpu__time_durations.sum`",
+            "did you mean `gpu__time_duration.sum`?",
+        ],
+    );
+    refused(
+        "gpu__time_duration.sum",
+        "gpu__time_duration.summ",
+        &["did you mean `gpu__time_duration.sum`?"],
+    );
+    refused(
+        "counter = \"gpu__time_duration.sum\"",
+        "counter = { ga100 = \"gpu__time_duration.sum\" }",
+        &["no counter is named for the chip `gh100`"],
+    );
+}
+
+#[test]
+fn an_alias_that_is_not_built_in_needs_a_counter() {
+    refused(
+        "[metric.sm_active]",
+        "[metric.sm_activ]",
+        &[
+            "`sm_activ` is no built-in alias on `sm_90a`",
+            "did you mean `sm_active`?",
+        ],
+    );
+}
+
+#[test]
+fn a_suite_names_metrics_that_exist() {
+    refused(
+        "metrics = [\"duration\"]",
+        "metrics = [\"durations\"]",
+        &[
+            "no metric is called `durations`",
+            "did you mean `duration`?",
+        ],
+    );
+    refused(
+        "metrics = [\"duration\"]",
+        "metrics = []",
+        &["a suite without metrics gates nothing"],
+    );
+}
+
+#[test]
+fn a_target_that_is_no_gpu_is_refused() {
+    for arch in ["hopper", "", "sm_", "compute_90", "sm_90a -G"] {
+        refused(
+            "arch = \"sm_90a\"",
+            &format!("arch = \"{arch}\""),
+            &["is not a GPU target", "such as `sm_90a`"],
+        );
+    }
+}
+
+#[test]
+fn a_name_cannot_leave_its_folder() {
+    for name in [
+        "../x",
+        "..",
+        ".",
+        "",
+        "a/b",
+        "/etc",
+        "a b",
+        "-a",
+        ".hidden",
+        "a\\u0000b",
+        "ä",
+    ] {
+        for (from, to) in [
+            (
+                "[suite.s.variant.b]",
+                format!("[suite.s.variant.\"{name}\"]"),
+            ),
+            (
+                "[metric.sm_active]",
+                format!(
+                    "[metric.\"{name}\"]\ncounter = \"sm__cycles_active.avg.pct_of_peak_sustained_elapsed\""
+                ),
+            ),
+        ] {
+            refused(from, &to, &["cannot be a name"]);
+        }
+        let config = EVERY_KEY.replace("suite.s", &format!("suite.\"{name}\""));
+        load(&config)
+            .exits(2)
+            .says("cannot be a name")
+            .says("config.toml:");
+    }
+    let long = "x".repeat(65);
+    refused(
+        "[suite.s.variant.b]",
+        &format!("[suite.s.variant.{long}]"),
+        &["cannot be a name"],
+    );
+}
+
+#[test]
+fn a_path_stays_below_the_configuration() {
+    for path in ["../a.cu", "/a.cu", "kernels/../../a.cu", ""] {
+        refused(
+            "\"kernels/a.cu\"",
+            &format!("\"{path}\""),
+            &["must be a path below"],
+        );
+        refused(
+            "inputs = [\"b.py\"]",
+            &format!("inputs = [\"{path}\"]"),
+            &["must be a path below"],
+        );
+    }
+}
+
+#[test]
+fn the_baselines_are_not_the_project_itself() {
+    for path in ["", ".", "./", "kernels/..", "/"] {
+        refused(
+            "baselines = \"baselines\"",
+            &format!("baselines = \"{path}\""),
+            &["`baselines` must"],
+        );
+    }
+    refused(
+        "work = \".sparsek-gate\"",
+        "work = \"\"",
+        &["`work` must name a folder"],
+    );
+}
+
+#[test]
+fn a_variant_has_a_source_or_a_command_and_what_belongs_to_it() {
+    refused(
+        "source = \"kernels/a.cu\"",
+        "source = \"kernels/a.cu\"\nrun = [\"./a\"]",
+        &["a `source` or a `run`, not both"],
+    );
+    refused(
+        "[suite.s.variant.b]\nbuild = [\"make\"]\nrun = [\"./b\"]\ninputs = [\"b.py\"]\n",
+        "[suite.s.variant.b]\ndescription = \"empty\"\n",
+        &["needs a `source` (a .cu file) or a `run` (a command)"],
+    );
+    refused(
+        "flags = [\"-G\"]",
+        "build = [\"make\"]",
+        &["`build` belongs to a variant with `run`"],
+    );
+    refused(
+        "flags = [\"-G\"]",
+        "inputs = [\"a\"]",
+        &["`inputs` belongs to a variant with `run`"],
+    );
+    refused(
+        "build = [\"make\"]",
+        "flags = [\"-G\"]",
+        &["`flags` belongs to a variant with `source`"],
+    );
+    refused(
+        "build = [\"make\"]",
+        "defines = { A = 1 }",
+        &["`defines` belongs to a variant with `source`"],
+    );
+    for argv in ["[]", "[\"\"]"] {
+        refused(
+            "run = [\"./b\"]",
+            &format!("run = {argv}"),
+            &["`run` is a program and its arguments"],
+        );
+        refused(
+            "build = [\"make\"]",
+            &format!("build = {argv}"),
+            &["`build` is a program and its arguments"],
+        );
+    }
+    refused(
+        "inputs = [\"b.py\"]",
+        "immutable = true",
+        &["needs `inputs`"],
+    );
+    for name in ["1A", "A B", "A=1", ""] {
+        refused(
+            "{ TILE = 8 }",
+            &format!("{{ \"{name}\" = 8 }}"),
+            &["cannot be the name of a preprocessor constant"],
+        );
+    }
+}
+
+#[test]
+fn a_suite_without_variants_and_a_file_without_metrics_gate_nothing() {
+    let without_metrics = EVERY_KEY.replace("[metric.duration]", "[metric]\n[x.duration]");
+    load(&without_metrics).exits(2);
+    load("")
+        .exits(2)
+        .says("no metric is defined")
+        .says("sparsek-gate init");
+    load("[metric.duration]\ndirection = \"lower\"\ntolerance = { absolute = 1 }\n[suite.s]\n")
+        .exits(2)
+        .says("config.toml:4")
+        .says("the suite `s` has no variants");
+}
+
+#[test]
+fn a_filter_that_is_no_regular_expression_is_refused() {
+    refused("kernels = \"regex:^k\"", "kernels = \"regex:^(k\"", &[]);
+    refused(
+        "kernels = \"k\"",
+        "kernels = \"regex:[k\"",
+        &["not a regular expression"],
+    );
+}
+
+#[test]
+fn an_argument_of_ncu_that_the_tool_sets_itself_is_refused() {
+    for argument in [
+        "--metrics=all",
+        "-o",
+        "--clock-control",
+        "--export=x",
+        "--launch-count",
+        "-k",
+        "--csv",
+    ] {
+        refused(
+            "ncu_args = [\"--verbose\"]",
+            &format!("ncu_args = [\"{argument}\"]"),
+            &["is set by the tool itself"],
+        );
+    }
+}
+
+#[test]
+fn a_key_that_stands_twice_is_refused() {
+    refused("device = 0", "device = 0\ndevice = 1", &["duplicate key"]);
+    load(&format!("{EVERY_KEY}\n[gpu]\ndevice = 0\n"))
+        .exits(2)
+        .says("duplicate key");
+}
+
+#[test]
+fn a_file_that_is_missing_or_no_toml_is_refused() {
+    Project::empty()
+        .run(&["check"])
+        .exits(2)
+        .says("config.toml: cannot read the configuration")
+        .says("`sparsek-gate init` writes one");
+    Project::empty()
+        .run(&["check", "--config", "other/place.toml"])
+        .exits(2)
+        .says("other/place.toml");
+    for text in [
+        "{\"metric\": {}}",
+        "metric = ",
+        "[metric",
+        "\u{0}",
+        "<xml/>",
+    ] {
+        load(text).exits(2).says("config.toml:1");
+    }
+    let project = Project::empty();
+    project.write("config.toml", b"\xff\xfe\x00");
+    project.run(&["check"]).exits(2).says("config.toml");
+    let project = Project::empty();
+    std::fs::create_dir(project.path("config.toml")).unwrap();
+    project.run(&["check"]).exits(2).says("config.toml");
+}
+
+#[test]
+fn every_command_reads_the_configuration_first() {
+    let project = project("[metric.duration]\ndirektion = \"lower\"\n");
+    for arguments in [
+        vec!["build"],
+        vec!["verify"],
+        vec!["profile"],
+        vec!["check"],
+        vec!["check", "--from", "."],
+        vec!["baseline", "--lock", "--reason", "x"],
+        vec!["baseline", "--verify"],
+        vec!["import", "config.toml", "--variant", "x"],
+    ] {
+        project
+            .run(&arguments)
+            .exits(2)
+            .says("config.toml:2")
+            .says("did you mean `direction`?");
+    }
+}
+
+#[test]
+fn a_slip_on_the_command_line_is_usage() {
+    let project = project(EVERY_KEY);
+    for arguments in [
+        vec![],
+        vec!["chekc"],
+        vec!["check", "--form", "x"],
+        vec!["check", "--format", "yaml"],
+        vec!["baseline"],
+        vec!["baseline", "--lock"],
+        vec!["baseline", "--lock", "--verify", "--reason", "x"],
+        vec!["baseline", "--show", "nobody"],
+        vec!["import", "x.ncu-rep"],
+        vec!["build", "--define", "1=2"],
+        vec!["build", "b", "--define", "A=2"],
+    ] {
+        project.run(&arguments).exits(2);
+    }
+    project.run(&["--help"]).exits(0).says("Exit codes");
+    project.run(&["--version"]).exits(0);
+}
+
+#[test]
+fn init_writes_a_configuration_once() {
+    let project = Project::empty();
+    project.run(&["init"]).exits(0).says("wrote config.toml");
+    project.run(&["baseline", "--show"]).exits(0);
+    project.run(&["init"]).exits(2).says("--force");
+    project.write("config.toml", "broken");
+    project.run(&["init", "--force"]).exits(0);
+    project.run(&["baseline", "--show"]).exits(0);
+}
+
+#[test]
+fn the_words_of_a_complaint() {
+    insta::assert_snapshot!(
+        "unknown_key",
+        refused("direction = \"lower\"", "direktion = \"lower\"", &[])
+    );
+    insta::assert_snapshot!(
+        "unknown_counter",
+        refused("gpu__time_duration.sum", "gpu__time_durations.sum", &[])
+    );
+    insta::assert_snapshot!(
+        "wrong_type",
+        refused("launches = 20", "launches = \"20\"", &[])
+    );
+    insta::assert_snapshot!(
+        "name_that_leaves",
+        refused("[suite.s.variant.b]", "[suite.s.variant.\"../b\"]", &[])
+    );
+    insta::assert_snapshot!(
+        "source_and_run",
+        refused(
+            "source = \"kernels/a.cu\"",
+            "source = \"kernels/a.cu\"\nrun = [\"./a\"]",
+            &[]
+        )
+    );
+    insta::assert_snapshot!(
+        "missing_file",
+        Project::empty().run(&["check"]).exits(2).err
+    );
+}

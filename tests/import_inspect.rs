@@ -1,0 +1,478 @@
+//! `inspect` and `import` on real captures, whole and damaged.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{Project, Ran, repository};
+use serde_json::{Value as Json, json};
+
+const REPORTS: [&str; 5] = [
+    "four_metrics",
+    "full_set",
+    "graph_as_one",
+    "twenty_launches",
+    "two_kernels_three_times",
+];
+
+fn data(name: &str) -> PathBuf {
+    repository().join("tests/data/ncu").join(name)
+}
+
+fn inspect(path: &str, more: &[&str]) -> Ran {
+    let mut arguments = vec!["inspect", path];
+    arguments.extend(more);
+    Project::empty().run(&arguments)
+}
+
+fn inspected(name: &str) -> Json {
+    inspect(data(name).to_str().unwrap(), &["--format", "json"])
+        .exits(0)
+        .json()
+        .0
+}
+
+/// What the file says of the launch itself, as NVIDIA's reading gives it among the metrics.
+fn dimensions(truth: &Json, what: &str) -> Json {
+    let part = |axis: &str| truth["metrics"][format!("launch__{what}_dim_{axis}")][0].clone();
+    json!([part("x"), part("y"), part("z")])
+}
+
+#[test]
+fn every_report_is_shown_as_nvidia_reads_it() {
+    let mut compared = 0;
+    for name in REPORTS {
+        let ours = inspected(&format!("{name}.ncu-rep"));
+        assert_eq!(ours["schema"], 1);
+        assert_eq!(ours["format"], "ncu-rep");
+        let truth: Vec<Json> =
+            serde_json::from_slice(&fs::read(data(&format!("{name}.truth.json"))).unwrap())
+                .unwrap();
+        let launches = ours["launches"].as_array().unwrap();
+        assert_eq!(launches.len(), truth.len(), "{name}");
+        for (launch, truth) in launches.iter().zip(&truth) {
+            assert_eq!(launch["kernel"], truth["name"], "{name}");
+            for what in ["grid", "block"] {
+                let expected = dimensions(truth, what);
+                if expected[0].is_number() {
+                    assert_eq!(launch[what], expected, "{name} {what}");
+                }
+            }
+            let metrics = launch["metrics"].as_object().unwrap();
+            let theirs = truth["metrics"].as_object().unwrap();
+            assert_eq!(metrics.len(), theirs.len(), "{name}");
+            for (counter, expected) in theirs {
+                let (value, unit) = (&metrics[counter]["value"], &metrics[counter]["unit"]);
+                let same = match (value, &expected[0]) {
+                    (Json::Null, Json::Null) => true,
+                    // Their reading of a metric without any value.
+                    (Json::Null, Json::String(text)) => text == "None",
+                    (Json::Null, Json::Number(zero)) => zero.as_f64() == Some(0.0),
+                    (Json::Number(ours), Json::Number(theirs)) => {
+                        ours.as_f64().map(f64::to_bits) == theirs.as_f64().map(f64::to_bits)
+                    }
+                    (ours, theirs) => ours == theirs,
+                };
+                assert!(
+                    same,
+                    "{name}: {counter}: {value} instead of {}",
+                    expected[0]
+                );
+                // A unit may be unknown; it is never another one.
+                assert!(
+                    unit.is_null() || *unit == expected[1],
+                    "{name}: {counter}: {unit} instead of {}",
+                    expected[1]
+                );
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 10_000, "{compared}");
+}
+
+#[test]
+fn names_and_conditions_of_a_launch_are_shown() {
+    let report = inspected("twenty_launches.ncu-rep");
+    let launch = &report["launches"][0];
+    assert_eq!(launch["kind"], "kernel");
+    assert_eq!(launch["mangled"], "_Z13bsr_gemm_wmmaPKiS0_PK6__halfS3_Pfi");
+    assert_eq!(launch["grid"], json!([64, 64, 1]));
+    assert_eq!(launch["block"], json!([128, 1, 1]));
+    assert_eq!(launch["clock_locked"], false);
+    assert!(
+        report["profiler_version"]
+            .as_str()
+            .unwrap()
+            .starts_with("2025.3.1")
+    );
+    assert!(
+        report["command_line"]
+            .as_str()
+            .unwrap()
+            .contains("--clock-control none")
+    );
+    assert_eq!(
+        inspected("graph_as_one.ncu-rep")["launches"][0]["kind"],
+        "graph"
+    );
+}
+
+#[test]
+fn a_csv_page_holds_what_its_report_holds() {
+    for name in REPORTS {
+        let (csv, report) = (
+            inspected(&format!("{name}.raw.csv")),
+            inspected(&format!("{name}.ncu-rep")),
+        );
+        assert_eq!(csv["format"], "csv");
+        let launches = |json: &Json| json["launches"].as_array().unwrap().clone();
+        assert_eq!(launches(&csv).len(), launches(&report).len(), "{name}");
+        let counter = "gpu__time_duration.sum";
+        for (csv, report) in launches(&csv).iter().zip(&launches(&report)) {
+            assert_eq!(csv["grid"], report["grid"]);
+            assert_eq!(csv["block"], report["block"]);
+            if report["metrics"][counter].is_object() {
+                assert_eq!(csv["metrics"][counter]["unit"], "ns");
+                assert_eq!(
+                    csv["metrics"][counter]["value"].as_f64(),
+                    report["metrics"][counter]["value"].as_f64()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_text_names_launches_metrics_and_units() {
+    let report = data("twenty_launches.ncu-rep");
+    let ran = inspect(
+        report.to_str().unwrap(),
+        &["--metric", "gpu__time_duration.sum"],
+    )
+    .exits(0);
+    assert!(ran.out.starts_with("ncu-rep, 20 launches\n"), "{}", ran.out);
+    assert_eq!(
+        ran.out.matches("gpu__time_duration.sum").count(),
+        21,
+        "20 and the command line"
+    );
+    assert!(ran.out.contains("1.71 ms"), "{}", ran.out);
+    assert!(!ran.out.contains("dram__bytes_write.avg"));
+    for name in [
+        "full_set.ncu-rep",
+        "details_sections_and_rules.csv",
+        "raw_two_processes.csv",
+        "raw_scaled_units.csv",
+    ] {
+        inspect(data(name).to_str().unwrap(), &[])
+            .exits(0)
+            .says("launches");
+    }
+}
+
+#[test]
+fn a_truncated_report_is_refused_with_the_offset() {
+    let whole = fs::read(data("four_metrics.ncu-rep")).unwrap();
+    let project = Project::empty();
+    for part in 1..16 {
+        project.write("cut.ncu-rep", &whole[..whole.len() * part / 16]);
+        let ran = project
+            .run(&["inspect", "cut.ncu-rep"])
+            .exits(5)
+            .says("cut.ncu-rep: byte ");
+        assert_eq!(ran.out, "");
+    }
+}
+
+#[test]
+fn a_truncated_csv_page_is_refused_with_the_line() {
+    let whole = fs::read_to_string(data("twenty_launches.raw.csv")).unwrap();
+    let project = Project::empty();
+    // In the middle of a quoted cell.
+    project.write("cut.csv", &whole[..whole.rfind("\",\"").unwrap() + 4]);
+    project
+        .run(&["inspect", "cut.csv"])
+        .exits(5)
+        .says("cut.csv: line ");
+}
+
+#[test]
+fn a_foreign_file_is_refused_with_what_it_is() {
+    let project = Project::empty();
+    for (name, content, words) in [
+        ("empty", &b""[..], "an empty file"),
+        ("program", b"\x7fELF\x02\x01\x01", "an ELF file"),
+        ("archive", b"PK\x03\x04", "a zip archive"),
+        ("systems", b"SQLite format 3\0", "an SQLite database"),
+        ("text", b"to be or not to be\n", "to be or not to be"),
+        ("noise", b"\0\x01\x02\xff\xfe", "5 bytes"),
+    ] {
+        project.write(name, content);
+        project
+            .run(&["inspect", name])
+            .exits(5)
+            .says(words)
+            .says(name);
+    }
+    inspect(data("no_kernels_profiled.txt").to_str().unwrap(), &[])
+        .exits(5)
+        .says("no kernels were profiled");
+}
+
+#[test]
+fn a_file_that_is_missing_or_cannot_be_opened_is_named() {
+    let project = Project::empty();
+    fs::create_dir(project.path("folder")).unwrap();
+    for path in ["nowhere.ncu-rep", "folder"] {
+        project.run(&["inspect", path]).exits(3).says(path);
+    }
+    let project = Project::unlocked();
+    project
+        .run(&["import", "nowhere.ncu-rep", "--variant", "cp_async"])
+        .exits(3)
+        .says("nowhere.ncu-rep");
+}
+
+#[test]
+fn a_hostile_kernel_name_does_not_reach_the_terminal() {
+    let csv = fs::read_to_string(data("four_metrics.raw.csv")).unwrap();
+    assert!(csv.contains("bsr_gemm_wmma"));
+    let project = Project::empty();
+    project.write(
+        "evil.csv",
+        csv.replace("bsr_gemm_wmma", "bsr\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}"),
+    );
+    for more in [&[][..], &["--color", "always"]] {
+        let mut arguments = vec!["inspect", "evil.csv"];
+        arguments.extend(more);
+        let ran = project.run(&arguments).exits(0);
+        for sign in ['\u{1b}', '\u{7}', '\u{202e}'] {
+            assert!(!ran.out.contains(sign), "{sign:?}");
+        }
+    }
+    // In JSON it is data, and escaped as such.
+    let ran = project
+        .run(&["inspect", "evil.csv", "--format", "json"])
+        .exits(0);
+    assert!(!ran.out.contains('\u{1b}'));
+    // A file's own name reaches error messages.
+    let name = "evil\u{1b}[2J.csv";
+    project.write(name, "no csv\u{1b}[2J");
+    let ran = project.run(&["inspect", name]).exits(5);
+    assert!(!ran.err.contains('\u{1b}'), "{}", ran.err);
+}
+
+const CONFIG: &str = r#"
+[profile]
+clock_control = "none"
+
+[metric.duration]
+direction = "lower"
+tolerance = { relative_percent = 3.0 }
+
+[metric.dram_bw]
+direction = "higher"
+tolerance = { absolute = 2.0 }
+
+[suite.recorded]
+kernels = "regex:^bsr_gemm_"
+
+[suite.recorded.variant.wmma]
+run = ["./elsewhere"]
+expect = ["bsr_gemm_wmma"]
+
+[suite.recorded.variant.other]
+run = ["./elsewhere"]
+"#;
+
+fn importing() -> Project {
+    let project = Project::empty();
+    project.write("config.toml", CONFIG);
+    project
+}
+
+fn import(project: &Project, file: &str, more: &[&str]) -> Ran {
+    let path = data(file);
+    let mut arguments = vec![
+        "import",
+        path.to_str().unwrap(),
+        "--variant",
+        "recorded/wmma",
+    ];
+    arguments.extend(more);
+    project.run(&arguments)
+}
+
+const PROFILES: &str = ".sparsek-gate/profiles";
+
+#[test]
+fn an_imported_report_can_be_locked_and_checked_against() {
+    let project = importing();
+    import(&project, "twenty_launches.ncu-rep", &[])
+        .exits(0)
+        .says("imported 20 launches on NVIDIA H200");
+    let profile = project.json(&format!("{PROFILES}/recorded/wmma/profile.json"));
+    assert_eq!(profile["provenance"]["origin"], "imported");
+    assert_eq!(profile["identity"]["clock_control"], "none");
+    assert_eq!(
+        profile["kernels"][0]["metrics"]["duration"]["samples"][0]
+            .as_array()
+            .unwrap()
+            .len(),
+        20
+    );
+    let lock = |more: &[&str]| {
+        let mut arguments = vec![
+            "baseline", "--lock", "--reason", "theirs", "--who", "w", "wmma",
+        ];
+        arguments.extend(more);
+        project.run(&arguments)
+    };
+    lock(&[]).exits(6).says("--accept-imported");
+    lock(&["--accept-imported"]).exits(0).says("duration: – → ");
+    project
+        .run(&["check", "--from", PROFILES, "wmma"])
+        .exits(0)
+        .says("PASS")
+        .says("imported");
+    project
+        .run(&["baseline", "--verify", "--captures", PROFILES, "wmma"])
+        .exits(0);
+}
+
+#[test]
+fn a_single_imported_launch_is_inconclusive() {
+    let project = importing();
+    import(&project, "four_metrics.ncu-rep", &[]).exits(0);
+    project
+        .run(&[
+            "baseline",
+            "--lock",
+            "--reason",
+            "x",
+            "--who",
+            "w",
+            "--accept-imported",
+            "wmma",
+        ])
+        .exits(0);
+    project
+        .run(&["check", "--from", PROFILES, "wmma"])
+        .exits(6)
+        .says("fewer than three launches on both sides");
+}
+
+#[test]
+fn a_csv_says_less_than_a_report_and_what_it_lacks_must_be_stated() {
+    let project = importing();
+    import(&project, "twenty_launches.raw.csv", &[]).exits(0);
+    project
+        .run(&[
+            "baseline",
+            "--lock",
+            "--reason",
+            "x",
+            "--who",
+            "w",
+            "--accept-imported",
+            "wmma",
+        ])
+        .exits(0);
+    // Two unknown conditions are not known to be the same.
+    project
+        .run(&["check", "--from", PROFILES, "wmma"])
+        .exits(4)
+        .says("clock control was unknown, is unknown");
+    let stated = [
+        "--clock-control",
+        "none",
+        "--cache-control",
+        "all",
+        "--replay-mode",
+        "kernel",
+        "--graph-profiling",
+        "node",
+    ];
+    import(&project, "twenty_launches.raw.csv", &stated).exits(0);
+    project
+        .run(&[
+            "baseline",
+            "--lock",
+            "--reason",
+            "x",
+            "--who",
+            "w",
+            "--accept-imported",
+            "wmma",
+        ])
+        .exits(0);
+    project.run(&["check", "--from", PROFILES, "wmma"]).exits(0);
+    import(
+        &project,
+        "twenty_launches.raw.csv",
+        &["--clock-control", "fast"],
+    )
+    .exits(2);
+}
+
+#[test]
+fn what_the_report_holds_outranks_what_is_stated() {
+    let project = importing();
+    import(
+        &project,
+        "twenty_launches.ncu-rep",
+        &["--clock-control", "base"],
+    )
+    .exits(0);
+    let profile = project.json(&format!("{PROFILES}/recorded/wmma/profile.json"));
+    assert_eq!(profile["identity"]["clock_control"], "none");
+}
+
+#[test]
+fn a_recording_without_the_metrics_or_kernels_of_the_variant_is_told() {
+    let project = importing();
+    import(&project, "two_kernels_three_times.ncu-rep", &[])
+        .exits(5)
+        .says("kernel-missing")
+        .says("not-measured");
+    project
+        .run(&[
+            "import",
+            data("twenty_launches.ncu-rep").to_str().unwrap(),
+            "--variant",
+            "nobody",
+        ])
+        .exits(2)
+        .says("no variant or suite is called `nobody`");
+    project
+        .run(&[
+            "import",
+            data("twenty_launches.ncu-rep").to_str().unwrap(),
+            "--variant",
+            "recorded",
+        ])
+        .exits(2)
+        .says("names several variants");
+    project.write("foreign", "x");
+    project
+        .run(&["import", "foreign", "--variant", "wmma"])
+        .exits(5)
+        .says("foreign");
+}
+
+#[test]
+fn a_recording_in_the_folder_it_is_imported_to_is_not_lost() {
+    let project = importing();
+    let place = format!("{PROFILES}/recorded/wmma/mine.ncu-rep");
+    project.write(&place, fs::read(data("four_metrics.ncu-rep")).unwrap());
+    project
+        .run(&["import", &place, "--variant", "recorded/wmma"])
+        .exits(0);
+    let imported = format!("{PROFILES}/recorded/wmma/imported.ncu-rep");
+    project
+        .run(&["import", &imported, "--variant", "recorded/wmma"])
+        .exits(0);
+    assert!(project.path(&imported).exists());
+}

@@ -1,0 +1,300 @@
+//! `baseline --lock` killed at any moment leaves the old baselines or the new ones, of all
+//! variants together.
+
+mod common;
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Project, RECORDED, Ran, VARIANTS};
+use sparsek_gate::baseline::Lock;
+use sparsek_gate::hash::sha256_hex;
+
+const OTHER: &str = "rotated";
+
+/// Two sets of recordings with other numbers in every file of every variant.
+fn project() -> Project {
+    let project = Project::locked();
+    project.drop_config_lines("expect = ");
+    project.drop_config_lines("immutable = ");
+    // The first lock holds the sources of the immutable variant: start without.
+    fs::remove_dir_all(project.path("baselines")).unwrap();
+    project.rotated(OTHER);
+    project
+}
+
+fn lock(project: &Project, from: &str) -> Command {
+    let mut command = project.gate();
+    command
+        .args([
+            "baseline", "--lock", "--reason", "x", "--who", "y", "--from", from,
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+/// Which recordings a folder of baselines was locked from, told without the program: every file
+/// of every variant fits its neighbours, and all variants are of one set.
+#[track_caller]
+fn locked_from(project: &Project, baselines: &str) -> Option<&'static str> {
+    if !project.path(baselines).exists() {
+        return None;
+    }
+    let mut sets = Vec::new();
+    for variant in VARIANTS {
+        let read = |ending: &str| {
+            project.read(&Project::baseline_path(variant, ending).replacen(
+                "baselines",
+                baselines,
+                1,
+            ))
+        };
+        let (norm, profile) = (read("norm.txt"), read("profile.json"));
+        let norm_sha256 = sha256_hex(norm.as_bytes());
+        assert_eq!(
+            read("norm.txt.sha256"),
+            format!("{norm_sha256}  {variant}.norm.txt\n")
+        );
+        let lock = Lock::parse(&read("lock.toml")).unwrap();
+        assert_eq!(lock.contradictions(), Vec::<String>::new());
+        let entry = lock.ledger.last().unwrap();
+        assert_eq!(entry.norm_sha256, norm_sha256);
+        assert_eq!(entry.profile_sha256, sha256_hex(profile.as_bytes()));
+        let profile: serde_json::Value = serde_json::from_str(&profile).unwrap();
+        let set = [RECORDED, OTHER].into_iter().find(|folder| {
+            project.json(&format!("{folder}/bsr_gemm/{variant}/profile.json")) == profile
+        });
+        sets.push(set.unwrap());
+    }
+    assert!(sets.iter().all(|set| *set == sets[0]), "mixed: {sets:?}");
+    Some(sets[0])
+}
+
+/// Names beside the baselines that a lock leaves only when it is killed.
+fn leftovers(project: &Project) -> Vec<String> {
+    fs::read_dir(project.path("."))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(".baselines."))
+        .collect()
+}
+
+fn other_than(set: Option<&str>) -> &'static str {
+    if set == Some(RECORDED) {
+        OTHER
+    } else {
+        RECORDED
+    }
+}
+
+/// After a kill: whole as it lies there, whole as the program sees it, and the next lock clears up.
+#[track_caller]
+fn whole(project: &Project, old: Option<&str>, new: &str) -> Option<&'static str> {
+    let found = locked_from(project, "baselines");
+    assert!(
+        found == old || found == Some(new),
+        "{found:?}, neither {old:?} nor {new:?}"
+    );
+    let verified = project.run(&["baseline", "--verify"]);
+    let seen = locked_from(project, "baselines");
+    // A first lock that had come as far as a whole copy is finished by the next command.
+    assert!(
+        seen == found || (found.is_none() && seen == Some(new)),
+        "{seen:?} of {found:?}"
+    );
+    verified.exits(if seen.is_some() { 0 } else { 4 });
+    assert_eq!(leftovers(project), Vec::<String>::new());
+    seen
+}
+
+#[test]
+fn a_lock_killed_at_any_moment_leaves_the_old_baselines_or_the_new_ones() {
+    const KILLS: u32 = 72;
+    let project = project();
+    // How long a lock takes here and now only places the kills; whatever they hit must hold.
+    let start = Instant::now();
+    assert!(lock(&project, RECORDED).status().unwrap().success());
+    assert!(lock(&project, OTHER).status().unwrap().success());
+    let duration = start.elapsed() / 2;
+    let mut state = locked_from(&project, "baselines");
+    assert_eq!(state, Some(OTHER));
+    let (mut killed, mut kept_old) = (0, 0);
+    for kill in 0..KILLS {
+        // Every sixth time there is nothing locked yet.
+        if kill % 6 == 5 {
+            let _ = fs::remove_dir_all(project.path("baselines"));
+            state = None;
+        }
+        let new = other_than(state);
+        let mut child = lock(&project, new).spawn().unwrap();
+        // Half of them all along the way, half around its end, where the folders are exchanged.
+        let step = f64::from(kill / 2) / f64::from(KILLS / 2);
+        let moment = if kill % 2 == 0 {
+            step
+        } else {
+            0.7 + 0.5 * step
+        };
+        std::thread::sleep(duration.mul_f64(moment));
+        child.kill().unwrap();
+        let status = child.wait().unwrap();
+        let before = state;
+        state = whole(&project, before, new);
+        if status.signal() == Some(9) {
+            killed += 1;
+            kept_old += u32::from(state == before);
+        } else {
+            assert_eq!(state, Some(new), "it ended by itself: {status}");
+        }
+    }
+    eprintln!("{killed} of {KILLS} were killed on the way, {kept_old} of them before the exchange");
+    // The first kills come at once.
+    assert!(killed > 0);
+    let new = other_than(state);
+    assert!(lock(&project, new).status().unwrap().success());
+    assert_eq!(locked_from(&project, "baselines"), Some(new));
+    assert_eq!(leftovers(&project), Vec::<String>::new());
+}
+
+#[test]
+fn a_lock_killed_in_the_middle_of_writing_a_file_leaves_the_old_baselines() {
+    let project = project();
+    assert!(lock(&project, RECORDED).status().unwrap().success());
+    // The system kills the program at the first byte of a file beyond the limit.
+    for blocks in [0, 1, 2, 4, 8, 16] {
+        let gate = lock(&project, OTHER);
+        let limited = Command::new("sh")
+            .args([
+                "-c",
+                &format!("ulimit -c 0; ulimit -f {blocks}; exec \"$0\" \"$@\""),
+            ])
+            .arg(gate.get_program())
+            .args(gate.get_args())
+            .current_dir(gate.get_current_dir().unwrap())
+            .env_remove("CI")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        if limited.success() {
+            assert!(blocks > 0, "a limit of 0 stops every write");
+            break;
+        }
+        assert!(limited.signal().is_some(), "{limited}");
+        assert!(
+            !leftovers(&project).is_empty(),
+            "it was killed before it wrote"
+        );
+        assert_eq!(locked_from(&project, "baselines"), Some(RECORDED));
+        // The next command need not be a lock to clear up.
+        assert_eq!(whole(&project, Some(RECORDED), RECORDED), Some(RECORDED));
+    }
+}
+
+/// Every state that the steps of a lock go through, built by hand: `next` is the whole new folder,
+/// `staged` one that is being written, `old` the old one where the two cannot be exchanged.
+#[test]
+fn every_state_between_the_steps_of_a_lock_is_finished_or_undone() {
+    let project = project();
+    for (set, kept) in [(RECORDED, "kept-old"), (OTHER, "kept-new")] {
+        assert!(lock(&project, set).status().unwrap().success());
+        common::copy(&project.path("baselines"), &project.path(kept));
+    }
+    // What is there, and whether the old or the new is there afterwards.
+    type Place = Option<&'static str>;
+    let (none, old, new) = (None::<&str>, Some("kept-old"), Some("kept-new"));
+    let states: [(Place, Place, Place, Place, Place); 9] = [
+        // (baselines, staged, next, old) -> baselines
+        (old, new, none, none, old),
+        (none, new, none, none, none),
+        (old, none, new, none, old),
+        (none, none, new, none, new),
+        (new, none, old, none, new),
+        (none, none, new, old, new),
+        (new, none, none, old, new),
+        (none, none, none, old, old),
+        (old, new, new, none, old),
+    ];
+    for (index, (baselines, staged, next, moved, expected)) in states.into_iter().enumerate() {
+        for command in [
+            vec!["baseline", "--verify"],
+            vec!["check", "--from", RECORDED],
+        ] {
+            let _ = fs::remove_dir_all(project.path("baselines"));
+            for (place, content) in [
+                ("baselines", baselines),
+                (".baselines.staged", staged),
+                (".baselines.next", next),
+                (".baselines.old", moved),
+            ] {
+                if let Some(content) = content {
+                    common::copy(&project.path(content), &project.path(place));
+                }
+            }
+            if staged.is_some() {
+                // Half written.
+                let cut = Project::baseline_path("cp_async", "profile.json");
+                project.write(&cut.replacen("baselines", ".baselines.staged", 1), "{");
+            }
+            project.run(&command);
+            let set = expected.map(|kept| if kept == "kept-old" { RECORDED } else { OTHER });
+            assert_eq!(
+                locked_from(&project, "baselines"),
+                set,
+                "state {index} {command:?}"
+            );
+            assert_eq!(
+                leftovers(&project),
+                Vec::<String>::new(),
+                "state {index} {command:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn locks_at_once_leave_one_whole_set_and_lose_no_entry_of_the_ledger() {
+    let project = project();
+    assert!(lock(&project, RECORDED).status().unwrap().success());
+    let entries = |project: &Project| -> usize {
+        let lock = project.read(&Project::baseline_path("cp_async", "lock.toml"));
+        Lock::parse(&lock).unwrap().ledger.len()
+    };
+    for _ in 0..4 {
+        let before = entries(&project);
+        let children = [RECORDED, OTHER, RECORDED, OTHER].map(|set| {
+            let mut command = lock(&project, set);
+            command.stdout(Stdio::piped()).spawn().unwrap()
+        });
+        let mut locked = 0;
+        for child in children {
+            let ran = Ran::of(&child.wait_with_output().unwrap()).exits(0);
+            locked += usize::from(ran.out.contains("cp_async on nvidia-h200: locked"));
+        }
+        assert!(locked_from(&project, "baselines").is_some());
+        assert_eq!(entries(&project), before + locked);
+        project.run(&["baseline", "--verify"]).exits(0);
+        assert_eq!(leftovers(&project), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn readers_during_locks_never_see_a_half_written_baseline() {
+    let project = project();
+    assert!(lock(&project, RECORDED).status().unwrap().success());
+    let end = Instant::now() + Duration::from_secs(3);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut set = Some(RECORDED);
+            while Instant::now() < end {
+                set = Some(other_than(set));
+                assert!(lock(&project, set.unwrap()).status().unwrap().success());
+            }
+        });
+        while Instant::now() < end {
+            project.run(&["baseline", "--verify"]).exits(0);
+        }
+    });
+}

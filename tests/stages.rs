@@ -1,0 +1,573 @@
+//! `build` with a compiler that is a shell script, and the stages that need a GPU without one.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use common::{Project, Ran};
+use serde_json::Value as Json;
+
+/// Answers as nvcc 13.0 does, and "compiles" to a script that holds the source. Every call is
+/// noted. A source with `#error` fails with a message, one with `SLOW` takes its time.
+const NVCC: &str = r##"#!/bin/sh
+if [ "$1" = --version ]; then
+    echo 'nvcc: NVIDIA (R) Cuda compiler driver'
+    echo 'Copyright (c) 2005-2025 NVIDIA Corporation'
+    echo 'Built on Wed_Aug_20_01:58:59_PM_PDT_2025'
+    echo 'Cuda compilation tools, release 13.0, V13.0.88'
+    echo 'Build cuda_13.0.r13.0/compiler.36424714_0'
+    exit 0
+fi
+flags=
+while [ $# -gt 0 ]; do
+    case $1 in
+    -o) program=$2; shift ;;
+    -MF) depfile=$2; shift ;;
+    *.cu) source=$1 ;;
+    *) flags="$flags $1" ;;
+    esac
+    shift
+done
+echo "$source$flags" >>calls
+if grep -q '#error' "$source"; then
+    printf '%s(1): error: #error directive: "no such luck"   <tab>\t|`$x`\n' "$source" >&2
+    echo '1 error detected in the compilation of "'"$source"'".' >&2
+    exit 2
+fi
+if grep -q SLOW "$source"; then
+    echo begins >>slow; sleep 1; echo ends >>slow
+fi
+{ printf '#!/bin/sh\n# %s\n' "$flags"; sed 's/^/# /' "$source"; } >"$program"
+chmod +x "$program"
+printf '%s : %s' "$program" "$source" >"$depfile"
+sed -n 's/^#include "\(.*\)"/\1/p' "$source" | while read -r header; do
+    printf ' \\\n kernels/%s' "$header" >>"$depfile"
+    sed 's/^/# /' "kernels/$header" >>"$program"
+done
+echo >>"$depfile"
+echo "ptxas info    : Compiling entry function '_Z6kernelPf' for 'sm_90a'" >&2
+echo "ptxas info    : Function properties for _Z6kernelPf" >&2
+echo "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" >&2
+echo "ptxas info    : Used 42 registers, used 1 barriers, 1024 bytes smem" >&2
+"##;
+
+const CONFIG: &str = r#"
+[toolchain]
+arch = "sm_90a"
+nvcc = "toolkit/bin/nvcc"
+flags = ["-O3"]
+
+[metric.duration]
+direction = "lower"
+tolerance = { relative_percent = 3.0 }
+
+[suite.s.variant.a]
+source = "kernels/a.cu"
+
+[suite.s.variant.b]
+source = "kernels/b.cu"
+defines = { TILE = 8, FAST = true, SLOWER = false }
+"#;
+
+fn project() -> Project {
+    let project = Project::empty();
+    project.write("config.toml", CONFIG);
+    project.write("kernels/a.cu", "#include \"a.cuh\"\n// a\n");
+    project.write("kernels/a.cuh", "// header of a\n");
+    project.write("kernels/b.cu", "// b\n");
+    program(&project, "toolkit/bin/nvcc", NVCC);
+    // nvcc needs a host compiler; this one only tells its version.
+    program(
+        &project,
+        "host/g++",
+        "#!/bin/sh\necho 'g++ (Debian 12.2.0-14) 12.2.0'\n",
+    );
+    project
+}
+
+fn program(project: &Project, path: &str, text: &str) {
+    project.write(path, text);
+    fs::set_permissions(project.path(path), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn build(project: &Project, arguments: &[&str]) -> Ran {
+    build_as(project, "json", arguments)
+}
+
+fn build_as(project: &Project, format: &str, arguments: &[&str]) -> Ran {
+    let path = format!(
+        "{}:{}",
+        project.path("host").display(),
+        std::env::var("PATH").unwrap()
+    );
+    let mut command = project.gate();
+    command
+        .args(["build", "--format", format])
+        .args(arguments)
+        .env("PATH", path);
+    Ran::of(&command.output().unwrap())
+}
+
+#[track_caller]
+fn built(project: &Project, arguments: &[&str]) -> Vec<Json> {
+    let json = build(project, arguments).exits(0).json().0;
+    json["variants"].as_array().unwrap().clone()
+}
+
+/// Compilations since the last time this was asked.
+fn compilations(project: &Project) -> Vec<String> {
+    let calls = project.path("calls");
+    let text = fs::read_to_string(&calls).unwrap_or_default();
+    let _ = fs::remove_file(calls);
+    let mut calls: Vec<String> = text.lines().map(str::to_owned).collect();
+    calls.sort();
+    calls
+}
+
+/// Sources that were compiled since the last time this was asked.
+fn compiled(project: &Project) -> Vec<String> {
+    compilations(project)
+        .iter()
+        .map(|call| call.split(' ').next().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_build_tells_program_flags_and_resources() {
+    let project = project();
+    let variants = built(&project, &[]);
+    assert_eq!(variants.len(), 2);
+    assert_eq!(variants[0]["variant"], "s/a");
+    assert_eq!(variants[0]["cached"], false);
+    let program = variants[0]["program"][0].as_str().unwrap();
+    assert!(fs::read_to_string(program).unwrap().contains("# // a\n"));
+    assert_eq!(variants[0]["kernels"]["_Z6kernelPf"]["registers"], 42);
+    assert_eq!(variants[0]["kernels"]["_Z6kernelPf"]["shared_bytes"], 1024);
+    let argv: Vec<&str> = variants[1]["build"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|word| word.as_str().unwrap())
+        .collect();
+    // No path of this machine.
+    assert_eq!(
+        argv,
+        [
+            "nvcc",
+            "-gencode=arch=compute_90a,code=sm_90a",
+            "-Xptxas",
+            "-v",
+            "-O3",
+            "-DFAST",
+            "-DTILE=8",
+            "kernels/b.cu"
+        ]
+    );
+    let calls = compilations(&project);
+    assert!(
+        calls[1].starts_with(
+            "kernels/b.cu -gencode=arch=compute_90a,code=sm_90a -Xptxas -v -O3 -DFAST -DTILE=8"
+        ),
+        "{calls:?}"
+    );
+}
+
+#[test]
+fn an_unchanged_variant_is_not_built_again() {
+    let project = project();
+    built(&project, &[]);
+    assert_eq!(compiled(&project), ["kernels/a.cu", "kernels/b.cu"]);
+    let variants = built(&project, &[]);
+    assert_eq!(compiled(&project), Vec::<String>::new());
+    assert!(variants.iter().all(|variant| variant["cached"] == true));
+    // Nor by another date of the same content.
+    project.write("kernels/a.cu", project.read("kernels/a.cu"));
+    built(&project, &[]);
+    assert_eq!(compiled(&project), Vec::<String>::new());
+}
+
+#[test]
+fn whatever_decides_what_comes_out_builds_again_and_nothing_else() {
+    let project = project();
+    built(&project, &[]);
+    compiled(&project);
+
+    project.write("kernels/a.cuh", "// another header of a\n");
+    built(&project, &[]);
+    assert_eq!(compiled(&project), ["kernels/a.cu"], "header");
+
+    project.write("kernels/b.cu", "// another b\n");
+    built(&project, &[]);
+    assert_eq!(compiled(&project), ["kernels/b.cu"], "source");
+
+    project.replace("config.toml", "TILE = 8", "TILE = 16");
+    built(&project, &[]);
+    assert_eq!(compiled(&project), ["kernels/b.cu"], "constant");
+
+    project.replace("config.toml", "\"-O3\"", "\"-O3\", \"-lineinfo\"");
+    built(&project, &[]);
+    assert_eq!(compiled(&project), ["kernels/a.cu", "kernels/b.cu"], "flag");
+
+    project.replace("config.toml", "sm_90a", "sm_90");
+    built(&project, &[]);
+    assert_eq!(
+        compiled(&project),
+        ["kernels/a.cu", "kernels/b.cu"],
+        "target"
+    );
+
+    program(
+        &project,
+        "toolkit/bin/nvcc",
+        &NVCC.replace("13.0.88", "13.1.80"),
+    );
+    built(&project, &[]);
+    assert_eq!(
+        compiled(&project),
+        ["kernels/a.cu", "kernels/b.cu"],
+        "compiler"
+    );
+
+    program(
+        &project,
+        "host/g++",
+        "#!/bin/sh\necho 'g++ (Debian 14.2.0-19) 14.2.0'\n",
+    );
+    built(&project, &[]);
+    assert_eq!(
+        compiled(&project),
+        ["kernels/a.cu", "kernels/b.cu"],
+        "host compiler"
+    );
+
+    built(&project, &["a", "--define", "TRIAL=1"]);
+    assert_eq!(compiled(&project), ["kernels/a.cu"], "trial");
+
+    // What was built before is still there.
+    project.replace("config.toml", "arch = \"sm_90\"", "arch = \"sm_90a\"");
+    program(&project, "toolkit/bin/nvcc", NVCC);
+    program(
+        &project,
+        "host/g++",
+        "#!/bin/sh\necho 'g++ (Debian 12.2.0-14) 12.2.0'\n",
+    );
+    built(&project, &[]);
+    assert_eq!(compiled(&project), Vec::<String>::new());
+}
+
+#[test]
+fn a_header_that_comes_to_be_included_is_watched_from_then_on() {
+    let project = project();
+    built(&project, &[]);
+    project.write("kernels/b.cu", "#include \"new.cuh\"\n// b\n");
+    project.write("kernels/new.cuh", "// 1\n");
+    built(&project, &[]);
+    compiled(&project);
+    project.write("kernels/new.cuh", "// 2\n");
+    let variants = built(&project, &[]);
+    assert_eq!(compiled(&project), ["kernels/b.cu"]);
+    let program = variants[1]["program"][0].as_str().unwrap();
+    assert!(fs::read_to_string(program).unwrap().contains("# // 2"));
+    // Back to what was there: the first build of it serves.
+    project.write("kernels/b.cu", "// b\n");
+    let variants = built(&project, &[]);
+    let program = variants[1]["program"][0].as_str().unwrap();
+    assert!(!fs::read_to_string(program).unwrap().contains("new"));
+}
+
+#[test]
+fn a_damaged_build_is_built_again() {
+    let damages: [fn(&std::path::Path); 5] = [
+        |folder| fs::write(folder.join("program"), "#!/bin/sh\necho tampered\n").unwrap(),
+        |folder| fs::remove_file(folder.join("program")).unwrap(),
+        |folder| fs::write(folder.join("manifest.json"), "{").unwrap(),
+        |folder| fs::remove_file(folder.join("manifest.json")).unwrap(),
+        |folder| fs::remove_dir_all(folder).unwrap(),
+    ];
+    for (index, damage) in damages.into_iter().enumerate() {
+        let project = project();
+        let before = built(&project, &["a"]);
+        compiled(&project);
+        let program = before[0]["program"][0].as_str().unwrap().to_owned();
+        damage(std::path::Path::new(&program).parent().unwrap());
+        let after = built(&project, &["a"]);
+        assert_eq!(compiled(&project), ["kernels/a.cu"], "damage {index}");
+        assert_eq!(after[0]["sha256"], before[0]["sha256"], "damage {index}");
+        assert!(
+            fs::read_to_string(&program).unwrap().contains("# // a"),
+            "damage {index}"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_list_of_headers_builds_again() {
+    let project = project();
+    built(&project, &["a"]);
+    compiled(&project);
+    for entry in fs::read_dir(project.path(".sparsek-gate/builds")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.to_str().unwrap().ends_with(".headers.json") {
+            fs::write(path, "[").unwrap();
+        }
+    }
+    built(&project, &["a"]);
+    assert_eq!(compiled(&project), ["kernels/a.cu"]);
+    built(&project, &["a"]);
+    assert_eq!(compiled(&project), Vec::<String>::new());
+}
+
+#[test]
+fn the_compilers_words_reach_the_user_as_they_are() {
+    let project = project();
+    project.write("kernels/a.cu", "#error no such luck\n");
+    let text = "kernels/a.cu(1): error: #error directive: \"no such luck\"   <tab>\t|`$x`";
+    let report = build(&project, &[]).exits(5).json();
+    assert_eq!(report.denied(), ["build-failed"]);
+    let detail = report.findings("deny")[0]["detail"].as_str().unwrap();
+    assert!(detail.starts_with(text), "{detail}");
+    assert!(detail.contains("1 error detected in the compilation"));
+    // The other variant was built all the same.
+    assert_eq!(report.0["variants"].as_array().unwrap().len(), 1);
+    // The reader of the text sees the same words; only what steers a terminal is shown otherwise.
+    build_as(&project, "text", &[]).exits(5).says(text);
+    // Nothing of a failed build is kept for a success.
+    assert_eq!(
+        build(&project, &[]).exits(5).json().denied(),
+        ["build-failed"]
+    );
+    assert_eq!(scratch(&project), Vec::<String>::new());
+}
+
+/// Folders of builds that are under way.
+fn scratch(project: &Project) -> Vec<String> {
+    fs::read_dir(project.path(".sparsek-gate/builds"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(".building-"))
+        .collect()
+}
+
+#[test]
+fn a_missing_source_is_a_finding_of_its_variant() {
+    let project = project();
+    fs::remove_file(project.path("kernels/a.cu")).unwrap();
+    let report = build(&project, &[]).exits(5).json();
+    assert_eq!(report.denied(), ["build-failed"]);
+    assert!(
+        report
+            .message("build-failed")
+            .contains("the source `kernels/a.cu` does not exist")
+    );
+    let project = self::project();
+    fs::remove_file(project.path("kernels/a.cuh")).unwrap();
+    build(&project, &["a"]).exits(5);
+}
+
+#[test]
+fn variants_are_built_side_by_side_and_reported_in_order() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        eprintln!("SKIPPED: one processor builds one variant at a time");
+        return;
+    }
+    let project = project();
+    for variant in ["a", "b"] {
+        project.write(
+            &format!("kernels/{variant}.cu"),
+            format!("// SLOW {variant}\n"),
+        );
+    }
+    let variants = built(&project, &[]);
+    let names: Vec<&Json> = variants.iter().map(|variant| &variant["variant"]).collect();
+    assert_eq!(names, ["s/a", "s/b"]);
+    let slow = project.read("slow");
+    assert!(slow.starts_with("begins\nbegins\n"), "{slow}");
+}
+
+#[test]
+fn two_builds_of_the_same_at_once_both_succeed() {
+    let project = project();
+    project.write("kernels/a.cu", "// SLOW\n");
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..3)
+            .map(|_| scope.spawn(|| built(&project, &["a"])))
+            .collect();
+        for run in runs {
+            let variants = run.join().unwrap();
+            let program = variants[0]["program"][0].as_str().unwrap().to_owned();
+            assert!(fs::read_to_string(program).unwrap().contains("SLOW"));
+        }
+    });
+    assert_eq!(scratch(&project), Vec::<String>::new());
+}
+
+#[test]
+fn an_interrupt_stops_the_compiler_and_leaves_no_half_build() {
+    let project = project();
+    project.write("kernels/a.cu", "// a\n");
+    program(
+        &project,
+        "toolkit/bin/nvcc",
+        &NVCC.replace("echo \"$source$flags\" >>calls", "echo $$ >pid; sleep 60"),
+    );
+    let path = format!(
+        "{}:{}",
+        project.path("host").display(),
+        std::env::var("PATH").unwrap()
+    );
+    let mut child = project
+        .gate()
+        .args(["build", "a"])
+        .env("PATH", path)
+        .spawn()
+        .unwrap();
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !fs::read_to_string(project.path("pid")).is_ok_and(|pid| pid.ends_with('\n')) {
+        assert!(Instant::now() < patience, "the compiler never began");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let compiler = project.read("pid");
+    let state = fs::read_to_string(format!("/proc/{}/stat", compiler.trim()));
+    assert!(
+        state.as_ref().map_or(true, |stat| stat.contains(") Z ")),
+        "{state:?}"
+    );
+    assert_eq!(scratch(&project), Vec::<String>::new());
+}
+
+#[test]
+fn a_missing_or_broken_compiler_is_told_before_anything_is_built() {
+    let project = project();
+    fs::remove_file(project.path("toolkit/bin/nvcc")).unwrap();
+    build(&project, &[])
+        .exits(3)
+        .says("no nvcc was found")
+        .says("toolkit/bin/nvcc");
+    program(
+        &project,
+        "toolkit/bin/nvcc",
+        "#!/bin/sh\necho broken >&2; exit 1\n",
+    );
+    build(&project, &[]).exits(3).says("broken");
+    program(&project, "toolkit/bin/nvcc", "#!/bin/sh\necho hello\n");
+    build(&project, &[]).exits(3).says("names no version");
+}
+
+#[test]
+fn a_variant_of_any_command_is_built_by_its_own() {
+    let project = project();
+    project.write(
+        "config.toml",
+        "[metric.duration]\ndirection = \"lower\"\ntolerance = { absolute = 1 }\n\
+         [suite.s.variant.c]\nbuild = [\"./make it\", \"a b\", \"$HOME\"]\nrun = [\"./run\", \"x\"]\ninputs = [\"in.py\"]\nenv = { COLOR = \"blue\" }\n",
+    );
+    program(
+        &project,
+        "make it",
+        "#!/bin/sh\necho \"$COLOR|$1|$2|$(pwd)\" >made\n",
+    );
+    project.write("in.py", "print()\n");
+    let variants = built(&project, &[]);
+    // argv, never a shell string; in the configuration's folder, with the variant's environment.
+    let made = project.read("made");
+    assert!(made.starts_with("blue|a b|$HOME|/"), "{made}");
+    assert_eq!(variants[0]["program"], serde_json::json!(["./run", "x"]));
+    assert_eq!(
+        variants[0]["build"],
+        serde_json::json!(["./make it", "a b", "$HOME"])
+    );
+
+    fs::remove_file(project.path("in.py")).unwrap();
+    let report = build(&project, &[]).exits(5).json();
+    assert!(
+        report
+            .message("build-failed")
+            .contains("the input `in.py` cannot be read")
+    );
+
+    project.write("in.py", "print()\n");
+    program(
+        &project,
+        "make it",
+        "#!/bin/sh\necho 'it does not go' >&2; exit 3\n",
+    );
+    let report = build(&project, &[]).exits(5).json();
+    assert!(report.message("build-failed").contains("exit status 3"));
+    assert_eq!(
+        report.findings("deny")[0]["detail"]
+            .as_str()
+            .unwrap()
+            .trim(),
+        "it does not go"
+    );
+
+    fs::remove_file(project.path("make it")).unwrap();
+    let report = build(&project, &[]).exits(5).json();
+    assert!(
+        report
+            .message("build-failed")
+            .contains("could not be started")
+    );
+}
+
+/// Whether this machine has a driver, and so perhaps a GPU.
+fn has_driver() -> bool {
+    // SAFETY: only tries to open the library.
+    unsafe { cudarc::driver::sys::is_culib_present() }
+}
+
+#[test]
+fn without_a_gpu_the_stages_that_need_one_say_so_and_exit_3() {
+    if has_driver() {
+        eprintln!("SKIPPED: this machine has an NVIDIA driver");
+        return;
+    }
+    let project = project();
+    program(
+        &project,
+        "bin/ncu",
+        "#!/bin/sh\necho 'NVIDIA (R) Nsight Compute Command Line Profiler'\necho 'Version 2025.3.1.0 (build 36398880) (public-release)'\n",
+    );
+    project.replace(
+        "config.toml",
+        "flags = [\"-O3\"]",
+        "flags = [\"-O3\"]\nncu = \"bin/ncu\"",
+    );
+    for command in ["verify", "profile", "check"] {
+        let ran = project.run(&[command]).exits(3);
+        assert!(
+            ran.err.contains("no GPU can be used"),
+            "{command}: {}",
+            ran.err
+        );
+        assert!(ran.err.contains("next: "), "{command}: {}", ran.err);
+        assert!(
+            !ran.err.contains("panicked") && !ran.err.contains("defect"),
+            "{command}: {}",
+            ran.err
+        );
+        assert_eq!(ran.out, "", "{command}");
+    }
+}
+
+#[test]
+fn without_ncu_profiling_says_so_and_exits_3() {
+    let project = project();
+    project.replace(
+        "config.toml",
+        "flags = [\"-O3\"]",
+        "flags = [\"-O3\"]\nncu = \"bin/ncu\"",
+    );
+    for command in ["profile", "check"] {
+        project
+            .run(&[command])
+            .exits(3)
+            .says("bin/ncu")
+            .says("next: ");
+    }
+}
