@@ -140,14 +140,14 @@ fn agree_on(
             tolerance,
         });
     }
-    let unit = |launch: &Launch| launch.metrics.get(counter).map(|found| found.unit.clone());
+    let unit = |launch: &Launch| launch.metrics.get(counter).map(|found| found.unit);
     match (unit(report), unit(csv)) {
         (Some(Unit::Known(ours)), Some(Unit::Known(theirs))) if ours != theirs => {
             Err(Disagreement::Unit {
                 launch,
                 counter: counter.to_owned(),
-                report: ours.into_owned(),
-                csv: theirs.into_owned(),
+                report: ours.to_owned(),
+                csv: theirs.to_owned(),
             })
         }
         _ => Ok(()),

@@ -1,24 +1,22 @@
 //! Units of counter values.
 
-use std::borrow::Cow;
-
 /// The unit of a value, spelt as ncu spells base units (`ns`, `byte`, `%`, `byte/cycle` ...).
 ///
 /// A unit that is not known stays [`Unit::Unknown`]; it is never guessed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A known unit; the empty symbol means a plain number without a unit.
-    Known(Cow<'static, str>),
+    Known(&'static str),
     /// Nothing says which unit the value is in.
     Unknown,
 }
 
 impl Unit {
     /// A plain number.
-    pub const NONE: Unit = Unit::Known(Cow::Borrowed(""));
+    pub const NONE: Unit = Unit::Known("");
 
     /// The symbol, or `None` where the unit is unknown.
-    pub fn symbol(&self) -> Option<&str> {
+    pub fn symbol(&self) -> Option<&'static str> {
         match self {
             Unit::Known(symbol) => Some(symbol),
             Unit::Unknown => None,
@@ -30,13 +28,14 @@ impl Unit {
     ///
     /// ncu scales by powers of 1000, bytes included. Spellings of older versions (`usecond`,
     /// `byte/second`, `cycle/nsecond`) are understood too.
-    pub fn to_base(symbol: &str) -> Option<(f64, Cow<'static, str>)> {
+    pub fn to_base(symbol: &str) -> Option<(f64, &'static str)> {
         let (exponent, base) = decimal_scale(symbol)?;
         Some((10_f64.powi(i32::from(exponent)), base))
     }
 
-    pub(crate) const fn fixed(symbol: &'static str) -> Unit {
-        Unit::Known(Cow::Borrowed(symbol))
+    /// `above` a `below`, unknown where one of them is no unit of ncu's.
+    pub(crate) fn per(above: &'static str, below: &str) -> Unit {
+        quotient(above, below).map_or(Unit::Unknown, Unit::Known)
     }
 }
 
@@ -67,22 +66,16 @@ const BASE: &[&str] = &[
     "warp",
 ];
 
-/// Symbols after the stroke of a quotient. Scaled ones are left out on purpose: ncu prints
-/// `2,614 %/byte` as `2.614 %/Kbyte`, which contradicts itself.
-const DENOMINATORS: &[&str] = &[
-    "block", "byte", "cycle", "inst", "register", "request", "s", "sector", "thread", "warp",
-];
-
 /// The power of ten to the base unit, and the base unit.
-pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, Cow<'static, str>)> {
+pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, &'static str)> {
     if let Some(base) = listed(BASE, symbol) {
-        return Some((0, Cow::Borrowed(base)));
+        return Some((0, base));
     }
     if let Some(exponent) = time_exponent(symbol) {
-        return Some((exponent, Cow::Borrowed("ns")));
+        return Some((exponent, "ns"));
     }
     let Some((above, below)) = symbol.split_once('/') else {
-        return prefixed(symbol).map(|(exponent, base)| (exponent, Cow::Borrowed(base)));
+        return prefixed(symbol);
     };
     let (exponent, above) = match listed(BASE, above) {
         Some(base) => (0, base),
@@ -94,17 +87,13 @@ pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, Cow<'static, str>)> {
     // A rate: seconds are the only denominator that scales, because `/s` is its base spelling.
     if let Some(per) = time_exponent(below).or((below == "ns").then_some(0)) {
         let exponent = exponent + 9 - per;
-        return Some((
-            exponent,
-            if above == "cycle" {
-                Cow::Borrowed("hz")
-            } else {
-                quotient(above, "s")
-            },
-        ));
+        let base = match above {
+            "cycle" => "hz",
+            _ => quotient(above, "s")?,
+        };
+        return Some((exponent, base));
     }
-    let below = listed(DENOMINATORS, below)?;
-    Some((exponent, quotient(above, below)))
+    Some((exponent, quotient(above, below)?))
 }
 
 fn listed(list: &[&'static str], symbol: &str) -> Option<&'static str> {
@@ -136,23 +125,37 @@ fn prefixed(symbol: &str) -> Option<(i8, &'static str)> {
     Some((exponent, base))
 }
 
-/// `above/below` as a symbol, without an allocation for the quotients that reports hold.
-pub(crate) fn quotient(above: &'static str, below: &'static str) -> Cow<'static, str> {
-    Cow::Borrowed(match (above, below) {
-        ("", _) => "",
-        ("byte", "s") => "byte/s",
-        ("sector", "s") => "sector/s",
-        ("inst", "s") => "inst/s",
-        ("request", "s") => "request/s",
-        ("byte", "cycle") => "byte/cycle",
-        ("sector", "cycle") => "sector/cycle",
-        ("inst", "cycle") => "inst/cycle",
-        ("request", "cycle") => "request/cycle",
-        ("byte", "block") => "byte/block",
-        ("byte", "sector") => "byte/sector",
-        ("register", "thread") => "register/thread",
-        _ => return Cow::Owned(format!("{above}/{below}")),
-    })
+/// `above/below` as a symbol, or `None` where one of them is no unit of ncu's.
+///
+/// The symbols are part of the program, so that a unit is copied like a number.
+fn quotient(above: &str, below: &str) -> Option<&'static str> {
+    // Scaled units below the stroke are left out on purpose: ncu prints `2,614 %/byte` as
+    // `2.614 %/Kbyte`, which contradicts itself.
+    macro_rules! quotients {
+        ($($above:literal)*) => {
+            match above {
+                "" => Some(""),
+                $($above => match below {
+                    "block" => Some(concat!($above, "/block")),
+                    "byte" => Some(concat!($above, "/byte")),
+                    "cycle" => Some(concat!($above, "/cycle")),
+                    "inst" => Some(concat!($above, "/inst")),
+                    "register" => Some(concat!($above, "/register")),
+                    "request" => Some(concat!($above, "/request")),
+                    "s" => Some(concat!($above, "/s")),
+                    "sector" => Some(concat!($above, "/sector")),
+                    "thread" => Some(concat!($above, "/thread")),
+                    "warp" => Some(concat!($above, "/warp")),
+                    _ => None,
+                },)*
+                _ => None,
+            }
+        };
+    }
+    quotients! {
+        "%" "SM" "block" "branches" "byte" "cluster" "cycle" "hz" "inst" "ns" "ops" "pass"
+        "register" "request" "sample" "sector" "sectors" "tag" "thread" "warp"
+    }
 }
 
 #[cfg(test)]
@@ -180,11 +183,7 @@ mod tests {
             ("M", 1e6, ""),
             ("%/register", 1.0, "%/register"),
         ] {
-            assert_eq!(
-                Unit::to_base(symbol),
-                Some((factor, base.into())),
-                "{symbol}"
-            );
+            assert_eq!(Unit::to_base(symbol), Some((factor, base)), "{symbol}");
         }
     }
 
@@ -199,6 +198,7 @@ mod tests {
             "K/s",
             "Xbyte",
             "K/furlong",
+            "byte/Kbyte",
             "é",
         ] {
             assert_eq!(Unit::to_base(symbol), None, "{symbol}");

@@ -138,7 +138,7 @@ impl Column {
         };
         Measurement {
             value,
-            unit: self.unit.clone(),
+            unit: self.unit,
         }
     }
 

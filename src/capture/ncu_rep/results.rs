@@ -310,11 +310,9 @@ impl Decoder {
         }
         let (names, units) = (&self.names, &mut self.units);
         let values = self.found.drain(..).map(|(_, id, value)| {
-            let unit = units[id as usize].get_or_insert_with(|| unit_of(chip, &names[id as usize]));
-            Measurement {
-                value,
-                unit: unit.clone(),
-            }
+            let unit =
+                *units[id as usize].get_or_insert_with(|| unit_of(chip, &names[id as usize]));
+            Measurement { value, unit }
         });
         Metrics::from_sorted(Arc::clone(&self.last_names), values)
     }
