@@ -8,17 +8,17 @@ mod details;
 mod kernel_name;
 mod lines;
 mod raw;
+mod row;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use ::csv::{ByteRecord, ReaderBuilder};
 
 pub use super::agree::{Disagreement, agree};
 use super::error::{ReadError, describe};
 use super::{Kernel, Launch, Metrics, Recording, ResultKind, Rounding, Value};
 use cell::Cell;
 use lines::{Region, Table};
+use row::{Row, for_each_row};
 
 /// What ncu prints in decimals where a page shows none: two in base units.
 const USUAL_DECIMALS: u8 = 2;
@@ -108,7 +108,7 @@ impl Header {
     fn read(region: &Region<'_>) -> Result<Header, ReadError> {
         let mut cells = Vec::new();
         for_each_row(region, |row| {
-            cells = row.record.iter().map(text).collect();
+            cells = row.cells().map(text).collect();
             Ok(())
         })?;
         let line = region.line;
@@ -157,18 +157,18 @@ impl Header {
     /// Judges a record with another count of cells than `width`: a line of the program if it has
     /// fewer than every row begins with, otherwise a row that lost some.
     fn refuse_unless_foreign(&self, row: &Row<'_>, width: usize) -> Result<(), ReadError> {
-        let cells = row.record.len();
+        let cells = row.len();
         if cells <= self.last_leading && !row.is_unterminated {
             return Ok(());
         }
         if row.is_unterminated {
             return Err(ReadError::csv(
-                row.line,
+                row.line(),
                 "the row that begins here is cut off",
             ));
         }
         Err(ReadError::csv(
-            row.line,
+            row.line(),
             format!(
                 "the row has {cells} cells, the header on line {} has {width}",
                 self.line
@@ -185,7 +185,7 @@ impl Header {
             Some(column) => dimensions(cell(column)).ok_or_else(|| {
                 let found = text(cell(column));
                 ReadError::csv(
-                    row.line,
+                    row.line(),
                     format!("expected the {what} as (x, y, z), found {found:?}"),
                 )
             }),
@@ -259,70 +259,6 @@ impl Reading {
         }
         let coarsest = self.exponents.entry(Arc::clone(name)).or_insert(exponent);
         *coarsest = exponent.max(*coarsest);
-    }
-}
-
-/// A record of a page.
-struct Row<'a> {
-    /// Where it begins, from 1.
-    line: u64,
-    record: &'a ByteRecord,
-    /// The record before it, empty for the first one of a region.
-    before: &'a ByteRecord,
-    /// Whether the text ends with it and not with a line end.
-    is_unterminated: bool,
-    /// Whether it then ends behind a comma, as a row does that lost its last cell.
-    ends_in_comma: bool,
-}
-
-impl Row<'_> {
-    /// A cell, empty where the row has none.
-    fn cell(&self, column: usize) -> &[u8] {
-        self.record.get(column).unwrap_or_default()
-    }
-
-    /// Whether the cells from `first` to `last` are the same as in the record before.
-    fn repeats(&self, first: usize, last: usize) -> bool {
-        let stretch = |cells: &ByteRecord| Some(cells.range(first)?.start..cells.range(last)?.end);
-        let (Some(ours), Some(theirs)) = (stretch(self.record), stretch(self.before)) else {
-            return false;
-        };
-        let end = |cells: &ByteRecord, index, start| Some(cells.range(index)?.end - start);
-        self.record.as_slice().get(ours.clone()) == self.before.as_slice().get(theirs.clone())
-            && (first..last).all(|index| {
-                end(self.record, index, ours.start) == end(self.before, index, theirs.start)
-            })
-    }
-}
-
-/// Hands each record of a region to `each`.
-fn for_each_row(
-    region: &Region<'_>,
-    mut each: impl FnMut(Row<'_>) -> Result<(), ReadError>,
-) -> Result<(), ReadError> {
-    let mut reader = ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .buffer_capacity(1 << 15)
-        .from_reader(region.bytes);
-    let (mut record, mut before) = (ByteRecord::new(), ByteRecord::new());
-    loop {
-        let line = region.line + reader.position().line() - 1;
-        match reader.read_byte_record(&mut record) {
-            Ok(true) => {
-                let is_last = reader.position().byte() >= region.bytes.len() as u64;
-                each(Row {
-                    line,
-                    record: &record,
-                    before: &before,
-                    is_unterminated: is_last && !region.bytes.ends_with(b"\n"),
-                    ends_in_comma: is_last && region.bytes.ends_with(b","),
-                })?;
-            }
-            Ok(false) => return Ok(()),
-            Err(error) => return Err(ReadError::csv(line, error.to_string())),
-        }
-        std::mem::swap(&mut record, &mut before);
     }
 }
 

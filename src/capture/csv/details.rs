@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::cell::Cell;
 use super::lines::Table;
-use super::{DetailColumns, Header, Reading, Row, for_each_row, text};
+use super::row::{Row, for_each_row};
+use super::{DetailColumns, Header, Reading, text};
 use crate::capture::{Label, Measurement, ReadError, Value};
 use crate::metric::{Unit, decimal_scale};
 
@@ -28,7 +29,7 @@ pub(super) fn read(
     let first = reading.launches.len();
     for region in &table.rows {
         for_each_row(region, |row| {
-            let cells = row.record.len();
+            let cells = row.len();
             if cells < least || cells > most || (cells == least && row.ends_in_comma) {
                 return header.refuse_unless_foreign(&row, most);
             }

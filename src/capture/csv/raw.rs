@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use ::csv::ByteRecord;
-
 use super::cell::Cell;
 use super::lines::Table;
-use super::{Header, Reading, Row, for_each_row, text};
+use super::row::{Row, for_each_row};
+use super::{Header, Reading, text};
 use crate::capture::metrics::CHUNK;
 use crate::capture::{Launch, Measurement, Metrics, ReadError, Value};
 use crate::metric::{Unit, decimal_scale};
@@ -40,7 +39,7 @@ pub(super) fn read(
         // Whether the record before is the launch before.
         let mut follows_launch = false;
         for_each_row(region, |row| {
-            if row.record.len() != width || row.ends_in_comma {
+            if row.len() != width || row.ends_in_comma {
                 follows_launch = false;
                 return header.refuse_unless_foreign(&row, width);
             }
@@ -71,7 +70,7 @@ pub(super) fn read(
                         Some(chunk) => Arc::clone(chunk),
                         None => columns
                             .iter_mut()
-                            .map(|column| column.measurement(row.record, decimals))
+                            .map(|column| column.measurement(&row, decimals))
                             .collect(),
                     }
                 });
@@ -109,9 +108,9 @@ fn read_units(
     columns: &mut [Column],
     reading: &mut Reading,
 ) -> Result<(), ReadError> {
-    if row.record.get(0) != Some(b"") {
+    if !row.cell(0).is_empty() {
         return Err(ReadError::csv(
-            row.line,
+            row.line(),
             "expected the row of units below the header, found a launch",
         ));
     }
@@ -127,8 +126,8 @@ fn read_units(
 
 impl Column {
     #[inline]
-    fn measurement(&mut self, record: &ByteRecord, decimals: &mut u8) -> Measurement {
-        let value = match Cell::parse(record.get(self.index).unwrap_or_default()) {
+    fn measurement(&mut self, row: &Row<'_>, decimals: &mut u8) -> Measurement {
+        let value = match Cell::parse(row.cell(self.index)) {
             Cell::Number(number) => {
                 *decimals = number.decimals().max(*decimals);
                 number.value(self.exponent)
@@ -163,7 +162,5 @@ fn repeat(columns: &[Column], row: &Row<'_>) -> bool {
     if last.index.checked_sub(first.index) == Some(columns.len() - 1) {
         return row.repeats(first.index, last.index);
     }
-    columns
-        .iter()
-        .all(|column| row.record.get(column.index) == row.before.get(column.index))
+    columns.iter().all(|column| row.repeats_cell(column.index))
 }

@@ -1,0 +1,232 @@
+//! Rows of a region, split into cells.
+//!
+//! ncu quotes every cell, so nearly all rows are split by looking for quotes, several bytes at a
+//! time. A row of another shape (with a quote within a cell, or a program's own line) is left to
+//! the csv crate, which gives the same cells for a plain row and defines them for any other.
+
+use std::io::Cursor;
+use std::ops::Range;
+
+use ::csv::{ByteRecord, Position, Reader, ReaderBuilder};
+
+use super::lines::Region;
+use crate::capture::ReadError;
+
+/// A row of a page.
+pub(super) struct Row<'a> {
+    region: &'a Region<'a>,
+    /// Where it begins within the region.
+    start: usize,
+    cells: Cells<'a>,
+    /// The row before it, if it was a plain one of the same region.
+    before: Cells<'a>,
+    /// Whether the text ends with it and not with a line end.
+    pub(super) is_unterminated: bool,
+    /// Whether it then ends behind a comma, as a row does that lost its last cell.
+    pub(super) ends_in_comma: bool,
+}
+
+/// Cells and the text that they lie in.
+#[derive(Clone, Copy, Default)]
+struct Cells<'a> {
+    text: &'a [u8],
+    places: &'a [Range<usize>],
+}
+
+impl<'a> Cells<'a> {
+    #[inline]
+    fn get(self, column: usize) -> Option<&'a [u8]> {
+        self.text.get(self.places.get(column)?.clone())
+    }
+
+    /// The text from one cell to another, with what stands between them.
+    fn stretch(self, first: usize, last: usize) -> Option<&'a [u8]> {
+        self.text
+            .get(self.places.get(first)?.start..self.places.get(last)?.end)
+    }
+}
+
+impl Row<'_> {
+    /// Line of the file where it begins, from 1.
+    pub(super) fn line(&self) -> u64 {
+        let above = self.region.bytes.get(..self.start).unwrap_or_default();
+        self.region.line + above.iter().filter(|&&byte| byte == b'\n').count() as u64
+    }
+
+    /// How many cells there are.
+    pub(super) fn len(&self) -> usize {
+        self.cells.places.len()
+    }
+
+    /// A cell, empty where the row has none.
+    #[inline]
+    pub(super) fn cell(&self, column: usize) -> &[u8] {
+        self.cells.get(column).unwrap_or_default()
+    }
+
+    /// All cells.
+    pub(super) fn cells(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|column| self.cell(column))
+    }
+
+    /// Whether a cell is the same as in the row before.
+    pub(super) fn repeats_cell(&self, column: usize) -> bool {
+        self.before.get(column) == Some(self.cell(column))
+    }
+
+    /// Whether the cells from `first` to `last` are the same as in the row before. May say no
+    /// where they are, if one of the rows is not plain.
+    pub(super) fn repeats(&self, first: usize, last: usize) -> bool {
+        // Between the cells of a plain row stand their quotes, which no cell holds, hence the same
+        // text has the same cells.
+        let ours = self.cells.stretch(first, last);
+        ours.is_some() && ours == self.before.stretch(first, last)
+    }
+}
+
+/// Hands each row of a region to `each`.
+pub(super) fn for_each_row(
+    region: &Region<'_>,
+    mut each: impl FnMut(Row<'_>) -> Result<(), ReadError>,
+) -> Result<(), ReadError> {
+    let mut others = OtherRows::default();
+    let (mut places, mut places_before) = (Vec::new(), Vec::new());
+    let mut text_before: &[u8] = &[];
+    let mut next = 0;
+    loop {
+        // The csv crate skips empty lines, and may stop between a carriage return and its line
+        // feed.
+        next += line_ends(&region.bytes[next..]);
+        let start = next;
+        let text = &region.bytes[start..];
+        if text.is_empty() {
+            return Ok(());
+        }
+        places.clear();
+        let plain_length = split(text, &mut places);
+        let cells = match plain_length {
+            Some(length) => {
+                next += length;
+                Cells {
+                    text,
+                    places: &places,
+                }
+            }
+            None => {
+                let end = others.read(region, start, &mut places)?;
+                next = end;
+                Cells {
+                    text: others.record.as_slice(),
+                    places: &places,
+                }
+            }
+        };
+        let is_last = next >= region.bytes.len();
+        each(Row {
+            region,
+            start,
+            cells,
+            before: Cells {
+                text: text_before,
+                places: &places_before,
+            },
+            is_unterminated: is_last && !region.bytes.ends_with(b"\n"),
+            ends_in_comma: is_last && region.bytes.ends_with(b","),
+        })?;
+        std::mem::swap(&mut places, &mut places_before);
+        text_before = match plain_length {
+            Some(_) => text,
+            None => &[],
+        };
+    }
+}
+
+fn line_ends(text: &[u8]) -> usize {
+    text.iter()
+        .take_while(|byte| matches!(byte, b'\r' | b'\n'))
+        .count()
+}
+
+/// Splits the row that `text` begins with, if all its cells are quoted without a quote within, or
+/// empty, and returns its length with the line end.
+fn split(text: &[u8], cells: &mut Vec<Range<usize>>) -> Option<usize> {
+    // No row of ncu begins with an empty cell that is not quoted, but an empty line would.
+    if !text.starts_with(b"\"") {
+        return None;
+    }
+    let mut at = 0;
+    loop {
+        match text.get(at)? {
+            b'"' => {
+                let start = at + 1;
+                let end = start + find_quote(text.get(start..)?)?;
+                cells.push(start..end);
+                at = end + 1;
+            }
+            b',' | b'\r' | b'\n' => cells.push(at..at),
+            _ => return None,
+        }
+        match text.get(at..)? {
+            [b',', ..] => at += 1,
+            [b'\n', ..] => return Some(at + 1),
+            [b'\r', b'\n', ..] => return Some(at + 2),
+            [] => return Some(at),
+            _ => return None,
+        }
+    }
+}
+
+/// Where the first quote of `text` is. Cells are short, so that a call for each would cost more
+/// than the search.
+#[inline]
+fn find_quote(text: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
+    let mut at = 0;
+    while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk) {
+        let zero_where_quote = u64::from_le_bytes(*word) ^ QUOTES;
+        // The lowest bit set is the highest of the first byte that is zero.
+        let found = zero_where_quote.wrapping_sub(ONES) & !zero_where_quote & (ONES << 7);
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    let rest = text.get(at..)?.iter().position(|&byte| byte == b'"')?;
+    Some(at + rest)
+}
+
+/// Reads the rows that are not plain.
+#[derive(Default)]
+struct OtherRows<'a> {
+    reader: Option<Reader<Cursor<&'a [u8]>>>,
+    record: ByteRecord,
+}
+
+impl<'a> OtherRows<'a> {
+    /// Reads the row that begins at `start` and returns where it ends.
+    fn read(
+        &mut self,
+        region: &Region<'a>,
+        start: usize,
+        places: &mut Vec<Range<usize>>,
+    ) -> Result<usize, ReadError> {
+        let reader = self.reader.get_or_insert_with(|| {
+            ReaderBuilder::new()
+                .has_headers(false)
+                .flexible(true)
+                .from_reader(Cursor::new(region.bytes))
+        });
+        let mut position = Position::new();
+        position.set_byte(start as u64);
+        reader
+            .seek(position)
+            .and_then(|()| reader.read_byte_record(&mut self.record))
+            .map_err(|error| ReadError::csv(region.line, error.to_string()))?;
+        places.clear();
+        places.extend((0..self.record.len()).filter_map(|cell| self.record.range(cell)));
+        // Only what is no row at all would not move the reader on.
+        let end = usize::try_from(reader.position().byte()).unwrap_or(usize::MAX);
+        Ok(end.clamp(start + 1, region.bytes.len()))
+    }
+}
