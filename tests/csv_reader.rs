@@ -188,7 +188,7 @@ fn launches_that_differ_in_count_shape_or_unit_disagree() {
         .metrics
         .get_mut("gpu__time_duration.sum")
         .unwrap();
-    duration.unit = sparsek_gate::metric::Unit::Known("cycle");
+    duration.unit = sparsek_gate::metric::Unit::Known(&"cycle");
     assert!(matches!(
         agree(&report, &page, &["gpu__time_duration.sum"]),
         Err(Disagreement::Unit { launch: 1, .. })

@@ -146,8 +146,8 @@ fn agree_on(
             Err(Disagreement::Unit {
                 launch,
                 counter: counter.to_owned(),
-                report: ours.to_owned(),
-                csv: theirs.to_owned(),
+                report: (*ours).to_owned(),
+                csv: (*theirs).to_owned(),
             })
         }
         _ => Ok(()),

@@ -1,5 +1,7 @@
 //! Launches: what both readers produce.
 
+use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::metrics::Metrics;
@@ -120,9 +122,39 @@ pub enum Value {
     /// A finite floating-point number.
     Float(f64),
     /// A text, such as the name of the device.
-    Text(Arc<str>),
+    Text(Text),
     /// No scalar: an empty cell, `no data`, `n/a`, or a number that is not finite.
     Missing,
+}
+
+/// A text that launches share. One word, so that it makes no value larger than a number does.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Text(Arc<Box<str>>);
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, formatter)
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Text {
+        Text(Arc::new(text.into()))
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Text {
+        Text(Arc::new(text.into()))
+    }
 }
 
 impl Value {

@@ -18,7 +18,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 pub use error::ReadError;
-pub use launch::{Kernel, Label, Launch, Measurement, Recording, ResultKind, Value};
+pub use launch::{Kernel, Label, Launch, Measurement, Recording, ResultKind, Text, Value};
 pub use metrics::Metrics;
 pub use rounding::Rounding;
 pub use session::{Capture, capture};

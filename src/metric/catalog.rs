@@ -142,8 +142,8 @@ pub fn unit_of(chip: Chip, counter: &str) -> Unit {
     }
     match find(NCU_OWN, counter) {
         Some("?") => Unit::Unknown,
-        Some(unit) => Unit::Known(unit),
-        None if is_percentage(suffix) => Unit::Known("%"),
+        Some(unit) => Unit::named(unit),
+        None if is_percentage(suffix) => Unit::Known(&"%"),
         None => Unit::Unknown,
     }
 }
@@ -231,11 +231,11 @@ fn is_percentage(suffix: &str) -> bool {
 /// The unit of a base counter's submetric.
 fn suffixed(name: &str, base: Base, suffix: &str) -> Unit {
     if is_percentage(suffix) || base.kind == Kind::Throughput {
-        return Unit::Known("%");
+        return Unit::Known(&"%");
     }
     if base.kind == Kind::Ratio {
         return match suffix {
-            ".ratio" | ".max_rate" => Unit::Known(base.unit),
+            ".ratio" | ".max_rate" => Unit::named(base.unit),
             _ => Unit::Unknown,
         };
     }
@@ -244,14 +244,14 @@ fn suffixed(name: &str, base: Base, suffix: &str) -> Unit {
         .find_map(|rollup| suffix.strip_prefix(rollup))
         .unwrap_or(suffix);
     match after_rollup {
-        "" => Unit::Known(base.unit),
+        "" => Unit::named(base.unit),
         _ if base.unit.is_empty() => Unit::NONE,
         rest if rest == ".peak_sustained" || rest.starts_with(".per_cycle_") => {
             per_cycle(name, base.unit)
         }
         rest if rest.ends_with(".per_second") => match base.unit {
             _ if accumulates(name) => Unit::Unknown,
-            "cycle" => Unit::Known("hz"),
+            "cycle" => Unit::Known(&"hz"),
             unit => Unit::per(unit, "s"),
         },
         _ => Unit::Unknown,
@@ -278,7 +278,7 @@ fn per_cycle(name: &str, unit: &'static str) -> Unit {
         // NVIDIA's reader was seen to give these two a plain `warp`; of the other levels nothing
         // was seen.
         "warp" if name.contains("warps_active") || name.contains("warps_eligible") => {
-            Unit::Known("warp")
+            Unit::Known(&"warp")
         }
         _ if accumulates(name) => Unit::Unknown,
         _ => Unit::per(unit, "cycle"),
@@ -329,8 +329,9 @@ mod tests {
     }
 
     #[test]
-    fn every_counter_has_a_rate() {
+    fn every_counter_has_a_unit_and_a_rate() {
         for (name, base) in bases(Chip::Gh100) {
+            assert_eq!(Unit::named(base.unit).symbol(), Some(base.unit));
             let is_plain = base.kind == Kind::Counter && !base.unit.is_empty();
             if is_plain && !accumulates(name) {
                 for suffix in [".sum.per_second", ".sum.per_cycle_active"] {
@@ -388,22 +389,22 @@ mod tests {
     #[test]
     fn a_unit_follows_from_name_and_suffix_or_stays_unknown() {
         let unit = |counter| unit_of(Chip::Gh100, counter);
-        assert_eq!(unit("dram__bytes_read.sum"), Unit::Known("byte"));
+        assert_eq!(unit("dram__bytes_read.sum"), Unit::Known(&"byte"));
         assert_eq!(
             unit("dram__bytes_read.sum.per_second"),
-            Unit::Known("byte/s")
+            Unit::Known(&"byte/s")
         );
         assert_eq!(
             unit("dram__bytes_read.sum.pct_of_peak_sustained_elapsed"),
-            Unit::Known("%")
+            Unit::Known(&"%")
         );
         assert_eq!(
             unit("dram__cycles_elapsed.avg.per_second"),
-            Unit::Known("hz")
+            Unit::Known(&"hz")
         );
         assert_eq!(
             unit("sm__warps_active.avg.per_cycle_active"),
-            Unit::Known("warp")
+            Unit::Known(&"warp")
         );
         assert_eq!(unit("sm__ctas_active.avg.per_cycle_active"), Unit::Unknown);
         assert_eq!(unit("no__such_metric.sum"), Unit::Unknown);
@@ -417,11 +418,11 @@ mod tests {
                 Chip::Other,
                 "dram__throughput.avg.pct_of_peak_sustained_elapsed"
             ),
-            Unit::Known("%")
+            Unit::Known(&"%")
         );
         assert_eq!(
             unit_of(Chip::Other, "launch__registers_per_thread"),
-            Unit::Known("register/thread")
+            Unit::Known(&"register/thread")
         );
     }
 }

@@ -1,19 +1,22 @@
 //! Units of counter values.
 
+/// A unit's spelling. A thin reference, because every value of every launch holds one.
+pub type Symbol = &'static &'static str;
+
 /// The unit of a value, spelt as ncu spells base units (`ns`, `byte`, `%`, `byte/cycle` ...).
 ///
 /// A unit that is not known stays [`Unit::Unknown`]; it is never guessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A known unit; the empty symbol means a plain number without a unit.
-    Known(&'static str),
+    Known(Symbol),
     /// Nothing says which unit the value is in.
     Unknown,
 }
 
 impl Unit {
     /// A plain number.
-    pub const NONE: Unit = Unit::Known("");
+    pub const NONE: Unit = Unit::Known(&"");
 
     /// The symbol, or `None` where the unit is unknown.
     pub fn symbol(&self) -> Option<&'static str> {
@@ -30,11 +33,22 @@ impl Unit {
     /// `byte/second`, `cycle/nsecond`) are understood too.
     pub fn to_base(symbol: &str) -> Option<(f64, &'static str)> {
         let (exponent, base) = decimal_scale(symbol)?;
-        Some((10_f64.powi(i32::from(exponent)), base))
+        Some((10_f64.powi(i32::from(exponent)), *base))
+    }
+
+    /// The unit with this symbol, unknown where that is no unit of ncu's.
+    pub(crate) fn named(symbol: &str) -> Unit {
+        let quotient = || {
+            let (above, below) = symbol.split_once('/')?;
+            quotient(above, below)
+        };
+        listed(BASE, symbol)
+            .or_else(quotient)
+            .map_or(Unit::Unknown, Unit::Known)
     }
 
     /// `above` a `below`, unknown where one of them is no unit of ncu's.
-    pub(crate) fn per(above: &'static str, below: &str) -> Unit {
+    pub(crate) fn per(above: &str, below: &str) -> Unit {
         quotient(above, below).map_or(Unit::Unknown, Unit::Known)
     }
 }
@@ -67,12 +81,12 @@ const BASE: &[&str] = &[
 ];
 
 /// The power of ten to the base unit, and the base unit.
-pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, &'static str)> {
+pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, Symbol)> {
     if let Some(base) = listed(BASE, symbol) {
         return Some((0, base));
     }
     if let Some(exponent) = time_exponent(symbol) {
-        return Some((exponent, "ns"));
+        return Some((exponent, &"ns"));
     }
     let Some((above, below)) = symbol.split_once('/') else {
         return prefixed(symbol);
@@ -87,8 +101,8 @@ pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, &'static str)> {
     // A rate: seconds are the only denominator that scales, because `/s` is its base spelling.
     if let Some(per) = time_exponent(below).or((below == "ns").then_some(0)) {
         let exponent = exponent + 9 - per;
-        let base = match above {
-            "cycle" => "hz",
+        let base = match *above {
+            "cycle" => &"hz",
             _ => quotient(above, "s")?,
         };
         return Some((exponent, base));
@@ -96,8 +110,8 @@ pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, &'static str)> {
     Some((exponent, quotient(above, below)?))
 }
 
-fn listed(list: &[&'static str], symbol: &str) -> Option<&'static str> {
-    list.iter().copied().find(|known| *known == symbol)
+fn listed(list: &'static [&'static str], symbol: &str) -> Option<Symbol> {
+    list.iter().find(|known| **known == symbol)
 }
 
 /// Power of ten from a time to nanoseconds.
@@ -112,7 +126,7 @@ fn time_exponent(symbol: &str) -> Option<i8> {
 }
 
 /// `Kbyte`, `Ghz`, and `M` alone for plain numbers.
-fn prefixed(symbol: &str) -> Option<(i8, &'static str)> {
+fn prefixed(symbol: &str) -> Option<(i8, Symbol)> {
     let exponent = match symbol.as_bytes().first()? {
         b'K' => 3,
         b'M' => 6,
@@ -128,24 +142,24 @@ fn prefixed(symbol: &str) -> Option<(i8, &'static str)> {
 /// `above/below` as a symbol, or `None` where one of them is no unit of ncu's.
 ///
 /// The symbols are part of the program, so that a unit is copied like a number.
-fn quotient(above: &str, below: &str) -> Option<&'static str> {
+fn quotient(above: &str, below: &str) -> Option<Symbol> {
     // Scaled units below the stroke are left out on purpose: ncu prints `2,614 %/byte` as
     // `2.614 %/Kbyte`, which contradicts itself.
     macro_rules! quotients {
         ($($above:literal)*) => {
             match above {
-                "" => Some(""),
+                "" => Some(&""),
                 $($above => match below {
-                    "block" => Some(concat!($above, "/block")),
-                    "byte" => Some(concat!($above, "/byte")),
-                    "cycle" => Some(concat!($above, "/cycle")),
-                    "inst" => Some(concat!($above, "/inst")),
-                    "register" => Some(concat!($above, "/register")),
-                    "request" => Some(concat!($above, "/request")),
-                    "s" => Some(concat!($above, "/s")),
-                    "sector" => Some(concat!($above, "/sector")),
-                    "thread" => Some(concat!($above, "/thread")),
-                    "warp" => Some(concat!($above, "/warp")),
+                    "block" => Some(&concat!($above, "/block")),
+                    "byte" => Some(&concat!($above, "/byte")),
+                    "cycle" => Some(&concat!($above, "/cycle")),
+                    "inst" => Some(&concat!($above, "/inst")),
+                    "register" => Some(&concat!($above, "/register")),
+                    "request" => Some(&concat!($above, "/request")),
+                    "s" => Some(&concat!($above, "/s")),
+                    "sector" => Some(&concat!($above, "/sector")),
+                    "thread" => Some(&concat!($above, "/thread")),
+                    "warp" => Some(&concat!($above, "/warp")),
                     _ => None,
                 },)*
                 _ => None,

@@ -7,7 +7,7 @@ use super::lines::Table;
 use super::row::{Row, for_each_row};
 use super::{Header, Reading, text};
 use crate::capture::metrics::CHUNK;
-use crate::capture::{Launch, Measurement, Metrics, ReadError, Value};
+use crate::capture::{Launch, Measurement, Metrics, ReadError, Text, Value};
 use crate::metric::{Unit, decimal_scale};
 
 /// A counter's column of the raw page.
@@ -17,7 +17,7 @@ struct Column {
     unit: Unit,
     exponent: i8,
     /// The last text of the column: device attributes repeat in every row.
-    text: Option<Arc<str>>,
+    text: Option<Text>,
 }
 
 /// Reads the launches of a page into `reading`.
@@ -141,12 +141,12 @@ impl Column {
         }
     }
 
-    fn intern(&mut self, cell: &[u8]) -> Arc<str> {
+    fn intern(&mut self, cell: &[u8]) -> Text {
         match &self.text {
-            Some(last) if last.as_bytes() == cell => Arc::clone(last),
+            Some(last) if last.as_bytes() == cell => last.clone(),
             _ => {
-                let new: Arc<str> = text(cell).into();
-                self.text = Some(Arc::clone(&new));
+                let new = Text::from(text(cell));
+                self.text = Some(new.clone());
                 new
             }
         }
