@@ -156,7 +156,7 @@ impl Header {
 
     /// Judges a record with another count of cells than `width`: a line of the program if it has
     /// fewer than every row begins with, otherwise a row that lost some.
-    fn refuse_unless_foreign(&self, row: &Row<'_>, width: usize) -> Result<(), ReadError> {
+    fn refuse_unless_foreign(&self, row: &Row<'_, '_>, width: usize) -> Result<(), ReadError> {
         let cells = row.len();
         if cells <= self.last_leading && !row.is_unterminated {
             return Ok(());
@@ -177,7 +177,7 @@ impl Header {
     }
 
     /// A launch without its metrics.
-    fn launch(&self, row: &Row<'_>) -> Result<Launch, ReadError> {
+    fn launch(&self, row: &Row<'_, '_>) -> Result<Launch, ReadError> {
         let cell = |column: usize| row.cell(column);
         let signature = text(cell(self.kernel));
         let function = kernel_name::function_name(&signature).to_owned();

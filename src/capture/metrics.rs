@@ -49,10 +49,6 @@ impl Metrics {
         Metrics::from_chunks(names, chunks)
     }
 
-    pub(super) fn chunks(&self) -> &[Arc<[Measurement]>] {
-        &self.chunks
-    }
-
     fn place(&self, counter: &str) -> Result<usize, usize> {
         self.names.binary_search_by(|name| (**name).cmp(counter))
     }

@@ -181,6 +181,7 @@ impl Number {
     }
 }
 
+#[inline]
 fn finite(number: f64) -> Value {
     if number.is_finite() {
         Value::Float(number)
@@ -191,6 +192,7 @@ fn finite(number: f64) -> Value {
 
 /// `digits` times a power of ten. Both factors are exact below 2^53 and 10^22, so that the result
 /// is rounded once and equals what parsing the decimal text would give.
+#[inline]
 fn scaled(digits: u64, exponent: i32) -> f64 {
     const EXACT: [f64; 23] = [
         1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
@@ -207,8 +209,13 @@ fn scaled(digits: u64, exponent: i32) -> f64 {
                 digits as f64 * power
             }
         }
-        _ => format!("{digits}e{exponent}").parse().unwrap_or(f64::NAN),
+        _ => parsed(digits, exponent),
     }
+}
+
+#[cold]
+fn parsed(digits: u64, exponent: i32) -> f64 {
+    format!("{digits}e{exponent}").parse().unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]

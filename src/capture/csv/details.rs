@@ -77,7 +77,11 @@ pub(super) fn read(
 }
 
 /// The value of a row in base units, and the power of ten that its unit was scaled by.
-fn measurement(row: &Row<'_>, columns: DetailColumns, reading: &mut Reading) -> (Measurement, i8) {
+fn measurement(
+    row: &Row<'_, '_>,
+    columns: DetailColumns,
+    reading: &mut Reading,
+) -> (Measurement, i8) {
     let symbol = text(row.cell(columns.unit));
     let (exponent, unit) = match decimal_scale(&symbol) {
         Some((exponent, base)) => (exponent, Unit::Known(base)),

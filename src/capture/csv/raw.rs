@@ -32,51 +32,49 @@ pub(super) fn read(
         .map(|column| Arc::clone(&column.name))
         .collect();
     let width = header.cells.len();
+    let mut recent = vec![Recent::default(); columns.len().div_ceil(CHUNK)];
     let mut units_seen = false;
+    let mut head_before = None;
     for region in &table.rows {
         // A cell takes four bytes or so, hence this is about as many rows as the region can hold.
         reading.launches.reserve(region.bytes.len() / (4 * width));
-        // Whether the record before is the launch before.
-        let mut follows_launch = false;
         for_each_row(region, |row| {
             if row.len() != width || row.ends_in_comma {
-                follows_launch = false;
                 return header.refuse_unless_foreign(&row, width);
             }
             if !units_seen {
                 units_seen = true;
                 return read_units(&row, &mut columns, reading);
             }
-            let before = reading.launches.last().filter(|_| follows_launch);
-            let mut launch = match before {
-                // All but the ID.
-                Some(launch) if row.repeats(1, header.last_leading) => Launch {
-                    kernel: launch.kernel.clone(),
+            // All but the ID.
+            let head = row.stretch(1, header.last_leading);
+            let mut launch = match reading.launches.last() {
+                Some(before) if head.is_some() && head == head_before => Launch {
+                    kernel: before.kernel.clone(),
                     metrics: Metrics::new(),
                     labels: Vec::new(),
-                    ..*launch
+                    ..*before
                 },
                 _ => header.launch(&row)?,
             };
+            head_before = head;
             let decimals = &mut reading.decimals;
             let chunks = columns
                 .chunks_mut(CHUNK)
-                .enumerate()
-                .map(|(index, columns)| {
-                    let shared = before
-                        .filter(|_| repeat(columns, &row))
-                        .and_then(|launch| launch.metrics.chunks().get(index));
-                    match shared {
-                        Some(chunk) => Arc::clone(chunk),
-                        None => columns
+                .zip(&mut recent)
+                .map(|(columns, recent)| {
+                    let cells = stretch(columns, &row);
+                    recent.find(cells).unwrap_or_else(|| {
+                        let chunk: Chunk = columns
                             .iter_mut()
                             .map(|column| column.measurement(&row, decimals))
-                            .collect(),
-                    }
+                            .collect();
+                        recent.keep(cells, &chunk);
+                        chunk
+                    })
                 });
             launch.metrics = Metrics::from_chunks(Arc::clone(&names), chunks.collect());
             reading.launches.push(launch);
-            follows_launch = true;
             Ok(())
         })?;
     }
@@ -104,7 +102,7 @@ fn columns(header: &Header) -> Vec<Column> {
 }
 
 fn read_units(
-    row: &Row<'_>,
+    row: &Row<'_, '_>,
     columns: &mut [Column],
     reading: &mut Reading,
 ) -> Result<(), ReadError> {
@@ -126,7 +124,7 @@ fn read_units(
 
 impl Column {
     #[inline]
-    fn measurement(&mut self, row: &Row<'_>, decimals: &mut u8) -> Measurement {
+    fn measurement(&mut self, row: &Row<'_, '_>, decimals: &mut u8) -> Measurement {
         let value = match Cell::parse(row.cell(self.index)) {
             Cell::Number(number) => {
                 *decimals = number.decimals().max(*decimals);
@@ -153,14 +151,43 @@ impl Column {
     }
 }
 
-/// Whether these columns hold the same cells as in the row before.
-fn repeat(columns: &[Column], row: &Row<'_>) -> bool {
-    let (Some(first), Some(last)) = (columns.first(), columns.last()) else {
-        return false;
-    };
-    // ncu prints its columns sorted, so that most chunks of sorted columns lie in one stretch.
-    if last.index.checked_sub(first.index) == Some(columns.len() - 1) {
-        return row.repeats(first.index, last.index);
+/// The text that holds the cells of these columns and nothing else.
+fn stretch<'a>(columns: &[Column], row: &Row<'a, '_>) -> Option<&'a [u8]> {
+    let (first, last) = (columns.first()?, columns.last()?);
+    // ncu prints its columns sorted, so that sorted columns lie in one stretch.
+    let width = last.index.checked_sub(first.index)? + 1;
+    (width == columns.len()).then(|| row.stretch(first.index, last.index))?
+}
+
+type Chunk = Arc<[Measurement]>;
+
+/// How many rows a chunk may be shared with: programs launch a few kernels in turn.
+const RECENT: usize = 8;
+
+/// What a chunk's columns held lately, and the text that said so.
+#[derive(Clone, Default)]
+struct Recent<'a> {
+    chunks: Vec<(&'a [u8], Chunk)>,
+    /// The place to be given up next.
+    oldest: usize,
+}
+
+impl<'a> Recent<'a> {
+    fn find(&self, cells: Option<&'a [u8]>) -> Option<Chunk> {
+        let cells = cells?;
+        let (_, chunk) = self.chunks.iter().find(|(text, _)| *text == cells)?;
+        Some(Arc::clone(chunk))
     }
-    columns.iter().all(|column| row.repeats_cell(column.index))
+
+    fn keep(&mut self, cells: Option<&'a [u8]>, chunk: &Chunk) {
+        let Some(cells) = cells else {
+            return;
+        };
+        let entry = (cells, Arc::clone(chunk));
+        match self.chunks.get_mut(self.oldest) {
+            Some(place) => *place = entry,
+            None => self.chunks.push(entry),
+        }
+        self.oldest = (self.oldest + 1) % RECENT;
+    }
 }

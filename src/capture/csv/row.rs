@@ -13,13 +13,13 @@ use super::lines::Region;
 use crate::capture::ReadError;
 
 /// A row of a page.
-pub(super) struct Row<'a> {
-    region: &'a Region<'a>,
+pub(super) struct Row<'a, 'r> {
+    region: &'r Region<'a>,
     /// Where it begins within the region.
     start: usize,
-    cells: Cells<'a>,
-    /// The row before it, if it was a plain one of the same region.
-    before: Cells<'a>,
+    cells: Cells<'r>,
+    /// The text that the cells lie in, if the row is a plain one.
+    plain: &'a [u8],
     /// Whether the text ends with it and not with a line end.
     pub(super) is_unterminated: bool,
     /// Whether it then ends behind a comma, as a row does that lost its last cell.
@@ -38,15 +38,9 @@ impl<'a> Cells<'a> {
     fn get(self, column: usize) -> Option<&'a [u8]> {
         self.text.get(self.places.get(column)?.clone())
     }
-
-    /// The text from one cell to another, with what stands between them.
-    fn stretch(self, first: usize, last: usize) -> Option<&'a [u8]> {
-        self.text
-            .get(self.places.get(first)?.start..self.places.get(last)?.end)
-    }
 }
 
-impl Row<'_> {
+impl<'a> Row<'a, '_> {
     /// Line of the file where it begins, from 1.
     pub(super) fn line(&self) -> u64 {
         let above = self.region.bytes.get(..self.start).unwrap_or_default();
@@ -69,29 +63,22 @@ impl Row<'_> {
         (0..self.len()).map(|column| self.cell(column))
     }
 
-    /// Whether a cell is the same as in the row before.
-    pub(super) fn repeats_cell(&self, column: usize) -> bool {
-        self.before.get(column) == Some(self.cell(column))
-    }
-
-    /// Whether the cells from `first` to `last` are the same as in the row before. May say no
-    /// where they are, if one of the rows is not plain.
-    pub(super) fn repeats(&self, first: usize, last: usize) -> bool {
-        // Between the cells of a plain row stand their quotes, which no cell holds, hence the same
-        // text has the same cells.
-        let ours = self.cells.stretch(first, last);
-        ours.is_some() && ours == self.before.stretch(first, last)
+    /// The text from one cell to another of a plain row. Between its cells stand their quotes,
+    /// which no cell holds, hence the same text has the same cells.
+    #[inline]
+    pub(super) fn stretch(&self, first: usize, last: usize) -> Option<&'a [u8]> {
+        self.plain
+            .get(self.cells.places.get(first)?.start..self.cells.places.get(last)?.end)
     }
 }
 
 /// Hands each row of a region to `each`.
-pub(super) fn for_each_row(
-    region: &Region<'_>,
-    mut each: impl FnMut(Row<'_>) -> Result<(), ReadError>,
+pub(super) fn for_each_row<'a>(
+    region: &Region<'a>,
+    mut each: impl FnMut(Row<'a, '_>) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
     let mut others = OtherRows::default();
-    let (mut places, mut places_before) = (Vec::new(), Vec::new());
-    let mut text_before: &[u8] = &[];
+    let mut places = Vec::new();
     let mut next = 0;
     loop {
         // The csv crate skips empty lines, and may stop between a carriage return and its line
@@ -103,41 +90,26 @@ pub(super) fn for_each_row(
             return Ok(());
         }
         places.clear();
-        let plain_length = split(text, &mut places);
-        let cells = match plain_length {
-            Some(length) => {
-                next += length;
-                Cells {
-                    text,
-                    places: &places,
-                }
-            }
+        let (end, plain, text) = match split(text, &mut places) {
+            Some(length) => (start + length, text, text),
             None => {
                 let end = others.read(region, start, &mut places)?;
-                next = end;
-                Cells {
-                    text: others.record.as_slice(),
-                    places: &places,
-                }
+                (end, &[][..], others.record.as_slice())
             }
         };
+        next = end;
         let is_last = next >= region.bytes.len();
         each(Row {
             region,
             start,
-            cells,
-            before: Cells {
-                text: text_before,
-                places: &places_before,
+            cells: Cells {
+                text,
+                places: &places,
             },
+            plain,
             is_unterminated: is_last && !region.bytes.ends_with(b"\n"),
             ends_in_comma: is_last && region.bytes.ends_with(b","),
         })?;
-        std::mem::swap(&mut places, &mut places_before);
-        text_before = match plain_length {
-            Some(_) => text,
-            None => &[],
-        };
     }
 }
 
