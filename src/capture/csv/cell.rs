@@ -244,6 +244,19 @@ mod tests {
         );
     }
 
+    proptest::proptest! {
+        #[test]
+        fn decimals_equal_what_the_standard_library_parses(digits: u64, decimals in 0_usize..20) {
+            let digits = digits / 10;
+            let text = format!("{digits:020}");
+            let (whole, fraction) = text.split_at(20 - decimals);
+            let text = format!("{whole}.{fraction}");
+            let expected: f64 = text.parse().unwrap();
+            let read = scaled(digits, -i32::try_from(decimals).unwrap());
+            proptest::prop_assert_eq!(read.to_bits(), expected.to_bits());
+        }
+    }
+
     #[test]
     fn a_scaled_number_becomes_the_nearest_one_in_base_units() {
         assert_eq!(value("12.224000", 3), Value::Float(12224.0));

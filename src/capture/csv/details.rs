@@ -13,6 +13,9 @@ use crate::metric::{Unit, decimal_scale};
 /// Section under which the page lists counters that were asked for by name.
 const ASKED_METRICS: &[u8] = b"Command line profiler metrics";
 
+/// ID and process, which tell launches apart.
+type Key = (Vec<u8>, Vec<u8>);
+
 /// Reads the launches of a page into `reading`.
 pub(super) fn read(
     header: &Header,
@@ -24,7 +27,9 @@ pub(super) fn read(
     let (least, most) = (columns.value + 1, header.cells.len());
     let mut names: HashMap<Vec<u8>, Arc<str>> = HashMap::new();
     // Launches by ID and process, and the metrics of each.
-    let mut places: HashMap<(Vec<u8>, Vec<u8>), usize> = HashMap::new();
+    let mut places: HashMap<Key, usize> = HashMap::new();
+    // Those of the row before, whose launch mostly has the next row too.
+    let mut current: Option<(Key, usize)> = None;
     let mut metrics: Vec<BTreeMap<Arc<str>, Measurement>> = Vec::new();
     let first = reading.launches.len();
     for region in &table.rows {
@@ -33,13 +38,25 @@ pub(super) fn read(
             if cells < least || cells > most || (cells == least && row.ends_in_comma) {
                 return header.refuse_unless_foreign(&row, most);
             }
-            let key = (row.cell(0).to_vec(), row.cell(header.process_id).to_vec());
-            let place = match places.get(&key) {
-                Some(&place) => place,
-                None => {
-                    reading.launches.push(header.launch(&row)?);
-                    metrics.push(BTreeMap::new());
-                    *places.entry(key).or_insert(metrics.len() - 1)
+            let (id, process) = (row.cell(0), row.cell(header.process_id));
+            let place = match &current {
+                Some(((last_id, last_process), place))
+                    if last_id == id && last_process == process =>
+                {
+                    *place
+                }
+                _ => {
+                    let key = (id.to_vec(), process.to_vec());
+                    let place = match places.get(&key) {
+                        Some(&place) => place,
+                        None => {
+                            reading.launches.push(header.launch(&row)?);
+                            metrics.push(BTreeMap::new());
+                            *places.entry(key.clone()).or_insert(metrics.len() - 1)
+                        }
+                    };
+                    current = Some((key, place));
+                    place
                 }
             };
             let metric = row.cell(columns.name);
