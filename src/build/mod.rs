@@ -13,6 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Recipe, Toolchain, Variant};
@@ -245,11 +246,17 @@ impl<'a> Builder<'a> {
         write_atomically(&headers_file, &json(&files))
             .map_err(Error::io("write", &headers_file))?;
         let place = store.join(&key);
-        let built = scratch.keep();
-        if fs::rename(&built, &place).is_err() {
-            // The place is taken, by a damaged build or by one that another process just made.
-            let _ = fs::remove_dir_all(&place);
-            fs::rename(&built, &place).map_err(Error::io("write", &place))?;
+        if fs::rename(scratch.path(), &place).is_ok() {
+            // Moved: nothing is left to clear.
+            let _ = scratch.keep();
+        } else if let Some(artifact) = self.cached(nvcc, &place, &stated, source) {
+            // Another process made the same build meanwhile, and may be running it.
+            return Ok(Ok(Artifact {
+                cached: false,
+                ..artifact
+            }));
+        } else {
+            take_place(scratch, &place)?;
         }
         let artifact =
             self.cached(nvcc, &place, &stated, source)
@@ -349,6 +356,18 @@ impl<'a> Builder<'a> {
             cached: build.is_none(),
         }))
     }
+}
+
+/// Puts a build where a damaged one lies, in one step where the filesystem can: whoever looks there
+/// meanwhile finds one of the two.
+fn take_place(scratch: tempfile::TempDir, place: &Path) -> Result<(), Error> {
+    if renameat_with(CWD, scratch.path(), CWD, place, RenameFlags::EXCHANGE).is_ok() {
+        return Ok(());
+    }
+    let _ = fs::remove_dir_all(place);
+    fs::rename(scratch.path(), place).map_err(Error::io("write", place))?;
+    let _ = scratch.keep();
+    Ok(())
 }
 
 fn run_build(variant: &Variant, run: &Invocation) -> Result<Result<(), Finding>, Error> {
