@@ -278,6 +278,33 @@ fn a_header_that_comes_to_be_included_is_watched_from_then_on() {
 }
 
 #[test]
+fn a_source_or_header_that_changes_while_it_is_compiled_makes_no_build() {
+    for path in ["kernels/a.cu", "kernels/a.cuh"] {
+        let project = project();
+        // As if somebody saved the file after the compiler had read it.
+        let edit = format!(
+            "echo >>\"$depfile\"\nif [ ! -e edited ]; then touch edited; sleep 0.05; echo '// edited' >>{path}; fi\n"
+        );
+        program(
+            &project,
+            "toolkit/bin/nvcc",
+            &NVCC.replace("echo >>\"$depfile\"\n", &edit),
+        );
+        let report = build(&project, &["a"]).exits(5).json();
+        assert!(
+            report.message("build-failed").contains(path),
+            "{}",
+            report.message("build-failed")
+        );
+        compiled(&project);
+        let variants = built(&project, &["a"]);
+        assert_eq!(compiled(&project), ["kernels/a.cu"]);
+        let program = variants[0]["program"][0].as_str().unwrap();
+        assert!(fs::read_to_string(program).unwrap().contains("// edited"));
+    }
+}
+
+#[test]
 fn a_damaged_build_is_built_again() {
     let damages: [fn(&std::path::Path); 5] = [
         |folder| fs::write(folder.join("program"), "#!/bin/sh\necho tampered\n").unwrap(),

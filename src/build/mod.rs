@@ -194,6 +194,9 @@ impl<'a> Builder<'a> {
             stdout: log.clone(),
             stderr: log.clone(),
         };
+        // Written now, by the same clock that stamps the sources.
+        fs::write(&log, "").map_err(Error::io("write", &log))?;
+        let start = changed_at(&log).map_err(Error::io("read", &log))?;
         if let Err(finding) = run_build(variant, &run)? {
             return Ok(Err(finding));
         }
@@ -215,11 +218,20 @@ impl<'a> Builder<'a> {
             .collect();
         files.sort();
         files.dedup();
-        let Some(key) = build_key(root, &base, &files) else {
+        let key = build_key(root, &base, &files);
+        // Asked after the content was hashed: what was saved after the compiler read it must not
+        // pass for what was compiled.
+        let moved = files
+            .iter()
+            .find(|file| !changed_at(&root.join(file)).is_ok_and(|time| time <= start));
+        let (Some(key), None) = (key, moved) else {
             return Ok(Err(Finding::deny(
                 Code::BuildFailed,
                 &variant.id,
-                "a source or header disappeared while it was being compiled",
+                format!(
+                    "`{}` changed while it was being compiled",
+                    moved.map_or(source, String::as_str)
+                ),
                 "run the build again",
             )));
         };
@@ -397,6 +409,13 @@ fn run_build(variant: &Variant, run: &Invocation) -> Result<Result<(), Finding>,
             .detail(String::from_utf8_lossy(&log))))
         }
     }
+}
+
+/// When the content of a file last changed, or its name or mode: what `touch` cannot set back.
+fn changed_at(path: &Path) -> std::io::Result<(i64, i64)> {
+    use std::os::unix::fs::MetadataExt;
+    let meta = fs::metadata(path)?;
+    Ok((meta.ctime(), meta.ctime_nsec()))
 }
 
 /// The key of a build from the content of all its files; `None` where one cannot be read.
