@@ -1,5 +1,7 @@
 //! `baseline`: what may be locked, what the lock holds, and what tampering is found.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 mod common;
 
 use std::fs;
@@ -108,7 +110,7 @@ fn sha256sum_accepts_the_hash_file_from_its_folder() {
             .output();
         match output {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                eprintln!("SKIPPED: no sha256sum on this machine");
+                common::aloud("SKIPPED: no sha256sum on this machine");
                 return;
             }
             output => {
@@ -355,11 +357,17 @@ fn locking_what_is_locked_changes_nothing() {
 /// `check` and `baseline --verify` both find it, name it and exit with 4.
 #[track_caller]
 fn found(project: &Project, code: &str, words: &str) {
-    for command in [
+    found_in(project, &[], code, words);
+}
+
+#[track_caller]
+fn found_in(project: &Project, names: &[&str], code: &str, words: &str) {
+    for mut command in [
         vec!["check", "--from", RECORDED, "--format", "json"],
         vec!["baseline", "--verify", "--format", "json"],
         vec!["baseline", "--show", "--format", "json"],
     ] {
+        command.extend(names);
         let ran = project.run(&command).exits(4);
         let report = ran.json();
         assert!(
@@ -480,7 +488,7 @@ fn an_edit_of_any_field_of_any_entry_of_the_ledger_is_found() {
                 let last = if text.ends_with('1') { "2" } else { "1" };
                 *value = toml::Value::String(format!("{}{last}", &text[..text.len() - 1]));
             });
-            found(&project, "tampered", "ledger");
+            found_in(&project, &["baseline"], "tampered", "ledger");
         }
     }
 }
@@ -501,14 +509,15 @@ fn an_entry_taken_out_of_the_ledger_or_put_in_is_found() {
     for edit in edits {
         project.write(&path, &whole);
         edit_lock(&project, "baseline", |table| edit(ledger(table)));
-        found(&project, "tampered", "ledger");
+        found_in(&project, &["baseline"], "tampered", "ledger");
     }
     project.write(&path, &whole);
     edit_lock(&project, "baseline", |table| {
         table["head"] = toml::Value::String("0".repeat(64))
     });
-    found(
+    found_in(
         &project,
+        &["baseline"],
         "tampered",
         "the last entry of the ledger is not the one that was locked",
     );
@@ -516,12 +525,12 @@ fn an_entry_taken_out_of_the_ledger_or_put_in_is_found() {
     edit_lock(&project, "baseline", |table| {
         table.insert("more".to_owned(), toml::Value::Boolean(true));
     });
-    found(&project, "tampered", "cannot be read");
+    found_in(&project, &["baseline"], "tampered", "cannot be read");
     project.write(&path, &whole);
     edit_lock(&project, "baseline", |table| {
         table["schema"] = toml::Value::Integer(2)
     });
-    found(&project, "tampered", "lock schema 2");
+    found_in(&project, &["baseline"], "tampered", "lock schema 2");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `check --from`: recorded profiles against baselines.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 mod common;
 
 use std::io::Read;
@@ -130,8 +132,11 @@ fn noise_that_reaches_across_the_tolerance_is_inconclusive() {
     assert_eq!(report.denied(), ["inconclusive"]);
 }
 
+/// An edit of a profile, and what it does in words.
+type Damage = (&'static str, fn(&mut Json));
+
 /// Ways in which a metric is not there.
-fn gaps() -> Vec<(&'static str, fn(&mut Json))> {
+fn gaps() -> Vec<Damage> {
     vec![
         ("the metric is gone", |profile| {
             let metrics = &mut profile["kernels"][0]["metrics"];
@@ -278,7 +283,7 @@ fn a_single_launch_is_inconclusive_on_both_sides() {
 
 #[test]
 fn profiles_taken_under_other_conditions_are_not_comparable() {
-    let edits: [(&str, fn(&mut Json)); 7] = [
+    let edits: [Damage; 7] = [
         ("the compute capability", |profile| {
             profile["identity"]["compute_capability"] = json!("8.0");
         }),
@@ -567,20 +572,13 @@ fn a_hard_limit_holds_whatever_the_baseline_says() {
 
 #[test]
 fn a_limit_is_not_applied_to_a_value_that_is_not_the_metrics() {
-    let edits: [(fn(&mut Json), i32); 2] = [
-        (
-            |profile| {
-                profile["identity"]["metrics"]["sm_active"]["counter"] =
-                    json!("sm__throughput.avg.pct_of_peak_sustained_elapsed");
-            },
-            6,
-        ),
-        (
-            |profile| profile["identity"]["metrics"]["sm_active"]["unit"] = json!(""),
-            4,
-        ),
-    ];
-    for (edit, code) in edits {
+    let counter: fn(&mut Json) = |profile| {
+        profile["identity"]["metrics"]["sm_active"]["counter"] =
+            json!("sm__throughput.avg.pct_of_peak_sustained_elapsed");
+    };
+    let unit: fn(&mut Json) =
+        |profile| profile["identity"]["metrics"]["sm_active"]["unit"] = json!("");
+    for (edit, code) in [(counter, 6), (unit, 4)] {
         let project = Project::locked();
         project.replace(
             "config.toml",

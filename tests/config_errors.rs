@@ -1,5 +1,7 @@
 //! What is wrong in `config.toml` is refused, with its line and the nearest right thing.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 mod common;
 
 use common::{Project, Ran};

@@ -1,5 +1,7 @@
 //! `inspect` and `import` on real captures, whole and damaged.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 mod common;
 
 use std::fs;

@@ -1,6 +1,8 @@
 //! `baseline --lock` killed at any moment leaves the old baselines or the new ones, of all
 //! variants together.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 mod common;
 
 use std::fs;
@@ -118,7 +120,7 @@ fn a_lock_killed_at_any_moment_leaves_the_old_baselines_or_the_new_ones() {
     let start = Instant::now();
     assert!(lock(&project, RECORDED).status().unwrap().success());
     assert!(lock(&project, OTHER).status().unwrap().success());
-    let duration = start.elapsed() / 2;
+    let mut duration = start.elapsed() / 2;
     let mut state = locked_from(&project, "baselines");
     assert_eq!(state, Some(OTHER));
     let (mut killed, mut kept_old) = (0, 0);
@@ -148,8 +150,16 @@ fn a_lock_killed_at_any_moment_leaves_the_old_baselines_or_the_new_ones() {
         } else {
             assert_eq!(state, Some(new), "it ended by itself: {status}");
         }
+        // Other work on the machine comes and goes: the kills follow the end of a lock.
+        match status.signal() {
+            None if moment < 1.0 => duration = duration.mul_f64(0.85),
+            Some(_) if moment > 1.0 => duration = duration.mul_f64(1.1),
+            _ => {}
+        }
     }
-    eprintln!("{killed} of {KILLS} were killed on the way, {kept_old} of them before the exchange");
+    common::aloud(&format!(
+        "{killed} of {KILLS} were killed on the way, {kept_old} of them before the exchange"
+    ));
     // The first kills come at once.
     assert!(killed > 0);
     let new = other_than(state);

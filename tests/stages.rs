@@ -1,5 +1,7 @@
 //! `build` with a compiler that is a shell script, and the stages that need a GPU without one.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 mod common;
 
 use std::fs;
@@ -396,7 +398,7 @@ fn a_missing_source_is_a_finding_of_its_variant() {
 #[test]
 fn variants_are_built_side_by_side_and_reported_in_order() {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        eprintln!("SKIPPED: one processor builds one variant at a time");
+        common::aloud("SKIPPED: one processor builds one variant at a time");
         return;
     }
     let project = project();
@@ -551,7 +553,7 @@ fn has_driver() -> bool {
 #[test]
 fn without_a_gpu_the_stages_that_need_one_say_so_and_exit_3() {
     if has_driver() {
-        eprintln!("SKIPPED: this machine has an NVIDIA driver");
+        common::aloud("SKIPPED: this machine has an NVIDIA driver");
         return;
     }
     let project = project();

@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -213,6 +214,8 @@ impl Project {
     pub fn write(&self, path: &str, text: impl AsRef<[u8]>) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
+        // Never through a link to a capture of the repository.
+        let _ = fs::remove_file(&path);
         fs::write(path, text).unwrap();
     }
 
@@ -345,7 +348,12 @@ pub fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Copies a folder.
+/// Says something even where the test passes: the harness keeps what `eprintln!` prints.
+pub fn aloud(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Copies a folder. Captures are large and never written: links to them do.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -353,6 +361,11 @@ pub fn copy(from: &Path, to: &Path) {
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
             copy(&entry.path(), &target);
+        } else if target
+            .extension()
+            .is_some_and(|ending| ending == "ncu-rep" || ending == "csv")
+        {
+            std::os::unix::fs::symlink(entry.path().canonicalize().unwrap(), target).unwrap();
         } else {
             fs::copy(entry.path(), target).unwrap();
         }
