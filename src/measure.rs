@@ -15,7 +15,7 @@ use crate::profile::{
     derive,
 };
 use crate::toolchain::Ncu;
-use crate::verdict::{Code, Finding, counters, incomplete};
+use crate::verdict::{Code, Finding, incomplete};
 use crate::verify::{Verified, verify};
 
 /// What happens while variants are measured, for whoever shows it.
@@ -316,7 +316,7 @@ fn normalize(
             csv: Some(&capture.csv),
         })
         .collect();
-    let derived = derive(&counters(&variant.metrics), &sources).map_err(|error| {
+    let derived = derive(&variant.counters(), &sources).map_err(|error| {
         Finding::deny(
             Code::CaptureUnreadable,
             &variant.id,

@@ -54,7 +54,8 @@ impl Plan {
     ) -> Result<Plan, Error> {
         let config = Config::load(config)?;
         let mut variants: Vec<Variant> = config
-            .select(&selection.names, selection.experimental)?
+            .select(&selection.names, selection.experimental)
+            .map_err(Error::Usage)?
             .into_iter()
             .cloned()
             .collect();

@@ -16,7 +16,6 @@ pub use raw::{CacheControl, ClockControl, Direction, GraphProfiling, Level, Repl
 pub(crate) use validate::DURATION_COUNTER;
 pub(crate) use validate::is_macro_name;
 
-use crate::error::Error;
 use crate::metric::Chip;
 
 /// The name of the configuration file.
@@ -257,8 +256,8 @@ impl Config {
     /// suite. Without names: all. Experimental variants only when named or asked for.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a name that selects nothing.
-    pub fn select(&self, names: &[String], experimental: bool) -> Result<Vec<&Variant>, Error> {
+    /// Says which name selects nothing.
+    pub fn select(&self, names: &[String], experimental: bool) -> Result<Vec<&Variant>, String> {
         for name in names {
             if !self
                 .variants()
@@ -271,10 +270,10 @@ impl Config {
                 known.extend(self.suites.iter().map(|suite| suite.name.clone()));
                 known.extend(self.variants().map(|variant| variant.id.variant.clone()));
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                return Err(Error::Usage(format!(
+                return Err(format!(
                     "no variant or suite is called `{name}`: {}",
                     suggest(name, &known)
-                )));
+                ));
             }
         }
         Ok(self
@@ -291,6 +290,14 @@ impl Config {
 impl Variant {
     fn is_named(&self, name: &str) -> bool {
         self.id.variant == name || self.id.to_string() == name
+    }
+
+    /// What the aliases of its metrics stand for.
+    pub fn counters(&self) -> BTreeMap<String, String> {
+        self.metrics
+            .iter()
+            .map(|metric| (metric.alias.clone(), metric.counter.clone()))
+            .collect()
     }
 
     /// Launches that the program must make to be profiled in full.

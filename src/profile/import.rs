@@ -6,7 +6,6 @@ use super::{
 };
 use crate::capture::Recording;
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, Variant};
-use crate::verdict::counters;
 
 /// Conditions that the user states because the file does not hold them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,7 +34,7 @@ pub fn profile_of(
         report: recording,
         csv: None,
     };
-    let derived = derive(&counters(&variant.metrics), &[source])?;
+    let derived = derive(&variant.counters(), &[source])?;
     let argv: Option<Vec<&str>> = recording
         .command_line
         .as_deref()

@@ -1,13 +1,18 @@
 //! From two profiles to findings, and from findings to one exit code.
 
 mod compare;
+mod display;
 mod finding;
+mod kernels;
+mod measured;
 mod outcome;
+mod rule;
 mod statistics;
 
-pub use compare::{
-    Change, Comparison, VariantReport, Verdict, compare, counters, display_value, incomplete,
-};
+pub use compare::{VariantReport, compare};
+pub use display::display_value;
 pub use finding::{Code, Finding, Severity};
+pub use measured::incomplete;
 pub use outcome::{ExitCode, Origin, Outcome};
+pub use rule::{Change, Comparison, Verdict};
 pub use statistics::{Summary, median};

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::compare::{VariantReport, Verdict};
+use super::compare::VariantReport;
 use super::finding::{Finding, Severity};
+use super::rule::Verdict;
 
 /// What the process exits with. One code, one meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,0 +1,92 @@
+//! Which kernel of a profile is which kernel of a baseline.
+
+use super::finding::{Code, Finding};
+use crate::config::Variant;
+use crate::profile::{KernelProfile, Profile};
+
+pub(super) type Pairs<'a> = Vec<(&'a KernelProfile, &'a KernelProfile)>;
+
+/// Pairs kernels by code, grid and block; what is left is told apart and named.
+pub(super) fn match_kernels<'a>(
+    variant: &Variant,
+    baseline: &'a Profile,
+    current: &'a Profile,
+) -> (Pairs<'a>, Vec<Finding>) {
+    let mut pairs = Vec::new();
+    let mut gone = Vec::new();
+    let mut left: Vec<&KernelProfile> = current.kernels.iter().collect();
+    let shape = |kernel: &KernelProfile| (kernel.grid, kernel.block);
+    let mut take = |wanted: &dyn Fn(&KernelProfile) -> bool| {
+        let at = left.iter().position(|kernel| wanted(kernel))?;
+        Some(left.remove(at))
+    };
+    for locked in &baseline.kernels {
+        match take(&|now| now.identity() == locked.identity() && shape(now) == shape(locked)) {
+            Some(now) => pairs.push((locked, now)),
+            None => gone.push(locked),
+        }
+    }
+    let relock = format!(
+        "if that is meant, lock it: sparsek-gate baseline --lock --reason '...' {}",
+        variant.id
+    );
+    let mut findings = Vec::new();
+    let mut say = |code, kernel: &KernelProfile, message: String| {
+        findings
+            .push(Finding::deny(code, &variant.id, message, relock.clone()).kernel(&kernel.name));
+    };
+    let mut missing = Vec::new();
+    for locked in gone {
+        if let Some(now) = take(&|now| now.identity() == locked.identity()) {
+            say(
+                Code::LaunchChanged,
+                now,
+                format!(
+                    "`{}` is launched with grid {} and block {}, the baseline with grid {} and block {}",
+                    now.name,
+                    dimensions(now.grid),
+                    dimensions(now.block),
+                    dimensions(locked.grid),
+                    dimensions(locked.block)
+                ),
+            );
+        } else if let Some(now) = take(&|now| {
+            shape(now) == shape(locked)
+                && !baseline
+                    .kernels
+                    .iter()
+                    .any(|other| other.identity() == now.identity())
+        }) {
+            say(
+                Code::KernelRenamed,
+                now,
+                format!(
+                    "`{}` of the baseline is gone, and `{}` is launched with the same grid and block",
+                    locked.name, now.name
+                ),
+            );
+        } else {
+            missing.push(locked);
+        }
+    }
+    for locked in missing {
+        say(
+            Code::KernelGone,
+            locked,
+            format!("`{}` of the baseline was not measured", locked.name),
+        );
+    }
+    let remaining: Vec<&KernelProfile> = left;
+    for now in remaining {
+        say(
+            Code::KernelNew,
+            now,
+            format!("`{}` is not in the baseline", now.name),
+        );
+    }
+    (pairs, findings)
+}
+
+fn dimensions([x, y, z]: [u64; 3]) -> String {
+    format!("({x}, {y}, {z})")
+}

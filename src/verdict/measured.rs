@@ -1,0 +1,125 @@
+//! Whether a profile is a whole measurement.
+
+use super::finding::{Code, Finding};
+use crate::config::{Level, Metric, Variant};
+use crate::profile::{KernelProfile, MetricIdentity, Profile, ProfileOrigin};
+
+/// What keeps a profile from being a whole measurement: launches, kernels or values that are not
+/// there. A baseline is locked from, and a gate passes on, whole measurements only.
+pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let asked = match profile.provenance.origin {
+        ProfileOrigin::Measured => {
+            variant.profile.launches as usize * variant.profile.processes as usize
+        }
+        ProfileOrigin::Imported => {
+            profile.provenance.launches as usize * profile.provenance.processes as usize
+        }
+    };
+    let found = profile.launch_count();
+    if found < asked {
+        findings.push(Finding::deny(
+            Code::NotMeasured,
+            &variant.id,
+            format!("{found} launches were measured where {asked} were asked for"),
+            "let the program launch more often, or lower `profile.launches`".to_owned(),
+        ));
+    }
+    for expected in &variant.expect {
+        if !profile
+            .kernels
+            .iter()
+            .any(|kernel| kernel.name == *expected)
+        {
+            let seen: Vec<&str> = profile
+                .kernels
+                .iter()
+                .map(|kernel| kernel.name.as_str())
+                .collect();
+            findings.push(
+                Finding::deny(
+                    Code::KernelMissing,
+                    &variant.id,
+                    format!(
+                        "the expected kernel `{expected}` was not measured; there were {}",
+                        seen.join(", ")
+                    ),
+                    "mend `expect`, `kernels` or the program".to_owned(),
+                )
+                .kernel(expected),
+            );
+        }
+    }
+    for kernel in &profile.kernels {
+        for metric in variant
+            .metrics
+            .iter()
+            .filter(|metric| metric.level != Level::Record)
+        {
+            if let Some(why) =
+                why_not_measured(metric, profile.identity.metrics.get(&metric.alias), kernel)
+            {
+                let finding = Finding::deny(
+                    Code::NotMeasured,
+                    &variant.id,
+                    format!("`{}` of {} has no value: {why}", metric.alias, kernel.name),
+                    "what was not measured does not pass; profile again, or take the metric out of the gate".to_owned(),
+                );
+                let finding = finding.kernel(&kernel.name).metric(&metric.alias);
+                findings.push(if metric.level == Level::Warn {
+                    finding.warn()
+                } else {
+                    finding
+                });
+            }
+        }
+    }
+    findings
+}
+
+/// Why a metric of a profile has no value to judge; `None` where it has one.
+pub(super) fn why_not_measured(
+    metric: &Metric,
+    definition: Option<&MetricIdentity>,
+    kernel: &KernelProfile,
+) -> Option<String> {
+    let Some(definition) = definition else {
+        return Some("the profile does not hold this metric".to_owned());
+    };
+    if definition.counter != metric.counter {
+        return Some(format!(
+            "the profile measured `{}` under this name, not `{}`",
+            definition.counter, metric.counter
+        ));
+    }
+    let Some(series) = kernel.metrics.get(&metric.alias) else {
+        return Some("the kernel does not hold this metric".to_owned());
+    };
+    let launches = series.launch_count();
+    let present = series
+        .samples
+        .iter()
+        .flatten()
+        .flatten()
+        .filter(|sample| sample.is_finite())
+        .count();
+    if present < launches || launches == 0 {
+        return Some(format!(
+            "`{}` was there for {present} of {launches} launches",
+            metric.counter
+        ));
+    }
+    if launches < kernel.launch_count() {
+        return Some(format!(
+            "it holds {launches} launches where other metrics hold {}",
+            kernel.launch_count()
+        ));
+    }
+    if definition.unit.is_none() {
+        return Some(format!(
+            "nothing says which unit `{}` is in",
+            metric.counter
+        ));
+    }
+    None
+}
