@@ -21,7 +21,7 @@ fn the_shipped_recordings_pass_against_the_shipped_baselines() {
     assert_eq!(report.0["origin"]["kind"], "recorded");
     assert_eq!(report.denied(), Vec::<String>::new());
     assert_eq!(report.warned(), Vec::<String>::new());
-    for variant in VARIANTS {
+    for variant in VARIANTS.iter() {
         for metric in GATED {
             assert_eq!(
                 report.verdict(variant, metric),
@@ -59,7 +59,7 @@ fn the_worse_recording_fails_and_names_metric_and_both_numbers() {
         "worse/bsr_gemm/cp_async/profile.json".to_owned(),
     ] {
         let median = &project.json(&path)["kernels"][0]["metrics"][DURATION]["median"];
-        let shown = format!("{:.2} us", median.as_f64().unwrap() / 1000.0);
+        let shown = sparsek_gate::verdict::display_value(median.as_f64().unwrap(), Some("ns"));
         assert!(line.contains(&shown), "{shown} in {line}");
     }
     assert!(line.contains("regressed"), "{line}");

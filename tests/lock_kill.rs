@@ -46,7 +46,7 @@ fn locked_from(project: &Project, baselines: &str) -> Option<&'static str> {
         return None;
     }
     let mut sets = Vec::new();
-    for variant in VARIANTS {
+    for variant in VARIANTS.iter() {
         let read = |ending: &str| {
             project.read(&Project::baseline_path(variant, ending).replacen(
                 "baselines",

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
@@ -19,8 +19,16 @@ use sparsek_gate::profile::{Profile, norm_text};
 
 /// The GPU that the recordings in the repository were taken on, as a folder.
 pub const GPU: &str = "nvidia-h200";
-/// Its variants that are gated.
-pub const VARIANTS: [&str; 3] = ["baseline", "cp_async", "occupancy"];
+/// The variants that were recorded on it, sorted.
+pub static VARIANTS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let folder = repository().join("ci/recordings/h200/bsr_gemm");
+    let mut variants: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    variants.sort();
+    variants
+});
 /// What a baseline's files end in.
 pub const ENDINGS: [&str; 4] = ["lock.toml", "norm.txt", "norm.txt.sha256", "profile.json"];
 /// The recordings within a project.
@@ -299,7 +307,7 @@ impl Project {
     /// recorded ones and with other numbers.
     pub fn rotated(&self, folder: &str) {
         for (at, variant) in VARIANTS.iter().enumerate() {
-            let next = VARIANTS[(at + 1) % VARIANTS.len()];
+            let next = &VARIANTS[(at + 1) % VARIANTS.len()];
             let target = format!("{folder}/bsr_gemm/{variant}");
             copy(
                 &self.path(&format!("{RECORDED}/bsr_gemm/{next}")),
