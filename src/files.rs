@@ -40,16 +40,30 @@ pub fn variant_folder(base: &Path, variant: &VariantId) -> PathBuf {
     base.join(&variant.suite).join(&variant.variant)
 }
 
-/// The same, existing and empty.
+/// The same, existing, and cleared of what earlier runs left there. Other files stay.
 ///
 /// # Errors
 /// [`Error::Io`].
 pub fn empty_variant_folder(base: &Path, variant: &VariantId) -> Result<PathBuf, Error> {
+    const LEFT: [&str; 5] = [
+        "capture-",
+        "imported.",
+        "profile.json",
+        "program.log",
+        "result.json",
+    ];
     let folder = variant_folder(base, variant);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(Error::io("clear", &folder))?;
-    }
     fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
+        let path = entry.map_err(Error::io("read", &folder))?.path();
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        if name.is_some_and(|name| LEFT.iter().any(|left| name.starts_with(left))) && path.is_file()
+        {
+            fs::remove_file(&path).map_err(Error::io("clear", &path))?;
+        }
+    }
     Ok(folder)
 }
 

@@ -11,8 +11,8 @@ use crate::device::Gpu;
 use crate::error::Error;
 use crate::files::{empty_variant_folder, variant_folder, write_atomically};
 use crate::profile::{
-    self, CaptureRecord, FileHash, Identity, Profile, ProfileOrigin, Provenance, Rung, Source,
-    derive,
+    self, CaptureRecord, Conditions, FileHash, Identity, Profile, ProfileOrigin, Provenance, Rung,
+    Source, derive,
 };
 use crate::toolchain::Ncu;
 use crate::verdict::{Code, Finding, incomplete};
@@ -324,7 +324,6 @@ fn normalize(
             "look into the report: sparsek-gate inspect FILE".to_owned(),
         )
     })?;
-    let settings = &variant.profile;
     Ok(Profile {
         schema: Profile::SCHEMA,
         variant: variant.id.clone(),
@@ -332,10 +331,7 @@ fn normalize(
             workload: variant.args.clone(),
             gpu: derived.gpu,
             compute_capability: derived.compute_capability,
-            clock_control: Some(settings.clock_control),
-            cache_control: Some(settings.cache_control),
-            replay_mode: Some(settings.replay_mode),
-            graph_profiling: Some(settings.graph_profiling),
+            conditions: Conditions::from(&variant.profile),
             rung: Rung::Counters,
             metrics: derived.metrics,
         },

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::changes::changes_since;
 use super::lock::{Entry, Lock};
 use super::store::{NewBaseline, Stored};
 use super::verify::{CaptureIndex, rederive};
@@ -9,7 +10,7 @@ use crate::build::stated_flags;
 use crate::config::{Config, Variant};
 use crate::device::Gpu;
 use crate::error::Error;
-use crate::hash::{sha256_file, sha256_hex};
+use crate::hash::sha256_hex;
 use crate::profile::{Profile, ProfileOrigin, norm_text};
 use crate::verdict::{Code, Finding, incomplete};
 
@@ -69,47 +70,22 @@ pub fn accept(
             "measure it here, or accept it knowingly with --accept-imported",
         );
     }
-    for change in changed_conditions(variant, profile) {
+    let changes = changes_since(config, variant, profile);
+    for change in changes.conditions.iter().chain(&changes.code) {
         refuse(
             Code::NotMeasured,
-            format!("{change} in the configuration changed since it was measured"),
+            format!("{change} changed since it was measured"),
             &again,
         );
     }
-    if profile.provenance.origin == ProfileOrigin::Measured {
-        if profile.provenance.captures.is_empty() {
-            refuse(
-                Code::CaptureMissing,
-                "the profile names no capture".to_owned(),
-                &again,
-            );
-        }
-        let stated = stated_flags(&config.toolchain, variant);
-        let measured = profile.provenance.build_argv.iter();
-        let same = match variant.recipe {
-            // `nvcc FLAGS... SOURCE`
-            crate::config::Recipe::Nvcc { .. } => {
-                measured.skip(1).take(stated.len()).eq(stated.iter())
-                    && profile.provenance.build_argv.len() == stated.len() + 2
-            }
-            crate::config::Recipe::Command { .. } => true,
-        };
-        if !same {
-            refuse(
-                Code::NotMeasured,
-                "the flags in the configuration changed since it was measured".to_owned(),
-                &again,
-            );
-        }
-    }
-    for (path, measured) in &profile.provenance.sources {
-        if sha256_file(&config.root.join(path)).ok().as_ref() != Some(measured) {
-            refuse(
-                Code::NotMeasured,
-                format!("`{path}` changed since it was measured"),
-                &again,
-            );
-        }
+    if profile.provenance.origin == ProfileOrigin::Measured
+        && profile.provenance.captures.is_empty()
+    {
+        refuse(
+            Code::CaptureMissing,
+            "the profile names no capture".to_owned(),
+            &again,
+        );
     }
     let norm = norm_text(profile);
     if norm.is_none() && findings.is_empty() {
@@ -201,33 +177,4 @@ pub fn accept(
         norm,
         profile: json,
     }))
-}
-
-/// Conditions of the measurement that are not those of the configuration any more. What an
-/// imported profile was taken under is not the configuration's to say, but for the workload.
-fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<&'static str> {
-    let (identity, settings) = (&profile.identity, &variant.profile);
-    let measured = profile.provenance.origin == ProfileOrigin::Measured;
-    [
-        ("the workload", identity.workload == variant.args),
-        (
-            "clock control",
-            !measured || identity.clock_control == Some(settings.clock_control),
-        ),
-        (
-            "cache control",
-            !measured || identity.cache_control == Some(settings.cache_control),
-        ),
-        (
-            "the replay mode",
-            !measured || identity.replay_mode == Some(settings.replay_mode),
-        ),
-        (
-            "graph profiling",
-            !measured || identity.graph_profiling == Some(settings.graph_profiling),
-        ),
-    ]
-    .into_iter()
-    .filter_map(|(what, same)| (!same).then_some(what))
-    .collect()
 }

@@ -1,11 +1,13 @@
 //! Baselines: profiles that were accepted with a reason and locked by hash.
 
 mod accept;
+mod changes;
 mod lock;
 mod store;
 mod verify;
 
 pub use accept::{Acceptance, accept};
+pub use changes::{Changes, changes_since};
 pub use lock::{Entry, Lock};
 pub use store::{NewBaseline, Store, Stored};
 pub use verify::{CaptureIndex, Trusted, rederive, trust};

@@ -11,7 +11,8 @@ use crate::capture::{self, Recording};
 use crate::config::{Config, Variant};
 use crate::error::Error;
 use crate::hash::{sha256_file, sha256_hex};
-use crate::profile::{Derived, Profile, Source, derive, norm_text};
+use crate::profile::import::conditions_of;
+use crate::profile::{Derived, Identity, Profile, Source, derive, norm_text};
 use crate::verdict::{Code, Finding};
 
 /// A baseline whose lock holds.
@@ -270,6 +271,12 @@ pub fn rederive(
             })
         })
         .collect();
+    for source in &sources {
+        findings.extend(
+            other_conditions(&profile.identity, source.report)
+                .map(|what| deny(Code::ProfileAltered, what)),
+        );
+    }
     let counters = profile
         .identity
         .metrics
@@ -289,6 +296,21 @@ pub fn rederive(
         })),
     }
     Ok(findings)
+}
+
+/// A condition that the report's own command line contradicts.
+fn other_conditions(identity: &Identity, report: &Recording) -> Option<String> {
+    let held = conditions_of(report).named();
+    held.into_iter()
+        .zip(identity.conditions.named())
+        .find(|((_, held), (_, stated))| held.is_some() && held != stated)
+        .map(|((what, held), (_, stated))| {
+            format!(
+                "{what} was {} by the report's own command line, and the profile says {}",
+                held.unwrap_or("unknown"),
+                stated.unwrap_or("unknown")
+            )
+        })
 }
 
 fn difference(profile: &Profile, derived: &Derived) -> Option<String> {

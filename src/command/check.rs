@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Plan, print};
-use crate::baseline::{CaptureIndex, Store, Trusted, rederive, trust};
+use crate::baseline::{CaptureIndex, Store, Trusted, changes_since, rederive, trust};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Variant};
 use crate::device::Gpu;
@@ -99,6 +99,9 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Ve
                         .into_iter()
                         .map(Finding::warn),
                 );
+                outcome
+                    .findings
+                    .extend(stale(&plan.config, variant, &profile));
                 profiles.push(profile);
             }
             Ok(None) => outcome.findings.push(Finding::deny(
@@ -121,6 +124,21 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Ve
         }
     }
     Ok(profiles)
+}
+
+/// A recorded profile of other code than what is here may be judged, and the report says so.
+fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Finding> {
+    let code = changes_since(config, variant, profile).code;
+    let finding = Finding::deny(
+        Code::ProfileStale,
+        &variant.id,
+        format!(
+            "{} changed since the profile was recorded: the verdict is on that code, not on this",
+            code.join(", ")
+        ),
+        format!("record it again: sparsek-gate profile {}", variant.id),
+    );
+    (!code.is_empty()).then(|| finding.warn())
 }
 
 /// Locked variants that a check of everything left out: taking a variant out of the configuration
@@ -177,7 +195,22 @@ fn judge(
     if let Some(baseline) = baseline {
         let (report, findings) = compare(variant, &baseline.profile, profile);
         outcome.variants.push(report);
+        let comparable = findings
+            .iter()
+            .all(|finding| finding.code != Code::NotComparable);
         outcome.findings.extend(findings);
+        let conditions = changes_since(config, variant, profile).conditions;
+        if comparable && !conditions.is_empty() {
+            outcome.findings.push(Finding::deny(
+                Code::NotComparable,
+                &variant.id,
+                format!(
+                    "{} changed since baseline and profile were measured",
+                    conditions.join(", ")
+                ),
+                format!("measure both again: sparsek-gate profile {}", variant.id),
+            ));
+        }
         return Ok(());
     }
     outcome

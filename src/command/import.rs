@@ -11,8 +11,8 @@ use crate::cli::{ImportArgs, Selection};
 use crate::error::Error;
 use crate::files::{empty_variant_folder, write_atomically};
 use crate::hash::sha256_hex;
-use crate::profile::import::{Stated, profile_of};
-use crate::profile::{FILE_NAME, FileHash, Profile, norm_text};
+use crate::profile::import::profile_of;
+use crate::profile::{Conditions, FILE_NAME, FileHash, Profile, norm_text};
 use crate::verdict::{ExitCode, incomplete};
 
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         file: format!("imported.{ending}"),
         sha256: sha256_hex(&bytes),
     };
-    let stated = Stated {
+    let stated = Conditions {
         clock_control: arguments.clock_control,
         cache_control: arguments.cache_control,
         replay_mode: arguments.replay_mode,

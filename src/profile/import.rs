@@ -1,24 +1,11 @@
 //! Somebody else's recording to a profile.
 
 use super::{
-    CaptureRecord, DeriveError, FileHash, Identity, Profile, ProfileOrigin, Provenance, Rung,
-    Source, derive,
+    CaptureRecord, Conditions, DeriveError, FileHash, Identity, Profile, ProfileOrigin, Provenance,
+    Rung, Source, derive,
 };
 use crate::capture::Recording;
-use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, Variant};
-
-/// Conditions that the user states because the file does not hold them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Stated {
-    /// Clocks.
-    pub clock_control: Option<ClockControl>,
-    /// Caches.
-    pub cache_control: Option<CacheControl>,
-    /// Replay.
-    pub replay_mode: Option<ReplayMode>,
-    /// CUDA graphs.
-    pub graph_profiling: Option<GraphProfiling>,
-}
+use crate::config::Variant;
 
 /// Makes a profile of a recording. What the file holds outranks what is stated.
 ///
@@ -28,22 +15,13 @@ pub fn profile_of(
     variant: &Variant,
     recording: &Recording,
     file: &FileHash,
-    stated: &Stated,
+    stated: &Conditions,
 ) -> Result<Profile, DeriveError> {
     let source = Source {
         report: recording,
         csv: None,
     };
     let derived = derive(&variant.counters(), &[source])?;
-    let argv: Option<Vec<&str>> = recording
-        .command_line
-        .as_deref()
-        .map(|line| line.split_whitespace().collect());
-    let option = |name: &str, default: &str| {
-        argv.as_ref()
-            .map(|argv| option_of(argv, name).unwrap_or(default).to_owned())
-    };
-    let clock = option("--clock-control", "base");
     Ok(Profile {
         schema: Profile::SCHEMA,
         variant: variant.id.clone(),
@@ -51,11 +29,7 @@ pub fn profile_of(
             workload: variant.args.clone(),
             gpu: derived.gpu,
             compute_capability: derived.compute_capability,
-            clock_control: spelled(clock).or(stated.clock_control),
-            cache_control: spelled(option("--cache-control", "all")).or(stated.cache_control),
-            replay_mode: spelled(option("--replay-mode", "kernel")).or(stated.replay_mode),
-            graph_profiling: spelled(option("--graph-profiling", "node"))
-                .or(stated.graph_profiling),
+            conditions: conditions_of(recording).or(*stated),
             rung: Rung::Counters,
             metrics: derived.metrics,
         },
@@ -81,14 +55,32 @@ pub fn profile_of(
             captures: vec![CaptureRecord {
                 report: file.clone(),
                 csv: None,
-                argv: argv
-                    .unwrap_or_default()
-                    .into_iter()
+                argv: recording
+                    .command_line
+                    .iter()
+                    .flat_map(|line| line.split_whitespace())
                     .map(str::to_owned)
                     .collect(),
             }],
         },
     })
+}
+
+/// What the profiler's own command line in a recording says of its conditions, with ncu's defaults
+/// for what it does not name; nothing where the recording holds no command line.
+pub fn conditions_of(recording: &Recording) -> Conditions {
+    let Some(line) = &recording.command_line else {
+        return Conditions::default();
+    };
+    let argv: Vec<&str> = line.split_whitespace().collect();
+    let option =
+        |name: &str, default: &'static str| option_of(&argv, name).unwrap_or(default).to_owned();
+    Conditions {
+        clock_control: spelled(option("--clock-control", "base")),
+        cache_control: spelled(option("--cache-control", "all")),
+        replay_mode: spelled(option("--replay-mode", "kernel")),
+        graph_profiling: spelled(option("--graph-profiling", "node")),
+    }
 }
 
 /// `--name value` or `--name=value`.
@@ -101,6 +93,6 @@ fn option_of<'a>(argv: &[&'a str], name: &str) -> Option<&'a str> {
         })
 }
 
-fn spelled<T: serde::de::DeserializeOwned>(text: Option<String>) -> Option<T> {
-    serde_json::from_value(serde_json::Value::String(text?)).ok()
+fn spelled<T: serde::de::DeserializeOwned>(text: String) -> Option<T> {
+    serde_json::from_value(serde_json::Value::String(text)).ok()
 }

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 pub use derive::{DeriveError, Derived, Source, derive};
 pub use norm::norm_text;
 
-use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, VariantId};
+use crate::config::{
+    CacheControl, ClockControl, GraphProfiling, ProfileSettings, ReplayMode, VariantId,
+};
 use crate::error::Error;
 use crate::files::variant_folder;
 use crate::verdict::Summary;
@@ -45,6 +47,18 @@ pub struct Identity {
     pub gpu: String,
     /// `major.minor`.
     pub compute_capability: String,
+    /// How ncu was told to measure.
+    #[serde(flatten)]
+    pub conditions: Conditions,
+    /// How it was measured.
+    pub rung: Rung,
+    /// What each alias stands for.
+    pub metrics: BTreeMap<String, MetricIdentity>,
+}
+
+/// How ncu was told to measure, as far as that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conditions {
     /// Clocks.
     pub clock_control: Option<ClockControl>,
     /// Caches.
@@ -53,10 +67,39 @@ pub struct Identity {
     pub replay_mode: Option<ReplayMode>,
     /// CUDA graphs.
     pub graph_profiling: Option<GraphProfiling>,
-    /// How it was measured.
-    pub rung: Rung,
-    /// What each alias stands for.
-    pub metrics: BTreeMap<String, MetricIdentity>,
+}
+
+impl Conditions {
+    /// Each by name and as it is spelt.
+    pub fn named(&self) -> [(&'static str, Option<&'static str>); 4] {
+        [
+            ("clock control", self.clock_control.map(|c| c.as_str())),
+            ("cache control", self.cache_control.map(|c| c.as_str())),
+            ("replay mode", self.replay_mode.map(|c| c.as_str())),
+            ("graph profiling", self.graph_profiling.map(|c| c.as_str())),
+        ]
+    }
+
+    /// What is known here, else what is known there.
+    pub fn or(self, other: Conditions) -> Conditions {
+        Conditions {
+            clock_control: self.clock_control.or(other.clock_control),
+            cache_control: self.cache_control.or(other.cache_control),
+            replay_mode: self.replay_mode.or(other.replay_mode),
+            graph_profiling: self.graph_profiling.or(other.graph_profiling),
+        }
+    }
+}
+
+impl From<&ProfileSettings> for Conditions {
+    fn from(settings: &ProfileSettings) -> Conditions {
+        Conditions {
+            clock_control: Some(settings.clock_control),
+            cache_control: Some(settings.cache_control),
+            replay_mode: Some(settings.replay_mode),
+            graph_profiling: Some(settings.graph_profiling),
+        }
+    }
 }
 
 /// How much of the machine's counters could be read.

@@ -98,29 +98,8 @@ fn identity_differences(baseline: &Identity, current: &Identity) -> Vec<String> 
         format!("{:?}", baseline.rung),
         format!("{:?}", current.rung),
     );
-    let conditions = [
-        (
-            "clock control",
-            baseline.clock_control.map(|c| c.as_str()),
-            current.clock_control.map(|c| c.as_str()),
-        ),
-        (
-            "cache control",
-            baseline.cache_control.map(|c| c.as_str()),
-            current.cache_control.map(|c| c.as_str()),
-        ),
-        (
-            "replay mode",
-            baseline.replay_mode.map(|c| c.as_str()),
-            current.replay_mode.map(|c| c.as_str()),
-        ),
-        (
-            "graph profiling",
-            baseline.graph_profiling.map(|c| c.as_str()),
-            current.graph_profiling.map(|c| c.as_str()),
-        ),
-    ];
-    for (what, was, is) in conditions {
+    let conditions = baseline.conditions.named();
+    for ((what, was), (_, is)) in conditions.into_iter().zip(current.conditions.named()) {
         // Two unknown conditions are not known to be the same.
         if was.is_none() || was != is {
             differences.push(format!(

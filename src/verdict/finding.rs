@@ -161,6 +161,8 @@ codes! {
     ProfileUnreadable = "profile-unreadable" => Failed,
     /// The samples of a profile are not those of the captures it names.
     ProfileAltered = "profile-altered" => Baseline,
+    /// A recorded profile was measured from other sources or flags than those that are here.
+    ProfileStale = "profile-stale" => Baseline,
     /// A capture that a profile names is not there.
     CaptureMissing = "capture-missing" => Baseline,
     /// The variant has no baseline yet.

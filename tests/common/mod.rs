@@ -315,6 +315,9 @@ impl Project {
             );
             self.edit(&format!("{target}/profile.json"), |profile| {
                 profile["variant"] = json!(format!("bsr_gemm/{variant}"));
+                let argv = profile["provenance"]["build_argv"].as_array_mut().unwrap();
+                argv.pop();
+                argv.push(json!(format!("kernels/bsr_gemm/{variant}.cu")));
             });
         }
     }

@@ -1,0 +1,68 @@
+//! Whether a profile is still one of the project as it is: same conditions, same code.
+
+use crate::build::stated_flags;
+use crate::config::{Config, Recipe, Variant};
+use crate::hash::sha256_file;
+use crate::profile::{Conditions, Profile, ProfileOrigin};
+
+/// What changed in the project since a profile was measured, each in a few words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Conditions of the measurement that the configuration no longer names.
+    pub conditions: Vec<String>,
+    /// Sources, headers and flags.
+    pub code: Vec<String>,
+}
+
+/// Compares a profile with the configuration and the files that it was measured from.
+pub fn changes_since(config: &Config, variant: &Variant, profile: &Profile) -> Changes {
+    let mut code: Vec<String> = profile
+        .provenance
+        .sources
+        .iter()
+        .filter(|(path, measured)| {
+            sha256_file(&config.root.join(path)).ok().as_ref() != Some(measured)
+        })
+        .map(|(path, _)| format!("`{path}`"))
+        .collect();
+    // Constants of a trial are flags too; such a profile says so itself.
+    if profile.provenance.overrides.is_empty() && !same_flags(config, variant, profile) {
+        code.push("the flags in the configuration".to_owned());
+    }
+    Changes {
+        conditions: changed_conditions(variant, profile),
+        code,
+    }
+}
+
+fn same_flags(config: &Config, variant: &Variant, profile: &Profile) -> bool {
+    let provenance = &profile.provenance;
+    match (&variant.recipe, provenance.origin) {
+        (Recipe::Command { .. }, _) | (_, ProfileOrigin::Imported) => true,
+        // `nvcc FLAGS... SOURCE`
+        (Recipe::Nvcc { source, .. }, ProfileOrigin::Measured) => {
+            let stated = stated_flags(&config.toolchain, variant);
+            let expected = stated.iter().chain([source]);
+            provenance.build_argv.iter().skip(1).eq(expected)
+        }
+    }
+}
+
+/// What an imported profile was taken under is not the configuration's to say, but for the
+/// workload.
+fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<String> {
+    let mut changed = Vec::new();
+    if profile.identity.workload != variant.args {
+        changed.push("the workload in the configuration".to_owned());
+    }
+    if profile.provenance.origin == ProfileOrigin::Measured {
+        let stated = Conditions::from(&variant.profile).named();
+        let differing = stated.into_iter().zip(profile.identity.conditions.named());
+        changed.extend(
+            differing
+                .filter(|(stated, measured)| stated != measured)
+                .map(|((what, _), _)| format!("{what} in the configuration")),
+        );
+    }
+    changed
+}
