@@ -703,7 +703,7 @@ fn every_locked_number_is_derived_again_from_the_captures() {
 
 #[test]
 fn a_hand_written_profile_does_not_pass_for_a_measured_one() {
-    let forgeries: [fn(&mut serde_json::Value); 5] = [
+    let forgeries: [fn(&mut serde_json::Value); 7] = [
         |profile| scale(profile, "duration", 1.2),
         |profile| scale(profile, "bank_conflicts", 0.5),
         |profile| {
@@ -712,6 +712,8 @@ fn a_hand_written_profile_does_not_pass_for_a_measured_one() {
         },
         |profile| profile["kernels"][0]["grid"] = json!([1, 1, 1]),
         |profile| profile["provenance"]["captures"] = json!([]),
+        |profile| profile["identity"]["clock_control"] = json!("base"),
+        |profile| profile["identity"]["cache_control"] = json!("none"),
     ];
     for (index, forgery) in forgeries.into_iter().enumerate() {
         let project = Project::locked();

@@ -870,3 +870,50 @@ fn a_name_that_selects_nothing_is_refused_with_the_nearest() {
         .exits(2)
         .says("did you mean `cp_async`?");
 }
+
+#[test]
+fn a_recording_of_other_code_is_judged_and_said_to_be_of_other_code() {
+    let project = Project::locked();
+    let source = "kernels/bsr_gemm/cp_async.cu";
+    project.write(source, project.read(source) + "// edited\n");
+    let report = project.check(&["cp_async"], 0);
+    assert_eq!(report.warned(), ["profile-stale"]);
+    assert!(report.message("profile-stale").contains(source));
+}
+
+#[test]
+fn a_recording_under_conditions_that_the_configuration_left_is_not_comparable() {
+    let project = Project::locked();
+    project.replace(
+        "config.toml",
+        "clock_control = \"none\"",
+        "clock_control = \"base\"",
+    );
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["not-comparable"]);
+    assert!(report.message("not-comparable").contains("clock control"));
+}
+
+#[test]
+fn a_locked_variant_that_the_configuration_dropped_does_not_leave_the_gate_unseen() {
+    let project = Project::locked();
+    let config = project.read("config.toml");
+    let (before, rest) = config
+        .split_once("[suite.bsr_gemm.variant.occupancy]")
+        .unwrap();
+    let (_, after) = rest.split_once("\n[").unwrap();
+    project.write("config.toml", format!("{before}[{after}"));
+    let report = project.check(&[], 4);
+    assert_eq!(report.denied(), ["variant-gone"]);
+    // Asked for the others by name, there is nothing to say of it.
+    project.check(&["baseline", "cp_async"], 0);
+
+    project.write(
+        "config.toml",
+        config.replace(
+            "[suite.bsr_gemm.variant.occupancy]",
+            "[suite.bsr_gemm.variant.occupancy]\nexperimental = true",
+        ),
+    );
+    assert_eq!(project.check(&[], 0).warned(), ["variant-gone"]);
+}
