@@ -343,6 +343,15 @@ mod tests {
     }
 
     #[test]
+    fn every_unit_of_ncus_own_names_is_a_known_one() {
+        for row in NCU_OWN.lines() {
+            let (name, unit) = row.split_once('\t').unwrap();
+            let known = unit_of(Chip::Gh100, name).symbol();
+            assert_eq!(known, (unit != "?").then_some(unit), "{name}");
+        }
+    }
+
+    #[test]
     fn a_name_beside_the_rows_is_not_found() {
         for name in [
             "",

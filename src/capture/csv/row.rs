@@ -202,3 +202,54 @@ impl<'a> OtherRows<'a> {
         Ok(end.clamp(start + 1, region.bytes.len()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What the csv crate makes of the same text.
+    fn reference(text: &[u8]) -> Vec<Vec<Vec<u8>>> {
+        ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(text)
+            .byte_records()
+            .map(|record| record.unwrap().iter().map(<[u8]>::to_vec).collect())
+            .collect()
+    }
+
+    fn ours(text: &[u8]) -> Vec<Vec<Vec<u8>>> {
+        let mut rows = Vec::new();
+        let region = Region {
+            bytes: text,
+            line: 1,
+        };
+        for_each_row(&region, |row| {
+            rows.push(row.cells().map(<[u8]>::to_vec).collect());
+            Ok(())
+        })
+        .unwrap();
+        rows
+    }
+
+    proptest! {
+        #[test]
+        fn quoted_rows_are_split_as_the_csv_crate_splits_them(
+            rows in proptest::collection::vec(
+                proptest::collection::vec("[a-z0-9 ,\"\n\r]{0,12}", 1..12), 0..8),
+            ending in prop_oneof!["\n", "\r\n"],
+        ) {
+            let quoted = |cell: &String| format!("\"{}\"", cell.replace('"', "\"\""));
+            let line = |row: &Vec<String>| row.iter().map(quoted).collect::<Vec<_>>().join(",");
+            let text = rows.iter().map(|row| line(row) + &ending).collect::<String>();
+            prop_assert_eq!(ours(text.as_bytes()), reference(text.as_bytes()));
+        }
+
+        #[test]
+        fn any_text_is_split_as_the_csv_crate_splits_it(text in "[a1,\"\n\r]{0,64}") {
+            prop_assert_eq!(ours(text.as_bytes()), reference(text.as_bytes()));
+        }
+    }
+}
