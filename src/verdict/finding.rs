@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::outcome::ExitCode;
+use super::exit_code::ExitCode;
 use crate::config::VariantId;
 
 /// Whether a finding fails the run.

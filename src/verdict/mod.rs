@@ -2,6 +2,7 @@
 
 mod compare;
 mod display;
+mod exit_code;
 mod finding;
 mod kernels;
 mod measured;
@@ -11,8 +12,9 @@ mod statistics;
 
 pub use compare::{VariantReport, compare};
 pub use display::display_value;
+pub use exit_code::ExitCode;
 pub use finding::{Code, Finding, Severity};
 pub use measured::incomplete;
-pub use outcome::{ExitCode, Origin, Outcome};
+pub use outcome::{Origin, Outcome};
 pub use rule::{Change, Comparison, Verdict};
 pub use statistics::{Summary, median};
