@@ -54,20 +54,41 @@ pub enum Command {
     /// Write an annotated config.toml for a new project.
     Init(InitArgs),
     /// Build variants with nvcc, in parallel; an unchanged variant is not built again.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate build\n  sparsek-gate build bsr_gemm/cp_async -D STAGES=3"
+    )]
     Build(StageArgs),
     /// Build variants and ask each whether its numbers are right.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate verify bsr_gemm\n\nThe program decides: exit status 0, and `\"correct\": true` in its result file if verify_args\nhand it one as {result}."
+    )]
     Verify(StageArgs),
     /// Build, verify, run under ncu, normalize; keeps report, CSV, logs and argv.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate profile\n  sparsek-gate profile bsr_gemm/cp_async -D SMEM_PAD=0 --output trial\n\nA variant whose numbers are wrong is never profiled. Captures (report, CSV, logs, argv) stay\nbeside each profile."
+    )]
     Profile(ProfileArgs),
     /// Make a profile of a .ncu-rep or CSV that somebody else recorded.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate import theirs.ncu-rep --variant bsr_gemm/baseline\n  sparsek-gate import raw.csv --variant bsr_gemm/baseline --clock-control none \\\n      --cache-control all --replay-mode kernel --graph-profiling node\n\nA condition that is neither in the file nor stated is unknown, and compares with nothing."
+    )]
     Import(ImportArgs),
     /// Show what is in a .ncu-rep or CSV: launches, metrics, units, provenance.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate inspect report.ncu-rep --metric throughput\n  sparsek-gate inspect report.ncu-rep --format json | jq '.launches[0].metrics | keys'"
+    )]
     Inspect(InspectArgs),
     /// Lock the latest profiles as baselines, or verify or show what is locked.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate baseline --lock --reason 'faster epilogue' bsr_gemm/cp_async\n  sparsek-gate baseline --verify --captures ci/recordings\n  sparsek-gate baseline --show"
+    )]
     Baseline(BaselineArgs),
     /// Verify the locks, compare with the baselines, report, and exit accordingly.
     ///
     /// Profiles afresh, or judges recorded profiles with --from DIR; the report says which.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate check                                   # profile afresh, then judge\n  sparsek-gate check --from profiles --report out.md   # judge what another machine recorded\n  sparsek-gate check bsr_gemm --format json"
+    )]
     Check(CheckArgs),
 }
 

@@ -763,3 +763,15 @@ fn the_words_of_a_complaint() {
         Project::empty().run(&["check"]).exits(2).err
     );
 }
+
+#[test]
+fn a_filter_that_only_ncu_understands_is_left_to_ncu() {
+    let project = Project::empty();
+    let filter = "regex:^bsr_(?!reference).*";
+    let config = format!(
+        "[metric.duration]\ndirection = \"lower\"\ntolerance = {{ absolute = 1.0 }}\n\
+         [suite.s]\nkernels = '{filter}'\n[suite.s.variant.v]\nrun = [\"true\"]\n"
+    );
+    project.write("config.toml", config);
+    project.run(&["baseline", "--show"]).exits(0);
+}

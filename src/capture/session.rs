@@ -238,7 +238,7 @@ fn judge(
         }
         Some(Trouble::NotSupported) => {
             return deny(
-                Code::NoPermission,
+                Code::ProfilerUnsupported,
                 "ncu's libraries do not work on this machine (LibraryNotLoaded), as on some virtual GPUs".to_owned(),
                 "profile on a machine with direct access to the GPU".to_owned(),
             );
@@ -383,7 +383,7 @@ mod tests {
             (
                 Ending::Exited(1),
                 "==ERROR== Failed to initialize the profiler: LibraryNotLoaded",
-                Code::NoPermission,
+                Code::ProfilerUnsupported,
             ),
             (Ending::Signalled(9), "", Code::Crashed),
             (Ending::Exited(3), "", Code::ProfilerFailed),

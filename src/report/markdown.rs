@@ -118,7 +118,9 @@ fn escape(text: &str) -> String {
             '&' => escaped.push_str("&amp;"),
             // The word joiner breaks what a service would make a mention or a link of.
             '@' => escaped.push_str("@\u{2060}"),
-            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '#' | '|' | '~' | '!' => {
+            // Quotes in prose; a service would start code at the first and end it at the next.
+            '`' => escaped.push('\''),
+            '\\' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '#' | '|' | '~' | '!' => {
                 escaped.push('\\');
                 escaped.push(c);
             }
@@ -138,7 +140,7 @@ mod tests {
         let escaped = escape(hostile);
         assert_eq!(
             escaped,
-            "a\\|b &lt;img src=x&gt; @\u{2060}someone \\`x\\` \\[l\\]\\(https:\u{2060}//e.org\\) \\*\\*bold\\*\\* \\# title"
+            "a\\|b &lt;img src=x&gt; @\u{2060}someone 'x' \\[l\\]\\(https:\u{2060}//e.org\\) \\*\\*bold\\*\\* \\# title"
         );
     }
 }

@@ -25,7 +25,7 @@ pub enum Trouble {
     Busy,
     /// The filters matched no kernel.
     NoKernels,
-    /// The profiler's libraries do not work here, as on some virtual GPUs.
+    /// The profiler's libraries do not work here, as seen on some virtual GPUs.
     NotSupported,
 }
 

@@ -151,6 +151,8 @@ codes! {
     ProfilerBusy = "profiler-busy" => Environment,
     /// The right to read the counters is missing.
     NoPermission = "no-permission" => Environment,
+    /// The profiler does not work on this machine at all.
+    ProfilerUnsupported = "profiler-unsupported" => Environment,
     /// A report or a CSV cannot be read.
     CaptureUnreadable = "capture-unreadable" => Failed,
     /// The report and its CSV hold different numbers.
