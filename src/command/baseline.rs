@@ -103,10 +103,7 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
         imported: arguments.accept_imported,
         immutable: arguments.accept_immutable,
     };
-    let from = arguments
-        .from
-        .clone()
-        .unwrap_or_else(|| super::profile::default_folder(plan));
+    let from = plan.profiles(arguments.from.as_deref())?;
     let store = Store::open_to_change(&plan.config.baselines)?;
     let mut findings = Vec::new();
     let mut accepted: Vec<NewBaseline> = Vec::new();

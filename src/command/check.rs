@@ -33,10 +33,7 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
             (outcome, profiles)
         }
         None => {
-            let folder = arguments
-                .output
-                .clone()
-                .unwrap_or_else(|| super::profile::default_folder(&plan));
+            let folder = plan.profiles(arguments.output.as_deref())?;
             let progress = Progress::new();
             let measured = measure(&plan.config, &plan.variants(), &folder, &[], &progress)?;
             let mut outcome = Outcome::new(Origin::Measured);

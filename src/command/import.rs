@@ -55,10 +55,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     };
     let profile = profile_of(variant, &recording, &file, &stated)
         .map_err(|error| input(error.to_string()))?;
-    let output = arguments
-        .output
-        .clone()
-        .unwrap_or_else(|| super::profile::default_folder(&plan));
+    let output = plan.profiles(arguments.output.as_deref())?;
     let folder = empty_variant_folder(&output, &variant.id)?;
     let capture_path = folder.join(&file.file);
     write_atomically(&capture_path, &bytes).map_err(Error::io("write", &capture_path))?;

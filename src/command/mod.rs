@@ -10,6 +10,7 @@ mod profile;
 mod verify;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -47,11 +48,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(
-        config: &std::path::Path,
-        selection: &Selection,
-        trial: Option<&Trial>,
-    ) -> Result<Plan, Error> {
+    fn new(config: &Path, selection: &Selection, trial: Option<&Trial>) -> Result<Plan, Error> {
         let config = Config::load(config)?;
         let mut variants: Vec<Variant> = config
             .select(&selection.names, selection.experimental)
@@ -95,6 +92,15 @@ impl Plan {
 
     fn variants(&self) -> Vec<&Variant> {
         self.variants.iter().collect()
+    }
+
+    /// The folder of profiles: the one that was named, seen from where the command was called, or
+    /// the one in the work folder. Absolute, because programs run in the configuration's folder.
+    fn profiles(&self, named: Option<&Path>) -> Result<PathBuf, Error> {
+        match named {
+            Some(folder) => std::path::absolute(folder).map_err(Error::io("find", folder)),
+            None => Ok(self.config.work.join("profiles")),
+        }
     }
 
     /// The environment that shows programs the configured GPU alone.

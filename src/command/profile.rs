@@ -24,10 +24,7 @@ struct Content {
 pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> {
     let start = Instant::now();
     let plan = Plan::new(config, &arguments.selection, Some(&arguments.trial))?;
-    let folder = arguments
-        .output
-        .clone()
-        .unwrap_or_else(|| default_folder(&plan));
+    let folder = plan.profiles(arguments.output.as_deref())?;
     let progress = Progress::new();
     let measured = measure(
         &plan.config,
@@ -63,8 +60,4 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
         ));
         text
     })
-}
-
-pub(super) fn default_folder(plan: &Plan) -> PathBuf {
-    plan.config.work.join("profiles")
 }
