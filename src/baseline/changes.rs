@@ -25,6 +25,12 @@ pub fn changes_since(config: &Config, variant: &Variant, profile: &Profile) -> C
         })
         .map(|(path, _)| format!("`{path}`"))
         .collect();
+    for named in own_sources(variant) {
+        let listed = profile.provenance.sources.contains_key(named);
+        if profile.provenance.origin == ProfileOrigin::Measured && !listed {
+            code.push(format!("`{named}`, which the profile does not list,"));
+        }
+    }
     // Constants of a trial are flags too; such a profile says so itself.
     if profile.provenance.overrides.is_empty() && !same_flags(config, variant, profile) {
         code.push("the flags in the configuration".to_owned());
@@ -32,6 +38,14 @@ pub fn changes_since(config: &Config, variant: &Variant, profile: &Profile) -> C
     Changes {
         conditions: changed_conditions(variant, profile),
         code,
+    }
+}
+
+/// The files that the configuration itself names as the variant's.
+fn own_sources(variant: &Variant) -> &[String] {
+    match &variant.recipe {
+        Recipe::Nvcc { source, .. } => std::slice::from_ref(source),
+        Recipe::Command { inputs, .. } => inputs,
     }
 }
 

@@ -1,18 +1,18 @@
 //! Whether a stored baseline is what was locked, and what was locked is what was measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::lock::Lock;
 use super::store::Stored;
 use crate::build::stated_flags;
-use crate::capture::{self, Recording};
+use crate::capture::{self, Format, Recording};
 use crate::config::{Config, Variant};
 use crate::error::Error;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::profile::import::conditions_of;
-use crate::profile::{Derived, Identity, Profile, Source, derive, norm_text};
+use crate::profile::{Derived, Identity, Profile, ProfileOrigin, Source, derive, norm_text};
 use crate::verdict::{Code, Finding};
 
 /// A baseline whose lock holds.
@@ -234,7 +234,7 @@ pub fn rederive(
     let again = format!("profile it again: sparsek-gate profile {}", variant.id);
     let deny = |code, message: String| Finding::deny(code, &variant.id, message, again.clone());
     let mut findings = Vec::new();
-    let mut read = |file: &crate::profile::FileHash| -> Result<Option<Recording>, Error> {
+    let mut read = |file: &crate::profile::FileHash| -> Result<Option<(Format, Recording)>, Error> {
         let Some(path) = captures.by_hash.get(&file.sha256) else {
             findings.push(deny(
                 Code::CaptureMissing,
@@ -246,7 +246,7 @@ pub fn rederive(
             return Ok(None);
         };
         match capture::read_file(path) {
-            Ok((_, recording)) => Ok(Some(recording)),
+            Ok((format, recording)) => Ok(Some((format, recording))),
             Err(error) => {
                 findings.push(deny(Code::CaptureUnreadable, error.to_string()));
                 Ok(None)
@@ -254,13 +254,18 @@ pub fn rederive(
         }
     };
     let mut recordings = Vec::new();
+    let mut formats = Vec::new();
     for record in &profile.provenance.captures {
         let report = read(&record.report)?;
         let csv = record.csv.as_ref().map(&mut read).transpose()?.flatten();
-        recordings.push((report, csv));
+        formats.push((report.as_ref().map(|(format, _)| *format), csv.is_some()));
+        recordings.push((report.map(|(_, report)| report), csv.map(|(_, csv)| csv)));
     }
     if !findings.is_empty() {
         return Ok(findings);
+    }
+    if let Some(what) = not_this_tools(profile, &formats) {
+        findings.push(deny(Code::ProfileAltered, what));
     }
     let sources: Vec<Source<'_>> = recordings
         .iter()
@@ -296,6 +301,30 @@ pub fn rederive(
         })),
     }
     Ok(findings)
+}
+
+/// Why the captures cannot be what this tool leaves: a report and its CSV a process, none twice.
+fn not_this_tools(profile: &Profile, formats: &[(Option<Format>, bool)]) -> Option<String> {
+    if profile.provenance.origin != ProfileOrigin::Measured {
+        return None;
+    }
+    let reports: BTreeSet<&str> = profile
+        .provenance
+        .captures
+        .iter()
+        .map(|record| record.report.sha256.as_str())
+        .collect();
+    let processes = profile.provenance.processes as usize;
+    if reports.len() != processes || formats.len() != processes {
+        return Some(format!(
+            "it names {} different reports for {processes} profiler processes",
+            reports.len()
+        ));
+    }
+    let whole =
+        |(format, has_csv): &(Option<Format>, bool)| *format == Some(Format::Report) && *has_csv;
+    (!formats.iter().all(whole))
+        .then(|| "a measured profile has a report file and its CSV for each process".to_owned())
 }
 
 /// A condition that the report's own command line contradicts.

@@ -10,7 +10,7 @@ use crate::device::Gpu;
 use crate::error::Error;
 use crate::files::variant_folder;
 use crate::measure::measure;
-use crate::profile::Profile;
+use crate::profile::{Profile, ProfileOrigin};
 use crate::report::{self, Progress};
 use crate::verdict::{Code, ExitCode, Finding, Origin, Outcome, compare};
 
@@ -99,6 +99,17 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Ve
                 outcome
                     .findings
                     .extend(stale(&plan.config, variant, &profile));
+                if profile.provenance.origin == ProfileOrigin::Imported {
+                    outcome.findings.push(
+                        Finding::deny(
+                            Code::ProfileImported,
+                            &variant.id,
+                            "the profile was imported: how many launches were asked for, and of which code, is not known".to_owned(),
+                            format!("measure it: sparsek-gate profile {}", variant.id),
+                        )
+                        .warn(),
+                    );
+                }
                 profiles.push(profile);
             }
             Ok(None) => outcome.findings.push(Finding::deny(

@@ -378,6 +378,29 @@ impl File<'_> {
                 "a suite without metrics gates nothing",
             ));
         }
+        if metrics.iter().all(|metric| metric.level == Level::Record) {
+            return Err(self
+                .error(
+                    &at,
+                    format!(
+                        "every metric of the suite `{name}` is only recorded, so it gates nothing"
+                    ),
+                )
+                .help(Some("give one of them the level `deny` or `warn`".into())));
+        }
+        if let Some(metric) = metrics.iter().find(|metric| metric.unless_faster)
+            && !metrics
+                .iter()
+                .any(|metric| metric.counter == DURATION_COUNTER)
+        {
+            return Err(self.error(
+                &["suite", name, "metrics"],
+                format!(
+                    "`unless_faster` of `{}` needs a metric of the counter {DURATION_COUNTER} in the suite",
+                    metric.alias
+                ),
+            ));
+        }
         if raw.variant.is_empty() {
             return Err(self
                 .error(&at, format!("the suite `{name}` has no variants"))

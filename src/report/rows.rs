@@ -87,7 +87,10 @@ pub(super) fn headline(outcome: &Outcome) -> String {
     .into_iter()
     .filter_map(|verdict| {
         let count = outcome.count(verdict);
-        (count > 0).then(|| format!("{count} {}", verdict.as_str()))
+        let excused =
+            code == ExitCode::Pass && !matches!(verdict, Verdict::Pass | Verdict::Improved);
+        let note = if excused { " with a warning" } else { "" };
+        (count > 0).then(|| format!("{count} {}{note}", verdict.as_str()))
     })
     .collect();
     let counts = if counts.is_empty() {

@@ -51,10 +51,31 @@ pub fn compare(
         ));
         return (report, findings);
     }
+    for (alias, metric) in &baseline.identity.metrics {
+        if !variant.metrics.iter().any(|other| other.alias == *alias) {
+            let finding = Finding::deny(
+                Code::MetricGone,
+                &variant.id,
+                format!(
+                    "`{alias}` ({}) is locked, and the configuration no longer names it",
+                    metric.counter
+                ),
+                format!(
+                    "put it back, or lock a baseline without it: sparsek-gate baseline --lock --reason '...' {}",
+                    variant.id
+                ),
+            );
+            findings.push(finding.metric(alias));
+        }
+    }
     let (pairs, kernel_findings) = match_kernels(variant, baseline, current);
     findings.extend(kernel_findings);
     for (locked, now) in pairs {
-        let speed = speed_change(variant, locked, now);
+        let speed = speed_change(
+            variant,
+            (&baseline.identity, locked),
+            (&current.identity, now),
+        );
         for metric in &variant.metrics {
             let definitions = (
                 baseline.identity.metrics.get(&metric.alias),
@@ -63,7 +84,7 @@ pub fn compare(
             let (mut comparison, gap) = judge(metric, definitions, locked, now);
             let finding = finding_of(variant, metric, gap, &mut comparison, speed.as_ref());
             findings.extend(finding);
-            // A limit needs no baseline, and a value of this counter in the unit that is known.
+            // Beside a baseline that lacks the metric, a limit can still be held to.
             if gap.is_none_or(|gap| gap == Gap::Baseline) {
                 findings.extend(limit_finding(variant, metric, &mut comparison));
             }
@@ -117,13 +138,25 @@ struct Speed {
     relative_percent: f64,
 }
 
-fn speed_change(variant: &Variant, locked: &KernelProfile, now: &KernelProfile) -> Option<Speed> {
+/// Only a duration that could itself be judged tells what is faster.
+fn speed_change(
+    variant: &Variant,
+    (baseline, locked): (&Identity, &KernelProfile),
+    (current, now): (&Identity, &KernelProfile),
+) -> Option<Speed> {
     let metric = variant
         .metrics
         .iter()
         .find(|metric| metric.counter == DURATION_COUNTER)?;
-    let baseline = locked.metrics.get(&metric.alias)?.summary()?;
-    let current = now.metrics.get(&metric.alias)?.summary()?;
+    let definitions = (
+        baseline.metrics.get(&metric.alias),
+        current.metrics.get(&metric.alias),
+    );
+    let (comparison, gap) = judge(metric, definitions, locked, now);
+    let (None, Some(baseline), Some(current)) = (gap, comparison.baseline, comparison.current)
+    else {
+        return None;
+    };
     let difference = current.median - baseline.median;
     let certain = difference.abs() > uncertainty(&baseline, &current)?;
     (certain && baseline.median > 0.0).then(|| Speed {

@@ -165,12 +165,16 @@ codes! {
     ProfileAltered = "profile-altered" => Baseline,
     /// A recorded profile was measured from other sources or flags than those that are here.
     ProfileStale = "profile-stale" => Baseline,
+    /// A profile was imported, not measured by this tool.
+    ProfileImported = "profile-imported" => Inconclusive,
     /// A capture that a profile names is not there.
     CaptureMissing = "capture-missing" => Baseline,
     /// The variant has no baseline yet.
     NewBaseline = "new-baseline" => Baseline,
     /// A variant is locked and is not among those that were checked.
     VariantGone = "variant-gone" => Baseline,
+    /// A metric is locked and the configuration no longer names it.
+    MetricGone = "metric-gone" => Baseline,
     /// A locked file, or the lock itself, is not what was locked.
     Tampered = "tampered" => Baseline,
     /// An immutable variant's sources, headers or flags changed.

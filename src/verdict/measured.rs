@@ -1,7 +1,7 @@
 //! Whether a profile is a whole measurement.
 
 use super::finding::{Code, Finding};
-use crate::config::{Level, Metric, Variant};
+use crate::config::{DURATION_COUNTER, Level, Metric, Variant};
 use crate::profile::{KernelProfile, MetricIdentity, Profile, ProfileOrigin};
 
 /// What keeps a profile from being a whole measurement: launches, kernels or values that are not
@@ -17,7 +17,7 @@ pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
         }
     };
     let found = profile.launch_count();
-    if found < asked {
+    if found < asked.max(1) {
         findings.push(Finding::deny(
             Code::NotMeasured,
             &variant.id,
@@ -42,7 +42,11 @@ pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
                     &variant.id,
                     format!(
                         "the expected kernel `{expected}` was not measured; there were {}",
-                        seen.join(", ")
+                        if seen.is_empty() {
+                            "none".to_owned()
+                        } else {
+                            seen.join(", ")
+                        }
                     ),
                     "mend `expect`, `kernels` or the program".to_owned(),
                 )
@@ -59,8 +63,18 @@ pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
             if let Some(why) =
                 why_not_measured(metric, profile.identity.metrics.get(&metric.alias), kernel)
             {
+                let other_counter = profile
+                    .identity
+                    .metrics
+                    .get(&metric.alias)
+                    .is_some_and(|definition| definition.counter != metric.counter);
+                let code = if other_counter {
+                    Code::NotComparable
+                } else {
+                    Code::NotMeasured
+                };
                 let finding = Finding::deny(
-                    Code::NotMeasured,
+                    code,
                     &variant.id,
                     format!("`{}` of {} has no value: {why}", metric.alias, kernel.name),
                     "what was not measured does not pass; profile again, or take the metric out of the gate".to_owned(),
@@ -77,7 +91,8 @@ pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     findings
 }
 
-/// Why a metric of a profile has no value to judge; `None` where it has one.
+/// Why a metric of a profile has no value to judge; `None` where it has one. No counter of the
+/// hardware counts below zero.
 pub(super) fn why_not_measured(
     metric: &Metric,
     definition: Option<&MetricIdentity>,
@@ -101,13 +116,22 @@ pub(super) fn why_not_measured(
         .iter()
         .flatten()
         .flatten()
-        .filter(|sample| sample.is_finite())
+        .filter(|sample| sample.is_finite() && **sample >= 0.0)
         .count();
     if present < launches || launches == 0 {
         return Some(format!(
             "`{}` was there for {present} of {launches} launches",
             metric.counter
         ));
+    }
+    let took_no_time = metric.counter == DURATION_COUNTER
+        && series
+            .samples
+            .iter()
+            .flatten()
+            .any(|sample| *sample == Some(0.0));
+    if took_no_time {
+        return Some("a launch that took no time was not measured".to_owned());
     }
     if launches < kernel.launch_count() {
         return Some(format!(

@@ -44,13 +44,16 @@ impl Outcome {
         }
     }
 
-    /// The worst of all findings that deny. A run that judged nothing has measured nothing.
+    /// The worst of all findings that deny. What judged nothing has measured nothing: that holds
+    /// for the run, and for each variant in it.
     pub fn exit_code(&self) -> ExitCode {
-        let nothing = if self
-            .variants
-            .iter()
-            .all(|variant| variant.comparisons.is_empty())
-        {
+        let judged = |variant: &VariantReport| {
+            variant
+                .comparisons
+                .iter()
+                .any(|comparison| comparison.verdict.is_some())
+        };
+        let nothing = if self.variants.is_empty() || !self.variants.iter().all(judged) {
             ExitCode::Inconclusive
         } else {
             ExitCode::Pass
