@@ -27,6 +27,30 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
+/// Largest text that is read whole, 64 MiB: a profile of a thousand kernels is a tenth of it.
+const LARGEST_TEXT: u64 = 64 << 20;
+
+/// Reads a regular file of bounded size. A device or a pipe may have no end.
+///
+/// # Errors
+/// Where it cannot be read, is no regular file, or is too large.
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let meta = fs::metadata(path)?;
+    if !meta.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
+    if meta.len() > LARGEST_TEXT {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "larger than 64 MiB",
+        ));
+    }
+    fs::read(path)
+}
+
 /// Makes renames within a folder durable.
 ///
 /// # Errors

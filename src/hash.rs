@@ -10,11 +10,17 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The sha256 of a file, read in pieces.
+/// The sha256 of a regular file, read in pieces.
 ///
 /// # Errors
-/// Where the file cannot be read.
+/// Where the file cannot be read, or is a device or a pipe.
 pub fn sha256_file(path: &Path) -> io::Result<String> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
     let mut file = std::fs::File::open(path)?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 128 * 1024];

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -223,12 +223,17 @@ pub fn shell_line(argv: &[String]) -> String {
 
 /// The last lines of a log, for messages; at most `lines` lines and 8 KiB.
 pub fn tail(path: &Path, lines: usize) -> String {
-    const MOST: usize = 8 * 1024;
-    let Ok(bytes) = fs::read(path) else {
-        return String::new();
+    const MOST: u64 = 8 * 1024;
+    let last = || -> io::Result<Vec<u8>> {
+        let mut file = fs::File::open(path)?;
+        let from = file.metadata()?.len().saturating_sub(MOST);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(MOST).read_to_end(&mut bytes)?;
+        Ok(bytes)
     };
-    let from = bytes.len().saturating_sub(MOST);
-    let text = String::from_utf8_lossy(&bytes[from..]);
+    let bytes = last().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let all: Vec<&str> = text
         .lines()
         .filter(|line| !line.trim().is_empty())

@@ -1,7 +1,6 @@
 //! Right numbers, before anything is timed. The program's own check decides.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -95,7 +94,7 @@ pub fn verify(
             );
         }
     };
-    let result = fs::read(&result_path)
+    let result = crate::files::read_regular(&result_path)
         .ok()
         .map(|text| serde_json::from_slice::<ResultFile>(&text));
     match finished.ending {

@@ -789,7 +789,25 @@ fn what_is_locked_is_shown_with_its_ledger() {
 #[test]
 fn a_reason_cannot_steer_the_terminal() {
     let project = Project::unlocked();
-    lock_with(&project, &["--reason", "x\u{1b}[2Jy"]).exits(0);
-    let ran = project.run(&["baseline", "--show"]).exits(0);
-    assert!(!ran.out.contains('\u{1b}'), "{}", ran.out);
+    for (reason, who) in [
+        ("x\u{1b}[2Jy", "a"),
+        ("x\ry", "a"),
+        ("x", "a\u{7}"),
+        ("x", " "),
+    ] {
+        let arguments = [
+            "baseline", "--lock", "--from", RECORDED, "--reason", reason, "--who", who,
+        ];
+        let ran = project.run(&arguments).exits(2);
+        assert!(!ran.out.contains('\u{1b}') && !ran.err.contains('\u{1b}'));
+    }
+    project
+        .run(&["baseline", "--show"])
+        .exits(0)
+        .says("nothing is locked yet");
+    lock_with(&project, &["--reason", "two\nlines"]).exits(0);
+    project
+        .run(&["baseline", "--show"])
+        .exits(0)
+        .says("two\n    lines");
 }

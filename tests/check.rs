@@ -174,11 +174,82 @@ fn gaps() -> Vec<Damage> {
         ("the unit is not known", |profile| {
             profile["identity"]["metrics"]["tensor_core"]["unit"] = Json::Null;
         }),
-        ("another counter was measured", |profile| {
-            profile["identity"]["metrics"]["tensor_core"]["counter"] =
-                json!("sm__throughput.avg.pct_of_peak_sustained_elapsed");
+        ("a launch reads below zero", |profile| {
+            *samples(profile, "tensor_core")[3] = json!(-1.0);
         }),
     ]
+}
+
+#[test]
+fn a_profile_that_measured_another_counter_under_a_name_is_not_comparable() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        profile["identity"]["metrics"]["tensor_core"]["counter"] =
+            json!("sm__throughput.avg.pct_of_peak_sustained_elapsed");
+    });
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["not-comparable"]);
+    assert_eq!(report.verdict("cp_async", "tensor_core"), "not-measured");
+}
+
+#[test]
+fn a_launch_that_took_no_time_was_not_measured_and_makes_nothing_faster() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        for sample in samples(profile, DURATION) {
+            *sample = json!(0.0);
+        }
+    });
+    let report = project.check(&["cp_async"], 6);
+    assert_eq!(report.denied(), ["not-measured"]);
+    assert_eq!(report.verdict("cp_async", DURATION), "not-measured");
+}
+
+#[test]
+fn a_locked_metric_that_the_configuration_dropped_does_not_leave_the_gate_unseen() {
+    let project = Project::locked();
+    let config = project.read("config.toml");
+    let (before, rest) = config.split_once("[metric.sm_active]").unwrap();
+    let (_, after) = rest.split_once("\n[").unwrap();
+    project.write("config.toml", format!("{before}[{after}"));
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["metric-gone"]);
+}
+
+#[test]
+fn a_configuration_that_only_records_is_refused() {
+    let project = Project::locked();
+    let config = project.read("config.toml");
+    let lines = config.lines().map(|line| {
+        if line.starts_with("direction = ") {
+            "level = \"record\""
+        } else {
+            line
+        }
+    });
+    let config = lines.collect::<Vec<_>>().join("\n");
+    project.write("config.toml", config);
+    project
+        .run(&["check", "--from", RECORDED])
+        .exits(2)
+        .says("gates nothing");
+}
+
+#[test]
+fn a_recording_with_a_pipe_or_a_circle_of_links_ends() {
+    let project = Project::locked();
+    let folder = project.path(&format!("{RECORDED}/bsr_gemm/cp_async"));
+    std::os::unix::fs::symlink(".", folder.join("a")).unwrap();
+    std::os::unix::fs::symlink(".", folder.join("b")).unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.join("c.csv")).unwrap();
+    project.check(&["cp_async"], 0);
+    std::fs::remove_file(folder.join("profile.json")).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(folder.join("profile.json"))
+        .status();
+    assert!(made.unwrap().success());
+    let report = project.check(&["cp_async"], 5);
+    assert_eq!(report.denied(), ["profile-unreadable"]);
 }
 
 #[test]
@@ -578,7 +649,7 @@ fn a_limit_is_not_applied_to_a_value_that_is_not_the_metrics() {
     };
     let unit: fn(&mut Json) =
         |profile| profile["identity"]["metrics"]["sm_active"]["unit"] = json!("");
-    for (edit, code) in [(counter, 6), (unit, 4)] {
+    for (edit, code) in [(counter, 4), (unit, 4)] {
         let project = Project::locked();
         project.replace(
             "config.toml",
@@ -799,8 +870,13 @@ fn a_report_that_cannot_be_written_does_not_pass() {
     let project = Project::locked();
     project
         .run(&["check", "--from", RECORDED, "--report", "nowhere/a.md"])
-        .exits(3)
+        .exits(2)
         .says("nowhere/a.md");
+    let kept = format!("{RECORDED}/bsr_gemm/cp_async/profile.json");
+    project
+        .run(&["check", "--from", RECORDED, "--report", &kept])
+        .exits(2)
+        .says("would replace");
 }
 
 #[test]
@@ -915,5 +991,6 @@ fn a_locked_variant_that_the_configuration_dropped_does_not_leave_the_gate_unsee
             "[suite.bsr_gemm.variant.occupancy]\nexperimental = true",
         ),
     );
-    assert_eq!(project.check(&[], 0).warned(), ["variant-gone"]);
+    assert_eq!(project.check(&[], 4).denied(), ["variant-gone"]);
+    assert_eq!(project.check(&["bsr_gemm"], 4).denied(), ["variant-gone"]);
 }

@@ -291,10 +291,16 @@ proptest! {
         current in samples(),
         tolerance in tolerance(),
     ) {
-        let negative = |samples: &[f64]| samples.iter().map(|sample| -sample).collect::<Vec<_>>();
+        // Mirrored within the range of all samples: no counter reads below zero.
+        let all = || baseline.iter().chain(&current).copied();
+        let ends = all().fold(f64::MIN, f64::max) + all().fold(f64::MAX, f64::min);
+        let mirrored = |samples: &[f64]| samples.iter().map(|s| ends - s).collect::<Vec<_>>();
+        let tolerance = match tolerance {
+            Tolerance::RelativePercent(value) | Tolerance::Absolute(value) => Tolerance::Absolute(value),
+        };
         prop_assert_eq!(
             verdict(Direction::Lower, tolerance, &baseline, &current),
-            verdict(Direction::Higher, tolerance, &negative(&baseline), &negative(&current))
+            verdict(Direction::Higher, tolerance, &mirrored(&baseline), &mirrored(&current))
         );
     }
 

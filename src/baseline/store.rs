@@ -15,7 +15,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::lock::Lock;
 use crate::config::VariantId;
 use crate::error::Error;
-use crate::files::sync_folder;
+use crate::files::{read_regular, sync_folder};
 use crate::hash::sha256_hex;
 
 /// The folder of baselines, `<root>/<gpu>/<suite>/<variant>.*`.
@@ -65,7 +65,7 @@ impl Store {
     /// [`Error::Io`].
     pub fn open(root: &Path) -> Result<Store, Error> {
         let store = Store {
-            root: root.to_path_buf(),
+            root: followed(root),
             held: None,
         };
         if [
@@ -74,7 +74,7 @@ impl Store {
             &store.beside("staged"),
         ]
         .iter()
-        .any(|path| path.exists())
+        .any(|path| is_there(path))
         {
             let guard = store.guard()?;
             // Another process is at work there right now: what is beside the folder is its own.
@@ -92,7 +92,7 @@ impl Store {
     /// [`Error::Io`].
     pub fn open_to_change(root: &Path) -> Result<Store, Error> {
         let mut store = Store {
-            root: root.to_path_buf(),
+            root: followed(root),
             held: None,
         };
         let guard = store.guard()?;
@@ -115,7 +115,7 @@ impl Store {
         let _guard = self.shared()?;
         let mut files = ENDINGS.map(|ending| (self.path(gpu, variant, ending), None));
         for (path, content) in &mut files {
-            *content = match fs::read(&*path) {
+            *content = match read_regular(path) {
                 Ok(bytes) => Some(bytes),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 Err(error) => return Err(Error::io("read", &*path)(error)),
@@ -168,12 +168,10 @@ impl Store {
                     let variant = ENDINGS
                         .iter()
                         .find_map(|ending| name.strip_suffix(ending)?.strip_suffix('.'));
-                    if let Some(variant) = variant {
-                        found.insert(VariantId {
-                            suite: suite.clone(),
-                            variant: variant.to_owned(),
-                        });
-                    }
+                    // What is no name was not stored here by this tool.
+                    let id = variant
+                        .and_then(|variant| VariantId::try_from(format!("{suite}/{variant}")).ok());
+                    found.extend(id);
                 }
             }
         }
@@ -255,15 +253,21 @@ impl Store {
     fn recover(&self) -> Result<(), Error> {
         if !self.root.exists() {
             for left in [self.beside("next"), self.beside("old")] {
-                if left.exists() {
+                if is_there(&left) {
                     fs::rename(&left, &self.root).map_err(Error::io("restore", &self.root))?;
                     break;
                 }
             }
         }
         for left in ["next", "old", "staged"].map(|name| self.beside(name)) {
-            if left.exists() {
-                fs::remove_dir_all(&left).map_err(Error::io("clear", &left))?;
+            if is_there(&left) {
+                // Not a folder: a link or a file that somebody put there.
+                let cleared = if left.is_symlink() || left.is_file() {
+                    fs::remove_file(&left)
+                } else {
+                    fs::remove_dir_all(&left)
+                };
+                cleared.map_err(Error::io("clear", &left))?;
             }
         }
         Ok(())
@@ -302,6 +306,16 @@ impl Store {
             .map_err(Error::io("lock", self.parent()))?;
         Ok(Some(guard))
     }
+}
+
+/// Where a link leads: the exchange must replace the folder, not the link to it.
+fn followed(root: &Path) -> PathBuf {
+    root.canonicalize().unwrap_or_else(|_| root.to_path_buf())
+}
+
+/// Whether anything has this name, a dangling link included.
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 /// Folders in a folder, with their names; none where it does not exist.

@@ -195,7 +195,7 @@ pub struct CaptureIndex {
 }
 
 impl CaptureIndex {
-    /// Hashes every report and CSV below a folder.
+    /// Hashes every report and CSV below a folder. One that cannot be read is as good as missing.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -207,14 +207,16 @@ impl CaptureIndex {
 
     fn add(&mut self, folder: &Path) -> Result<(), Error> {
         for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
-            let path = entry.map_err(Error::io("read", folder))?.path();
-            if path.is_dir() {
+            let entry = entry.map_err(Error::io("read", folder))?;
+            let path = entry.path();
+            // Links to folders are not followed: they may lead in a circle.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 self.add(&path)?;
             } else if path
                 .extension()
                 .is_some_and(|ending| ending == "ncu-rep" || ending == "csv")
+                && let Ok(hash) = sha256_file(&path)
             {
-                let hash = sha256_file(&path).map_err(Error::io("read", &path))?;
                 self.by_hash.insert(hash, path);
             }
         }
@@ -266,6 +268,7 @@ pub fn rederive(
     }
     if let Some(what) = not_this_tools(profile, &formats) {
         findings.push(deny(Code::ProfileAltered, what));
+        return Ok(findings);
     }
     let sources: Vec<Source<'_>> = recordings
         .iter()

@@ -232,7 +232,7 @@ fn judge(
             return deny(
                 Code::ProfilerBusy,
                 "another profiler holds the counters of this GPU".to_owned(),
-                "stop the other ncu, or pause DCGM with `dcgmi profq --pause`, and run again"
+                "stop the other ncu, or pause DCGM with `dcgmi profile --pause`, and run again"
                     .to_owned(),
             );
         }

@@ -85,6 +85,24 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
             "--reason must say why the profiles are accepted".to_owned(),
         ));
     }
+    let who = match &arguments.who {
+        Some(who) => who.trim().to_owned(),
+        None => crate::git::person(&plan.config.root),
+    };
+    if who.is_empty() {
+        return Err(Error::Usage(
+            "--who must name who accepts the profiles".to_owned(),
+        ));
+    }
+    if let Some(c) = reason
+        .chars()
+        .chain(who.chars())
+        .find(|c| c.is_control() && *c != '\n')
+    {
+        return Err(Error::Usage(format!(
+            "the ledger is read by people: it takes no control character ({c:?})"
+        )));
+    }
     let in_ci = std::env::var("CI")
         .is_ok_and(|value| !value.is_empty() && value != "false" && value != "0");
     if in_ci && !arguments.in_ci {
@@ -95,10 +113,7 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     }
     let acceptance = Acceptance {
         time: now(),
-        who: arguments
-            .who
-            .clone()
-            .unwrap_or_else(|| crate::git::person(&plan.config.root)),
+        who,
         reason: reason.to_owned(),
         imported: arguments.accept_imported,
         immutable: arguments.accept_immutable,
@@ -120,7 +135,7 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
                 ));
                 continue;
             }
-            Err(error @ Error::Input { .. }) => {
+            Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
                 let next = format!("profile it again: sparsek-gate profile {}", variant.id);
                 findings.push(Finding::deny(
                     Code::ProfileUnreadable,
@@ -326,7 +341,8 @@ fn show(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
                 );
             }
             for entry in baseline.lock.iter().flat_map(|lock| &lock.ledger) {
-                let _ = writeln!(text, "  {} {}: {}", entry.time, entry.who, entry.reason);
+                let reason = entry.reason.replace('\n', "\n    ");
+                let _ = writeln!(text, "  {} {}: {reason}", entry.time, entry.who);
             }
         }
         if content.baselines.is_empty() {

@@ -15,10 +15,11 @@ use crate::report::{self, Progress};
 use crate::verdict::{Code, ExitCode, Finding, Origin, Outcome, compare};
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
+    let plan = Plan::new(config, &arguments.selection, None)?;
     for path in &arguments.report {
         report::format_of(path)?;
+        refuse_target(path, &plan, arguments.from.as_deref())?;
     }
-    let plan = Plan::new(config, &arguments.selection, None)?;
     let store = Store::open(&plan.config.baselines)?;
     let (mut outcome, profiles) = match &arguments.from {
         Some(folder) => {
@@ -60,14 +61,43 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
             .find(|profile| profile.variant == variant.id);
         judge(&plan.config, &store, variant, profile, &mut outcome)?;
     }
-    if arguments.selection.names.is_empty() {
-        outcome.findings.extend(unchecked(&plan, &store)?);
-    }
+    outcome
+        .findings
+        .extend(unchecked(&plan, &store, &arguments.selection.names)?);
+    // The verdict first: a report that cannot be written must not take it along.
+    print(&report::render(&outcome, arguments.format))?;
     for path in &arguments.report {
         report::write(&outcome, path)?;
     }
-    print(&report::render(&outcome, arguments.format))?;
     Ok(outcome.exit_code())
+}
+
+/// A report must have a folder to lie in, and must not replace what the check reads.
+fn refuse_target(path: &Path, plan: &Plan, from: Option<&Path>) -> Result<(), Error> {
+    let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
+    if !whole.parent().is_some_and(Path::is_dir) {
+        return Err(Error::Usage(format!(
+            "`--report {}`: there is no such folder",
+            path.display()
+        )));
+    }
+    let from = from
+        .map(std::path::absolute)
+        .transpose()
+        .map_err(Error::io("find", path))?;
+    let kept = [Some(plan.config.baselines.clone()), from];
+    if whole.exists()
+        && kept
+            .iter()
+            .flatten()
+            .any(|folder| whole.starts_with(folder))
+    {
+        return Err(Error::Usage(format!(
+            "`--report {}` would replace a file that the check reads",
+            path.display()
+        )));
+    }
+    Ok(())
 }
 
 /// The recorded profiles of the selected variants. Their verdict comes from their samples; where
@@ -122,12 +152,14 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Ve
                     variant.id
                 ),
             )),
-            Err(error @ Error::Input { .. }) => outcome.findings.push(Finding::deny(
-                Code::ProfileUnreadable,
-                &variant.id,
-                error.to_string(),
-                "record it again".to_owned(),
-            )),
+            Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
+                outcome.findings.push(Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    error.to_string(),
+                    "record it again".to_owned(),
+                ))
+            }
             Err(error) => return Err(error),
         }
     }
@@ -149,29 +181,28 @@ fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Findin
     (!code.is_empty()).then(|| finding.warn())
 }
 
-/// Locked variants that a check of everything left out: taking a variant out of the configuration
-/// must not take it out of the gate unseen.
-fn unchecked(plan: &Plan, store: &Store) -> Result<Vec<Finding>, Error> {
+/// Locked variants that a check of everything, or of their suite, left out: taking a variant out
+/// of the configuration must not take it out of the gate unseen.
+fn unchecked(plan: &Plan, store: &Store, names: &[String]) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
     for id in store.variants()? {
-        if plan.variants.iter().any(|variant| variant.id == id) {
+        let meant = names.is_empty() || names.contains(&id.suite);
+        if !meant || plan.variants.iter().any(|variant| variant.id == id) {
             continue;
         }
-        let finding = |why: &str| {
-            Finding::deny(
-                Code::VariantGone,
-                &id,
-                format!("it is locked and was not checked: {why}"),
-                format!(
-                    "put it back, or remove its baseline from {}",
-                    plan.config.baselines.display()
-                ),
-            )
+        let why = match plan.config.variant(&id) {
+            None => "the configuration does not hold it",
+            Some(_) => "it is experimental, and was not asked for (--experimental)",
         };
-        findings.push(match plan.config.variant(&id) {
-            None => finding("the configuration does not hold it"),
-            Some(_) => finding("it is experimental").warn(),
-        });
+        findings.push(Finding::deny(
+            Code::VariantGone,
+            &id,
+            format!("it is locked and was not checked: {why}"),
+            format!(
+                "put it back, or remove its baseline from {}",
+                plan.config.baselines.display()
+            ),
+        ));
     }
     Ok(findings)
 }

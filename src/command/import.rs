@@ -8,11 +8,12 @@ use serde::Serialize;
 use super::{Plan, answer};
 use crate::capture;
 use crate::cli::{ImportArgs, Selection};
+use crate::config::Variant;
 use crate::error::Error;
-use crate::files::{empty_variant_folder, write_atomically};
+use crate::files::{empty_variant_folder, variant_folder, write_atomically};
 use crate::hash::sha256_hex;
 use crate::profile::import::profile_of;
-use crate::profile::{Conditions, FILE_NAME, FileHash, Profile, norm_text};
+use crate::profile::{Conditions, FILE_NAME, FileHash, Profile, ProfileOrigin, norm_text};
 use crate::verdict::{ExitCode, incomplete};
 
 #[derive(Serialize)]
@@ -56,6 +57,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     let profile = profile_of(variant, &recording, &file, &stated)
         .map_err(|error| input(error.to_string()))?;
     let output = plan.profiles(arguments.output.as_deref())?;
+    refuse_to_replace(&output, variant)?;
     let folder = empty_variant_folder(&output, &variant.id)?;
     let capture_path = folder.join(&file.file);
     write_atomically(&capture_path, &bytes).map_err(Error::io("write", &capture_path))?;
@@ -78,4 +80,18 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
             )
         },
     )
+}
+
+/// What this tool measured must not be cleared away by an import.
+fn refuse_to_replace(output: &Path, variant: &Variant) -> Result<(), Error> {
+    let measured = Profile::recorded(output, &variant.id).is_ok_and(|profile| {
+        profile.is_some_and(|profile| profile.provenance.origin == ProfileOrigin::Measured)
+    });
+    if measured {
+        return Err(Error::Usage(format!(
+            "{} holds a measured profile, which the import would clear away; name another folder with --output",
+            variant_folder(output, &variant.id).display()
+        )));
+    }
+    Ok(())
 }

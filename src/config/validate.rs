@@ -124,7 +124,8 @@ impl File<'_> {
         };
         let baselines = folder(&raw.paths.baselines, "baselines", "baselines")?;
         // The folder is replaced as a whole, so `kernels/..` must not get by either.
-        if resolved(&root).starts_with(resolved(&baselines)) {
+        let (within, whole) = (resolved(&baselines), resolved(&root));
+        if within == whole || !within.starts_with(&whole) {
             return Err(self.error(
                 &["paths", "baselines"],
                 "`baselines` must be a folder below the configuration",

@@ -222,7 +222,7 @@ impl Profile {
     /// # Errors
     /// [`Error::Io`], or [`Error::Input`] where the text is no profile of this version.
     pub fn read(path: &Path) -> Result<Profile, Error> {
-        let text = std::fs::read(path).map_err(Error::io("read", path))?;
+        let text = crate::files::read_regular(path).map_err(Error::io("read", path))?;
         Profile::parse(&text).map_err(|cause| Error::Input {
             path: path.to_path_buf(),
             cause,

@@ -118,7 +118,7 @@ pub fn findings(findings: &[Finding]) -> String {
             text.push_str(&format!(
                 "{style}{}{style:#} {BOLD}{}{BOLD:#}: {}\n",
                 finding.code.as_str(),
-                finding.variant,
+                clean(&finding.variant.to_string()),
                 clean(&finding.message),
             ));
             for line in finding.detail.iter().flat_map(|detail| detail.lines()) {

@@ -315,9 +315,13 @@ impl Project {
             );
             self.edit(&format!("{target}/profile.json"), |profile| {
                 profile["variant"] = json!(format!("bsr_gemm/{variant}"));
-                let argv = profile["provenance"]["build_argv"].as_array_mut().unwrap();
+                let source = format!("kernels/bsr_gemm/{variant}.cu");
+                let hash = sparsek_gate::hash::sha256_file(&self.path(&source)).unwrap();
+                let provenance = &mut profile["provenance"];
+                provenance["sources"][&source] = json!(hash);
+                let argv = provenance["build_argv"].as_array_mut().unwrap();
                 argv.pop();
-                argv.push(json!(format!("kernels/bsr_gemm/{variant}.cu")));
+                argv.push(json!(source));
             });
         }
     }
