@@ -811,3 +811,62 @@ fn a_reason_cannot_steer_the_terminal() {
         .exits(0)
         .says("two\n    lines");
 }
+
+#[test]
+fn a_store_behind_a_link_is_changed_where_the_link_leads() {
+    let project = Project::unlocked();
+    fs::create_dir_all(project.path("elsewhere/store")).unwrap();
+    let _ = fs::remove_dir_all(project.path("baselines"));
+    std::os::unix::fs::symlink("elsewhere/store", project.path("baselines")).unwrap();
+    lock_with(&project, &["--reason", "x"]).exits(0);
+    assert!(project.path("baselines").is_symlink());
+    assert!(project.path("elsewhere/store").join(GPU).is_dir());
+    project.run(&["baseline", "--verify"]).exits(0);
+}
+
+#[test]
+fn a_dangling_link_beside_the_store_does_not_keep_it_from_being_locked() {
+    let project = Project::unlocked();
+    std::os::unix::fs::symlink("nowhere", project.path(".baselines.staged")).unwrap();
+    lock_with(&project, &["--reason", "x"]).exits(0);
+    assert!(!project.path(".baselines.staged").is_symlink());
+}
+
+#[test]
+fn a_profile_that_hides_its_sources_or_has_a_page_for_a_report_is_not_locked() {
+    let hidden: fn(&mut serde_json::Value) = |profile| profile["provenance"]["sources"] = json!({});
+    let page: fn(&mut serde_json::Value) = |profile| {
+        let capture = &mut profile["provenance"]["captures"][0];
+        capture["report"] = capture["csv"].take();
+    };
+    for (edit, words) in [
+        (hidden, "which the profile does not list"),
+        (page, "a report file and its CSV"),
+    ] {
+        let project = Project::unlocked();
+        project.edit_profile("cp_async", edit);
+        let ran = project.run(&[
+            "baseline", "--lock", "--from", RECORDED, "--reason", "x", "cp_async",
+        ]);
+        assert!([4, 6].contains(&ran.code), "{}", ran.code);
+        ran.says(words);
+    }
+}
+
+#[test]
+fn an_import_does_not_clear_a_measurement_away() {
+    let project = Project::unlocked();
+    let capture = format!("{RECORDED}/bsr_gemm/cp_async/capture-1.ncu-rep");
+    project
+        .run(&[
+            "import",
+            &capture,
+            "--variant",
+            "bsr_gemm/cp_async",
+            "--output",
+            RECORDED,
+        ])
+        .exits(2)
+        .says("holds a measured profile");
+    assert!(project.path(&capture).exists());
+}

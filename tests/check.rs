@@ -994,3 +994,32 @@ fn a_locked_variant_that_the_configuration_dropped_does_not_leave_the_gate_unsee
     assert_eq!(project.check(&[], 4).denied(), ["variant-gone"]);
     assert_eq!(project.check(&["bsr_gemm"], 4).denied(), ["variant-gone"]);
 }
+
+#[test]
+fn a_duration_of_another_counter_excuses_nothing() {
+    let project = Project::locked();
+    project.replace(
+        "config.toml",
+        "tolerance = { absolute = 1.0 }",
+        "tolerance = { absolute = 1.0 }\nunless_faster = true",
+    );
+    project.edit_profile("cp_async", |profile| {
+        shift(profile, "tensor_core", -10.0);
+        scale(profile, DURATION, 0.5);
+        profile["identity"]["metrics"][DURATION]["counter"] = json!("launch__registers_per_thread");
+    });
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["not-comparable", "regressed"]);
+}
+
+#[test]
+fn names_of_files_in_the_store_cannot_steer_the_terminal() {
+    let project = Project::locked();
+    let folder = project.path(&format!("baselines/{}/x\u{1b}[31m", common::GPU));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("v.lock.toml"), "").unwrap();
+    let ran = project
+        .run(&["--color", "never", "check", "--from", RECORDED])
+        .exits(0);
+    assert!(!ran.out.contains('\u{1b}'), "{}", ran.out);
+}
