@@ -11,8 +11,7 @@ use crate::device::Gpu;
 use crate::error::Error;
 use crate::files::{empty_variant_folder, variant_folder, write_atomically};
 use crate::profile::{
-    self, CaptureRecord, Conditions, FileHash, Identity, Profile, ProfileOrigin, Provenance, Rung,
-    Source, derive,
+    self, CaptureRecord, Conditions, FileHash, Profile, ProfileOrigin, Provenance, Source, derive,
 };
 use crate::toolchain::Ncu;
 use crate::verdict::{Code, Finding, incomplete};
@@ -324,18 +323,6 @@ fn normalize(
             "look into the report: sparsek-gate inspect FILE".to_owned(),
         )
     })?;
-    Ok(Profile {
-        schema: Profile::SCHEMA,
-        variant: variant.id.clone(),
-        identity: Identity {
-            workload: variant.args.clone(),
-            gpu: derived.gpu,
-            compute_capability: derived.compute_capability,
-            conditions: Conditions::from(&variant.profile),
-            rung: Rung::Counters,
-            metrics: derived.metrics,
-        },
-        kernels: derived.kernels,
-        provenance,
-    })
+    let conditions = Conditions::from(&variant.profile);
+    Ok(Profile::new(variant, derived, conditions, provenance))
 }

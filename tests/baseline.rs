@@ -784,6 +784,8 @@ fn what_is_locked_is_shown_with_its_ledger() {
         shown.0["baselines"][0]["lock"]["ledger"][0]["who"],
         "a tester"
     );
+    let described = shown.0["baselines"][0]["description"].as_str().unwrap();
+    assert!(described.contains("; "), "{described}");
 }
 
 #[test]

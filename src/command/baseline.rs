@@ -302,6 +302,7 @@ fn show(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
     #[derive(Serialize)]
     struct Shown {
         variant: VariantId,
+        description: String,
         gpu: String,
         norm: Vec<Line>,
         lock: Option<Lock>,
@@ -321,6 +322,7 @@ fn show(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
             let norm = stored.norm.unwrap_or_default();
             baselines.push(Shown {
                 variant: variant.id.clone(),
+                description: plan.config.describe(variant),
                 gpu,
                 norm: changes("", &String::from_utf8_lossy(&norm)),
                 lock: stored.lock.and_then(|text| Lock::parse(&text).ok()),
@@ -332,6 +334,9 @@ fn show(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
         let mut text = String::new();
         for baseline in &content.baselines {
             let _ = writeln!(text, "{} on {}", baseline.variant, baseline.gpu);
+            if !baseline.description.is_empty() {
+                let _ = writeln!(text, "  {}", baseline.description);
+            }
             for line in &baseline.norm {
                 let _ = writeln!(
                     text,

@@ -252,6 +252,20 @@ impl Config {
         self.variants().find(|variant| variant.id == *id)
     }
 
+    /// What a variant is, in one line: its suite's description and its own.
+    pub fn describe(&self, variant: &Variant) -> String {
+        let suite = self
+            .suites
+            .iter()
+            .find(|suite| suite.name == variant.id.suite);
+        let parts = [
+            suite.map_or("", |suite| &suite.description),
+            &variant.description,
+        ];
+        let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        said.join("; ")
+    }
+
     /// The variants that the names select: a suite, `suite/variant`, or a variant's name in every
     /// suite. Without names: all. Experimental variants only when named or asked for.
     ///

@@ -1,8 +1,8 @@
 //! Somebody else's recording to a profile.
 
 use super::{
-    CaptureRecord, Conditions, DeriveError, FileHash, Identity, Profile, ProfileOrigin, Provenance,
-    Rung, Source, derive,
+    CaptureRecord, Conditions, DeriveError, FileHash, Profile, ProfileOrigin, Provenance, Source,
+    derive,
 };
 use crate::capture::Recording;
 use crate::config::Variant;
@@ -22,48 +22,37 @@ pub fn profile_of(
         csv: None,
     };
     let derived = derive(&variant.counters(), &[source])?;
-    Ok(Profile {
-        schema: Profile::SCHEMA,
-        variant: variant.id.clone(),
-        identity: Identity {
-            workload: variant.args.clone(),
-            gpu: derived.gpu,
-            compute_capability: derived.compute_capability,
-            conditions: conditions_of(recording).or(*stated),
-            rung: Rung::Counters,
-            metrics: derived.metrics,
-        },
-        kernels: derived.kernels,
-        provenance: Provenance {
-            origin: ProfileOrigin::Imported,
-            tool: env!("CARGO_PKG_VERSION").to_owned(),
-            created: recording
-                .created_unix_s
-                .and_then(|seconds| jiff::Timestamp::from_second(i64::try_from(seconds).ok()?).ok())
-                .map_or_else(crate::measure::now, |time| time.to_string()),
-            launches: u32::try_from(recording.launches.len()).unwrap_or(u32::MAX),
-            processes: 1,
-            profiler: recording.profiler_version.clone(),
-            compiler: None,
-            driver: None,
-            gpu_uuid: None,
-            git: None,
-            artifact_sha256: None,
-            build_argv: Vec::new(),
-            sources: Default::default(),
-            overrides: Vec::new(),
-            captures: vec![CaptureRecord {
-                report: file.clone(),
-                csv: None,
-                argv: recording
-                    .command_line
-                    .iter()
-                    .flat_map(|line| line.split_whitespace())
-                    .map(str::to_owned)
-                    .collect(),
-            }],
-        },
-    })
+    let provenance = Provenance {
+        origin: ProfileOrigin::Imported,
+        tool: env!("CARGO_PKG_VERSION").to_owned(),
+        created: recording
+            .created_unix_s
+            .and_then(|seconds| jiff::Timestamp::from_second(i64::try_from(seconds).ok()?).ok())
+            .map_or_else(crate::measure::now, |time| time.to_string()),
+        launches: u32::try_from(recording.launches.len()).unwrap_or(u32::MAX),
+        processes: 1,
+        profiler: recording.profiler_version.clone(),
+        compiler: None,
+        driver: None,
+        gpu_uuid: None,
+        git: None,
+        artifact_sha256: None,
+        build_argv: Vec::new(),
+        sources: Default::default(),
+        overrides: Vec::new(),
+        captures: vec![CaptureRecord {
+            report: file.clone(),
+            csv: None,
+            argv: recording
+                .command_line
+                .iter()
+                .flat_map(|line| line.split_whitespace())
+                .map(str::to_owned)
+                .collect(),
+        }],
+    };
+    let conditions = conditions_of(recording).or(*stated);
+    Ok(Profile::new(variant, derived, conditions, provenance))
 }
 
 /// What the profiler's own command line in a recording says of its conditions, with ncu's defaults

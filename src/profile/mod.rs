@@ -14,7 +14,7 @@ pub use derive::{DeriveError, Derived, Source, derive};
 pub use norm::norm_text;
 
 use crate::config::{
-    CacheControl, ClockControl, GraphProfiling, ProfileSettings, ReplayMode, VariantId,
+    CacheControl, ClockControl, GraphProfiling, ProfileSettings, ReplayMode, Variant, VariantId,
 };
 use crate::error::Error;
 use crate::files::variant_folder;
@@ -216,6 +216,29 @@ pub struct FileHash {
 impl Profile {
     /// Version of the JSON form.
     pub const SCHEMA: u32 = 1;
+
+    /// The profile of a variant, from what its captures say and how they were taken.
+    pub fn new(
+        variant: &Variant,
+        derived: Derived,
+        conditions: Conditions,
+        provenance: Provenance,
+    ) -> Profile {
+        Profile {
+            schema: Profile::SCHEMA,
+            variant: variant.id.clone(),
+            identity: Identity {
+                workload: variant.args.clone(),
+                gpu: derived.gpu,
+                compute_capability: derived.compute_capability,
+                conditions,
+                rung: Rung::Counters,
+                metrics: derived.metrics,
+            },
+            kernels: derived.kernels,
+            provenance,
+        }
+    }
 
     /// Reads a profile.
     ///

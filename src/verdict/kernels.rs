@@ -76,8 +76,7 @@ pub(super) fn match_kernels<'a>(
             format!("`{}` of the baseline was not measured", locked.name),
         );
     }
-    let remaining: Vec<&KernelProfile> = left;
-    for now in remaining {
+    for now in left {
         say(
             Code::KernelNew,
             now,
