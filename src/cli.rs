@@ -263,6 +263,10 @@ pub struct CheckArgs {
     /// Judge the recorded profiles in this folder instead of measuring.
     #[arg(long, value_name = "DIR")]
     pub from: Option<PathBuf>,
+    /// Build this git revision too and measure both, interleaved on the same GPU: what differs is
+    /// the code, not the machine. In CI: the merge base.
+    #[arg(long, value_name = "REV", conflicts_with = "from")]
+    pub against: Option<String>,
     /// Folder for fresh profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR", conflicts_with = "from")]
     pub output: Option<PathBuf>,

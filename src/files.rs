@@ -96,3 +96,8 @@ fn set_default_mode(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(0o644))
 }
+
+/// Folder of the base's profile, where base and head were measured side by side.
+pub fn base_folder(output: &Path, variant: &VariantId) -> PathBuf {
+    variant_folder(output, variant).join("base")
+}

@@ -1,25 +1,13 @@
-//! The revision of the working tree, for provenance.
+//! Revisions: of the working tree, for provenance, and others checked out beside it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
 
 /// The commit, with `+dirty` where tracked files differ from it; `None` outside a repository.
 pub fn revision(root: &Path) -> Option<String> {
-    let git = |arguments: &[&str]| {
-        let output = duct::cmd("git", arguments)
-            .dir(root)
-            .stdin_null()
-            .stderr_null()
-            .stdout_capture()
-            .unchecked()
-            .run()
-            .ok()?;
-        output
-            .status
-            .success()
-            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let commit = git(&["rev-parse", "HEAD"])?;
-    let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    let commit = git(root, &["rev-parse", "HEAD"]).ok()?;
+    let changes = git(root, &["status", "--porcelain", "--untracked-files=no"]).ok()?;
     Some(if changes.is_empty() {
         commit
     } else {
@@ -29,19 +17,101 @@ pub fn revision(root: &Path) -> Option<String> {
 
 /// Who works here, as git knows them, or the login name.
 pub fn person(root: &Path) -> String {
-    let output = duct::cmd!("git", "config", "user.name")
-        .dir(root)
-        .stdin_null()
-        .stderr_null()
-        .stdout_capture()
-        .unchecked()
-        .run();
-    let name = output
-        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-        .unwrap_or_default();
+    let name = git(root, &["config", "user.name"]).unwrap_or_default();
     if name.is_empty() {
         std::env::var("USER").unwrap_or_else(|_| "unknown".to_owned())
     } else {
         name
+    }
+}
+
+/// A revision, checked out in a folder of its own; removed when dropped.
+#[derive(Debug)]
+pub struct Worktree {
+    /// The commit.
+    pub commit: String,
+    /// Where the project lies in it.
+    pub project: PathBuf,
+    folder: PathBuf,
+    root: PathBuf,
+}
+
+impl Worktree {
+    /// Checks a revision out in a new folder below `places`. `root` is a folder of the repository.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where there is no repository or no such revision; [`Error::Environment`]
+    /// where git refuses for another reason.
+    pub fn add(root: &Path, revision: &str, places: &Path) -> Result<Worktree, Error> {
+        let refused = |what: String| {
+            Error::Usage(format!(
+                "`--against {revision}`: {what}; a shallow clone lacks it (`fetch-depth: 0`, or `git fetch --unshallow`)"
+            ))
+        };
+        let prefix = git(root, &["rev-parse", "--show-prefix"])
+            .map_err(|why| Error::Usage(format!("`--against` needs a git repository: {why}")))?;
+        // A revision that begins with a dash would be an option.
+        let named = format!("{revision}^{{commit}}");
+        let commit = git(
+            root,
+            &[
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                "--end-of-options",
+                &named,
+            ],
+        )
+        .map_err(|_| refused("there is no such revision".to_owned()))?;
+        std::fs::create_dir_all(places).map_err(Error::io("create", places))?;
+        // What a killed run left behind must not stand in the way of this one.
+        let _ = git(root, &["worktree", "prune"]);
+        let folder = places.join(format!(
+            "{}-{}",
+            commit.chars().take(12).collect::<String>(),
+            std::process::id()
+        ));
+        let place = folder.display().to_string();
+        git(
+            root,
+            &[
+                "worktree", "add", "--quiet", "--detach", "--force", &place, &commit,
+            ],
+        )
+        .map_err(|why| Error::Environment {
+            what: format!("git cannot check {commit} out: {why}"),
+            next: format!("try it by hand: git worktree add --detach {place} {commit}"),
+        })?;
+        Ok(Worktree {
+            commit,
+            project: folder.join(prefix),
+            folder,
+            root: root.to_owned(),
+        })
+    }
+}
+
+impl Drop for Worktree {
+    fn drop(&mut self) {
+        let place = self.folder.display().to_string();
+        let _ = git(&self.root, &["worktree", "remove", "--force", &place]);
+    }
+}
+
+/// What git prints, or what it complains of.
+fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
+    let output = duct::cmd("git", arguments)
+        .dir(root)
+        .stdin_null()
+        .stderr_capture()
+        .stdout_capture()
+        .unchecked()
+        .run()
+        .map_err(|error| error.to_string())?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(text(&output.stderr))
     }
 }

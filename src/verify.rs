@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::build::Artifact;
-use crate::config::{Config, Variant};
+use crate::config::{Config, Pass, Variant};
 use crate::error::Error;
 use crate::files::empty_variant_folder;
 use crate::process::{self, Ending, Invocation};
@@ -67,7 +67,13 @@ pub fn verify(
         .iter()
         .any(|argument| argument.contains("{result}"));
     let log = folder.join("program.log");
-    let argv = program_argv(variant, artifact, &variant.verify_args, &result_path);
+    let argv = program_argv(
+        variant,
+        artifact,
+        &variant.verify_args,
+        &result_path,
+        variant.launches_needed(Pass::Timing),
+    );
     let mut env = env.clone();
     env.extend(variant.env.clone());
     let run = Invocation {
@@ -189,12 +195,13 @@ pub(crate) fn program_argv(
     artifact: &Artifact,
     further: &[String],
     result: &Path,
+    launches: u32,
 ) -> Vec<String> {
     let result = result.display().to_string();
     let filled = variant.args.iter().chain(further).map(|argument| {
         argument
             .replace("{result}", &result)
-            .replace("{launches}", &variant.launches_needed().to_string())
+            .replace("{launches}", &launches.to_string())
             .replace("{skip}", &variant.profile.skip.to_string())
     });
     artifact.run.iter().cloned().chain(filled).collect()

@@ -8,7 +8,7 @@ use super::lock::Lock;
 use super::store::Stored;
 use crate::build::stated_flags;
 use crate::capture::{self, Format, Recording};
-use crate::config::{Config, Variant};
+use crate::config::{Config, Pass, Variant};
 use crate::error::Error;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::profile::import::conditions_of;
@@ -120,7 +120,7 @@ pub fn trust(
     }
     if norm_text(&profile).map(String::into_bytes) != stored.norm {
         tampered(format!(
-            "{} does not hold the medians of {}",
+            "{} does not hold the values of {}",
             name("norm.txt"),
             name("profile.json")
         ));
@@ -261,7 +261,11 @@ pub fn rederive(
         let report = read(&record.report)?;
         let csv = record.csv.as_ref().map(&mut read).transpose()?.flatten();
         formats.push((report.as_ref().map(|(format, _)| *format), csv.is_some()));
-        recordings.push((report.map(|(_, report)| report), csv.map(|(_, csv)| csv)));
+        recordings.push((
+            record,
+            report.map(|(_, report)| report),
+            csv.map(|(_, csv)| csv),
+        ));
     }
     if !findings.is_empty() {
         return Ok(findings);
@@ -272,10 +276,12 @@ pub fn rederive(
     }
     let sources: Vec<Source<'_>> = recordings
         .iter()
-        .filter_map(|(report, csv)| {
+        .filter_map(|(record, report, csv)| {
             Some(Source {
                 report: report.as_ref()?,
                 csv: csv.as_ref(),
+                pass: record.pass,
+                gpu_uuid: record.gpu_uuid.as_deref(),
             })
         })
         .collect();
@@ -289,7 +295,7 @@ pub fn rederive(
         .identity
         .metrics
         .iter()
-        .map(|(alias, metric)| (alias.clone(), metric.counter.clone()))
+        .map(|(alias, metric)| (alias.clone(), (metric.counter.clone(), metric.pass)))
         .collect();
     match derive(&counters, &sources) {
         Err(error) => findings.push(deny(
@@ -317,11 +323,22 @@ fn not_this_tools(profile: &Profile, formats: &[(Option<Format>, bool)]) -> Opti
         .iter()
         .map(|record| record.report.sha256.as_str())
         .collect();
+    let of_pass = |pass: Pass| {
+        let captures = &profile.provenance.captures;
+        captures
+            .iter()
+            .filter(|record| record.pass == Some(pass))
+            .count()
+    };
     let processes = profile.provenance.processes as usize;
-    if reports.len() != processes || formats.len() != processes {
+    if of_pass(Pass::Timing) != processes
+        || reports.len() != formats.len()
+        || of_pass(Pass::Timing) + of_pass(Pass::Counting) != formats.len()
+    {
         return Some(format!(
-            "it names {} different reports for {processes} profiler processes",
-            reports.len()
+            "it names {} different reports, {} of the timing pass, for {processes} profiler processes",
+            reports.len(),
+            of_pass(Pass::Timing)
         ));
     }
     let whole =

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{Recording, csv, ncu_rep};
 use crate::build::Artifact;
-use crate::config::{Config, Variant};
+use crate::config::{Config, Pass, Variant};
 use crate::error::Error;
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
@@ -26,6 +26,8 @@ pub struct Capture {
     pub csv_path: PathBuf,
     /// sha256 of the CSV.
     pub csv_sha256: String,
+    /// Which metrics it measured.
+    pub pass: Pass,
     /// ncu's argv.
     pub argv: Vec<String>,
     /// The report, decoded.
@@ -47,6 +49,7 @@ pub fn capture(
     ncu: &Ncu,
     variant: &Variant,
     artifact: &Artifact,
+    pass: Pass,
     env: &BTreeMap<String, String>,
     folder: &Path,
     stem: &str,
@@ -60,6 +63,7 @@ pub fn capture(
         artifact,
         &variant.profile_args,
         &path("result.json"),
+        variant.launches_needed(pass),
     );
     let mut env = env.clone();
     env.extend(variant.env.clone());
@@ -68,7 +72,7 @@ pub fn capture(
         env.insert("HOME".to_owned(), folder.display().to_string());
     }
     let run = Invocation {
-        argv: ncu.profile_argv(variant, &folder.join(stem), &log, &program),
+        argv: ncu.profile_argv(variant, pass, &folder.join(stem), &log, &program),
         dir: config.root.clone(),
         env: env.clone(),
         timeout: variant.profile.timeout,
@@ -160,6 +164,7 @@ pub fn capture(
     let counters: Vec<&str> = variant
         .metrics
         .iter()
+        .filter(|metric| metric.pass == pass)
         .map(|metric| metric.counter.as_str())
         .collect();
     if let Err(disagreement) = csv::agree(&report, &csv, &counters) {
@@ -174,6 +179,7 @@ pub fn capture(
         csv_sha256: sha256_hex(&csv_bytes),
         report_path,
         csv_path,
+        pass,
         argv: run.argv,
         report,
         csv,

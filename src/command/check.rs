@@ -1,18 +1,22 @@
 //! `sparsek-gate check`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{Plan, print};
-use crate::baseline::{CaptureIndex, Store, Trusted, changes_since, rederive, trust};
+use crate::baseline::{CaptureIndex, Store, changes_since, rederive, trust};
 use crate::cli::CheckArgs;
-use crate::config::{Config, Variant};
+use crate::config::{Config, Variant, VariantId};
 use crate::device::Gpu;
 use crate::error::Error;
-use crate::files::variant_folder;
-use crate::measure::measure;
-use crate::profile::{Profile, ProfileOrigin};
+use crate::files::{base_folder, variant_folder};
+use crate::measure::{BaseProject, measure, measure_against};
+use crate::profile::{self, Profile, ProfileOrigin};
 use crate::report::{self, Progress};
-use crate::verdict::{Code, ExitCode, Finding, Origin, Outcome, compare};
+use crate::verdict::{
+    Code, Control, ExitCode, Finding, Origin, Outcome, Reference, VariantReport, Verdict, compare,
+    comparison_count,
+};
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
     let plan = Plan::new(config, &arguments.selection, None)?;
@@ -21,7 +25,7 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
         refuse_target(path, &plan, arguments.from.as_deref())?;
     }
     let store = Store::open(&plan.config.baselines)?;
-    let (mut outcome, profiles) = match &arguments.from {
+    let mut outcome = match &arguments.from {
         Some(folder) => {
             if !folder.is_dir() {
                 return Err(Error::Usage(format!(
@@ -30,37 +34,17 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
                 )));
             }
             let mut outcome = Outcome::new(Origin::Recorded(folder.display().to_string()));
-            let profiles = read_recorded(folder, &plan, &mut outcome)?;
-            (outcome, profiles)
+            let recorded = read_recorded(folder, &plan, &mut outcome)?;
+            let slug = recorded
+                .heads
+                .first()
+                .map(|profile| Gpu::slug(&profile.identity.gpu));
+            let judge = Judge::new(&plan, &store, slug.as_deref(), &mut outcome)?;
+            judge.all(&recorded, &mut outcome);
+            outcome
         }
-        None => {
-            let folder = plan.profiles(arguments.output.as_deref())?;
-            let progress = Progress::new();
-            let measured = measure(&plan.config, &plan.variants(), &folder, &[], &progress)?;
-            let mut outcome = Outcome::new(Origin::Measured);
-            // What is incomplete is told again, and in more words, by the comparison.
-            let judged = |finding: &Finding| {
-                measured
-                    .profiles
-                    .iter()
-                    .any(|profile| profile.variant == finding.variant)
-            };
-            outcome.findings.extend(
-                measured
-                    .findings
-                    .iter()
-                    .filter(|finding| !judged(finding))
-                    .cloned(),
-            );
-            (outcome, measured.profiles)
-        }
+        None => measure_and_judge(&plan, &store, arguments)?,
     };
-    for variant in plan.variants() {
-        let profile = profiles
-            .iter()
-            .find(|profile| profile.variant == variant.id);
-        judge(&plan.config, &store, variant, profile, &mut outcome)?;
-    }
     outcome
         .findings
         .extend(unchecked(&plan, &store, &arguments.selection.names)?);
@@ -70,6 +54,89 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
         report::write(&outcome, path)?;
     }
     Ok(outcome.exit_code())
+}
+
+/// Profiles to judge.
+#[derive(Default)]
+struct Profiles {
+    heads: Vec<Profile>,
+    /// Of the base revision, of the variants that were measured side by side.
+    bases: Vec<Profile>,
+    /// Of controls that were not themselves asked for.
+    controls: Vec<Profile>,
+}
+
+fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Result<Outcome, Error> {
+    let mut outcome = Outcome::new(Origin::Measured);
+    let slug = Gpu::slug(&Gpu::query(plan.config.device)?.name);
+    let judge = Judge::new(plan, store, Some(&slug), &mut outcome)?;
+    let folder = plan.profiles(arguments.output.as_deref())?;
+    let progress = Progress::new();
+    let mut seen: BTreeMap<VariantId, Profile> = BTreeMap::new();
+    let mut open = |variant: &Variant, profile: &Profile| {
+        if variant.immutable {
+            seen.insert(variant.id.clone(), profile.clone());
+        }
+        let control = judge.control(variant, |id| seen.get(id));
+        judge
+            .stored(variant, profile, control.as_ref())
+            .is_some_and(|(report, _)| still_open(&report))
+    };
+    let measured = match &arguments.against {
+        Some(revision) => {
+            let base = BaseProject::check_out(&plan.config, revision)?;
+            let mut pair_open = |variant: &Variant, base: &Profile, head: &Profile| {
+                still_open(&judge.against(variant, base, head).0)
+            };
+            measure_against(
+                &plan.config,
+                &base,
+                &plan.variants(),
+                &folder,
+                &progress,
+                &mut open,
+                &mut pair_open,
+            )?
+        }
+        None => {
+            // The controls first: what they say bounds the others' bands.
+            let mut variants = plan.variants();
+            variants.extend(judge.controls_to_add());
+            variants.sort_by_key(|variant| !variant.immutable);
+            measure(&plan.config, &variants, &folder, &[], &progress, &mut open)?
+        }
+    };
+    drop(progress);
+    // What is incomplete is told again, and in more words, by the comparison.
+    let judged = |finding: &&Finding| {
+        !measured
+            .profiles
+            .iter()
+            .any(|profile| profile.variant == finding.variant)
+            || finding.code == Code::BaseUnavailable
+    };
+    outcome
+        .findings
+        .extend(measured.findings.iter().filter(judged).cloned());
+    let (heads, controls) = measured
+        .profiles
+        .into_iter()
+        .partition(|profile| plan.variants.iter().any(|v| v.id == profile.variant));
+    let profiles = Profiles {
+        heads,
+        bases: measured.bases,
+        controls,
+    };
+    judge.all(&profiles, &mut outcome);
+    Ok(outcome)
+}
+
+/// Whether more samples may tell what these could not.
+fn still_open(report: &VariantReport) -> bool {
+    report
+        .comparisons
+        .iter()
+        .any(|comparison| comparison.open && !comparison.not_worse)
 }
 
 /// A report must have a folder to lie in, and must not replace what the check reads.
@@ -102,8 +169,8 @@ fn refuse_target(path: &Path, plan: &Plan, from: Option<&Path>) -> Result<(), Er
 
 /// The recorded profiles of the selected variants. Their verdict comes from their samples; where
 /// these are not those of the captures beside them, a warning says so.
-fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Vec<Profile>, Error> {
-    let mut profiles = Vec::new();
+fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Profiles, Error> {
+    let mut profiles = Profiles::default();
     for variant in plan.variants() {
         match Profile::recorded(folder, &variant.id) {
             // Left alone it would be judged as nothing, and nothing fails no gate.
@@ -140,7 +207,7 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Ve
                         .warn(),
                     );
                 }
-                profiles.push(profile);
+                profiles.heads.push(profile);
             }
             Ok(None) => outcome.findings.push(Finding::deny(
                 Code::ProfileMissing,
@@ -161,6 +228,33 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Ve
                 ))
             }
             Err(error) => return Err(error),
+        }
+        let base = base_folder(folder, &variant.id).join(profile::FILE_NAME);
+        if base.exists() {
+            match Profile::read(&base) {
+                Ok(profile) if profile.variant == variant.id => profiles.bases.push(profile),
+                Ok(profile) => outcome.findings.push(Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    format!("{} holds a profile of {}", base.display(), profile.variant),
+                    "record it again".to_owned(),
+                )),
+                Err(error) => outcome.findings.push(Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    error.to_string(),
+                    "record it again".to_owned(),
+                )),
+            }
+        }
+    }
+    // A control that was not asked for bounds the machine's difference all the same.
+    for variant in plan.config.variants().filter(|variant| variant.immutable) {
+        if !plan.variants.iter().any(|other| other.id == variant.id)
+            && let Ok(Some(profile)) = Profile::recorded(folder, &variant.id)
+            && profile.variant == variant.id
+        {
+            profiles.controls.push(profile);
         }
     }
     Ok(profiles)
@@ -207,73 +301,234 @@ fn unchecked(plan: &Plan, store: &Store, names: &[String]) -> Result<Vec<Finding
     Ok(findings)
 }
 
-/// Verifies every lock of a variant, and compares where there is a profile and a baseline.
-fn judge(
-    config: &Config,
-    store: &Store,
-    variant: &Variant,
-    profile: Option<&Profile>,
-    outcome: &mut Outcome,
-) -> Result<(), Error> {
-    let slug = profile.map(|profile| Gpu::slug(&profile.identity.gpu));
-    let mut baseline: Option<Trusted> = None;
-    let gpus = store.gpus_of(&variant.id)?;
-    for gpu in &gpus {
-        let Some(stored) = store.load(gpu, &variant.id)? else {
-            continue;
+/// The selected variants with what is locked of them.
+struct Judge<'a> {
+    plan: &'a Plan,
+    /// Of all variants of the suites that are judged, on the GPU model that is judged.
+    locked: BTreeMap<VariantId, Profile>,
+    /// The GPU models that a variant has a lock for.
+    gpus: BTreeMap<VariantId, Vec<String>>,
+    comparisons: usize,
+}
+
+impl<'a> Judge<'a> {
+    /// Verifies every lock of the selected variants; what is wrong with one is a finding.
+    fn new(
+        plan: &'a Plan,
+        store: &Store,
+        slug: Option<&str>,
+        outcome: &mut Outcome,
+    ) -> Result<Judge<'a>, Error> {
+        let mut judge = Judge {
+            plan,
+            locked: BTreeMap::new(),
+            gpus: BTreeMap::new(),
+            comparisons: 1,
         };
-        let (trusted, findings) = trust(config, variant, &stored);
-        outcome.findings.extend(findings);
-        if slug.as_ref() == Some(gpu) {
-            baseline = trusted;
+        let selected = plan.variants();
+        let controls = plan.config.variants().filter(|variant| {
+            variant.immutable
+                && !selected.iter().any(|other| other.id == variant.id)
+                && selected
+                    .iter()
+                    .any(|other| other.id.suite == variant.id.suite)
+        });
+        for variant in selected.iter().copied().chain(controls) {
+            let gpus = store.gpus_of(&variant.id)?;
+            for gpu in &gpus {
+                let Some(stored) = store.load(gpu, &variant.id)? else {
+                    continue;
+                };
+                let (trusted, findings) = trust(&plan.config, variant, &stored);
+                outcome.findings.extend(findings);
+                if let Some(trusted) = trusted
+                    && slug == Some(gpu)
+                {
+                    judge.locked.insert(variant.id.clone(), trusted.profile);
+                }
+            }
+            judge.gpus.insert(variant.id.clone(), gpus);
+        }
+        let counted = selected
+            .into_iter()
+            .map(|variant| (variant, judge.locked.get(&variant.id)));
+        judge.comparisons = comparison_count(counted).max(1);
+        Ok(judge)
+    }
+
+    /// Unchanged variants that must be measured beside those that were asked for.
+    fn controls_to_add(&self) -> Vec<&'a Variant> {
+        let plan = self.plan;
+        plan.config
+            .variants()
+            .filter(|variant| variant.immutable && self.locked.contains_key(&variant.id))
+            .filter(|variant| !plan.variants.iter().any(|other| other.id == variant.id))
+            .collect()
+    }
+
+    /// What the immutable variant of the suite says of this machine.
+    fn control<'p>(
+        &self,
+        variant: &Variant,
+        profile: impl Fn(&VariantId) -> Option<&'p Profile>,
+    ) -> Option<Control> {
+        let candidates = self.plan.config.variants().filter(|other| {
+            other.immutable && other.id.suite == variant.id.suite && other.id != variant.id
+        });
+        candidates
+            .filter_map(|other| {
+                let (locked, now) = (self.locked.get(&other.id)?, profile(&other.id)?);
+                Some(Control::new(other, locked, now))
+            })
+            .next()
+    }
+
+    fn stored(
+        &self,
+        variant: &Variant,
+        profile: &Profile,
+        control: Option<&Control>,
+    ) -> Option<(VariantReport, Vec<Finding>)> {
+        let locked = self.locked.get(&variant.id)?;
+        // A recording of another model has a lock of its own.
+        (Gpu::slug(&locked.identity.gpu) == Gpu::slug(&profile.identity.gpu)).then(|| {
+            let reference = Reference::Stored { locked, control };
+            compare(variant, &reference, profile, self.comparisons)
+        })
+    }
+
+    fn against(
+        &self,
+        variant: &Variant,
+        base: &Profile,
+        head: &Profile,
+    ) -> (VariantReport, Vec<Finding>) {
+        let learned = self.locked.get(&variant.id);
+        let reference = Reference::Base { base, learned };
+        compare(variant, &reference, head, self.comparisons)
+    }
+
+    fn all(&self, profiles: &Profiles, outcome: &mut Outcome) {
+        for variant in self.plan.variants() {
+            let of = |profiles: &'_ [Profile]| {
+                profiles
+                    .iter()
+                    .find(|profile| profile.variant == variant.id)
+                    .cloned()
+            };
+            if let Some(profile) = of(&profiles.heads) {
+                self.one(variant, &profile, of(&profiles.bases), profiles, outcome);
+            }
         }
     }
-    let (Some(profile), Some(slug)) = (profile, slug) else {
-        return Ok(());
-    };
-    if let Some(baseline) = baseline {
-        let (report, findings) = compare(variant, &baseline.profile, profile);
-        outcome.variants.push(report);
-        let comparable = findings
-            .iter()
-            .all(|finding| finding.code != Code::NotComparable);
-        outcome.findings.extend(findings);
-        let conditions = changes_since(config, variant, profile).conditions;
-        if comparable && !conditions.is_empty() {
-            outcome.findings.push(Finding::deny(
+
+    fn one(
+        &self,
+        variant: &Variant,
+        profile: &Profile,
+        base: Option<Profile>,
+        profiles: &Profiles,
+        outcome: &mut Outcome,
+    ) {
+        let control = self.control(variant, |id| {
+            let mut all = profiles.heads.iter().chain(&profiles.controls);
+            all.find(|profile| profile.variant == *id)
+        });
+        let answer = match &base {
+            Some(base) => {
+                let (mut report, mut findings) = self.against(variant, base, profile);
+                if let Some((drift, _)) = self.stored(variant, base, None) {
+                    findings.extend(drifted(variant, &drift));
+                    report.drift = drift.comparisons;
+                }
+                Some((report, findings))
+            }
+            None => self.stored(variant, profile, control.as_ref()),
+        };
+        let judged = answer.is_some();
+        if let Some((report, findings)) = answer {
+            let comparable = findings
+                .iter()
+                .all(|finding| finding.code != Code::NotComparable);
+            outcome.variants.push(report);
+            outcome.findings.extend(findings);
+            let conditions = changes_since(&self.plan.config, variant, profile).conditions;
+            if comparable && !conditions.is_empty() {
+                outcome.findings.push(Finding::deny(
+                    Code::NotComparable,
+                    &variant.id,
+                    format!(
+                        "{} changed since baseline and profile were measured",
+                        conditions.join(", ")
+                    ),
+                    format!("measure both again: sparsek-gate profile {}", variant.id),
+                ));
+            }
+        } else {
+            outcome
+                .findings
+                .extend(crate::verdict::incomplete(variant, profile));
+        }
+        outcome
+            .findings
+            .extend(self.without_lock(variant, profile, judged));
+    }
+
+    /// What the lock of a variant lacks for it to be judged.
+    fn without_lock(&self, variant: &Variant, profile: &Profile, judged: bool) -> Option<Finding> {
+        let gpus = self.gpus.get(&variant.id).map_or(&[][..], Vec::as_slice);
+        let lock = format!("sparsek-gate baseline --lock --reason '...' {}", variant.id);
+        if gpus.is_empty() {
+            Some(Finding::deny(
+                Code::NewBaseline,
+                &variant.id,
+                "it has no baseline yet".to_owned(),
+                format!("review its profile and lock it: {lock}"),
+            ))
+        } else if !judged && !gpus.contains(&Gpu::slug(&profile.identity.gpu)) {
+            Some(Finding::deny(
                 Code::NotComparable,
                 &variant.id,
                 format!(
-                    "{} changed since baseline and profile were measured",
-                    conditions.join(", ")
+                    "it was measured on {}, and has a baseline only for {}",
+                    profile.identity.gpu,
+                    gpus.join(", ")
                 ),
-                format!("measure both again: sparsek-gate profile {}", variant.id),
-            ));
+                format!("measure on such a GPU, or lock a baseline for this one: {lock}"),
+            ))
+        } else {
+            None
         }
-        return Ok(());
     }
-    outcome
-        .findings
-        .extend(crate::verdict::incomplete(variant, profile));
-    let lock = format!("sparsek-gate baseline --lock --reason '...' {}", variant.id);
-    if gpus.is_empty() {
-        outcome.findings.push(Finding::deny(
-            Code::NewBaseline,
-            &variant.id,
-            "it has no baseline yet".to_owned(),
-            format!("review its profile and lock it: {lock}"),
-        ));
-    } else if !gpus.contains(&slug) {
-        outcome.findings.push(Finding::deny(
-            Code::NotComparable,
-            &variant.id,
-            format!(
-                "it was measured on {}, and has a baseline only for {}",
-                profile.identity.gpu,
-                gpus.join(", ")
-            ),
-            format!("measure on such a GPU, or lock a baseline for this one: {lock}"),
-        ));
-    }
-    Ok(())
+}
+
+/// Where the base itself is not where it was locked.
+fn drifted(variant: &Variant, drift: &VariantReport) -> Vec<Finding> {
+    let moved = drift.comparisons.iter().filter(|comparison| {
+        matches!(
+            comparison.verdict,
+            Some(Verdict::Regressed | Verdict::Improved)
+        )
+    });
+    moved
+        .map(|comparison| {
+            let unit = comparison.unit.as_deref();
+            let change = comparison
+                .change
+                .map(|change| change.display(unit))
+                .unwrap_or_default();
+            Finding::deny(
+                Code::Drift,
+                &variant.id,
+                format!(
+                    "the base reads {change} in `{}` of {} against its locked baseline: machine, driver or toolchain moved, not this change",
+                    comparison.metric, comparison.kernel
+                ),
+                "look at the driver, the clocks and the compiler; lock the base anew where that is how it is now".to_owned(),
+            )
+            .kernel(&comparison.kernel)
+            .metric(&comparison.metric)
+            .warn()
+        })
+        .collect()
 }

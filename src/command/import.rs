@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Plan, answer};
 use crate::capture;
 use crate::cli::{ImportArgs, Selection};
-use crate::config::Variant;
+use crate::config::{Pass, Variant};
 use crate::error::Error;
 use crate::files::{empty_variant_folder, variant_folder, write_atomically};
 use crate::hash::sha256_hex;
@@ -74,7 +74,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
             let norm = norm_text(&profile).unwrap_or_else(|| "a value is missing\n".to_owned());
             format!(
                 "imported {} launches on {} to {}\n{norm}",
-                profile.launch_count(),
+                profile.launch_count(Pass::Timing),
                 profile.identity.gpu,
                 path.display()
             )

@@ -32,6 +32,7 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
         &folder,
         &plan.overrides,
         &progress,
+        &mut |_, _| false,
     )?;
     drop(progress);
     let content = Content {

@@ -36,6 +36,11 @@ impl ConfigError {
         self
     }
 
+    /// What is wrong, in one line, without the snippet.
+    pub fn summary(&self) -> String {
+        format!("{}: {}", self.path.display(), self.message)
+    }
+
     /// An error of serde's, with the nearest right name where it names an unknown one.
     pub(super) fn from_toml(path: &Path, source: &str, error: &toml::de::Error) -> Self {
         let (message, help) = explain(error.message());

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use error::ConfigError;
 pub(crate) use error::{nearest, suggest};
-pub use raw::{CacheControl, ClockControl, Direction, GraphProfiling, Level, ReplayMode};
+pub use raw::{CacheControl, ClockControl, Direction, GraphProfiling, Level, Pass, ReplayMode};
 pub(crate) use validate::DURATION_COUNTER;
 pub(crate) use validate::is_macro_name;
 
@@ -38,6 +38,23 @@ pub struct Config {
     pub device: u32,
     /// The suites, by name.
     pub suites: Vec<Suite>,
+    /// Findings that are knowingly let pass for a time.
+    pub waivers: Vec<Waiver>,
+}
+
+/// Lets the findings on one metric of one variant pass until a day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiver {
+    /// The variant.
+    pub variant: VariantId,
+    /// The metric's alias.
+    pub metric: String,
+    /// Why.
+    pub reason: String,
+    /// Who answers for it.
+    pub who: String,
+    /// The last day on which it helps, in UTC.
+    pub expires: jiff::civil::Date,
 }
 
 /// Where the tools are and what they build for.
@@ -66,6 +83,15 @@ pub struct Suite {
     pub description: String,
     /// Its variants, by name.
     pub variants: Vec<Variant>,
+}
+
+/// What the kernels of a variant have to do, each launched once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// Floating-point operations.
+    pub flop: Option<u64>,
+    /// Bytes that must be stored to global memory.
+    pub bytes_written: Option<u64>,
 }
 
 /// Names a variant, `suite/variant`.
@@ -101,6 +127,8 @@ pub struct Variant {
     pub expect: Vec<String>,
     /// The metrics of this variant, by alias.
     pub metrics: Vec<Metric>,
+    /// The work that its suite declares.
+    pub work: Work,
     /// A reference whose sources must not change.
     pub immutable: bool,
     /// Left out unless it is asked for.
@@ -141,8 +169,16 @@ pub struct ProfileSettings {
     pub launches: u32,
     /// Matching launches left out before them.
     pub skip: u32,
-    /// Separate ncu processes.
+    /// Separate ncu processes that measure a profile.
     pub processes: u32,
+    /// The most of them, where the answer is still open with fewer.
+    pub max_processes: u32,
+    /// Launches in the one process of the counting pass.
+    pub counted_launches: u32,
+    /// Rounds of base, head, head, base in a comparison side by side.
+    pub rounds: u32,
+    /// The most of them, where the answer is still open with fewer.
+    pub max_rounds: u32,
     /// Clocks.
     pub clock_control: ClockControl,
     /// Caches.
@@ -172,8 +208,18 @@ pub struct Metric {
     pub counter: String,
     /// Which way it gets better.
     pub direction: Direction,
-    /// How much worse is still no regression.
+    /// How much worse than a stored baseline, from any machine of the model, is no regression.
     pub tolerance: Tolerance,
+    /// How much worse than a base measured side by side is no regression.
+    pub against: Tolerance,
+    /// Which capture measures it.
+    pub pass: Pass,
+    /// The same for the same work: any difference is other work, not another speed.
+    pub exact: bool,
+    /// What its counts stand for.
+    pub counts: Option<Counts>,
+    /// Outside of these it is not believed.
+    pub plausible: Plausible,
     /// Smallest value allowed, in the counter's unit.
     pub min: Option<f64>,
     /// Largest value allowed, in the counter's unit.
@@ -182,6 +228,27 @@ pub struct Metric {
     pub level: Level,
     /// A regression only warns where the kernel became measurably faster.
     pub unless_faster: bool,
+}
+
+/// What one count of a counter stands for; such counters of a profile are added up, and the sum
+/// must be what the suite declares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Counts {
+    /// So many floating-point operations.
+    Flop(f64),
+    /// So many bytes stored to global memory.
+    BytesWritten(f64),
+}
+
+/// What can be believed of a metric; `None` leaves it to what is known of the counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Plausible {
+    /// Smallest believable value, in the counter's unit.
+    pub min: Option<f64>,
+    /// Largest believable value, in the counter's unit.
+    pub max: Option<f64>,
+    /// Largest believable improvement, in percent of the reference.
+    pub gain_percent: Option<f64>,
 }
 
 /// How much worse a metric may read without being a regression. Relative and absolute never mix.
@@ -306,16 +373,44 @@ impl Variant {
         self.id.variant == name || self.id.to_string() == name
     }
 
-    /// What the aliases of its metrics stand for.
-    pub fn counters(&self) -> BTreeMap<String, String> {
+    /// What the aliases of its metrics stand for, and which pass measures each.
+    pub fn counters(&self) -> BTreeMap<String, (String, Pass)> {
         self.metrics
             .iter()
-            .map(|metric| (metric.alias.clone(), metric.counter.clone()))
+            .map(|metric| (metric.alias.clone(), (metric.counter.clone(), metric.pass)))
             .collect()
     }
 
+    /// Whether any of its metrics is measured in this pass.
+    pub fn has_pass(&self, pass: Pass) -> bool {
+        self.metrics.iter().any(|metric| metric.pass == pass)
+    }
+
+    /// Launches that are profiled in one process of a pass.
+    pub fn launches(&self, pass: Pass) -> u32 {
+        match pass {
+            Pass::Timing => self.profile.launches,
+            Pass::Counting => self.profile.counted_launches,
+        }
+    }
+
     /// Launches that the program must make to be profiled in full.
-    pub fn launches_needed(&self) -> u32 {
-        self.profile.launches.saturating_add(self.profile.skip)
+    pub fn launches_needed(&self, pass: Pass) -> u32 {
+        self.launches(pass).saturating_add(self.profile.skip)
+    }
+}
+
+impl ProfileSettings {
+    /// Numbers of processes after which a profile is looked at: another two are measured where
+    /// the answer is still open.
+    pub fn process_looks(&self) -> Vec<u32> {
+        let mut looks: Vec<u32> = (self.processes..self.max_processes).step_by(2).collect();
+        looks.push(self.max_processes);
+        looks
+    }
+
+    /// Numbers of rounds after which base and head are looked at.
+    pub fn round_looks(&self) -> Vec<u32> {
+        (self.rounds..=self.max_rounds).collect()
     }
 }

@@ -14,6 +14,25 @@ pub(super) struct RawConfig {
     pub verify: RawVerify,
     pub metric: BTreeMap<String, RawMetric>,
     pub suite: BTreeMap<String, RawSuite>,
+    pub waiver: Vec<RawWaiver>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawWaiver {
+    pub variant: String,
+    pub metric: String,
+    pub reason: String,
+    pub who: String,
+    pub expires: ExpiryDate,
+}
+
+/// A date, written as TOML's own or as text.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a date such as 2026-12-31")]
+pub(super) enum ExpiryDate {
+    Date(toml::value::Datetime),
+    Text(String),
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -44,6 +63,10 @@ pub(super) struct RawProfile {
     pub launches: Option<u32>,
     pub skip: Option<u32>,
     pub processes: Option<u32>,
+    pub max_processes: Option<u32>,
+    pub counted_launches: Option<u32>,
+    pub rounds: Option<u32>,
+    pub max_rounds: Option<u32>,
     pub clock_control: Option<ClockControl>,
     pub cache_control: Option<CacheControl>,
     pub replay_mode: Option<ReplayMode>,
@@ -67,6 +90,11 @@ pub(super) struct RawMetric {
     pub counter: Option<Counter>,
     pub direction: Option<Direction>,
     pub tolerance: Option<RawTolerance>,
+    pub against: Option<RawTolerance>,
+    pub pass: Option<Pass>,
+    pub exact: bool,
+    pub counts: Option<RawCounts>,
+    pub plausible: RawPlausible,
     pub min: Option<f64>,
     pub max: Option<f64>,
     pub level: Option<Level>,
@@ -91,6 +119,30 @@ pub(super) struct RawTolerance {
     pub absolute: Option<f64>,
 }
 
+/// What one count of the counter stands for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawCounts {
+    pub flop: Option<f64>,
+    pub bytes_written: Option<f64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawPlausible {
+    pub min: Option<f64>,
+    pub max: Option<f64>,
+    pub gain_percent: Option<f64>,
+}
+
+/// What a suite's kernels have to do, all of them together, in one run of the problem.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawWork {
+    pub flop: Option<u64>,
+    pub bytes_written: Option<u64>,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawSuite {
@@ -101,6 +153,7 @@ pub(super) struct RawSuite {
     pub kernels: Option<String>,
     pub expect: Option<Vec<String>>,
     pub metrics: Option<Vec<String>>,
+    pub work: RawWork,
     pub profile: RawProfile,
     pub verify: RawVerify,
     pub variant: BTreeMap<String, RawVariant>,
@@ -200,6 +253,17 @@ spelled! {
         Node = "node",
         /// The whole graph is a launch.
         Graph = "graph",
+    }
+}
+
+spelled! {
+    /// Which of a variant's captures measures a metric. Counters that do not fit into one replay
+    /// pass cost several, so what varies and what does not are captured apart.
+    Pass {
+        /// Many launches in several processes: what varies from launch to launch.
+        Timing = "timing",
+        /// A few launches in a process of their own: what is exact, or only explains.
+        Counting = "counting",
     }
 }
 

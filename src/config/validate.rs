@@ -8,14 +8,22 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, suggest};
-use super::raw::{Counter, Define, RawConfig, RawMetric, RawProfile, RawSuite, RawVariant};
+use super::raw::{
+    Counter, Define, ExpiryDate, RawConfig, RawMetric, RawProfile, RawSuite, RawTolerance,
+    RawVariant, RawWaiver,
+};
 use super::{
-    CacheControl, ClockControl, Config, Direction, GraphProfiling, Level, Metric, ProfileSettings,
-    Recipe, ReplayMode, Suite, Tolerance, Toolchain, Variant, VariantId,
+    CacheControl, ClockControl, Config, Counts, Direction, GraphProfiling, Level, Metric, Pass,
+    Plausible, ProfileSettings, Recipe, ReplayMode, Suite, Tolerance, Toolchain, Variant,
+    VariantId, Waiver, Work,
 };
 use crate::metric::{self, Existence};
 
 const DEFAULT_LAUNCHES: u32 = 20;
+const DEFAULT_PROCESSES: u32 = 4;
+const DEFAULT_COUNTED_LAUNCHES: u32 = 2;
+const DEFAULT_ROUNDS: u32 = 2;
+const DEFAULT_MAX_ROUNDS: u32 = 5;
 const DEFAULT_PROFILE_TIMEOUT_S: f64 = 300.0;
 const DEFAULT_VERIFY_TIMEOUT_S: f64 = 120.0;
 /// Longest time limit accepted, a day: beyond it the number is a slip.
@@ -201,6 +209,11 @@ impl File<'_> {
                 &metrics,
             )?);
         }
+        let waivers = raw
+            .waiver
+            .iter()
+            .map(|waiver| self.waiver(waiver, &suites))
+            .collect::<Result<_, _>>()?;
         Ok(Config {
             path: self.path.to_path_buf(),
             root,
@@ -209,6 +222,59 @@ impl File<'_> {
             toolchain,
             device: raw.gpu.device.unwrap_or(0),
             suites,
+            waivers,
+        })
+    }
+
+    fn waiver(&self, raw: &RawWaiver, suites: &[Suite]) -> Result<Waiver, ConfigError> {
+        let complain = |message: String| self.error(&["waiver"], message);
+        for (key, text) in [("reason", &raw.reason), ("who", &raw.who)] {
+            if text.trim().is_empty() || text.chars().any(char::is_control) {
+                return Err(complain(format!(
+                    "the waiver of {} needs a `{key}`, in one line",
+                    raw.variant
+                )));
+            }
+        }
+        let variants: Vec<&Variant> = suites.iter().flat_map(|suite| &suite.variants).collect();
+        let Some(variant) = variants
+            .iter()
+            .find(|variant| variant.id.to_string() == raw.variant)
+        else {
+            let names: Vec<String> = variants.iter().map(|v| v.id.to_string()).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            return Err(
+                complain(format!("a waiver names no variant `{}`", raw.variant))
+                    .help(Some(suggest(&raw.variant, &names))),
+            );
+        };
+        if !variant
+            .metrics
+            .iter()
+            .any(|metric| metric.alias == raw.metric)
+        {
+            let names: Vec<&str> = variant.metrics.iter().map(|m| m.alias.as_str()).collect();
+            return Err(complain(format!(
+                "{} has no metric `{}` to waive",
+                raw.variant, raw.metric
+            ))
+            .help(Some(suggest(&raw.metric, &names))));
+        }
+        let text = match &raw.expires {
+            ExpiryDate::Text(text) => text.clone(),
+            ExpiryDate::Date(date) => date.to_string(),
+        };
+        let expires = text.parse().map_err(|_| {
+            complain(format!(
+                "`expires` is a day such as 2026-12-31, not `{text}`"
+            ))
+        })?;
+        Ok(Waiver {
+            variant: variant.id.clone(),
+            metric: raw.metric.clone(),
+            reason: raw.reason.trim().to_owned(),
+            who: raw.who.trim().to_owned(),
+            expires,
         })
     }
 
@@ -258,8 +324,10 @@ impl File<'_> {
                 .help(nearest.map(|name| format!("did you mean `{name}`?"))));
         }
         let level = raw.level.unwrap_or(Level::Deny);
+        let pass = self.pass(alias, raw)?;
         let direction = match (raw.direction, level) {
             (Some(direction), _) => direction,
+            (None, _) if raw.exact => Direction::Equal,
             (None, Level::Record) => Direction::Equal,
             (None, _) => {
                 return Err(self
@@ -273,24 +341,14 @@ impl File<'_> {
             }
         };
         let tolerance = match (&raw.tolerance, level) {
-            (Some(raw_tolerance), _) => {
-                let key = ["metric", alias, "tolerance"];
-                let (value, tolerance) =
-                    match (raw_tolerance.relative_percent, raw_tolerance.absolute) {
-                        (Some(percent), None) => (percent, Tolerance::RelativePercent(percent)),
-                        (None, Some(value)) => (value, Tolerance::Absolute(value)),
-                        _ => {
-                            return Err(self.error(
-                                &key,
-                                "a tolerance is `relative_percent` or `absolute`, one of the two",
-                            ));
-                        }
-                    };
-                if !(value.is_finite() && value >= 0.0) {
-                    return Err(self.error(&key, "a tolerance is a finite number, 0 or more"));
-                }
-                tolerance
+            (Some(_), _) if raw.exact => {
+                return Err(self.error(
+                    &["metric", alias, "tolerance"],
+                    "an exact metric has no tolerance: any difference is other work",
+                ));
             }
+            (Some(tolerance), _) => self.tolerance(&["metric", alias, "tolerance"], tolerance)?,
+            (None, _) if raw.exact => Tolerance::Absolute(0.0),
             (None, Level::Record) => Tolerance::Absolute(0.0),
             (None, _) => {
                 return Err(self
@@ -303,6 +361,29 @@ impl File<'_> {
                     )));
             }
         };
+        let against = match &raw.against {
+            None => tolerance,
+            Some(_) if raw.exact => {
+                return Err(self.error(
+                    &["metric", alias, "against"],
+                    "an exact metric has no tolerance: any difference is other work",
+                ));
+            }
+            Some(against) => self.tolerance(&["metric", alias, "against"], against)?,
+        };
+        let counts = self.counts(alias, raw, level)?;
+        let plausible = Plausible {
+            min: raw.plausible.min,
+            max: raw.plausible.max,
+            gain_percent: raw.plausible.gain_percent,
+        };
+        let believed = [plausible.min, plausible.max, plausible.gain_percent];
+        if believed.iter().flatten().any(|value| !value.is_finite()) {
+            return Err(self.error(
+                &["metric", alias, "plausible"],
+                "`plausible` takes finite numbers",
+            ));
+        }
         for (key, value) in [("min", raw.min), ("max", raw.max)] {
             if value.is_some_and(|value| !value.is_finite()) {
                 return Err(self.error(
@@ -335,11 +416,75 @@ impl File<'_> {
             counter,
             direction,
             tolerance,
+            against,
+            pass,
+            exact: raw.exact,
+            counts,
+            plausible,
             min: raw.min,
             max: raw.max,
             level,
             unless_faster: raw.unless_faster,
         })
+    }
+
+    fn tolerance(&self, at: &[&str], raw: &RawTolerance) -> Result<Tolerance, ConfigError> {
+        let (value, tolerance) = match (raw.relative_percent, raw.absolute) {
+            (Some(percent), None) => (percent, Tolerance::RelativePercent(percent)),
+            (None, Some(value)) => (value, Tolerance::Absolute(value)),
+            _ => {
+                return Err(self.error(
+                    at,
+                    "a tolerance is `relative_percent` or `absolute`, one of the two",
+                ));
+            }
+        };
+        if !(value.is_finite() && value >= 0.0) {
+            return Err(self.error(at, "a tolerance is a finite number, 0 or more"));
+        }
+        Ok(tolerance)
+    }
+
+    fn pass(&self, alias: &str, raw: &RawMetric) -> Result<Pass, ConfigError> {
+        match (raw.pass, raw.exact) {
+            (Some(Pass::Timing), true) => Err(self.error(
+                &["metric", alias, "pass"],
+                "an exact metric is counted: its pass is `counting`",
+            )),
+            (pass, true) => Ok(pass.unwrap_or(Pass::Counting)),
+            (pass, false) => Ok(pass.unwrap_or(Pass::Timing)),
+        }
+    }
+
+    fn counts(
+        &self,
+        alias: &str,
+        raw: &RawMetric,
+        level: Level,
+    ) -> Result<Option<Counts>, ConfigError> {
+        let Some(counts) = &raw.counts else {
+            return Ok(None);
+        };
+        let at = ["metric", alias, "counts"];
+        let (factor, counts) = match (counts.flop, counts.bytes_written) {
+            (Some(factor), None) => (factor, Counts::Flop(factor)),
+            (None, Some(factor)) => (factor, Counts::BytesWritten(factor)),
+            _ => {
+                return Err(
+                    self.error(&at, "`counts` is `flop` or `bytes_written`, one of the two")
+                );
+            }
+        };
+        if !(factor.is_finite() && factor > 0.0) {
+            return Err(self.error(&at, "one count stands for a number above 0"));
+        }
+        if !raw.exact || level == Level::Record {
+            return Err(self.error(
+                &at,
+                "what counts the declared work must be `exact`, and not only recorded",
+            ));
+        }
+        Ok(Some(counts))
     }
 
     fn suite(
@@ -379,6 +524,34 @@ impl File<'_> {
                 "a suite without metrics gates nothing",
             ));
         }
+        let work = Work {
+            flop: raw.work.flop,
+            bytes_written: raw.work.bytes_written,
+        };
+        let counted = |what: fn(&Counts) -> bool| {
+            metrics
+                .iter()
+                .any(|metric| metric.counts.as_ref().is_some_and(what))
+        };
+        for (key, declared, counted) in [
+            ("flop", work.flop, counted(|c| matches!(c, Counts::Flop(_)))),
+            (
+                "bytes_written",
+                work.bytes_written,
+                counted(|c| matches!(c, Counts::BytesWritten(_))),
+            ),
+        ] {
+            if declared.is_some() && !counted {
+                return Err(self
+                    .error(
+                        &["suite", name, "work", key],
+                        format!("nothing counts the declared `{key}`"),
+                    )
+                    .help(Some(format!(
+                        "give an exact metric of the suite `counts = {{ {key} = ... }}`"
+                    ))));
+            }
+        }
         if metrics.iter().all(|metric| metric.level == Level::Record) {
             return Err(self
                 .error(
@@ -417,6 +590,7 @@ impl File<'_> {
             profile,
             verify_timeout_s: raw.verify.timeout_s.or(verify_timeout_s),
             metrics: &metrics,
+            work,
         };
         let mut variants = Vec::new();
         for (variant_name, raw_variant) in &raw.variant {
@@ -554,6 +728,7 @@ impl File<'_> {
                 .or_else(|| inherited.suite.expect.clone())
                 .unwrap_or_default(),
             metrics: inherited.metrics.to_vec(),
+            work: inherited.work,
             immutable: raw.immutable,
             experimental: raw.experimental,
             profile,
@@ -573,7 +748,13 @@ impl File<'_> {
             layers.iter().find_map(|layer| field(layer).clone())
         }
         let launches = first(layers, |p| &p.launches).unwrap_or(DEFAULT_LAUNCHES);
-        let processes = first(layers, |p| &p.processes).unwrap_or(1);
+        let processes = first(layers, |p| &p.processes).unwrap_or(DEFAULT_PROCESSES);
+        let max_processes =
+            first(layers, |p| &p.max_processes).unwrap_or(processes.saturating_mul(2));
+        let counted_launches =
+            first(layers, |p| &p.counted_launches).unwrap_or(DEFAULT_COUNTED_LAUNCHES);
+        let rounds = first(layers, |p| &p.rounds).unwrap_or(DEFAULT_ROUNDS);
+        let max_rounds = first(layers, |p| &p.max_rounds).unwrap_or(DEFAULT_MAX_ROUNDS.max(rounds));
         // The setting may stand in any of three tables; the variant's own is named, the others found.
         let place = |setting: &str| -> Vec<String> {
             let own: Vec<String> = at
@@ -601,11 +782,31 @@ impl File<'_> {
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
             self.error(&keys, message)
         };
-        for (setting, value) in [("launches", launches), ("processes", processes)] {
+        for (setting, value) in [
+            ("launches", launches),
+            ("processes", processes),
+            ("max_processes", max_processes),
+            ("counted_launches", counted_launches),
+            ("rounds", rounds),
+            ("max_rounds", max_rounds),
+        ] {
             if value == 0 || value > 10_000 {
                 return Err(complain(
                     setting,
                     format!("`{setting}` is a number from 1 to 10000"),
+                ));
+            }
+        }
+        for (setting, most, least) in [
+            ("max_processes", max_processes, processes),
+            ("max_rounds", max_rounds, rounds),
+        ] {
+            if most < least {
+                return Err(complain(
+                    setting,
+                    format!(
+                        "`{setting}` is {most}, fewer than the {least} that are always measured"
+                    ),
                 ));
             }
         }
@@ -626,6 +827,10 @@ impl File<'_> {
             launches,
             skip: first(layers, |p| &p.skip).unwrap_or(0),
             processes,
+            max_processes,
+            counted_launches,
+            rounds,
+            max_rounds,
             clock_control: first(layers, |p| &p.clock_control).unwrap_or(ClockControl::Base),
             cache_control: first(layers, |p| &p.cache_control).unwrap_or(CacheControl::All),
             replay_mode: first(layers, |p| &p.replay_mode).unwrap_or(ReplayMode::Kernel),
@@ -739,4 +944,5 @@ struct Inherited<'a> {
     profile: &'a RawProfile,
     verify_timeout_s: Option<f64>,
     metrics: &'a [Metric],
+    work: Work,
 }

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::{KernelProfile, MetricIdentity, Series};
 use crate::capture::{Launch, Recording};
+use crate::config::Pass;
 
 /// One capture, as both readers saw it.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +15,16 @@ pub struct Source<'a> {
     pub report: &'a Recording,
     /// The CSV of the same launches: it knows units that a report does not hold.
     pub csv: Option<&'a Recording>,
+    /// Which metrics it measured; `None` where it is not known, and all are looked for.
+    pub pass: Option<Pass>,
+    /// UUID of the GPU, where it is known.
+    pub gpu_uuid: Option<&'a str>,
+}
+
+impl Source<'_> {
+    fn measured(&self, pass: Pass) -> bool {
+        self.pass.is_none_or(|own| own == pass)
+    }
 }
 
 /// What captures say about a variant.
@@ -50,7 +61,7 @@ pub enum DeriveError {
 /// # Errors
 /// [`DeriveError`]. A missing value is no error: it is a sample without a value.
 pub fn derive(
-    counters: &BTreeMap<String, String>,
+    counters: &BTreeMap<String, (String, Pass)>,
     sources: &[Source<'_>],
 ) -> Result<Derived, DeriveError> {
     let mut gpu: Option<(String, String)> = None;
@@ -66,7 +77,10 @@ pub fn derive(
                 }
                 Some(_) => {}
             }
-            for (alias, counter) in counters {
+            for (alias, (counter, pass)) in counters {
+                if !source.measured(*pass) {
+                    continue;
+                }
                 let unit = unit_of(launch, counter)
                     .or_else(|| unit_of(source.csv?.launches.get(index)?, counter));
                 units.entry(alias).or_insert(Unit::Unseen).see(unit);
@@ -92,18 +106,22 @@ pub fn derive(
     let (gpu, compute_capability) = gpu.ok_or(DeriveError::Empty)?;
     let metrics = counters
         .iter()
-        .map(|(alias, counter)| {
+        .map(|(alias, (counter, pass))| {
             let unit = units.get(alias.as_str()).and_then(Unit::known);
             (
                 alias.clone(),
                 MetricIdentity {
                     counter: counter.clone(),
                     unit,
+                    pass: *pass,
                 },
             )
         })
         .collect();
-    let kernels = groups.iter().map(|group| group.profile(counters)).collect();
+    let kernels = groups
+        .iter()
+        .map(|group| group.profile(counters, sources))
+        .collect();
     Ok(Derived {
         gpu,
         compute_capability,
@@ -118,19 +136,26 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    fn profile(&self, counters: &BTreeMap<String, String>) -> KernelProfile {
-        let series = |counter: &String| {
-            Series::new(
-                self.launches
-                    .iter()
-                    .map(|launches| {
-                        launches
-                            .iter()
-                            .map(|launch| launch.metrics.get(counter.as_str())?.value.number())
-                            .collect()
-                    })
-                    .collect(),
-            )
+    fn profile(
+        &self,
+        counters: &BTreeMap<String, (String, Pass)>,
+        sources: &[Source<'_>],
+    ) -> KernelProfile {
+        let series = |counter: &String, pass: Pass| {
+            let (machines, samples): (Vec<Option<&str>>, Vec<_>) = self
+                .launches
+                .iter()
+                .zip(sources)
+                .filter(|(_, source)| source.measured(pass))
+                .map(|(launches, source)| {
+                    let values = launches
+                        .iter()
+                        .map(|launch| launch.metrics.get(counter.as_str())?.value.number())
+                        .collect();
+                    (source.gpu_uuid, values)
+                })
+                .unzip();
+            Series::new(samples, &machines)
         };
         KernelProfile {
             name: self.first.kernel.function.clone(),
@@ -140,7 +165,7 @@ impl Group<'_> {
             block: self.first.block,
             metrics: counters
                 .iter()
-                .map(|(alias, counter)| (alias.clone(), series(counter)))
+                .map(|(alias, (counter, pass))| (alias.clone(), series(counter, *pass)))
                 .collect(),
         }
     }

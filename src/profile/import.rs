@@ -20,6 +20,8 @@ pub fn profile_of(
     let source = Source {
         report: recording,
         csv: None,
+        pass: None,
+        gpu_uuid: None,
     };
     let derived = derive(&variant.counters(), &[source])?;
     let provenance = Provenance {
@@ -41,6 +43,8 @@ pub fn profile_of(
         sources: Default::default(),
         overrides: Vec::new(),
         captures: vec![CaptureRecord {
+            pass: None,
+            gpu_uuid: None,
             report: file.clone(),
             csv: None,
             argv: recording

@@ -14,11 +14,12 @@ pub use derive::{DeriveError, Derived, Source, derive};
 pub use norm::norm_text;
 
 use crate::config::{
-    CacheControl, ClockControl, GraphProfiling, ProfileSettings, ReplayMode, Variant, VariantId,
+    CacheControl, ClockControl, GraphProfiling, Pass, ProfileSettings, ReplayMode, Variant,
+    VariantId,
 };
 use crate::error::Error;
 use crate::files::variant_folder;
-use crate::verdict::Summary;
+use crate::verdict::Samples;
 
 /// Name of the profile in a variant's folder.
 pub const FILE_NAME: &str = "profile.json";
@@ -117,6 +118,8 @@ pub struct MetricIdentity {
     pub counter: String,
     /// Its unit; `None` where nothing says it.
     pub unit: Option<String>,
+    /// Which capture measures it.
+    pub pass: Pass,
 }
 
 /// One kernel at one grid and block.
@@ -136,13 +139,17 @@ pub struct KernelProfile {
     pub metrics: BTreeMap<String, Series>,
 }
 
-/// The samples of one metric of one kernel.
+/// The samples of one metric of one kernel, and what they come to, in the counter's unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// Median of all samples; absent where one is missing.
-    pub median: Option<f64>,
-    /// Robust standard deviation of all samples, see [`Summary::sigma`].
-    pub sigma: Option<f64>,
+    /// The value that is judged, see [`Samples::value`]; absent where a launch has none.
+    pub value: Option<f64>,
+    /// Spread of the launches of a process, see [`crate::verdict::Noise::within`].
+    pub within: Option<f64>,
+    /// Spread of the processes of a machine, see [`crate::verdict::Noise::between`].
+    pub between: Option<f64>,
+    /// Spread of the machines, see [`crate::verdict::Noise::machines`].
+    pub machines: Option<f64>,
     /// One list a profiler process, one entry a launch, in launch order; `null` is a launch
     /// without a value.
     pub samples: Vec<Vec<Option<f64>>>,
@@ -159,7 +166,7 @@ pub struct Provenance {
     pub created: String,
     /// Launches asked for in each process.
     pub launches: u32,
-    /// Separate profiler processes asked for.
+    /// Separate profiler processes that measured many launches each, on all machines.
     pub processes: u32,
     /// ncu's version.
     pub profiler: Option<String>,
@@ -196,6 +203,10 @@ pub enum ProfileOrigin {
 /// One capture that a profile was read from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureRecord {
+    /// Which metrics it measured; `None` where that is not known.
+    pub pass: Option<Pass>,
+    /// UUID of the GPU, where it is known.
+    pub gpu_uuid: Option<String>,
     /// The report, or an imported CSV.
     pub report: FileHash,
     /// The CSV beside it.
@@ -215,7 +226,7 @@ pub struct FileHash {
 
 impl Profile {
     /// Version of the JSON form.
-    pub const SCHEMA: u32 = 1;
+    pub const SCHEMA: u32 = 2;
 
     /// The profile of a variant, from what its captures say and how they were taken.
     pub fn new(
@@ -294,22 +305,61 @@ impl Profile {
         text
     }
 
-    /// Launches of all kernels in all processes.
-    pub fn launch_count(&self) -> usize {
-        self.kernels.iter().map(KernelProfile::launch_count).sum()
+    /// Launches of all kernels in all processes of a pass.
+    pub fn launch_count(&self, pass: Pass) -> usize {
+        self.kernels
+            .iter()
+            .map(|kernel| self.launches_of(kernel, pass))
+            .sum()
     }
-}
 
-impl KernelProfile {
-    /// Launches in all processes.
-    pub fn launch_count(&self) -> usize {
-        self.metrics
-            .values()
-            .map(Series::launch_count)
+    /// Launches of one of its kernels in all processes of a pass.
+    pub fn launches_of(&self, kernel: &KernelProfile, pass: Pass) -> usize {
+        let measured = |alias: &String| {
+            self.identity
+                .metrics
+                .get(alias)
+                .is_some_and(|metric| metric.pass == pass)
+        };
+        kernel
+            .metrics
+            .iter()
+            .filter(|(alias, _)| measured(alias))
+            .map(|(_, series)| series.launch_count())
             .max()
             .unwrap_or(0)
     }
 
+    /// The samples of a metric of one of its kernels, by machine and process; `None` where any
+    /// launch has no value.
+    pub fn samples(&self, kernel: &KernelProfile, alias: &str) -> Option<Samples> {
+        let pass = self.identity.metrics.get(alias)?.pass;
+        kernel.metrics.get(alias)?.grouped(&self.machines(pass))
+    }
+
+    /// The GPU of each process of a pass, in the order of the samples.
+    pub fn machines(&self, pass: Pass) -> Vec<Option<&str>> {
+        self.provenance
+            .captures
+            .iter()
+            .filter(|capture| capture.pass.is_none_or(|own| own == pass))
+            .map(|capture| capture.gpu_uuid.as_deref())
+            .collect()
+    }
+
+    /// UUIDs of the GPUs it was measured on, in order, each once.
+    pub fn gpu_uuids(&self) -> Vec<&str> {
+        let mut seen = Vec::new();
+        for uuid in self.machines(Pass::Timing).into_iter().flatten() {
+            if !seen.contains(&uuid) {
+                seen.push(uuid);
+            }
+        }
+        seen
+    }
+}
+
+impl KernelProfile {
     /// What identifies the kernel's code: the mangled name, or the best the file had.
     pub fn identity(&self) -> &str {
         self.mangled
@@ -320,23 +370,47 @@ impl KernelProfile {
 }
 
 impl Series {
-    /// Of samples as the captures gave them.
-    pub fn new(samples: Vec<Vec<Option<f64>>>) -> Series {
+    /// Of samples as the captures gave them; `machines` names the GPU of each process, where it is
+    /// known. Processes of which it is not known count as those of one machine.
+    pub fn new(samples: Vec<Vec<Option<f64>>>, machines: &[Option<&str>]) -> Series {
         let mut series = Series {
-            median: None,
-            sigma: None,
+            value: None,
+            within: None,
+            between: None,
+            machines: None,
             samples,
         };
-        let summary = series.summary();
-        series.median = summary.map(|summary| summary.median);
-        series.sigma = summary.and_then(|summary| summary.sigma);
+        if let Some(samples) = series.grouped(machines) {
+            let noise = samples.noise();
+            series.value = Some(samples.value());
+            series.within = noise.within;
+            series.between = noise.between;
+            series.machines = noise.machines;
+        }
         series
     }
 
-    /// Median and spread, computed anew from the samples; `None` where any launch has no value.
-    pub fn summary(&self) -> Option<Summary> {
-        let samples: Option<Vec<f64>> = self.samples.iter().flatten().copied().collect();
-        Summary::of(&samples?)
+    /// The samples by machine, in the order in which the machines first appear; `None` where any
+    /// launch has no value, or there is none.
+    pub fn grouped(&self, machines: &[Option<&str>]) -> Option<Samples> {
+        let mut names: Vec<Option<&str>> = Vec::new();
+        let mut grouped: Vec<Vec<Vec<f64>>> = Vec::new();
+        for (index, process) in self.samples.iter().enumerate() {
+            // A process in which this kernel was not launched says nothing of it.
+            if process.is_empty() {
+                continue;
+            }
+            let launches: Vec<f64> = process.iter().copied().collect::<Option<_>>()?;
+            let name = machines.get(index).copied().flatten();
+            match names.iter().position(|known| *known == name) {
+                Some(at) => grouped[at].push(launches),
+                None => {
+                    names.push(name);
+                    grouped.push(vec![launches]);
+                }
+            }
+        }
+        Samples::new(grouped)
     }
 
     /// Launches in all processes, with or without a value.

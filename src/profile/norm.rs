@@ -1,4 +1,4 @@
-//! `<variant>.norm.txt`: the medians, for people to review.
+//! `<variant>.norm.txt`: the values, for people to review.
 
 use super::{KernelProfile, Profile};
 
@@ -10,10 +10,7 @@ pub fn norm_text(profile: &Profile) -> Option<String> {
     for kernel in &profile.kernels {
         let prefix = prefix(profile, kernel);
         for (alias, series) in &kernel.metrics {
-            lines.push(format!(
-                "{prefix}{alias}: {:.2}\n",
-                series.summary()?.median
-            ));
+            lines.push(format!("{prefix}{alias}: {:.2}\n", series.value?));
         }
     }
     lines.sort();

@@ -67,17 +67,18 @@ fn variant(report: &VariantReport) -> String {
     let kernels = several_kernels(report);
     let columns = [
         "metric",
-        "baseline",
+        report.mode.reference(),
         "current",
         "change",
         "tolerance",
+        "fails beyond",
         "verdict",
         "why",
     ];
     let kernel_column = if kernels { "| kernel " } else { "" };
     text.push_str(&format!("{kernel_column}| {} |\n", columns.join(" | ")));
     text.push_str(&format!(
-        "{}|---|--:|--:|--:|--:|---|---|\n",
+        "{}|---|--:|--:|--:|--:|--:|---|---|\n",
         if kernels { "|---" } else { "" }
     ));
     for comparison in &report.comparisons {
@@ -91,10 +92,11 @@ fn variant(report: &VariantReport) -> String {
         }
         let cells = [
             &row.metric,
-            &row.baseline,
+            &row.reference,
             &row.current,
             &row.change,
             &row.tolerance,
+            &row.threshold,
         ]
         .map(|cell| escape(cell));
         text.push_str(&format!(

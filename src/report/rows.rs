@@ -8,10 +8,11 @@ use crate::verdict::{
 pub(super) struct Row {
     pub kernel: String,
     pub metric: String,
-    pub baseline: String,
+    pub reference: String,
     pub current: String,
     pub change: String,
     pub tolerance: String,
+    pub threshold: String,
     pub verdict: Option<Verdict>,
     pub why: String,
 }
@@ -22,15 +23,15 @@ impl Row {
         let value = |summary: Option<crate::verdict::Summary>| {
             summary.map_or_else(
                 || "–".to_owned(),
-                |summary| display_value(summary.median, unit),
+                |summary| display_value(summary.value, unit),
             )
         };
-        let change = match (comparison.change, comparison.uncertainty) {
-            (Some(change), Some(uncertainty)) => {
+        let change = match (comparison.change, comparison.band) {
+            (Some(change), Some(band)) => {
                 format!(
                     "{} ±{}",
                     change.display(unit),
-                    change.with(uncertainty).magnitude(unit)
+                    change.with(band).magnitude(unit)
                 )
             }
             (Some(change), None) => change.display(unit),
@@ -39,12 +40,17 @@ impl Row {
         Row {
             kernel: comparison.kernel.clone(),
             metric: comparison.metric.clone(),
-            baseline: value(comparison.baseline),
+            reference: value(comparison.reference),
             current: value(comparison.current),
             change,
             tolerance: match comparison.verdict {
+                Some(_) if comparison.exact => "exact".to_owned(),
                 Some(_) => comparison.tolerance.display(unit),
                 None => "–".to_owned(),
+            },
+            threshold: match (comparison.change, comparison.threshold) {
+                (Some(change), Some(threshold)) => change.with(threshold).display(unit),
+                _ => "–".to_owned(),
             },
             verdict: comparison.verdict,
             why: comparison.why.clone(),
@@ -139,10 +145,17 @@ pub(super) fn provenance(report: &VariantReport) -> String {
         }
         parts.join(" ")
     };
+    let control = report.control.as_ref().map_or_else(String::new, |control| {
+        format!(
+            "; the machine's difference is bounded by {}",
+            control.variant
+        )
+    });
     format!(
-        "{}; baseline {}; current {}",
+        "{}; {} {}; current {}{control}",
         report.gpu,
-        side(&report.baseline),
+        report.mode.reference(),
+        side(&report.reference),
         side(&report.current)
     )
 }

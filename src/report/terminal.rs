@@ -52,10 +52,11 @@ fn variant(report: &VariantReport) -> String {
         .set_content_arrangement(ContentArrangement::Disabled);
     let mut header = vec![
         "metric",
-        "baseline",
+        report.mode.reference(),
         "current",
         "change",
         "tolerance",
+        "fails beyond",
         "verdict",
         "why",
     ];
@@ -67,10 +68,11 @@ fn variant(report: &VariantReport) -> String {
         let row = Row::of(comparison);
         let mut cells = vec![
             row.metric,
-            row.baseline,
+            row.reference,
             row.current,
             row.change,
             row.tolerance,
+            row.threshold,
             verdict_word(row.verdict).to_owned(),
             row.why,
         ];

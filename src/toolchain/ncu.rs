@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::version::remembered;
 use super::{env_folder, find, path_folders, query, versioned};
-use crate::config::{Toolchain, Variant};
+use crate::config::{Pass, Toolchain, Variant};
 use crate::error::Error;
 
 /// An ncu that was found.
@@ -70,6 +70,7 @@ impl Ncu {
     pub fn profile_argv(
         &self,
         variant: &Variant,
+        pass: Pass,
         stem: &Path,
         log: &Path,
         program: &[String],
@@ -78,6 +79,7 @@ impl Ncu {
         let mut counters: Vec<&str> = variant
             .metrics
             .iter()
+            .filter(|metric| metric.pass == pass)
             .map(|metric| metric.counter.as_str())
             .collect();
         counters.sort_unstable();
@@ -86,7 +88,7 @@ impl Ncu {
         let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
         option("--metrics", counters.join(","));
         option("--launch-skip", settings.skip.to_string());
-        option("--launch-count", settings.launches.to_string());
+        option("--launch-count", variant.launches(pass).to_string());
         option("--clock-control", settings.clock_control.to_string());
         option("--cache-control", settings.cache_control.to_string());
         option("--replay-mode", settings.replay_mode.to_string());

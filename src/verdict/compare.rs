@@ -1,16 +1,26 @@
-//! Baseline against current, kernel by kernel and metric by metric.
+//! Reference against current, kernel by kernel and metric by metric.
 
 use serde::{Deserialize, Serialize};
 
+use super::control::Control;
 use super::display::display_value;
 use super::finding::{Code, Finding};
 use super::kernels::match_kernels;
 use super::measured::incomplete;
-use super::rule::{Comparison, Gap, Verdict, judge, uncertainty};
-use super::statistics::Summary;
-use crate::config::{DURATION_COUNTER, Level, Metric, Variant, VariantId};
+use super::rule::{Change, Comparison, Gap, Pair, Reference, Summary, Verdict, judge};
+use crate::config::{DURATION_COUNTER, Level, Metric, Pass, Variant, VariantId};
 use crate::process::shell_line;
-use crate::profile::{Identity, KernelProfile, Profile, Provenance};
+use crate::profile::{Identity, Profile, Provenance};
+
+/// What a variant was compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Its locked baseline.
+    Stored,
+    /// The base revision, measured side by side.
+    Against,
+}
 
 /// Everything about one judged variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,79 +29,124 @@ pub struct VariantReport {
     pub variant: VariantId,
     /// Model of the GPU.
     pub gpu: String,
-    /// Where the baseline came from.
-    pub baseline: Provenance,
+    /// What it was compared with.
+    pub mode: Mode,
+    /// Where the reference came from.
+    pub reference: Provenance,
     /// Where the current profile came from.
     pub current: Provenance,
+    /// The control that bounded the machine's difference.
+    pub control: Option<Control>,
     /// Judged metrics.
     pub comparisons: Vec<Comparison>,
+    /// Base now against the locked baseline, where base and head were measured side by side: how
+    /// far machine and toolchain have drifted. It fails no gate.
+    pub drift: Vec<Comparison>,
 }
 
-/// Compares a current profile with a baseline under the configured metrics of the variant.
+/// How many comparisons a check of these variants judges, for the chance of a false alarm: known
+/// before anything is measured, and the same when the recording is judged again.
+pub fn comparison_count<'a>(
+    variants: impl Iterator<Item = (&'a Variant, Option<&'a Profile>)>,
+) -> usize {
+    variants
+        .map(|(variant, locked)| {
+            let judged = variant
+                .metrics
+                .iter()
+                .filter(|metric| metric.level != Level::Record && !metric.exact)
+                .count();
+            judged * locked.map_or(1, |locked| locked.kernels.len().max(1))
+        })
+        .sum()
+}
+
+/// Compares a current profile with a reference under the configured metrics of the variant, as
+/// part of a check of so many `comparisons`.
 pub fn compare(
     variant: &Variant,
-    baseline: &Profile,
+    reference: &Reference<'_>,
     current: &Profile,
+    comparisons: usize,
 ) -> (VariantReport, Vec<Finding>) {
+    let before = reference.profile();
+    let (mode, control) = match reference {
+        Reference::Stored { control, .. } => (Mode::Stored, control.cloned()),
+        Reference::Base { .. } => (Mode::Against, None),
+    };
     let mut report = VariantReport {
         variant: variant.id.clone(),
         gpu: current.identity.gpu.clone(),
-        baseline: baseline.provenance.clone(),
+        mode,
+        reference: before.provenance.clone(),
         current: current.provenance.clone(),
+        control,
         comparisons: Vec::new(),
+        drift: Vec::new(),
     };
     let mut findings = incomplete(variant, current);
-    let differences = identity_differences(&baseline.identity, &current.identity);
+    let differences = identity_differences(&before.identity, &current.identity);
     if !differences.is_empty() {
         findings.push(Finding::deny(
             Code::NotComparable,
             &variant.id,
-            format!("baseline and current profile were not taken under the same conditions: {}", differences.join("; ")),
+            format!("{} and current profile were not taken under the same conditions: {}", mode.reference(), differences.join("; ")),
             format!("measure under the baseline's conditions, or lock a new one: sparsek-gate baseline --lock --reason '...' {}", variant.id),
         ));
         return (report, findings);
     }
-    for (alias, metric) in &baseline.identity.metrics {
-        if !variant.metrics.iter().any(|other| other.alias == *alias) {
-            let finding = Finding::deny(
-                Code::MetricGone,
-                &variant.id,
-                format!(
-                    "`{alias}` ({}) is locked, and the configuration no longer names it",
-                    metric.counter
-                ),
-                format!(
-                    "put it back, or lock a baseline without it: sparsek-gate baseline --lock --reason '...' {}",
-                    variant.id
-                ),
-            );
-            findings.push(finding.metric(alias));
-        }
-    }
-    let (pairs, kernel_findings) = match_kernels(variant, baseline, current);
+    findings.extend(metrics_gone(variant, before));
+    let (pairs, kernel_findings) = match_kernels(variant, before, current, mode);
     findings.extend(kernel_findings);
-    for (locked, now) in pairs {
-        let speed = speed_change(
-            variant,
-            (&baseline.identity, locked),
-            (&current.identity, now),
-        );
+    for pair in pairs {
+        let speed = speed_change(variant, reference, current, pair, comparisons);
         for metric in &variant.metrics {
-            let definitions = (
-                baseline.identity.metrics.get(&metric.alias),
-                current.identity.metrics.get(&metric.alias),
-            );
-            let (mut comparison, gap) = judge(metric, definitions, locked, now);
-            let finding = finding_of(variant, metric, gap, &mut comparison, speed.as_ref());
+            let (mut comparison, gap) =
+                judge(variant, metric, reference, current, pair, comparisons);
+            let finding = finding_of(variant, metric, mode, gap, &mut comparison, speed.as_ref());
             findings.extend(finding);
             // Beside a baseline that lacks the metric, a limit can still be held to.
-            if gap.is_none_or(|gap| gap == Gap::Baseline) {
+            if gap.is_none_or(|gap| gap == Gap::Reference) {
                 findings.extend(limit_finding(variant, metric, &mut comparison));
             }
             report.comparisons.push(comparison);
         }
     }
     (report, findings)
+}
+
+impl Mode {
+    /// What the reference is called.
+    pub fn reference(self) -> &'static str {
+        match self {
+            Mode::Stored => "baseline",
+            Mode::Against => "base",
+        }
+    }
+}
+
+fn metrics_gone(variant: &Variant, locked: &Profile) -> Vec<Finding> {
+    let gone = locked
+        .identity
+        .metrics
+        .iter()
+        .filter(|(alias, _)| !variant.metrics.iter().any(|other| other.alias == **alias));
+    gone.map(|(alias, metric)| {
+        Finding::deny(
+            Code::MetricGone,
+            &variant.id,
+            format!(
+                "`{alias}` ({}) is locked, and the configuration no longer names it",
+                metric.counter
+            ),
+            format!(
+                "put it back, or lock a baseline without it: sparsek-gate baseline --lock --reason '...' {}",
+                variant.id
+            ),
+        )
+        .metric(alias)
+    })
+    .collect()
 }
 
 /// In words, every condition in which two profiles differ. Metric definitions are compared metric
@@ -141,32 +196,33 @@ struct Speed {
 /// Only a duration that could itself be judged tells what is faster.
 fn speed_change(
     variant: &Variant,
-    (baseline, locked): (&Identity, &KernelProfile),
-    (current, now): (&Identity, &KernelProfile),
+    reference: &Reference<'_>,
+    current: &Profile,
+    pair: Pair<'_>,
+    comparisons: usize,
 ) -> Option<Speed> {
     let metric = variant
         .metrics
         .iter()
-        .find(|metric| metric.counter == DURATION_COUNTER)?;
-    let definitions = (
-        baseline.metrics.get(&metric.alias),
-        current.metrics.get(&metric.alias),
-    );
-    let (comparison, gap) = judge(metric, definitions, locked, now);
-    let (None, Some(baseline), Some(current)) = (gap, comparison.baseline, comparison.current)
+        .find(|metric| metric.counter == DURATION_COUNTER && metric.pass == Pass::Timing)?;
+    let (comparison, gap) = judge(variant, metric, reference, current, pair, comparisons);
+    let (None, Some(before), Some(now)) = (gap, comparison.reference, comparison.current) else {
+        return None;
+    };
+    let (Some(Change::RelativePercent(change) | Change::Absolute(change)), Some(band)) =
+        (comparison.change, comparison.band)
     else {
         return None;
     };
-    let difference = current.median - baseline.median;
-    let certain = difference.abs() > uncertainty(&baseline, &current)?;
-    (certain && baseline.median > 0.0).then(|| Speed {
-        relative_percent: 100.0 * difference / baseline.median,
+    (change.abs() > band && before.value > 0.0).then(|| Speed {
+        relative_percent: 100.0 * (now.value / before.value - 1.0),
     })
 }
 
 fn finding_of(
     variant: &Variant,
     metric: &Metric,
+    mode: Mode,
     gap: Option<Gap>,
     comparison: &mut Comparison,
     speed: Option<&Speed>,
@@ -178,20 +234,30 @@ fn finding_of(
     let name = format!("`{}` of {}", metric.alias, comparison.kernel);
     let finding = match comparison.verdict? {
         Verdict::Pass | Verdict::Improved => return None,
+        // What counts work is told by `work`.
+        Verdict::Regressed if metric.exact => return None,
         Verdict::Regressed => {
             let faster = speed
                 .filter(|speed| speed.relative_percent < 0.0 && metric.counter != DURATION_COUNTER);
-            let tolerance = metric.tolerance.display(comparison.unit.as_deref());
+            let unit = comparison.unit.as_deref();
+            let tolerance = comparison.tolerance.display(unit);
             let value = |summary: Option<Summary>| {
-                let unit = comparison.unit.as_deref();
-                summary.map_or_else(String::new, |summary| display_value(summary.median, unit))
+                summary.map_or_else(String::new, |summary| display_value(summary.value, unit))
             };
-            let (was, is) = (value(comparison.baseline), value(comparison.current));
-            let mut message = format!("{name}: {was} → {is}, {change} (tolerance {tolerance})");
-            let mut next = format!(
-                "mend the kernel, or accept it: sparsek-gate baseline --lock --reason '...' {}",
-                variant.id
-            );
+            let (was, is) = (value(comparison.reference), value(comparison.current));
+            let band = match (comparison.change, comparison.band) {
+                (Some(change), Some(band)) => format!(" ±{}", change.with(band).magnitude(unit)),
+                _ => String::new(),
+            };
+            let mut message =
+                format!("{name}: {was} → {is}, {change}{band} (tolerance {tolerance})");
+            let mut next = match mode {
+                Mode::Stored => format!(
+                    "mend the kernel, or accept it: sparsek-gate baseline --lock --reason '...' {}",
+                    variant.id
+                ),
+                Mode::Against => "mend the kernel, or let it pass for a time with a `[[waiver]]`".to_owned(),
+            };
             let mut excused = false;
             if let Some(speed) = faster {
                 message.push_str(&format!(
@@ -215,11 +281,16 @@ fn finding_of(
             let finding = Finding::deny(Code::Regressed, &variant.id, message, next);
             if excused { finding.warn() } else { finding }
         }
+        // It may have become better; that it is not worse is certain.
+        Verdict::Inconclusive if comparison.not_worse => return None,
         Verdict::Inconclusive => Finding::deny(
             Code::Inconclusive,
             &variant.id,
             format!("{name}: change {change}; {}", comparison.why),
-            "raise `profile.launches`, or measure on a quieter machine".to_owned(),
+            match mode {
+                Mode::Stored => "measure side by side: sparsek-gate check --against REVISION; or raise `profile.max_processes`".to_owned(),
+                Mode::Against => "raise `profile.max_rounds`, or measure on a quieter machine".to_owned(),
+            },
         ),
         // The current profile's own gaps are told by `incomplete`.
         Verdict::NotMeasured if gap.is_none_or(|gap| gap == Gap::Current) => return None,
@@ -246,14 +317,14 @@ fn limit_finding(
     metric: &Metric,
     comparison: &mut Comparison,
 ) -> Option<Finding> {
-    let median = comparison.current?.median;
+    let value = comparison.current?.value;
     comparison.verdict?;
     let unit = comparison.unit.as_deref();
     let broken = match (metric.min, metric.max) {
-        (Some(min), _) if !(median >= min) => {
+        (Some(min), _) if !(value >= min) => {
             format!("below its limit of {}", display_value(min, unit))
         }
-        (_, Some(max)) if !(median <= max) => {
+        (_, Some(max)) if !(value <= max) => {
             format!("above its limit of {}", display_value(max, unit))
         }
         _ => return None,
@@ -267,7 +338,7 @@ fn limit_finding(
             "`{}` of {} is {}, {broken}",
             metric.alias,
             comparison.kernel,
-            display_value(median, unit)
+            display_value(value, unit)
         ),
         "mend the kernel, or change the limit in the configuration".to_owned(),
     );

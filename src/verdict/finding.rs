@@ -181,6 +181,12 @@ codes! {
     ImmutableChanged = "immutable-changed" => Baseline,
     /// Two profiles were taken under different conditions.
     NotComparable = "not-comparable" => Baseline,
+    /// The base revision of a variant cannot be measured beside its head.
+    BaseUnavailable = "base-unavailable" => Inconclusive,
+    /// Exact counters say that the kernel does other work than the reference, or than declared.
+    WorkChanged = "work-changed" => Baseline,
+    /// The base, measured now, is not where its locked baseline is.
+    Drift = "drift" => Inconclusive,
     /// A kernel is in the current profile and not in the baseline.
     KernelNew = "kernel-new" => Baseline,
     /// A kernel of the baseline is not in the current profile.

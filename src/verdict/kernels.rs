@@ -1,17 +1,20 @@
 //! Which kernel of a profile is which kernel of a baseline.
 
+use super::compare::Mode;
 use super::finding::{Code, Finding};
+use super::rule::Pair;
 use crate::config::Variant;
 use crate::profile::{KernelProfile, Profile};
 
-pub(super) type Pairs<'a> = Vec<(&'a KernelProfile, &'a KernelProfile)>;
-
-/// Pairs kernels by code, grid and block; what is left is told apart and named.
+/// Pairs kernels by code, grid and block; what is left is told apart and named. A kernel that is
+/// launched in another shape, or has another name, is compared all the same: the change may hide a
+/// regression. Against the base such a change is what is being judged, and only told.
 pub(super) fn match_kernels<'a>(
     variant: &Variant,
     baseline: &'a Profile,
     current: &'a Profile,
-) -> (Pairs<'a>, Vec<Finding>) {
+    mode: Mode,
+) -> (Vec<Pair<'a>>, Vec<Finding>) {
     let mut pairs = Vec::new();
     let mut gone = Vec::new();
     let mut left: Vec<&KernelProfile> = current.kernels.iter().collect();
@@ -22,7 +25,10 @@ pub(super) fn match_kernels<'a>(
     };
     for locked in &baseline.kernels {
         match take(&|now| now.identity() == locked.identity() && shape(now) == shape(locked)) {
-            Some(now) => pairs.push((locked, now)),
+            Some(now) => pairs.push(Pair {
+                reference: locked,
+                current: now,
+            }),
             None => gone.push(locked),
         }
     }
@@ -32,17 +38,28 @@ pub(super) fn match_kernels<'a>(
     );
     let mut findings = Vec::new();
     let mut say = |code, kernel: &KernelProfile, message: String| {
-        findings
-            .push(Finding::deny(code, &variant.id, message, relock.clone()).kernel(&kernel.name));
+        let finding =
+            Finding::deny(code, &variant.id, message, relock.clone()).kernel(&kernel.name);
+        let compared = matches!(code, Code::LaunchChanged | Code::KernelRenamed);
+        findings.push(if compared && mode == Mode::Against {
+            finding.warn()
+        } else {
+            finding
+        });
     };
+    let reference = mode.reference();
     let mut missing = Vec::new();
     for locked in gone {
         if let Some(now) = take(&|now| now.identity() == locked.identity()) {
+            pairs.push(Pair {
+                reference: locked,
+                current: now,
+            });
             say(
                 Code::LaunchChanged,
                 now,
                 format!(
-                    "`{}` is launched with grid {} and block {}, the baseline with grid {} and block {}",
+                    "`{}` is launched with grid {} and block {}, the {reference} with grid {} and block {}",
                     now.name,
                     dimensions(now.grid),
                     dimensions(now.block),
@@ -57,11 +74,15 @@ pub(super) fn match_kernels<'a>(
                     .iter()
                     .any(|other| other.identity() == now.identity())
         }) {
+            pairs.push(Pair {
+                reference: locked,
+                current: now,
+            });
             say(
                 Code::KernelRenamed,
                 now,
                 format!(
-                    "`{}` of the baseline is gone, and `{}` is launched with the same grid and block",
+                    "`{}` of the {reference} is gone, and `{}` is launched with the same grid and block",
                     locked.name, now.name
                 ),
             );
@@ -73,14 +94,14 @@ pub(super) fn match_kernels<'a>(
         say(
             Code::KernelGone,
             locked,
-            format!("`{}` of the baseline was not measured", locked.name),
+            format!("`{}` of the {reference} was not measured", locked.name),
         );
     }
     for now in left {
         say(
             Code::KernelNew,
             now,
-            format!("`{}` is not in the baseline", now.name),
+            format!("`{}` is not in the {reference}", now.name),
         );
     }
     (pairs, findings)

@@ -1,29 +1,30 @@
 //! Whether a profile is a whole measurement.
 
 use super::finding::{Code, Finding};
-use crate::config::{DURATION_COUNTER, Level, Metric, Variant};
-use crate::profile::{KernelProfile, MetricIdentity, Profile, ProfileOrigin};
+use crate::config::{DURATION_COUNTER, Level, Metric, Pass, Variant};
+use crate::profile::{KernelProfile, Profile, ProfileOrigin};
 
 /// What keeps a profile from being a whole measurement: launches, kernels or values that are not
 /// there. A baseline is locked from, and a gate passes on, whole measurements only.
 pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let asked = match profile.provenance.origin {
-        ProfileOrigin::Measured => {
-            variant.profile.launches as usize * variant.profile.processes as usize
+    for pass in [Pass::Timing, Pass::Counting] {
+        if !variant.has_pass(pass) {
+            continue;
         }
-        ProfileOrigin::Imported => {
-            profile.provenance.launches as usize * profile.provenance.processes as usize
+        let asked = asked(variant, profile, pass);
+        let found = profile.launch_count(pass);
+        if found < asked.max(1) {
+            findings.push(Finding::deny(
+                Code::NotMeasured,
+                &variant.id,
+                format!(
+                    "{found} launches were measured in the {pass} pass where {asked} were asked for"
+                ),
+                "let the program launch more often, or lower the launches in the configuration"
+                    .to_owned(),
+            ));
         }
-    };
-    let found = profile.launch_count();
-    if found < asked.max(1) {
-        findings.push(Finding::deny(
-            Code::NotMeasured,
-            &variant.id,
-            format!("{found} launches were measured where {asked} were asked for"),
-            "let the program launch more often, or lower `profile.launches`".to_owned(),
-        ));
     }
     for expected in &variant.expect {
         if !profile
@@ -60,9 +61,7 @@ pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
             .iter()
             .filter(|metric| metric.level != Level::Record)
         {
-            if let Some(why) =
-                why_not_measured(metric, profile.identity.metrics.get(&metric.alias), kernel)
-            {
+            if let Some(why) = why_not_measured(metric, profile, kernel) {
                 let other_counter = profile
                     .identity
                     .metrics
@@ -95,10 +94,10 @@ pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
 /// hardware counts below zero.
 pub(super) fn why_not_measured(
     metric: &Metric,
-    definition: Option<&MetricIdentity>,
+    profile: &Profile,
     kernel: &KernelProfile,
 ) -> Option<String> {
-    let Some(definition) = definition else {
+    let Some(definition) = profile.identity.metrics.get(&metric.alias) else {
         return Some("the profile does not hold this metric".to_owned());
     };
     if definition.counter != metric.counter {
@@ -133,10 +132,10 @@ pub(super) fn why_not_measured(
     if took_no_time {
         return Some("a launch that took no time was not measured".to_owned());
     }
-    if launches < kernel.launch_count() {
+    let of_others = profile.launches_of(kernel, definition.pass);
+    if launches < of_others {
         return Some(format!(
-            "it holds {launches} launches where other metrics hold {}",
-            kernel.launch_count()
+            "it holds {launches} launches where other metrics hold {of_others}"
         ));
     }
     if definition.unit.is_none() {
@@ -146,4 +145,23 @@ pub(super) fn why_not_measured(
         ));
     }
     None
+}
+
+/// Launches that a whole measurement of this tool holds. Of an imported one it is not known, and
+/// its own number stands.
+fn asked(variant: &Variant, profile: &Profile, pass: Pass) -> usize {
+    let machines = profile.gpu_uuids().len().max(1);
+    match (profile.provenance.origin, pass) {
+        (ProfileOrigin::Imported, _) => {
+            profile.provenance.launches as usize * profile.provenance.processes as usize
+        }
+        (ProfileOrigin::Measured, Pass::Timing) => {
+            let processes = (variant.profile.processes as usize * machines)
+                .max(profile.provenance.processes as usize);
+            variant.profile.launches as usize * processes
+        }
+        (ProfileOrigin::Measured, Pass::Counting) => {
+            variant.profile.counted_launches as usize * machines
+        }
+    }
 }

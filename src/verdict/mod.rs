@@ -1,6 +1,8 @@
 //! From two profiles to findings, and from findings to one exit code.
 
+mod band;
 mod compare;
+mod control;
 mod display;
 mod exit_code;
 mod finding;
@@ -8,13 +10,17 @@ mod kernels;
 mod measured;
 mod outcome;
 mod rule;
+mod sample;
 mod statistics;
 
-pub use compare::{VariantReport, compare};
+pub use band::{Decision, Question, Scale, against_stored, side_by_side};
+pub use compare::{Mode, VariantReport, compare, comparison_count};
+pub use control::Control;
 pub use display::display_value;
 pub use exit_code::ExitCode;
 pub use finding::{Code, Finding, Severity};
 pub use measured::incomplete;
 pub use outcome::{Origin, Outcome};
-pub use rule::{Change, Comparison, Verdict};
-pub use statistics::{Summary, median};
+pub use rule::{Change, Comparison, Reference, Summary, Verdict};
+pub use sample::{Noise, Samples, location};
+pub use statistics::median;

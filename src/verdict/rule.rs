@@ -1,19 +1,14 @@
-//! The rule of the verdict on one metric of one kernel.
-//!
-//! Let `d` be how much worse the current median is, in the metric's direction, and `u` its
-//! uncertainty, three standard errors of the difference of two medians. The metric regressed if
-//! `d - u` exceeds the tolerance, passes if `d + u` does not, and is inconclusive otherwise; it
-//! improved if `-d - u` exceeds the tolerance. The spread comes from the samples of both sides.
+//! One metric of one kernel, judged: which samples are compared, and what the answer is told as.
+//! The mathematics is in [`super::band`].
 
 use serde::{Deserialize, Serialize};
 
+use super::band::{Decision, Question, Scale, against_stored, side_by_side};
+use super::control::Control;
 use super::measured::why_not_measured;
-use super::statistics::Summary;
-use crate::config::{Direction, Level, Metric, Tolerance};
-use crate::profile::{KernelProfile, MetricIdentity, Series};
-
-/// Standard errors that make a difference certain enough to be named.
-const CERTAINTY: f64 = 3.0;
+use super::sample::Samples;
+use crate::config::{Direction, Level, Metric, Tolerance, Variant};
+use crate::profile::{KernelProfile, Profile};
 
 /// What is said of one metric of one kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +36,77 @@ pub enum Change {
     Absolute(f64),
 }
 
+/// What the samples of one side come to, in the metric's unit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The value that is judged.
+    pub value: f64,
+    /// Launches, of all processes.
+    pub launches: usize,
+    /// Processes, of all machines.
+    pub processes: usize,
+    /// GPUs.
+    pub machines: usize,
+    /// Standard deviation of a launch within its process.
+    pub within: Option<f64>,
+    /// Standard deviation of a process within its machine.
+    pub between: Option<f64>,
+    /// Largest distance of a machine from their centre.
+    pub spread: Option<f64>,
+}
+
+impl From<&Samples> for Summary {
+    fn from(samples: &Samples) -> Summary {
+        let noise = samples.noise();
+        Summary {
+            value: samples.value(),
+            launches: samples.machines().iter().flatten().map(Vec::len).sum(),
+            processes: samples.machines().iter().map(Vec::len).sum(),
+            machines: samples.machines().len(),
+            within: noise.within,
+            between: noise.between,
+            spread: noise.machines,
+        }
+    }
+}
+
+/// What the current profile of a variant is compared with.
+#[derive(Clone, Copy, Debug)]
+pub enum Reference<'a> {
+    /// What was locked, maybe on other machines.
+    Stored {
+        /// The locked profile.
+        locked: &'a Profile,
+        /// How far this machine is from those that were locked on.
+        control: Option<&'a Control>,
+    },
+    /// The base revision, measured side by side with the current one.
+    Base {
+        /// The base's profile.
+        base: &'a Profile,
+        /// The locked profile, of which the noise was learned.
+        learned: Option<&'a Profile>,
+    },
+}
+
+impl<'a> Reference<'a> {
+    /// The profile that is compared with.
+    pub fn profile(&self) -> &'a Profile {
+        match self {
+            Reference::Stored { locked, .. } => locked,
+            Reference::Base { base, .. } => base,
+        }
+    }
+
+    /// What a metric may be worse by.
+    pub(super) fn tolerance(&self, metric: &Metric) -> Tolerance {
+        match self {
+            Reference::Stored { .. } => metric.tolerance,
+            Reference::Base { .. } => metric.against,
+        }
+    }
+}
+
 /// One metric of one kernel, judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
@@ -60,18 +126,29 @@ pub struct Comparison {
     pub direction: Direction,
     /// Whether a regression fails the gate.
     pub level: Level,
-    /// How much worse is still no regression.
+    /// The same for the same work.
+    pub exact: bool,
+    /// How much worse is still no regression, as configured.
     pub tolerance: Tolerance,
-    /// The locked samples.
-    pub baseline: Option<Summary>,
+    /// The locked samples, or those of the base.
+    pub reference: Option<Summary>,
     /// The current samples.
     pub current: Option<Summary>,
-    /// Current against baseline.
+    /// Current against reference.
     pub change: Option<Change>,
-    /// Half-width of the band around the change, in the terms of the change.
-    pub uncertainty: Option<f64>,
+    /// Half-width of the band around the change that an alarm must clear: the noise, and what the
+    /// machines may differ by. In the terms of the change.
+    pub band: Option<f64>,
+    /// What the machines may differ by, part of the band.
+    pub allowance: Option<f64>,
+    /// The change beyond which it is a regression: tolerance and band together.
+    pub threshold: Option<f64>,
     /// The judgement; a metric that is only recorded has none.
     pub verdict: Option<Verdict>,
+    /// Inconclusive for want of samples alone.
+    pub open: bool,
+    /// Surely not worse by more than the tolerance, though nothing else may be certain.
+    pub not_worse: bool,
     /// Why.
     pub why: String,
 }
@@ -79,53 +156,68 @@ pub struct Comparison {
 /// Which profile lacks a value that could be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gap {
-    Baseline,
+    Reference,
     Current,
     /// Each has one, in a unit of its own.
     Unit,
 }
 
+/// The kernel of both profiles that a comparison is about.
+#[derive(Clone, Copy)]
+pub(super) struct Pair<'a> {
+    pub reference: &'a KernelProfile,
+    pub current: &'a KernelProfile,
+}
+
+/// Judges a metric of a pair of kernels, as one of so many `comparisons` of the check.
 pub(super) fn judge(
+    variant: &Variant,
     metric: &Metric,
-    (locked_definition, definition): (Option<&MetricIdentity>, Option<&MetricIdentity>),
-    locked: &KernelProfile,
-    now: &KernelProfile,
+    reference: &Reference<'_>,
+    current: &Profile,
+    pair: Pair<'_>,
+    comparisons: usize,
 ) -> (Comparison, Option<Gap>) {
-    let summary =
-        |kernel: &KernelProfile| kernel.metrics.get(&metric.alias).and_then(Series::summary);
+    let before = reference.profile().samples(pair.reference, &metric.alias);
+    let now = current.samples(pair.current, &metric.alias);
+    let definition = |profile: &Profile| profile.identity.metrics.get(&metric.alias).cloned();
+    let unit = |profile: &Profile| definition(profile).and_then(|definition| definition.unit);
     let mut comparison = Comparison {
-        kernel: now.name.clone(),
-        grid: now.grid,
-        block: now.block,
+        kernel: pair.current.name.clone(),
+        grid: pair.current.grid,
+        block: pair.current.block,
         metric: metric.alias.clone(),
         counter: metric.counter.clone(),
-        unit: definition.and_then(|definition| definition.unit.clone()),
+        unit: unit(current),
         direction: metric.direction,
         level: metric.level,
-        tolerance: metric.tolerance,
-        baseline: summary(locked),
-        current: summary(now),
+        exact: metric.exact,
+        tolerance: reference.tolerance(metric),
+        reference: before.as_ref().map(Summary::from),
+        current: now.as_ref().map(Summary::from),
         change: None,
-        uncertainty: None,
+        band: None,
+        allowance: None,
+        threshold: None,
         verdict: None,
+        open: false,
+        not_worse: false,
         why: String::new(),
     };
     let gap = match (
-        why_not_measured(metric, definition, now),
-        why_not_measured(metric, locked_definition, locked),
+        why_not_measured(metric, current, pair.current),
+        why_not_measured(metric, reference.profile(), pair.reference),
     ) {
         (Some(why), _) => Some((Gap::Current, why)),
-        (None, Some(why)) => Some((Gap::Baseline, format!("in the baseline: {why}"))),
+        (None, Some(why)) => Some((Gap::Reference, format!("in the reference: {why}"))),
         (None, None) => {
-            let unit = |definition: Option<&MetricIdentity>| {
-                definition.and_then(|d| d.unit.clone()).unwrap_or_default()
-            };
-            let (was, is) = (unit(locked_definition), unit(definition));
+            let was = unit(reference.profile()).unwrap_or_default();
+            let is = unit(current).unwrap_or_default();
             (was != is).then(|| (Gap::Unit, format!("the unit was `{was}`, is `{is}`")))
         }
     };
-    let (baseline, current) = match (gap, comparison.baseline, comparison.current) {
-        (None, Some(baseline), Some(current)) => (baseline, current),
+    let (before, now) = match (gap, before, now) {
+        (None, Some(before), Some(now)) => (before, now),
         (gap, _, _) => {
             let (side, why) = gap.unwrap_or((Gap::Current, "there is no sample".to_owned()));
             comparison.verdict = (metric.level != Level::Record).then_some(Verdict::NotMeasured);
@@ -133,80 +225,102 @@ pub(super) fn judge(
             return (comparison, Some(side));
         }
     };
-    let per_unit = match metric.tolerance {
-        Tolerance::RelativePercent(_) if baseline.median != 0.0 => {
-            Some(100.0 / baseline.median.abs())
-        }
-        _ => None,
-    };
-    let difference = current.median - baseline.median;
-    comparison.change = Some(match per_unit {
-        Some(factor) => Change::RelativePercent(difference * factor),
-        None => Change::Absolute(difference),
-    });
-    let uncertainty = uncertainty(&baseline, &current);
-    comparison.uncertainty = uncertainty.map(|value| value * per_unit.unwrap_or(1.0));
-    if metric.level == Level::Record {
-        comparison.why = "recorded, not judged".to_owned();
+    if metric.exact {
+        judge_exact(&mut comparison, &before, &now);
         return (comparison, None);
     }
-    let allowed = match (metric.tolerance, per_unit) {
-        (Tolerance::RelativePercent(percent), Some(factor)) => percent / factor,
-        // A share of nothing is nothing.
-        (Tolerance::RelativePercent(_), None) => 0.0,
-        (Tolerance::Absolute(value), _) => value,
+    let question = question(variant, metric, reference, comparisons);
+    let processes = now.process_values().concat();
+    let decision = match reference {
+        Reference::Stored { control, .. } => {
+            let control = control.and_then(|control| control.of(&metric.alias));
+            against_stored(&before, &processes, control, &question)
+        }
+        Reference::Base { learned, .. } => {
+            let learned = learned.and_then(|learned| noise_of(metric, pair.current, learned));
+            let base = before.process_values().concat();
+            side_by_side(&base, &processes, learned.as_ref(), &question)
+        }
     };
-    let worse = match metric.direction {
-        Direction::Higher => -difference,
-        Direction::Lower => difference,
-        Direction::Equal => difference.abs(),
-    };
-    let (verdict, why) = decide(worse, allowed, uncertainty, metric.direction);
-    comparison.verdict = Some(verdict);
-    comparison.why = why;
+    tell(&mut comparison, decision);
     (comparison, None)
 }
 
-fn decide(
-    worse: f64,
-    allowed: f64,
-    uncertainty: Option<f64>,
-    direction: Direction,
-) -> (Verdict, String) {
-    let Some(uncertainty) = uncertainty else {
-        let why = "fewer than three launches on both sides: nothing tells how much the values vary";
-        return (Verdict::Inconclusive, why.to_owned());
-    };
-    if worse - uncertainty > allowed {
-        return (
-            Verdict::Regressed,
-            "worse by more than the tolerance and the noise".to_owned(),
-        );
+fn tell(comparison: &mut Comparison, decision: Decision) {
+    comparison.change = decision.effect;
+    comparison.band = decision.alarm.filter(|band| band.is_finite());
+    comparison.allowance = decision.allowance;
+    if comparison.level == Level::Record {
+        comparison.why = "recorded, not judged".to_owned();
+        return;
     }
-    if direction != Direction::Equal && -worse - uncertainty > allowed {
-        return (
-            Verdict::Improved,
-            "better by more than the tolerance and the noise".to_owned(),
-        );
-    }
-    // Written so that a comparison with NaN never passes.
-    if worse + uncertainty <= allowed {
-        return (Verdict::Pass, "within the tolerance".to_owned());
-    }
-    (
-        Verdict::Inconclusive,
-        "the noise reaches across the tolerance: measure more launches".to_owned(),
-    )
+    comparison.threshold = decision.threshold.filter(|value| value.is_finite());
+    comparison.verdict = Some(decision.verdict);
+    comparison.open = decision.open;
+    comparison.not_worse = decision.not_worse;
+    comparison.why = decision.why;
 }
 
-/// Half-width of the band around the difference of two medians, in the samples' unit. A side with
-/// too few samples to show a spread borrows the other's; `None` where neither shows one.
-pub(super) fn uncertainty(baseline: &Summary, current: &Summary) -> Option<f64> {
-    let baseline_sigma = baseline.sigma.or(current.sigma)?;
-    let current_sigma = current.sigma.or(baseline.sigma)?;
-    let errors = (
-        baseline.median_error(baseline_sigma),
-        current.median_error(current_sigma),
-    );
-    Some(CERTAINTY * errors.0.hypot(errors.1))
+/// An exact counter reads the same for the same work, so any difference is other work.
+fn judge_exact(comparison: &mut Comparison, before: &Samples, now: &Samples) {
+    let values = |samples: &Samples| samples.machines().concat().concat();
+    let (before, now) = (values(before), values(now));
+    let all = |values: &[f64], value: f64| values.iter().all(|other| *other == value);
+    let (was, is) = (before[0], now[0]);
+    comparison.change = Some(if was == 0.0 {
+        Change::Absolute(is - was)
+    } else {
+        Change::RelativePercent((is / was - 1.0) * 100.0)
+    });
+    if comparison.level == Level::Record {
+        comparison.why = "recorded, not judged".to_owned();
+        return;
+    }
+    let (verdict, why) = if !all(&now, is) || !all(&before, was) {
+        (
+            Verdict::Inconclusive,
+            "it is configured as exact, and differs from launch to launch",
+        )
+    } else if was == is {
+        (Verdict::Pass, "the same work")
+    } else {
+        (Verdict::Regressed, "other work than the reference")
+    };
+    comparison.verdict = Some(verdict);
+    comparison.not_worse = verdict == Verdict::Pass;
+    comparison.why = why.to_owned();
+}
+
+fn question(
+    variant: &Variant,
+    metric: &Metric,
+    reference: &Reference<'_>,
+    comparisons: usize,
+) -> Question {
+    let (scale, tolerance) = match reference.tolerance(metric) {
+        Tolerance::RelativePercent(percent) => (Scale::Relative, percent),
+        Tolerance::Absolute(value) => (Scale::Absolute, value),
+    };
+    let looks = match reference {
+        Reference::Stored { .. } => variant.profile.process_looks(),
+        Reference::Base { .. } => variant.profile.round_looks(),
+    };
+    Question {
+        scale,
+        direction: metric.direction,
+        tolerance,
+        comparisons,
+        looks: looks.into_iter().map(|look| look as usize).collect(),
+    }
+}
+
+/// The locked samples of the same counter and kernel, for their spread.
+fn noise_of(metric: &Metric, kernel: &KernelProfile, learned: &Profile) -> Option<Samples> {
+    let locked = learned
+        .kernels
+        .iter()
+        .find(|locked| locked.identity() == kernel.identity())?;
+    why_not_measured(metric, learned, locked)
+        .is_none()
+        .then(|| learned.samples(locked, &metric.alias))?
 }

@@ -1,0 +1,462 @@
+//! Variants to fresh profiles: build, verify, capture, normalize.
+
+mod against;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::build::{Artifact, Builder};
+use crate::capture::{Capture, capture};
+use crate::config::{Config, Pass, Variant};
+use crate::device::{Gpu, GpuLock};
+use crate::error::Error;
+use crate::files::{empty_variant_folder, variant_folder, write_atomically};
+use crate::profile::{
+    self, CaptureRecord, Conditions, FileHash, Profile, ProfileOrigin, Provenance, Source, derive,
+};
+use crate::toolchain::Ncu;
+use crate::verdict::{Code, Finding, incomplete};
+use crate::verify::{Verified, verify};
+
+pub use against::{BaseProject, measure_against};
+
+/// What happens while variants are measured, for whoever shows it.
+pub trait Watch: Sync {
+    /// A stage of a variant begins.
+    fn begins(&self, variant: &Variant, stage: &str);
+    /// A stage of a variant ended; `outcome` is a few words.
+    fn ended(&self, variant: &Variant, stage: &str, outcome: &str);
+    /// Another run of this tool measures on the GPU.
+    fn waits(&self);
+}
+
+/// What measuring gave.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// Fresh profiles, of the variants that could be measured.
+    pub profiles: Vec<Profile>,
+    /// Fresh profiles of the base revision, of the variants that were measured side by side.
+    pub bases: Vec<Profile>,
+    /// Why the others could not, and what is incomplete.
+    pub findings: Vec<Finding>,
+    /// Time inside nvcc, the verifying runs and ncu.
+    pub tools_wall: Duration,
+}
+
+/// Builds variants, with a word for each.
+///
+/// # Errors
+/// [`Error`] where the machine failed.
+pub fn build_all(
+    config: &Config,
+    variants: &[&Variant],
+    watch: &dyn Watch,
+) -> Result<(Vec<Option<Artifact>>, Vec<Finding>), Error> {
+    let builder = Builder::new(config, variants)?;
+    let results = builder.build_all(variants, &|variant, result| {
+        let outcome = match result {
+            Ok(artifact) if artifact.cached => "unchanged".to_owned(),
+            Ok(_) => "built".to_owned(),
+            Err(finding) => finding.message.clone(),
+        };
+        watch.ended(variant, "build", &outcome);
+    })?;
+    let mut findings = Vec::new();
+    let artifacts = results
+        .into_iter()
+        .map(|result| result.map_err(|finding| findings.push(finding)).ok())
+        .collect();
+    Ok((artifacts, findings))
+}
+
+/// Runs the check of every built variant.
+///
+/// # Errors
+/// [`Error`] where the machine failed.
+pub fn verify_all(
+    config: &Config,
+    variants: &[&Variant],
+    artifacts: &[Option<Artifact>],
+    env: &BTreeMap<String, String>,
+    watch: &dyn Watch,
+) -> Result<(Vec<Option<Verified>>, Vec<Finding>), Error> {
+    let mut findings = Vec::new();
+    let mut verified = Vec::new();
+    for (variant, artifact) in variants.iter().zip(artifacts) {
+        let Some(artifact) = artifact else {
+            verified.push(None);
+            continue;
+        };
+        watch.begins(variant, "verify");
+        match verify(config, variant, artifact, env)? {
+            Ok(right) => {
+                watch.ended(
+                    variant,
+                    "verify",
+                    &format!("right, {:.1} s", right.wall.as_secs_f64()),
+                );
+                verified.push(Some(right));
+            }
+            Err(finding) => {
+                watch.ended(variant, "verify", &finding.message);
+                findings.push(finding);
+                verified.push(None);
+            }
+        }
+    }
+    Ok((verified, findings))
+}
+
+/// Where profiles are measured, and for whom.
+pub struct Bench<'a> {
+    ncu: Ncu,
+    gpu: Gpu,
+    env: BTreeMap<String, String>,
+    overrides: &'a [String],
+    watch: &'a dyn Watch,
+}
+
+impl<'a> Bench<'a> {
+    /// Finds profiler and GPU, and refuses counters that the chip does not have.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine lacks something.
+    pub fn new(
+        config: &Config,
+        variants: &[&Variant],
+        overrides: &'a [String],
+        watch: &'a dyn Watch,
+    ) -> Result<Bench<'a>, Error> {
+        let ncu = Ncu::locate(&config.toolchain, &config.work)?;
+        let gpu = Gpu::query(config.device)?;
+        check_counters(config, variants, &ncu)?;
+        let env = gpu_env(&gpu);
+        Ok(Bench {
+            ncu,
+            gpu,
+            env,
+            overrides,
+            watch,
+        })
+    }
+
+    /// Holds the GPU until the answer is dropped.
+    ///
+    /// # Errors
+    /// As [`Gpu::lock`].
+    pub fn hold(&self) -> Result<GpuLock, Error> {
+        self.gpu.lock(|| self.watch.waits())
+    }
+}
+
+/// A built and verified variant that is being measured, process by process.
+pub struct Subject<'a> {
+    config: &'a Config,
+    variant: &'a Variant,
+    artifact: Artifact,
+    folder: PathBuf,
+    git: Option<String>,
+    captures: Vec<Capture>,
+}
+
+impl<'a> Subject<'a> {
+    /// Nothing is measured yet. Captures and the profile will be left in `folder`.
+    pub fn new(
+        config: &'a Config,
+        variant: &'a Variant,
+        artifact: Artifact,
+        folder: PathBuf,
+        git: Option<String>,
+    ) -> Subject<'a> {
+        Subject {
+            config,
+            variant,
+            artifact,
+            folder,
+            git,
+            captures: Vec::new(),
+        }
+    }
+
+    /// One more process of a pass.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine failed; what keeps the variant from being measured is a finding.
+    pub fn capture(&mut self, bench: &Bench<'_>, pass: Pass) -> Result<Result<(), Finding>, Error> {
+        let stem = match pass {
+            Pass::Timing => format!("capture-{}", self.processes() + 1),
+            Pass::Counting => "counting".to_owned(),
+        };
+        Ok(capture(
+            self.config,
+            &bench.ncu,
+            self.variant,
+            &self.artifact,
+            pass,
+            &bench.env,
+            &self.folder,
+            &stem,
+        )?
+        .map(|capture| self.captures.push(capture)))
+    }
+
+    /// Processes of the timing pass so far.
+    pub fn processes(&self) -> u32 {
+        let timing = |capture: &&Capture| capture.pass == Pass::Timing;
+        u32::try_from(self.captures.iter().filter(timing).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Time inside ncu so far.
+    pub fn tools_wall(&self) -> Duration {
+        self.captures.iter().map(|capture| capture.ncu_wall).sum()
+    }
+
+    /// The profile of what was captured so far.
+    ///
+    /// # Errors
+    /// A finding where the captures make none.
+    pub fn profile(&self, bench: &Bench<'_>) -> Result<Profile, Finding> {
+        let sources: Vec<Source<'_>> = self
+            .captures
+            .iter()
+            .map(|capture| Source {
+                report: &capture.report,
+                csv: Some(&capture.csv),
+                pass: Some(capture.pass),
+                gpu_uuid: Some(&bench.gpu.uuid),
+            })
+            .collect();
+        let derived = derive(&self.variant.counters(), &sources).map_err(|error| {
+            Finding::deny(
+                Code::CaptureUnreadable,
+                &self.variant.id,
+                error.to_string(),
+                "look into the report: sparsek-gate inspect FILE".to_owned(),
+            )
+        })?;
+        let conditions = Conditions::from(&self.variant.profile);
+        let provenance = self.provenance(bench);
+        Ok(Profile::new(self.variant, derived, conditions, provenance))
+    }
+
+    /// Writes the profile beside its captures.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn keep(&self, profile: &Profile) -> Result<(), Error> {
+        let path = self.folder.join(profile::FILE_NAME);
+        write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))
+    }
+
+    fn provenance(&self, bench: &Bench<'_>) -> Provenance {
+        Provenance {
+            origin: ProfileOrigin::Measured,
+            tool: env!("CARGO_PKG_VERSION").to_owned(),
+            created: now(),
+            launches: self.variant.profile.launches,
+            processes: self.processes(),
+            profiler: Some(bench.ncu.version.clone()),
+            compiler: self.artifact.compiler.clone(),
+            driver: bench.gpu.driver.clone(),
+            gpu_uuid: Some(bench.gpu.uuid.clone()),
+            git: self.git.clone(),
+            artifact_sha256: self.artifact.sha256.clone(),
+            build_argv: self.artifact.build_argv.clone(),
+            sources: self.artifact.sources.clone(),
+            overrides: bench.overrides.to_vec(),
+            captures: self
+                .captures
+                .iter()
+                .map(|capture| CaptureRecord {
+                    pass: Some(capture.pass),
+                    gpu_uuid: Some(bench.gpu.uuid.clone()),
+                    report: file_hash(&capture.report_path, &capture.report_sha256),
+                    csv: Some(file_hash(&capture.csv_path, &capture.csv_sha256)),
+                    argv: capture.argv.clone(),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// Whether the answer that a profile gives is still open, so that more processes could help.
+pub type StillOpen<'a> = dyn FnMut(&Variant, &Profile) -> bool + 'a;
+
+/// Measures variants one after the other on the configured GPU. Profiles and captures are left
+/// under `output/<suite>/<variant>/`. While `open` says so, and within the configured bound, a
+/// variant is measured in more processes.
+///
+/// # Errors
+/// [`Error`] where the machine failed; whatever concerns one variant is a finding.
+pub fn measure(
+    config: &Config,
+    variants: &[&Variant],
+    output: &Path,
+    overrides: &[String],
+    watch: &dyn Watch,
+    open: &mut StillOpen<'_>,
+) -> Result<Measured, Error> {
+    let bench = Bench::new(config, variants, overrides, watch)?;
+    let git = crate::git::revision(&config.root);
+    let mut measured = Measured::default();
+
+    // A variant that fails now must not leave an earlier profile behind to be taken for this one.
+    for variant in variants {
+        empty_variant_folder(output, &variant.id)?;
+    }
+    let started = std::time::Instant::now();
+    let (artifacts, findings) = build_all(config, variants, watch)?;
+    measured.tools_wall += started.elapsed();
+    measured.findings.extend(findings);
+
+    let lock = bench.hold()?;
+    for (variant, artifact) in variants.iter().zip(artifacts) {
+        let Some(artifact) = artifact else { continue };
+        if !verified(config, variant, &artifact, &bench, &mut measured)? {
+            continue;
+        }
+        watch.begins(variant, "profile");
+        let folder = variant_folder(output, &variant.id);
+        let mut subject = Subject::new(config, variant, artifact, folder, git.clone());
+        let profile = profile_alone(&mut subject, &bench, open)?;
+        measured.tools_wall += subject.tools_wall();
+        match profile {
+            Err(finding) => {
+                watch.ended(variant, "profile", &finding.message);
+                measured.findings.push(finding);
+            }
+            Ok(profile) => {
+                subject.keep(&profile)?;
+                let gaps = incomplete(variant, &profile);
+                watch.ended(variant, "profile", &words(&profile, &gaps));
+                measured.findings.extend(gaps);
+                measured.profiles.push(profile);
+            }
+        }
+    }
+    drop(lock);
+    Ok(measured)
+}
+
+/// What a fresh profile is, in a few words.
+fn words(profile: &Profile, gaps: &[Finding]) -> String {
+    match gaps.first() {
+        None => format!(
+            "{} launches in {} processes",
+            profile.launch_count(Pass::Timing),
+            profile.provenance.processes
+        ),
+        Some(gap) => gap.message.clone(),
+    }
+}
+
+/// Whether the numbers of a built variant are right.
+fn verified(
+    config: &Config,
+    variant: &Variant,
+    artifact: &Artifact,
+    bench: &Bench<'_>,
+    measured: &mut Measured,
+) -> Result<bool, Error> {
+    let (verified, findings) = verify_all(
+        config,
+        &[variant],
+        std::slice::from_ref(&Some(artifact.clone())),
+        &bench.env,
+        bench.watch,
+    )?;
+    measured.findings.extend(findings);
+    let right = verified.into_iter().flatten().next();
+    measured.tools_wall += right.as_ref().map_or(Duration::ZERO, |right| right.wall);
+    Ok(right.is_some())
+}
+
+fn profile_alone(
+    subject: &mut Subject<'_>,
+    bench: &Bench<'_>,
+    open: &mut StillOpen<'_>,
+) -> Result<Result<Profile, Finding>, Error> {
+    let variant = subject.variant;
+    if variant.has_pass(Pass::Counting)
+        && let Err(finding) = subject.capture(bench, Pass::Counting)?
+    {
+        return Ok(Err(finding));
+    }
+    while variant.has_pass(Pass::Timing) && subject.processes() < variant.profile.max_processes {
+        if variant
+            .profile
+            .process_looks()
+            .contains(&subject.processes())
+        {
+            match subject.profile(bench) {
+                Ok(profile) if open(variant, &profile) => {}
+                answer => return Ok(answer),
+            }
+        }
+        if let Err(finding) = subject.capture(bench, Pass::Timing)? {
+            return Ok(Err(finding));
+        }
+    }
+    Ok(subject.profile(bench))
+}
+
+/// What makes a program see the GPU that was asked about, and no other.
+pub fn gpu_env(gpu: &Gpu) -> BTreeMap<String, String> {
+    BTreeMap::from([("CUDA_VISIBLE_DEVICES".to_owned(), gpu.uuid.clone())])
+}
+
+/// On chips without a table here, ncu itself says which counters there are; an unknown one ends
+/// the run before any kernel does.
+fn check_counters(config: &Config, variants: &[&Variant], ncu: &Ncu) -> Result<(), Error> {
+    use crate::metric::{Existence, exists};
+    let toolchain = &config.toolchain;
+    let asked: Vec<&str> = variants
+        .iter()
+        .flat_map(|variant| &variant.metrics)
+        .map(|metric| metric.counter.as_str())
+        .filter(|counter| exists(toolchain.chip, counter) == Existence::NoTable)
+        // Names of ncu's own are in no list.
+        .filter(|counter| counter.contains("__") && !counter.contains(':'))
+        .filter(|counter| {
+            const OWN: [&str; 6] = ["launch__", "device__", "sass__", "derived__", "profiler__", "smsp__pcsamp"];
+            !OWN.iter().any(|prefix| counter.starts_with(prefix))
+        })
+        .collect();
+    if asked.is_empty() || toolchain.chip_name.is_empty() {
+        return Ok(());
+    }
+    let known = ncu.counters(toolchain.chip_name)?;
+    let base = |counter: &str| counter.split('.').next().unwrap_or_default().to_owned();
+    for counter in asked {
+        if !known.contains(&base(counter)) {
+            let names: Vec<&str> = known.iter().map(String::as_str).collect();
+            let near = crate::config::nearest(&base(counter), &names)
+                .map(|name| format!(" (did you mean `{name}`?)"));
+            return Err(Error::Usage(format!(
+                "the chip `{}` has no counter `{counter}`{}",
+                toolchain.chip_name,
+                near.unwrap_or_default()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The time now, RFC 3339, UTC, in whole seconds.
+pub fn now() -> String {
+    let seconds = jiff::Timestamp::now().as_second();
+    jiff::Timestamp::from_second(seconds)
+        .map(|time| time.to_string())
+        .unwrap_or_default()
+}
+
+fn file_hash(path: &Path, sha256: &str) -> FileHash {
+    FileHash {
+        file: path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        sha256: sha256.to_owned(),
+    }
+}

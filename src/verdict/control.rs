@@ -1,0 +1,73 @@
+//! The control: an unchanged kernel, measured again, tells how far this machine is from those that
+//! a baseline was locked on. It bounds the machines' difference, which is not one factor for all
+//! kernels, and so it only widens a band.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::measured::why_not_measured;
+use super::rule::Change;
+use crate::config::{Tolerance, Variant, VariantId};
+use crate::profile::Profile;
+
+/// How far an unchanged variant reads from its own locked profile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// The variant.
+    pub variant: VariantId,
+    /// By metric; of several kernels the largest.
+    pub displacements: BTreeMap<String, Change>,
+}
+
+impl Control {
+    /// Of an unchanged variant: what was locked, and what it reads now.
+    pub fn new(variant: &Variant, locked: &Profile, now: &Profile) -> Control {
+        let displacements = variant
+            .metrics
+            .iter()
+            .filter(|metric| !metric.exact)
+            .filter_map(|metric| {
+                let changes = now.kernels.iter().filter_map(|kernel| {
+                    let before = locked
+                        .kernels
+                        .iter()
+                        .find(|other| other.identity() == kernel.identity())?;
+                    let measured = why_not_measured(metric, locked, before).is_none()
+                        && why_not_measured(metric, now, kernel).is_none();
+                    let was = locked.samples(before, &metric.alias)?.value();
+                    let is = now.samples(kernel, &metric.alias)?.value();
+                    measured.then_some(match metric.tolerance {
+                        Tolerance::RelativePercent(_) if was > 0.0 && is > 0.0 => {
+                            Change::RelativePercent((is / was - 1.0) * 100.0)
+                        }
+                        Tolerance::RelativePercent(_) => return None,
+                        Tolerance::Absolute(_) => Change::Absolute(is - was),
+                    })
+                });
+                let largest = changes.max_by(|a, b| a.size().total_cmp(&b.size()))?;
+                Some((metric.alias.clone(), largest))
+            })
+            .collect();
+        Control {
+            variant: variant.id.clone(),
+            displacements,
+        }
+    }
+
+    /// The displacement of a metric in the terms of [`super::band::against_stored`].
+    pub(super) fn of(&self, alias: &str) -> Option<f64> {
+        self.displacements.get(alias).map(|change| match change {
+            Change::RelativePercent(percent) => (percent / 100.0).ln_1p(),
+            Change::Absolute(value) => *value,
+        })
+    }
+}
+
+impl Change {
+    fn size(&self) -> f64 {
+        match self {
+            Change::RelativePercent(value) | Change::Absolute(value) => value.abs(),
+        }
+    }
+}
