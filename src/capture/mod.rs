@@ -21,7 +21,7 @@ pub use error::ReadError;
 pub use launch::{Kernel, Label, Launch, Measurement, Recording, ResultKind, Text, Value};
 pub use metrics::Metrics;
 pub use rounding::Rounding;
-pub use session::{Capture, capture};
+pub use session::{Capture, Pending, capture};
 
 /// Which reader a file needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

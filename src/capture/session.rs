@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::{Recording, csv, ncu_rep};
 use crate::build::Artifact;
-use crate::config::{Config, Pass, Variant};
+use crate::config::{Config, Pass, Variant, VariantId};
 use crate::error::Error;
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
@@ -34,16 +35,40 @@ pub struct Capture {
     pub report: Recording,
     /// The CSV, read.
     pub csv: Recording,
-    /// Time spent in ncu.
+}
+
+/// A profiling run that is over, and whose report is still being printed as CSV and read. That
+/// needs no GPU, so the next run need not wait for it.
+#[derive(Debug)]
+pub struct Pending {
+    /// Which metrics it measured.
+    pub pass: Pass,
+    /// Time that the profiling run took.
     pub ncu_wall: Duration,
-    /// Time this tool spent on top of it.
-    pub own_wall: Duration,
+    reader: JoinHandle<Result<Result<Capture, Finding>, Error>>,
+}
+
+impl Pending {
+    /// Waits for the readers.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine failed; what cannot be read is a finding.
+    pub fn finish(self) -> Result<Result<Capture, Finding>, Error> {
+        match self.reader.join() {
+            Ok(answer) => answer,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
 }
 
 /// Profiles one artifact once, into files `<stem>.*` of a folder.
 ///
 /// # Errors
 /// [`Error`] where the machine failed; whatever keeps the variant from being measured is a finding.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is one thing that the run needs"
+)]
 pub fn capture(
     config: &Config,
     ncu: &Ncu,
@@ -53,8 +78,7 @@ pub fn capture(
     env: &BTreeMap<String, String>,
     folder: &Path,
     stem: &str,
-) -> Result<Result<Capture, Finding>, Error> {
-    let start = Instant::now();
+) -> Result<Result<Pending, Finding>, Error> {
     let path = |ending: &str| folder.join(format!("{stem}.{ending}"));
     let log = path("ncu.log");
     let program_log = path("program.log");
@@ -105,87 +129,118 @@ pub fn capture(
     if let Some(finding) = judge(variant, finished.ending, &logs, &report_path, &line) {
         return Ok(Err(finding));
     }
-
-    let unreadable = |code, message: String| {
-        Ok(Err(Finding::deny(
-            code,
-            &variant.id,
-            message,
-            format!(
-                "keep {} and report it: a new version of ncu may write what this version cannot read",
-                report_path.display()
-            ),
-        )))
-    };
-    let bytes = fs::read(&report_path).map_err(Error::io("read", &report_path))?;
-    let report = match ncu_rep::read(&bytes) {
-        Ok(report) => report,
-        Err(error) => {
-            return unreadable(
-                Code::CaptureUnreadable,
-                format!("{}: {error}", report_path.display()),
-            );
-        }
-    };
-
     let csv_path = path("csv");
-    let import = Invocation {
-        argv: ncu.csv_argv(&report_path),
-        dir: config.root.clone(),
-        env,
-        timeout: variant.profile.timeout,
-        stdout: csv_path.clone(),
-        stderr: path("import.log"),
-    };
-    let imported = import.run().map_err(Error::io("run", &ncu.path))?;
-    match imported.ending {
-        Ending::Exited(0) => {}
-        Ending::Interrupted => return Err(Error::Interrupted),
-        ending => {
-            return Ok(Err(Finding::deny(
-                Code::ProfilerFailed,
-                &variant.id,
-                format!("ncu could not print its own report: {ending}"),
-                format!("run it by hand: {}", process::shell_line(&import.argv)),
-            )
-            .detail(process::tail(&import.stderr, 12))));
-        }
-    }
-    let csv_bytes = fs::read(&csv_path).map_err(Error::io("read", &csv_path))?;
-    let csv = match csv::read(&csv_bytes) {
-        Ok(csv) => csv,
-        Err(error) => {
-            return unreadable(
-                Code::CaptureUnreadable,
-                format!("{}: {error}", csv_path.display()),
-            );
-        }
-    };
-    let counters: Vec<&str> = variant
-        .metrics
-        .iter()
-        .filter(|metric| metric.pass == pass)
-        .map(|metric| metric.counter.as_str())
-        .collect();
-    if let Err(disagreement) = csv::agree(&report, &csv, &counters) {
-        return unreadable(
-            Code::ReadersDisagree,
-            format!("the report and ncu's CSV of it differ by more than rounding: {disagreement}"),
-        );
-    }
-    let ncu_wall = finished.wall + imported.wall;
-    Ok(Ok(Capture {
-        report_sha256: sha256_hex(&bytes),
-        csv_sha256: sha256_hex(&csv_bytes),
-        report_path,
-        csv_path,
+    let reader = Reader {
+        variant: variant.id.clone(),
+        counters: variant
+            .metrics
+            .iter()
+            .filter(|metric| metric.pass == pass)
+            .map(|metric| metric.counter.clone())
+            .collect(),
         pass,
         argv: run.argv,
-        report,
-        csv,
-        ncu_wall,
-        own_wall: start.elapsed().saturating_sub(ncu_wall),
+        import: Invocation {
+            argv: ncu.csv_argv(&report_path),
+            dir: config.root.clone(),
+            env,
+            timeout: variant.profile.timeout,
+            stdout: csv_path.clone(),
+            stderr: path("import.log"),
+        },
+        report_path,
+        csv_path,
+    };
+    Ok(Ok(Pending {
+        pass,
+        ncu_wall: finished.wall,
+        reader: std::thread::spawn(move || reader.read()),
     }))
+}
+
+/// What it takes to print a report as CSV and to read both.
+struct Reader {
+    variant: VariantId,
+    counters: Vec<String>,
+    pass: Pass,
+    argv: Vec<String>,
+    import: Invocation,
+    report_path: PathBuf,
+    csv_path: PathBuf,
+}
+
+impl Reader {
+    fn read(self) -> Result<Result<Capture, Finding>, Error> {
+        let report_path = &self.report_path;
+        let csv_path = &self.csv_path;
+        let unreadable = |code, message: String| {
+            Ok(Err(Finding::deny(
+                code,
+                &self.variant,
+                message,
+                format!(
+                    "keep {} and report it: a new version of ncu may write what this version cannot read",
+                    report_path.display()
+                ),
+            )))
+        };
+        let bytes = fs::read(report_path).map_err(Error::io("read", report_path))?;
+        let report = match ncu_rep::read(&bytes) {
+            Ok(report) => report,
+            Err(error) => {
+                return unreadable(
+                    Code::CaptureUnreadable,
+                    format!("{}: {error}", report_path.display()),
+                );
+            }
+        };
+        let imported = self
+            .import
+            .run()
+            .map_err(Error::io("run", &self.import.argv[0]))?;
+        match imported.ending {
+            Ending::Exited(0) => {}
+            Ending::Interrupted => return Err(Error::Interrupted),
+            ending => {
+                return Ok(Err(Finding::deny(
+                    Code::ProfilerFailed,
+                    &self.variant,
+                    format!("ncu could not print its own report: {ending}"),
+                    format!("run it by hand: {}", process::shell_line(&self.import.argv)),
+                )
+                .detail(process::tail(&self.import.stderr, 12))));
+            }
+        }
+        let csv_bytes = fs::read(csv_path).map_err(Error::io("read", csv_path))?;
+        let csv = match csv::read(&csv_bytes) {
+            Ok(csv) => csv,
+            Err(error) => {
+                return unreadable(
+                    Code::CaptureUnreadable,
+                    format!("{}: {error}", csv_path.display()),
+                );
+            }
+        };
+        let counters: Vec<&str> = self.counters.iter().map(String::as_str).collect();
+        if let Err(disagreement) = csv::agree(&report, &csv, &counters) {
+            return unreadable(
+                Code::ReadersDisagree,
+                format!(
+                    "the report and ncu's CSV of it differ by more than rounding: {disagreement}"
+                ),
+            );
+        }
+        Ok(Ok(Capture {
+            report_sha256: sha256_hex(&bytes),
+            csv_sha256: sha256_hex(&csv_bytes),
+            report_path: self.report_path,
+            csv_path: self.csv_path,
+            pass: self.pass,
+            argv: self.argv,
+            report,
+            csv,
+        }))
+    }
 }
 
 struct Logs {

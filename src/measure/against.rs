@@ -244,7 +244,7 @@ fn interleave(
         if round < variant.profile.rounds {
             continue;
         }
-        let profiles = match (base.profile(bench), head.profile(bench)) {
+        let profiles = match (base.profile(bench)?, head.profile(bench)?) {
             (Ok(base), Ok(head)) => (base, head),
             (Err(finding), _) | (_, Err(finding)) => return Ok(Err(finding)),
         };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::build::{Artifact, Builder};
-use crate::capture::{Capture, capture};
+use crate::capture::{Capture, Pending, capture};
 use crate::config::{Config, Pass, Variant};
 use crate::device::{Gpu, GpuLock};
 use crate::error::Error;
@@ -158,6 +158,9 @@ pub struct Subject<'a> {
     folder: PathBuf,
     git: Option<String>,
     captures: Vec<Capture>,
+    pending: Option<Pending>,
+    processes: u32,
+    tools_wall: Duration,
 }
 
 impl<'a> Subject<'a> {
@@ -176,6 +179,9 @@ impl<'a> Subject<'a> {
             folder,
             git,
             captures: Vec::new(),
+            pending: None,
+            processes: 0,
+            tools_wall: Duration::ZERO,
         }
     }
 
@@ -185,10 +191,10 @@ impl<'a> Subject<'a> {
     /// [`Error`] where the machine failed; what keeps the variant from being measured is a finding.
     pub fn capture(&mut self, bench: &Bench<'_>, pass: Pass) -> Result<Result<(), Finding>, Error> {
         let stem = match pass {
-            Pass::Timing => format!("capture-{}", self.processes() + 1),
+            Pass::Timing => format!("capture-{}", self.processes + 1),
             Pass::Counting => "counting".to_owned(),
         };
-        Ok(capture(
+        let pending = match capture(
             self.config,
             &bench.ncu,
             self.variant,
@@ -197,26 +203,52 @@ impl<'a> Subject<'a> {
             &bench.env,
             &self.folder,
             &stem,
-        )?
-        .map(|capture| self.captures.push(capture)))
+        )? {
+            Ok(pending) => pending,
+            Err(finding) => return Ok(Err(finding)),
+        };
+        self.tools_wall += pending.ncu_wall;
+        self.processes += u32::from(pass == Pass::Timing);
+        // The one before was read meanwhile.
+        let answer = self.settle()?;
+        self.pending = Some(pending);
+        Ok(answer)
+    }
+
+    /// Waits for the capture that is still being read.
+    fn settle(&mut self) -> Result<Result<(), Finding>, Error> {
+        let Some(pending) = self.pending.take() else {
+            return Ok(Ok(()));
+        };
+        let started = std::time::Instant::now();
+        let answer = pending.finish()?;
+        // Waiting is for ncu, which prints the CSV.
+        self.tools_wall += started.elapsed();
+        Ok(answer.map(|capture| self.captures.push(capture)))
     }
 
     /// Processes of the timing pass so far.
     pub fn processes(&self) -> u32 {
-        let timing = |capture: &&Capture| capture.pass == Pass::Timing;
-        u32::try_from(self.captures.iter().filter(timing).count()).unwrap_or(u32::MAX)
+        self.processes
     }
 
     /// Time inside ncu so far.
     pub fn tools_wall(&self) -> Duration {
-        self.captures.iter().map(|capture| capture.ncu_wall).sum()
+        self.tools_wall
     }
 
     /// The profile of what was captured so far.
     ///
     /// # Errors
-    /// A finding where the captures make none.
-    pub fn profile(&self, bench: &Bench<'_>) -> Result<Profile, Finding> {
+    /// [`Error`] where the machine failed; a finding where the captures make no profile.
+    pub fn profile(&mut self, bench: &Bench<'_>) -> Result<Result<Profile, Finding>, Error> {
+        Ok(match self.settle()? {
+            Ok(()) => self.normalize(bench),
+            Err(finding) => Err(finding),
+        })
+    }
+
+    fn normalize(&self, bench: &Bench<'_>) -> Result<Profile, Finding> {
         let sources: Vec<Source<'_>> = self
             .captures
             .iter()
@@ -389,7 +421,7 @@ fn profile_alone(
             .process_looks()
             .contains(&subject.processes())
         {
-            match subject.profile(bench) {
+            match subject.profile(bench)? {
                 Ok(profile) if open(variant, &profile) => {}
                 answer => return Ok(answer),
             }
@@ -398,7 +430,7 @@ fn profile_alone(
             return Ok(Err(finding));
         }
     }
-    Ok(subject.profile(bench))
+    subject.profile(bench)
 }
 
 /// What makes a program see the GPU that was asked about, and no other.
