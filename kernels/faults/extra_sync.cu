@@ -1,5 +1,5 @@
-// Slow on purpose, bsr_gemm_extra_sync: cp_async with EXTRA_SYNC needless barriers after each row of
-// fragments, eight rows a step. Its numbers are right; the barrier stalls and the time show it.
+// Slow on purpose, bsr_gemm_extra_sync: cp_async with EXTRA_SYNC needless barriers after each row
+// of fragments, eight rows a step. Its numbers are right; the barrier stalls and the time show it.
 #include "ring.cuh"
 
 #ifndef KERNEL_NAME

@@ -1,6 +1,6 @@
-// Wrong on purpose, bsr_gemm_race: cp_async without the barrier of each step. A thread waits for its
-// own copies and not for those of the others, and one warp is late with its share on purpose, so
-// the other three multiply what the stage held before. The numbers change from run to run; exits
+// Wrong on purpose, bsr_gemm_race: cp_async without the barrier of each step. A thread waits for
+// its own copies and not for those of the others, and one warp is late with its share on purpose,
+// so the other three multiply what the stage held before. The numbers change from run to run; exits
 // with 1.
 #include "ring.cuh"
 
