@@ -22,12 +22,12 @@ using sparsek::Operands;
 
 // A fault derives from this and hides what it has wrong.
 struct NoFault {
-  static constexpr int kPadding = 8;         // elements after each row in shared memory
-  static constexpr bool kStridedB = false;   // a warp copies 16 bytes of 32 rows of B each
-  static constexpr int kExtraBarriers = 0;   // after each row of fragments, needless
+  static constexpr int kPadding = 8;          // elements after each row in shared memory
+  static constexpr bool kStridedB = false;    // a warp copies 16 bytes of 32 rows of B each
+  static constexpr int kExtraBarriers = 0;    // after each row of fragments, needless
   static constexpr bool kStepBarrier = true;  // between everybody's copies and their use
-  static constexpr unsigned kLateWarpNs = 0; // how long the last warp sleeps before its copies
-  static constexpr int kLeaveOutEvery = 0;   // of the blocks of a block-row; 0: none left out
+  static constexpr unsigned kLateWarpNs = 0;  // how long the last warp sleeps before its copies
+  static constexpr int kLeaveOutEvery = 0;    // of the blocks of a block-row; 0: none left out
   __device__ static void before_the_stores(int /*n*/) {}
 };
 
