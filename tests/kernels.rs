@@ -1,49 +1,96 @@
 //! The shipped kernels compile with the pinned compiler, and as their headers say.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 use std::io::Write;
 use std::process::Command;
 
-/// True where nvcc is; otherwise says aloud, past the test harness's capture, what was skipped.
-fn nvcc_is_here() -> bool {
-    let found = Command::new("nvcc").arg("--version").output().is_ok();
-    if !found {
+/// True where all these programs are; otherwise says aloud, past the test harness's capture, what
+/// was skipped.
+fn are_here(programs: &[&str]) -> bool {
+    let missing = programs
+        .iter()
+        .find(|program| Command::new(program).arg("--version").output().is_err());
+    if let Some(missing) = missing {
         let _ = writeln!(
             std::io::stderr(),
-            "SKIPPED: the kernels were not compiled, there is no nvcc on the PATH; \
+            "SKIPPED: the kernels were not compiled, there is no {missing} on the PATH; \
              `ci/install-cuda.sh target/cuda && source target/cuda/env.sh` installs one"
         );
     }
-    found
+    missing.is_none()
+}
+
+/// Variants built in a copy of the kernels, which goes with it.
+struct Build {
+    _work: tempfile::TempDir,
+    variants: Vec<serde_json::Value>,
+}
+
+impl Build {
+    fn new(which: &[&str]) -> Self {
+        let root = env!("CARGO_MANIFEST_DIR");
+        let work = tempfile::tempdir().unwrap();
+        let config = std::fs::read_to_string(format!("{root}/config.toml")).unwrap();
+        let copied = Command::new("cp")
+            .args(["-r", &format!("{root}/kernels")])
+            .arg(work.path())
+            .status();
+        assert!(copied.unwrap().success());
+        std::fs::write(work.path().join("config.toml"), config).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"))
+            .current_dir(work.path())
+            .arg("build")
+            .args(which)
+            .args(["--format", "json"])
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stdout)
+        );
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        Self {
+            _work: work,
+            variants: answer["variants"].as_array().unwrap().clone(),
+        }
+    }
+
+    /// The instructions of a variant's kernel, with their encoding, one a line.
+    fn machine_code(&self, name: &str, kernel: &str) -> Vec<String> {
+        let variant = self.variants.iter().find(|one| one["variant"] == name);
+        let program = variant.unwrap()["program"][0].as_str().unwrap();
+        let output = Command::new("cuobjdump")
+            .args(["-sass", "-fun", kernel, program])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{name}");
+        let code: Vec<String> = String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .filter(|line| line.trim_start().starts_with("/*"))
+            .map(str::to_owned)
+            .collect();
+        assert!(!code.is_empty(), "{name}");
+        code
+    }
+}
+
+fn count(code: &[String], instruction: &str) -> usize {
+    code.iter()
+        .filter(|line| line.contains(instruction))
+        .count()
 }
 
 #[test]
-fn every_shipped_kernel_compiles_without_spilling_registers() {
-    if !nvcc_is_here() {
+fn every_shipped_kernel_compiles_and_only_the_one_that_is_meant_to_spills_registers() {
+    if !are_here(&["nvcc"]) {
         return;
     }
-    let root = env!("CARGO_MANIFEST_DIR");
-    let work = tempfile::tempdir().unwrap();
-    let config = std::fs::read_to_string(format!("{root}/config.toml")).unwrap();
-    let copied = Command::new("cp")
-        .args(["-r", &format!("{root}/kernels")])
-        .arg(work.path())
-        .status();
-    assert!(copied.unwrap().success());
-    std::fs::write(work.path().join("config.toml"), config).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"))
-        .current_dir(work.path())
-        .args(["build", "--experimental", "--format", "json"])
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
-    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let variants = answer["variants"].as_array().unwrap();
-    assert_eq!(variants.len(), 6);
-    for variant in variants {
+    let build = Build::new(&["--experimental"]);
+    assert_eq!(build.variants.len(), 22);
+    for variant in &build.variants {
         let name = variant["variant"].as_str().unwrap();
         let kernels = variant["kernels"].as_object().unwrap();
         assert!(
@@ -51,8 +98,11 @@ fn every_shipped_kernel_compiles_without_spilling_registers() {
             "{name}"
         );
         for (kernel, resources) in kernels {
-            assert_eq!(resources["spill_store_bytes"], 0, "{name}: {kernel}");
-            assert_eq!(resources["spill_load_bytes"], 0, "{name}: {kernel}");
+            let spills = kernel == "bsr_gemm_spills";
+            for bytes in ["spill_store_bytes", "spill_load_bytes"] {
+                let bytes = resources[bytes].as_u64().unwrap();
+                assert_eq!(bytes > 0, spills, "{name}: {kernel}");
+            }
             assert!(
                 resources["registers"]
                     .as_u64()
@@ -61,4 +111,36 @@ fn every_shipped_kernel_compiles_without_spilling_registers() {
             );
         }
     }
+}
+
+#[test]
+fn the_machine_code_of_a_fault_differs_from_a_sound_kernel_as_its_header_says() {
+    if !are_here(&["nvcc", "cuobjdump"]) {
+        return;
+    }
+    let build = Build::new(&[
+        "bsr_gemm/cp_async",
+        "faults/slower_0",
+        "faults/slower_05",
+        "faults/slower_5",
+        "faults/extra_sync",
+        "faults/no_tensor_cores",
+    ]);
+    let sound = build.machine_code("bsr_gemm/cp_async", "bsr_gemm_cp_async");
+    let slower = |name| build.machine_code(name, "bsr_gemm_slower");
+    assert!(slower("faults/slower_0") == sound);
+    assert!(slower("faults/slower_5") != sound);
+    assert!(slower("faults/slower_5") == slower("faults/slower_05"));
+
+    let extra_sync = build.machine_code("faults/extra_sync", "bsr_gemm_extra_sync");
+    assert_eq!(
+        count(&extra_sync, "BAR.SYNC"),
+        count(&sound, "BAR.SYNC") + 16
+    );
+    assert_eq!(count(&extra_sync, "HMMA"), count(&sound, "HMMA"));
+
+    let plain = build.machine_code("faults/no_tensor_cores", "bsr_gemm_no_tensor_cores");
+    assert!(count(&sound, "HMMA") > 0);
+    assert_eq!(count(&plain, "HMMA"), 0);
+    assert!(count(&plain, "FFMA") > 0);
 }
