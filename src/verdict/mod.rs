@@ -7,6 +7,7 @@ mod finding;
 mod kernels;
 mod measured;
 mod outcome;
+mod plausible;
 mod rule;
 mod statistics;
 
@@ -16,5 +17,6 @@ pub use exit_code::ExitCode;
 pub use finding::{Code, Finding, Severity};
 pub use measured::incomplete;
 pub use outcome::{Origin, Outcome};
+pub use plausible::{Measurand, Side, bounds, device_findings, implausible, too_good};
 pub use rule::{Change, Comparison, Verdict};
 pub use statistics::{Summary, median};
