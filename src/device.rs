@@ -1,4 +1,9 @@
-//! The GPU, through cudarc: its identity, and one profiler on it at a time.
+//! The GPU: its identity, through cudarc, one profiler on it at a time, and its state while
+//! something runs on it, through NVML.
+
+mod owner;
+mod state;
+mod watcher;
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -9,6 +14,9 @@ use std::time::{Duration, Instant};
 use cudarc::driver::sys::CUdevice_attribute;
 use cudarc::driver::{result, sys};
 use serde::{Deserialize, Serialize};
+
+pub use state::{ComputeProcess, Owner, Reading, Slowdown, Span, State};
+pub use watcher::{Unwatched, Watcher};
 
 use crate::error::Error;
 use crate::process;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::{Recording, csv, ncu_rep};
 use crate::build::Artifact;
 use crate::config::{Config, Pass, Variant, VariantId};
+use crate::device::{State, Watcher};
 use crate::error::Error;
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
@@ -29,6 +30,8 @@ pub struct Capture {
     pub csv_sha256: String,
     /// Which metrics it measured.
     pub pass: Pass,
+    /// The state of the GPU meanwhile, where the driver tells it.
+    pub device: Option<State>,
     /// ncu's argv.
     pub argv: Vec<String>,
     /// The report, decoded.
@@ -61,7 +64,8 @@ impl Pending {
     }
 }
 
-/// Profiles one artifact once, into files `<stem>.*` of a folder.
+/// Profiles one artifact once, into files `<stem>.*` of a folder, and watches the GPU of that UUID
+/// meanwhile.
 ///
 /// # Errors
 /// [`Error`] where the machine failed; whatever keeps the variant from being measured is a finding.
@@ -75,6 +79,7 @@ pub fn capture(
     variant: &Variant,
     artifact: &Artifact,
     pass: Pass,
+    gpu: Option<&str>,
     env: &BTreeMap<String, String>,
     folder: &Path,
     stem: &str,
@@ -107,7 +112,11 @@ pub fn capture(
     let line = process::shell_line(&run.argv);
     fs::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
 
-    let finished = match run.run() {
+    // Before the program starts: who is on the GPU now is somebody else.
+    let watcher = gpu.and_then(|uuid| Watcher::start(uuid).ok());
+    let ended = run.run();
+    let device = watcher.map(Watcher::stop);
+    let finished = match ended {
         Ok(finished) => finished,
         Err(error) => {
             return Ok(Err(Finding::deny(
@@ -139,6 +148,7 @@ pub fn capture(
             .map(|metric| metric.counter.clone())
             .collect(),
         pass,
+        device,
         argv: run.argv,
         import: Invocation {
             argv: ncu.csv_argv(&report_path),
@@ -163,6 +173,7 @@ struct Reader {
     variant: VariantId,
     counters: Vec<String>,
     pass: Pass,
+    device: Option<State>,
     argv: Vec<String>,
     import: Invocation,
     report_path: PathBuf,
@@ -236,6 +247,7 @@ impl Reader {
             report_path: self.report_path,
             csv_path: self.csv_path,
             pass: self.pass,
+            device: self.device,
             argv: self.argv,
             report,
             csv,

@@ -200,6 +200,7 @@ impl<'a> Subject<'a> {
             self.variant,
             &self.artifact,
             pass,
+            Some(&bench.gpu.uuid),
             &bench.env,
             &self.folder,
             &stem,
@@ -303,6 +304,7 @@ impl<'a> Subject<'a> {
                 .map(|capture| CaptureRecord {
                     pass: Some(capture.pass),
                     gpu_uuid: Some(bench.gpu.uuid.clone()),
+                    device: capture.device.clone(),
                     report: file_hash(&capture.report_path, &capture.report_sha256),
                     csv: Some(file_hash(&capture.csv_path, &capture.csv_sha256)),
                     argv: capture.argv.clone(),

@@ -45,6 +45,7 @@ pub fn profile_of(
         captures: vec![CaptureRecord {
             pass: None,
             gpu_uuid: None,
+            device: None,
             report: file.clone(),
             csv: None,
             argv: recording

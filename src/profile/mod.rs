@@ -17,6 +17,7 @@ use crate::config::{
     CacheControl, ClockControl, GraphProfiling, Pass, ProfileSettings, ReplayMode, Variant,
     VariantId,
 };
+use crate::device::State;
 use crate::error::Error;
 use crate::files::variant_folder;
 use crate::verdict::Samples;
@@ -207,6 +208,9 @@ pub struct CaptureRecord {
     pub pass: Option<Pass>,
     /// UUID of the GPU, where it is known.
     pub gpu_uuid: Option<String>,
+    /// What the GPU said of itself meanwhile, where the driver tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<State>,
     /// The report, or an imported CSV.
     pub report: FileHash,
     /// The CSV beside it.

@@ -127,6 +127,12 @@ codes! {
     Inconclusive = "inconclusive" => Inconclusive,
     /// A metric has no value, or fewer than were asked for.
     NotMeasured = "not-measured" => Inconclusive,
+    /// A value is none that its counter can have, or an improvement is too large to be believed.
+    Implausible = "implausible" => Inconclusive,
+    /// The GPU ran below its clock, or not at the same clock in all captures.
+    ClockChanged = "clock-changed" => Inconclusive,
+    /// Another process was on the GPU while it was measured.
+    GpuShared = "gpu-shared" => Inconclusive,
     /// ncu profiled no kernel.
     NoKernelsProfiled = "no-kernels-profiled" => Failed,
     /// A kernel that the configuration expects is not in the capture.

@@ -1,0 +1,141 @@
+//! Whose a process on the GPU is, as far as `/proc` tells.
+
+use std::fs;
+
+use super::state::Owner;
+
+/// The variable that [`crate::process`] gives every program it runs; its value begins with the
+/// process number of the run.
+const MARK: &str = "SPARSEK_GATE_RUN";
+/// Deeper than any real family tree, so that one that changes under the walk ends it.
+const DEEPEST: usize = 64;
+
+/// Whose a process is: what descends from this process, or carries its mark, is ours.
+pub(super) fn owner(pid: u32) -> Owner {
+    let Some(stat) = Stat::of(pid) else {
+        return Owner::Unknown;
+    };
+    if descends(pid) || carries_mark(pid) {
+        Owner::Ours
+    } else if stat.ended {
+        // It lost its environment, and perhaps its parent, so it may have been ours.
+        Owner::Unknown
+    } else {
+        Owner::Other
+    }
+}
+
+/// Name of a process's program, at most 15 characters of it.
+pub(super) fn name(pid: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
+}
+
+struct Stat {
+    parent: u32,
+    ended: bool,
+}
+
+impl Stat {
+    fn of(pid: u32) -> Option<Stat> {
+        Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// `pid (name) state parent ...`, where the name may hold anything.
+    fn parse(text: &str) -> Option<Stat> {
+        let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
+        let state = fields.next()?;
+        Some(Stat {
+            parent: fields.next()?.parse().ok()?,
+            ended: matches!(state, "Z" | "X"),
+        })
+    }
+}
+
+fn descends(pid: u32) -> bool {
+    let own = std::process::id();
+    let ancestors = std::iter::successors(Some(pid), |pid| {
+        Stat::of(*pid)
+            .map(|stat| stat.parent)
+            .filter(|parent| *parent != 0)
+    });
+    ancestors.take(DEEPEST).any(|ancestor| ancestor == own)
+}
+
+fn carries_mark(pid: u32) -> bool {
+    let mark = format!("{MARK}={}-", std::process::id());
+    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
+        environ
+            .split(|byte| *byte == 0)
+            .any(|variable| variable.starts_with(mark.as_bytes()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Invocation;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    #[test]
+    fn a_grandchild_is_ours_and_its_ancestors_are_not() {
+        let mut child = Command::new("sh")
+            .args(["-c", "sleep 60 & echo $!; wait"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let output = child.stdout.take().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
+        let grandchild: u32 = line.trim().parse().unwrap();
+        assert_eq!(owner(child.id()), Owner::Ours);
+        assert_eq!(owner(grandchild), Owner::Ours);
+        assert_eq!(name(child.id()).as_deref(), Some("sh"));
+        let _ = Command::new("kill").arg(grandchild.to_string()).status();
+        child.wait().unwrap();
+        assert_eq!(owner(std::os::unix::process::parent_id()), Owner::Other);
+        assert_eq!(owner(u32::MAX), Owner::Unknown);
+    }
+
+    #[test]
+    fn what_this_tool_ran_is_ours_after_it_left_the_family_tree() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = "(setsid sh -c 'echo $$ >new; mv new escaped; exec sleep 60' &); \
+                      until [ -e seen ]; do sleep 0.1; done";
+        let run = Invocation {
+            argv: ["sh", "-c", script].map(String::from).to_vec(),
+            dir: dir.path().to_path_buf(),
+            env: std::collections::BTreeMap::new(),
+            timeout: Duration::from_secs(30),
+            stdout: dir.path().join("out"),
+            stderr: dir.path().join("out"),
+        };
+        let escaped = || {
+            let text = fs::read_to_string(dir.path().join("escaped")).ok()?;
+            let pid: u32 = text.trim().parse().ok()?;
+            (!descends(pid)).then_some(pid)
+        };
+        std::thread::scope(|scope| {
+            let running = scope.spawn(|| run.run().unwrap());
+            let pid = loop {
+                assert!(!running.is_finished(), "nothing left the family tree");
+                if let Some(pid) = escaped() {
+                    break pid;
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            };
+            let owner = owner(pid);
+            fs::write(dir.path().join("seen"), "").unwrap();
+            assert_eq!(owner, Owner::Ours);
+        });
+    }
+
+    #[test]
+    fn a_program_may_have_any_name() {
+        let stat = Stat::parse("12 (a) R 1 (b) S 34 12 12").unwrap();
+        assert_eq!((stat.parent, stat.ended), (34, false));
+        assert!(Stat::parse("12 (a) Z 34 12").unwrap().ended);
+        assert!(Stat::parse("12 (a)").is_none());
+    }
+}

@@ -1,0 +1,419 @@
+//! What the GPU said of itself while something ran on it.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+/// Shortest time below the requested clock that is told, in ns. The launches of one kernel take
+/// longer than this, so that their median does not feel less.
+const SHORTEST_SLOWDOWN_NS: u64 = 1_000_000;
+
+/// Why a GPU ran below the clock it was asked for. That it rests, or that a user set its clock,
+/// is no such reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Slowdown {
+    /// The driver keeps the GPU within its power limit.
+    SwPowerCap,
+    /// The hardware halved the clock at least, for heat, for power, or for the power supply.
+    HwSlowdown,
+    /// The hardware halved the clock at least, for heat.
+    HwThermal,
+    /// The driver lowered the clock, for heat of the chip or of its memory.
+    SwThermal,
+    /// The power supply told the hardware to halve the clock at least.
+    PowerBrake,
+    /// Another GPU of the same group holds the clock down.
+    SyncBoost,
+}
+
+impl Slowdown {
+    /// Its name in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Slowdown::SwPowerCap => "sw-power-cap",
+            Slowdown::HwSlowdown => "hw-slowdown",
+            Slowdown::HwThermal => "hw-thermal",
+            Slowdown::SwThermal => "sw-thermal",
+            Slowdown::PowerBrake => "power-brake",
+            Slowdown::SyncBoost => "sync-boost",
+        }
+    }
+
+    /// Whether it is a fault of the machine: heat, or the power supply. The others come of how the
+    /// GPU is set up, and a kernel meets them again on the next run.
+    pub fn is_fault(self) -> bool {
+        !matches!(self, Slowdown::SwPowerCap | Slowdown::SyncBoost)
+    }
+}
+
+/// What the GPU said of itself at one moment. Absent is what it does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Clock of the multiprocessors in MHz.
+    pub sm_clock_mhz: Option<u32>,
+    /// Clock of the memory in MHz.
+    pub memory_clock_mhz: Option<u32>,
+    /// Temperature of the chip in degrees Celsius.
+    pub temperature_c: Option<u32>,
+    /// Power drawn, in mW.
+    pub power_mw: Option<u32>,
+    /// Whether nothing runs on it and its clock may drop for that.
+    pub rests: Option<bool>,
+    /// Why it runs below the clock it was asked for.
+    pub slowdown: BTreeSet<Slowdown>,
+    /// Processes that hold a compute context on it.
+    pub processes: Vec<(ComputeProcess, Owner)>,
+}
+
+/// A process that holds a compute context on the GPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComputeProcess {
+    /// Process number, as the driver gives it: it may be of another PID namespace.
+    pub pid: u32,
+    /// Name of the program, where this machine knows the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Device memory it holds, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+}
+
+/// Whose a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// This run started it.
+    Ours,
+    /// Somebody else's.
+    Other,
+    /// This machine does not know the process number.
+    Unknown,
+}
+
+/// The least and the most that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// The least.
+    pub min: u32,
+    /// The most.
+    pub max: u32,
+}
+
+impl Span {
+    fn grown(span: Option<Span>, value: Option<u32>) -> Option<Span> {
+        match (span, value) {
+            (span, None) => span,
+            (None, Some(value)) => Some(Span {
+                min: value,
+                max: value,
+            }),
+            (Some(span), Some(value)) => Some(Span {
+                min: span.min.min(value),
+                max: span.max.max(value),
+            }),
+        }
+    }
+}
+
+/// What the GPU said of itself while a capture ran: the program's own preparations and the
+/// profiler's are in it, not the kernels alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct State {
+    /// How often it was asked.
+    pub readings: u32,
+    /// Those of the readings at which it did not rest.
+    pub working_readings: u32,
+    /// Clock of the multiprocessors in MHz, while it did not rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sm_clock_mhz: Option<Span>,
+    /// Clock of the memory in MHz, while it did not rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_clock_mhz: Option<Span>,
+    /// Temperature of the chip in degrees Celsius.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature_c: Option<Span>,
+    /// Power drawn, in mW.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_mw: Option<Span>,
+    /// Reasons to run below the requested clock, and the number of working readings that saw them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub slowdown_readings: BTreeMap<Slowdown, u32>,
+    /// Time in ns for which the driver counted each reason it has a counter for; 0 is no time,
+    /// absent is not counted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub slowdown_ns: BTreeMap<Slowdown, u64>,
+    /// Other people's processes on the GPU, by process number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_processes: Vec<ComputeProcess>,
+    /// Most processes at once that appeared after the start and that this machine does not know:
+    /// in a container the profiled program is one of them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unknown_processes: u32,
+}
+
+// The signature is serde's.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+impl State {
+    /// Of nothing yet but what was on the GPU before anything was started on it. A process of
+    /// unknown owner cannot be ours then.
+    pub(super) fn new(before: &Reading) -> State {
+        let mut state = State::default();
+        for (process, owner) in &before.processes {
+            if *owner != Owner::Ours {
+                state.meet(process);
+            }
+        }
+        state
+    }
+
+    /// Adds a reading.
+    pub(super) fn add(&mut self, reading: &Reading) {
+        self.readings += 1;
+        self.temperature_c = Span::grown(self.temperature_c, reading.temperature_c);
+        self.power_mw = Span::grown(self.power_mw, reading.power_mw);
+        // A GPU that rests lowers its clock, which says nothing about the kernels.
+        if reading.rests != Some(true) {
+            self.working_readings += 1;
+            self.sm_clock_mhz = Span::grown(self.sm_clock_mhz, reading.sm_clock_mhz);
+            self.memory_clock_mhz = Span::grown(self.memory_clock_mhz, reading.memory_clock_mhz);
+            for reason in &reading.slowdown {
+                *self.slowdown_readings.entry(*reason).or_default() += 1;
+            }
+        }
+        let known: HashSet<u32> = self.other_processes.iter().map(|p| p.pid).collect();
+        let mut unknown = 0;
+        for (process, owner) in &reading.processes {
+            match owner {
+                Owner::Ours => {}
+                Owner::Other => self.meet(process),
+                Owner::Unknown if known.contains(&process.pid) => self.meet(process),
+                Owner::Unknown => unknown += 1,
+            }
+        }
+        self.unknown_processes = self.unknown_processes.max(unknown);
+    }
+
+    /// Adds what the driver's counters, in ns, counted between two moments.
+    pub(super) fn count(
+        &mut self,
+        before: &BTreeMap<Slowdown, u64>,
+        after: &BTreeMap<Slowdown, u64>,
+    ) {
+        for (reason, start) in before {
+            // A counter that went back was set anew, and tells nothing.
+            let counted = after.get(reason).and_then(|end| end.checked_sub(*start));
+            if let Some(ns) = counted {
+                self.slowdown_ns.insert(*reason, ns);
+            }
+        }
+    }
+
+    /// The reasons for which it ran below the requested clock for longer than can be neglected.
+    pub fn slowdowns(&self) -> BTreeSet<Slowdown> {
+        let counted = self
+            .slowdown_ns
+            .iter()
+            .filter(|(_, ns)| **ns >= SHORTEST_SLOWDOWN_NS);
+        let seen = self.slowdown_readings.iter().filter(|(reason, readings)| {
+            // What is counted was told above, if one reading is all there is; and the driver
+            // says `hw-slowdown` for a moment whenever it changes clocks.
+            let once_is_nothing =
+                **reason == Slowdown::HwSlowdown || self.slowdown_ns.contains_key(reason);
+            **readings >= if once_is_nothing { 2 } else { 1 }
+        });
+        counted
+            .map(|(reason, _)| *reason)
+            .chain(seen.map(|(reason, _)| *reason))
+            .collect()
+    }
+
+    fn meet(&mut self, process: &ComputeProcess) {
+        match self
+            .other_processes
+            .binary_search_by_key(&process.pid, |known| known.pid)
+        {
+            Err(place) => self.other_processes.insert(place, process.clone()),
+            Ok(place) => {
+                let known = &mut self.other_processes[place];
+                known.memory_bytes = known.memory_bytes.max(process.memory_bytes);
+                if known.name.is_none() {
+                    known.name.clone_from(&process.name);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, memory_bytes: u64) -> ComputeProcess {
+        ComputeProcess {
+            pid,
+            name: None,
+            memory_bytes: Some(memory_bytes),
+        }
+    }
+
+    fn clock(sm_clock_mhz: u32, rests: Option<bool>) -> Reading {
+        Reading {
+            sm_clock_mhz: Some(sm_clock_mhz),
+            temperature_c: Some(30),
+            rests,
+            ..Reading::default()
+        }
+    }
+
+    fn slowed(readings: &[(Slowdown, u32)], ns: &[(Slowdown, u64)]) -> State {
+        State {
+            slowdown_readings: readings.iter().copied().collect(),
+            slowdown_ns: ns.iter().copied().collect(),
+            ..State::default()
+        }
+    }
+
+    #[test]
+    fn the_clock_of_a_resting_gpu_is_not_in_the_span() {
+        let mut state = State::default();
+        for reading in [
+            clock(345, Some(true)),
+            clock(1755, Some(false)),
+            clock(1980, None),
+        ] {
+            state.add(&reading);
+        }
+        assert_eq!(
+            state.sm_clock_mhz,
+            Some(Span {
+                min: 1755,
+                max: 1980
+            })
+        );
+        assert_eq!((state.readings, state.working_readings), (3, 2));
+        assert_eq!(state.temperature_c, Some(Span { min: 30, max: 30 }));
+        assert_eq!(state.power_mw, None);
+    }
+
+    #[test]
+    fn what_holds_down_a_resting_gpu_held_down_no_kernel() {
+        let mut state = State::default();
+        let reading = |rests| Reading {
+            rests: Some(rests),
+            slowdown: [Slowdown::SwPowerCap].into(),
+            ..Reading::default()
+        };
+        state.add(&reading(true));
+        assert_eq!(state.slowdowns(), BTreeSet::new());
+        state.add(&reading(false));
+        assert_eq!(state.slowdowns(), [Slowdown::SwPowerCap].into());
+    }
+
+    #[test]
+    fn a_moment_below_the_clock_is_neglected_where_the_time_is_counted() {
+        use Slowdown::{HwSlowdown, HwThermal, SwPowerCap};
+        let none = BTreeSet::new();
+        assert_eq!(
+            slowed(&[(SwPowerCap, 1)], &[(SwPowerCap, 999_999)]).slowdowns(),
+            none
+        );
+        assert_eq!(
+            slowed(&[(SwPowerCap, 2)], &[(SwPowerCap, 0)]).slowdowns(),
+            [SwPowerCap].into()
+        );
+        assert_eq!(
+            slowed(&[], &[(SwPowerCap, 1_000_000)]).slowdowns(),
+            [SwPowerCap].into()
+        );
+        assert_eq!(
+            slowed(&[(HwThermal, 1)], &[]).slowdowns(),
+            [HwThermal].into()
+        );
+        assert_eq!(slowed(&[(HwSlowdown, 1)], &[]).slowdowns(), none);
+        assert_eq!(
+            slowed(&[(HwSlowdown, 2)], &[]).slowdowns(),
+            [HwSlowdown].into()
+        );
+    }
+
+    #[test]
+    fn counters_tell_by_difference_and_not_at_all_when_set_anew() {
+        use Slowdown::{PowerBrake, SwPowerCap, SwThermal, SyncBoost};
+        let mut state = State::default();
+        state.count(
+            &[(SwPowerCap, 5), (SwThermal, 7), (SyncBoost, 9)].into(),
+            &[
+                (SwPowerCap, 8),
+                (SwThermal, 7),
+                (SyncBoost, 1),
+                (PowerBrake, 4),
+            ]
+            .into(),
+        );
+        assert_eq!(state.slowdown_ns, [(SwPowerCap, 3), (SwThermal, 0)].into());
+    }
+
+    #[test]
+    fn of_unknown_processes_only_those_from_before_the_start_are_others() {
+        let before = Reading {
+            processes: vec![(process(900, 5), Owner::Unknown)],
+            ..Reading::default()
+        };
+        let mut state = State::new(&before);
+        state.add(&Reading {
+            processes: vec![
+                (process(900, 8), Owner::Unknown),
+                (process(901, 1), Owner::Unknown),
+                (process(17, 2), Owner::Other),
+                (process(18, 2), Owner::Ours),
+            ],
+            ..Reading::default()
+        });
+        state.add(&Reading::default());
+        assert_eq!(state.other_processes, [process(17, 2), process(900, 8)]);
+        assert_eq!(state.unknown_processes, 1);
+    }
+
+    #[test]
+    fn a_state_survives_json_and_what_is_missing_there_is_absent() {
+        let mut state = State::new(&Reading {
+            processes: vec![(process(3, 4), Owner::Other)],
+            ..Reading::default()
+        });
+        state.add(&Reading {
+            slowdown: [Slowdown::HwThermal].into(),
+            ..clock(1980, Some(false))
+        });
+        state.count(
+            &[(Slowdown::SyncBoost, 1)].into(),
+            &[(Slowdown::SyncBoost, 1)].into(),
+        );
+        let text = serde_json::to_string(&state).unwrap();
+        assert_eq!(serde_json::from_str::<State>(&text).unwrap(), state);
+        assert!(
+            text.contains(r#""slowdown_readings":{"hw-thermal":1}"#),
+            "{text}"
+        );
+        assert!(!text.contains("power_mw"), "{text}");
+        assert_eq!(
+            serde_json::from_str::<State>("{}").unwrap(),
+            State::default()
+        );
+    }
+
+    #[test]
+    fn a_reason_is_spelt_alike_in_profiles_and_in_messages() {
+        use Slowdown::*;
+        for reason in [
+            SwPowerCap, HwSlowdown, HwThermal, SwThermal, PowerBrake, SyncBoost,
+        ] {
+            let spelt = serde_json::to_value(reason).unwrap();
+            assert_eq!(spelt, reason.as_str());
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Watching the GPU through NVML while something runs on it.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::enums::device::{SampleValue, UsedGpuMemory};
+use nvml_wrapper::structs::device::FieldId;
+use nvml_wrapper::sys_exports::field_id;
+use nvml_wrapper::{Device, Nvml};
+use thiserror::Error;
+
+use super::owner;
+use super::state::{ComputeProcess, Owner, Reading, Slowdown, State};
+
+/// Between two readings.
+const POLL: Duration = Duration::from_millis(100);
+/// How long what an earlier run left on the GPU may take to go.
+const LEAVING: Duration = Duration::from_millis(300);
+/// Where containers put the library when the loader's own folders do not have it.
+const CONTAINER_LIBRARY: &str = "/usr/local/nvidia/lib64/libnvidia-ml.so.1";
+
+const REASONS: [(ThrottleReasons, Slowdown); 6] = [
+    (ThrottleReasons::SW_POWER_CAP, Slowdown::SwPowerCap),
+    (ThrottleReasons::HW_SLOWDOWN, Slowdown::HwSlowdown),
+    (ThrottleReasons::HW_THERMAL_SLOWDOWN, Slowdown::HwThermal),
+    (ThrottleReasons::SW_THERMAL_SLOWDOWN, Slowdown::SwThermal),
+    (
+        ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN,
+        Slowdown::PowerBrake,
+    ),
+    (ThrottleReasons::SYNC_BOOST, Slowdown::SyncBoost),
+];
+
+/// Counters of the time spent for a reason, in ns since the driver was loaded.
+const COUNTERS: [(u32, Slowdown); 5] = [
+    (
+        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP,
+        Slowdown::SwPowerCap,
+    ),
+    (
+        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN,
+        Slowdown::HwThermal,
+    ),
+    (
+        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN,
+        Slowdown::SwThermal,
+    ),
+    (
+        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN,
+        Slowdown::PowerBrake,
+    ),
+    (
+        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST,
+        Slowdown::SyncBoost,
+    ),
+];
+
+/// Why a GPU cannot be watched. Nothing else fails for that.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unwatched {
+    /// NVML is not here, or does not start.
+    #[error("the GPU's state is not recorded: NVML (libnvidia-ml.so.1) cannot be used: {0}")]
+    Library(String),
+    /// NVML does not show the GPU.
+    #[error("the GPU's state is not recorded: NVML does not show {uuid}: {cause}")]
+    Device {
+        /// UUID of the GPU.
+        uuid: String,
+        /// What NVML says.
+        cause: String,
+    },
+    /// The system gives no thread to watch from.
+    #[error("the GPU's state is not recorded: no thread can be started: {0}")]
+    Thread(String),
+}
+
+/// Watches one GPU while something runs on it, until it is stopped or dropped.
+#[derive(Debug)]
+pub struct Watcher {
+    stop: mpsc::Sender<()>,
+    thread: JoinHandle<State>,
+}
+
+impl Watcher {
+    /// Begins to watch the GPU of a UUID. What is on the GPU at this moment and is not ours is
+    /// another's process, so call it before the program to be watched is started.
+    ///
+    /// # Errors
+    /// [`Unwatched`] where there is no NVML, or no such GPU for it. A single value that the GPU
+    /// does not tell is absent in the state, and no error.
+    pub fn start(uuid: &str) -> Result<Watcher, Unwatched> {
+        let nvml = nvml().map_err(Unwatched::Library)?;
+        let device = nvml
+            .device_by_uuid(uuid)
+            .map_err(|error| Unwatched::Device {
+                uuid: uuid.to_owned(),
+                cause: error.to_string(),
+            })?;
+        Watcher::over(NvmlProbe {
+            device,
+            ours: HashSet::new(),
+        })
+    }
+
+    /// Stops watching. Empty where the watching thread broke.
+    pub fn stop(self) -> State {
+        // A thread that is gone already has nothing to be told.
+        let _ = self.stop.send(());
+        self.thread.join().unwrap_or_default()
+    }
+
+    fn over(mut probe: impl Probe + 'static) -> Result<Watcher, Unwatched> {
+        let mut before = probe.read();
+        if before
+            .processes
+            .iter()
+            .any(|(_, owner)| *owner != Owner::Ours)
+        {
+            // A program that an earlier run ended may still be leaving.
+            thread::sleep(LEAVING);
+            let still: HashSet<u32> = probe
+                .read()
+                .processes
+                .iter()
+                .map(|(process, _)| process.pid)
+                .collect();
+            before
+                .processes
+                .retain(|(process, _)| still.contains(&process.pid));
+        }
+        let counted = probe.counters();
+        let (stop, stopped) = mpsc::channel();
+        let watch = move || {
+            let mut state = State::new(&before);
+            while stopped.recv_timeout(POLL) == Err(RecvTimeoutError::Timeout) {
+                state.add(&probe.read());
+            }
+            state.count(&counted, &probe.counters());
+            state
+        };
+        let thread = thread::Builder::new()
+            .name("gpu-watcher".to_owned())
+            .spawn(watch)
+            .map_err(|error| Unwatched::Thread(error.to_string()))?;
+        Ok(Watcher { stop, thread })
+    }
+}
+
+/// Whatever can be asked about a GPU.
+trait Probe: Send {
+    fn read(&mut self) -> Reading;
+    /// Time spent below the requested clock, by reason, in ns.
+    fn counters(&mut self) -> BTreeMap<Slowdown, u64>;
+}
+
+/// Loaded once and never shut down: where no persistence daemon runs, whoever uses NVML keeps the
+/// GPU initialised between two programs.
+fn nvml() -> Result<&'static Nvml, String> {
+    static NVML: OnceLock<Result<Nvml, String>> = OnceLock::new();
+    let loaded = NVML.get_or_init(|| {
+        Nvml::init().or_else(|error| {
+            Nvml::builder()
+                .lib_path(OsStr::new(CONTAINER_LIBRARY))
+                .init()
+                .map_err(|_| error.to_string())
+        })
+    });
+    loaded.as_ref().map_err(Clone::clone)
+}
+
+struct NvmlProbe {
+    device: Device<'static>,
+    /// Once ours, always ours: a process that ends loses its parent and its environment first.
+    ours: HashSet<u32>,
+}
+
+impl Probe for NvmlProbe {
+    fn read(&mut self) -> Reading {
+        let device = &self.device;
+        let reasons = device.current_throttle_reasons().ok();
+        let reason = |flag: ThrottleReasons| reasons.is_some_and(|reasons| reasons.contains(flag));
+        let slowdown: BTreeSet<Slowdown> = REASONS
+            .iter()
+            .filter(|(flag, _)| reason(*flag))
+            .map(|(_, slowdown)| *slowdown)
+            .collect();
+        let clock = |kind| device.clock_info(kind).ok();
+        let (sm_clock_mhz, memory_clock_mhz) = (clock(Clock::SM), clock(Clock::Memory));
+        let temperature_c = device.temperature(TemperatureSensor::Gpu).ok();
+        let power_mw = device.power_usage().ok();
+        let running = device.running_compute_processes().unwrap_or_default();
+        let processes = running
+            .into_iter()
+            .map(|process| {
+                let memory_bytes = match process.used_gpu_memory {
+                    UsedGpuMemory::Used(bytes) => Some(bytes),
+                    UsedGpuMemory::Unavailable => None,
+                };
+                self.owned(process.pid, memory_bytes)
+            })
+            .collect();
+        Reading {
+            sm_clock_mhz,
+            memory_clock_mhz,
+            temperature_c,
+            power_mw,
+            rests: reasons.map(|reasons| reasons.contains(ThrottleReasons::GPU_IDLE)),
+            slowdown,
+            processes,
+        }
+    }
+
+    fn counters(&mut self) -> BTreeMap<Slowdown, u64> {
+        let asked = COUNTERS.map(|(field, _)| FieldId(field));
+        let told = self.device.field_values_for(&asked).unwrap_or_default();
+        // The answers are in the order of the questions.
+        COUNTERS
+            .iter()
+            .zip(told)
+            .filter_map(|((_, slowdown), sample)| {
+                let ns = match sample.ok()?.value.ok()? {
+                    SampleValue::U64(ns) => ns,
+                    SampleValue::U32(ns) => u64::from(ns),
+                    SampleValue::I64(ns) => u64::try_from(ns).ok()?,
+                    SampleValue::F64(_) => return None,
+                };
+                Some((*slowdown, ns))
+            })
+            .collect()
+    }
+}
+
+impl NvmlProbe {
+    fn owned(&mut self, pid: u32, memory_bytes: Option<u64>) -> (ComputeProcess, Owner) {
+        let owner = if self.ours.contains(&pid) {
+            Owner::Ours
+        } else {
+            owner::owner(pid)
+        };
+        if owner == Owner::Ours {
+            self.ours.insert(pid);
+        }
+        let name = if owner == Owner::Other {
+            owner::name(pid)
+        } else {
+            None
+        };
+        let process = ComputeProcess {
+            pid,
+            name,
+            memory_bytes,
+        };
+        (process, owner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// Gives its readings one after the other, the last one for ever.
+    struct Script {
+        readings: VecDeque<Reading>,
+        counted: u64,
+    }
+
+    impl Probe for Script {
+        fn read(&mut self) -> Reading {
+            let last = self.readings.len() == 1;
+            let next = if last {
+                self.readings.front().cloned()
+            } else {
+                self.readings.pop_front()
+            };
+            next.unwrap()
+        }
+
+        fn counters(&mut self) -> BTreeMap<Slowdown, u64> {
+            self.counted += 7;
+            [(Slowdown::SwPowerCap, self.counted)].into()
+        }
+    }
+
+    fn with(pids: &[u32]) -> Reading {
+        let process = |pid: &u32| ComputeProcess {
+            pid: *pid,
+            name: None,
+            memory_bytes: None,
+        };
+        Reading {
+            sm_clock_mhz: Some(1980),
+            processes: pids
+                .iter()
+                .map(|pid| (process(pid), Owner::Unknown))
+                .collect(),
+            ..Reading::default()
+        }
+    }
+
+    fn others(readings: &[Reading]) -> (State, Vec<u32>) {
+        let watcher = Watcher::over(Script {
+            readings: readings.iter().cloned().collect(),
+            counted: 100,
+        })
+        .unwrap();
+        thread::sleep(POLL * 4);
+        let state = watcher.stop();
+        let pids = state.other_processes.iter().map(|p| p.pid).collect();
+        (state, pids)
+    }
+
+    #[test]
+    fn a_watcher_reads_until_it_is_stopped() {
+        let (state, _) = others(&[with(&[])]);
+        assert!(state.readings >= 1, "{state:?}");
+        assert_eq!(state.working_readings, state.readings);
+        assert_eq!(state.slowdown_ns, [(Slowdown::SwPowerCap, 7)].into());
+    }
+
+    #[test]
+    fn a_program_that_is_leaving_is_no_other_process_and_one_that_stays_is() {
+        let (state, pids) = others(&[with(&[40, 41]), with(&[41]), with(&[41, 42])]);
+        assert_eq!(pids, [41]);
+        assert_eq!(state.unknown_processes, 1);
+    }
+
+    #[test]
+    fn without_a_gpu_the_watcher_says_so_and_with_one_it_reads() {
+        match Watcher::start("GPU-00000000-0000-0000-0000-000000000000") {
+            Ok(_) => panic!("there is no such GPU"),
+            Err(unwatched) => assert!(
+                unwatched
+                    .to_string()
+                    .starts_with("the GPU's state is not recorded"),
+                "{unwatched}"
+            ),
+        }
+        let Ok(gpu) = super::super::Gpu::query(0) else {
+            return;
+        };
+        let watcher = Watcher::start(&gpu.uuid).unwrap();
+        thread::sleep(POLL * 4);
+        let state = watcher.stop();
+        assert!(state.readings >= 1, "{state:?}");
+        assert!(state.temperature_c.is_some(), "{state:?}");
+    }
+}

@@ -1,0 +1,587 @@
+//! What cannot be believed: values that no counter can have, improvements that are too good, and
+//! captures of a GPU that was disturbed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::display::display_value;
+use super::finding::{Code, Finding};
+use crate::config::VariantId;
+use crate::device::{ComputeProcess, Slowdown, State};
+
+/// The largest change between the highest clocks of two captures, in percent. The kernels' noise
+/// within one process is a tenth of it; the steps of a clock are 15 MHz of some 2000.
+const CLOCK_PERCENT: f64 = 1.0;
+/// Fewest working readings from which the highest clock of a capture is believed: the first may
+/// catch the clock while it rises.
+const FEWEST_CLOCK_READINGS: u32 = 3;
+
+/// What was measured: one metric of one kernel of one variant.
+#[derive(Clone, Copy, Debug)]
+pub struct Measurand<'a> {
+    /// The variant.
+    pub variant: &'a VariantId,
+    /// The kernel's name.
+    pub kernel: &'a str,
+    /// The metric's alias.
+    pub alias: &'a str,
+    /// The counter behind it.
+    pub counter: &'a str,
+    /// The unit of its values.
+    pub unit: Option<&'a str>,
+}
+
+/// The captures of one side of a comparison, in the order they were taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// `base`, `head` or `current`.
+    pub name: &'a str,
+    /// What the GPU said during each of them.
+    pub states: &'a [&'a State],
+}
+
+/// The least and the most, in percent, that a counter of percentages can be; `None` for any other.
+///
+/// The limits are those of real runs of an H200, with room. In the reports below `tests/data/ncu`
+/// (3,354 such values) the maximum over units reaches 101.1, as each unit is counted against one
+/// elapsed time and not against its own; a ratio of two counters reaches 100.003, as they were
+/// counted in two passes; averages end at 98.9, and at 98.2 in the 960 launches on nine GPUs of
+/// `ci/recordings/aa`.
+pub fn bounds(counter: &str) -> Option<(f64, f64)> {
+    let (_, part) = counter.split_once('.')?;
+    if part.contains("max.pct_of_peak_") {
+        Some((0.0, 102.0))
+    } else if part.contains(".pct_of_peak_") || part == "pct" || part.ends_with(".pct") {
+        Some((0.0, 100.5))
+    } else {
+        None
+    }
+}
+
+/// A metric with values that its counter cannot have: outside the configured bounds or, without
+/// those, of [`bounds`]; not finite; below zero where nothing bounds it, as no counter counts
+/// below zero; or a kernel that took no time.
+pub fn implausible(
+    of: &Measurand<'_>,
+    values: &[f64],
+    configured: Option<(f64, f64)>,
+) -> Option<Finding> {
+    let is_time = of.counter.starts_with("gpu__time_duration");
+    let (least, most) = configured
+        .or_else(|| bounds(of.counter))
+        .unwrap_or((0.0, f64::MAX));
+    let is_plausible = |value: f64| value >= least && value <= most && !(is_time && value == 0.0);
+    let odd: Vec<f64> = values
+        .iter()
+        .copied()
+        .filter(|value| !is_plausible(*value))
+        .collect();
+    // The one to show is the farthest out.
+    let outside = |value: &f64| (least - value).max(value - most);
+    let worst = *odd
+        .iter()
+        .max_by(|one, other| outside(one).total_cmp(&outside(other)))?;
+    let show = |value| display_value(value, of.unit);
+    let range = if is_time && worst == 0.0 {
+        "a kernel that ran took some time".to_owned()
+    } else if most == f64::MAX {
+        format!("nothing can be below {}", show(least))
+    } else {
+        format!("it can be {} to {}", show(least), show(most))
+    };
+    let finding = Finding::deny(
+        Code::Implausible,
+        of.variant,
+        format!(
+            "`{}` of {} is {} in {} of {} launches, which `{}` cannot be: {range}",
+            of.alias,
+            of.kernel,
+            show(worst),
+            odd.len(),
+            values.len(),
+            of.counter
+        ),
+        "profile again with nothing else on the GPU; if the value is right, give the metric wider bounds in the configuration",
+    );
+    Some(finding.kernel(of.kernel).metric(of.alias))
+}
+
+/// An improvement of a duration that is too good to pass by itself: a fall from the reference by
+/// more than a limit in percent of the reference, or by what cannot be told.
+pub fn too_good(
+    of: &Measurand<'_>,
+    reference: f64,
+    current: f64,
+    limit_percent: f64,
+) -> Option<Finding> {
+    let fall_percent = (reference - current) / reference * 100.0;
+    if fall_percent <= limit_percent {
+        return None;
+    }
+    let finding = Finding::deny(
+        Code::Implausible,
+        of.variant,
+        format!(
+            "`{}` of {} fell by {fall_percent:.1} % ({} → {}), more than the {limit_percent} % that pass without a look",
+            of.alias,
+            of.kernel,
+            display_value(reference, of.unit),
+            display_value(current, of.unit)
+        ),
+        format!(
+            "see that the kernel still does all of its work and that its check can fail; then lock it: sparsek-gate baseline --lock --reason '...' {}",
+            of.variant
+        ),
+    );
+    Some(finding.kernel(of.kernel).metric(of.alias))
+}
+
+/// What the state of the GPU says against the captures of a variant: other processes on it, a
+/// clock that was held down, captures at different clocks. All sides of a comparison are judged
+/// together, as what differs between them is no property of the kernel.
+pub fn device_findings(variant: &VariantId, sides: &[Side<'_>]) -> Vec<Finding> {
+    let captures: Vec<Capture<'_>> = sides
+        .iter()
+        .flat_map(|side| {
+            side.states
+                .iter()
+                .enumerate()
+                .map(|(index, state)| Capture {
+                    side: side.name,
+                    number: index + 1,
+                    state,
+                })
+        })
+        .collect();
+    let mut findings = Vec::new();
+    findings.extend(shared(variant, &captures));
+    findings.extend(slowed(variant, &captures));
+    findings.extend(other_clock(variant, &captures));
+    findings
+}
+
+struct Capture<'a> {
+    side: &'a str,
+    number: usize,
+    state: &'a State,
+}
+
+fn shared(variant: &VariantId, captures: &[Capture<'_>]) -> Option<Finding> {
+    let disturbed: Vec<&Capture<'_>> = captures
+        .iter()
+        .filter(|capture| !capture.state.other_processes.is_empty())
+        .collect();
+    // The memory that a process holds may be another in each capture; its largest is shown.
+    let mut others: BTreeMap<u32, &ComputeProcess> = BTreeMap::new();
+    for process in disturbed
+        .iter()
+        .flat_map(|capture| &capture.state.other_processes)
+    {
+        let known = others.entry(process.pid).or_insert(process);
+        if process.memory_bytes > known.memory_bytes {
+            *known = process;
+        }
+    }
+    let others: Vec<String> = others.into_values().map(described).collect();
+    (!others.is_empty()).then(|| {
+        Finding::deny(
+            Code::GpuShared,
+            variant,
+            format!(
+                "another process was on the GPU during {}: {}",
+                listed(&disturbed),
+                others.join(", ")
+            ),
+            "end it, or set `gpu.device` to a GPU of your own, and measure again",
+        )
+    })
+}
+
+fn described(process: &ComputeProcess) -> String {
+    let name = process
+        .name
+        .as_deref()
+        .unwrap_or("of a name that this machine does not know");
+    let memory = process.memory_bytes.map_or_else(String::new, |bytes| {
+        format!(", {}", display_value(bytes as f64, Some("byte")))
+    });
+    format!("process {} ({name}{memory})", process.pid)
+}
+
+fn slowed(variant: &VariantId, captures: &[Capture<'_>]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let seen: BTreeSet<Slowdown> = captures
+        .iter()
+        .flat_map(|capture| capture.state.slowdowns())
+        .collect();
+    let by = |reason: Slowdown| -> Vec<&Capture<'_>> {
+        captures
+            .iter()
+            .filter(|capture| capture.state.slowdowns().contains(&reason))
+            .collect()
+    };
+    let faults: Vec<String> = seen
+        .iter()
+        .filter(|reason| reason.is_fault())
+        .map(|reason| format!("{} in {}", reason.as_str(), listed(&by(*reason))))
+        .collect();
+    if !faults.is_empty() {
+        findings.push(Finding::deny(
+            Code::ClockChanged,
+            variant,
+            format!(
+                "the GPU lowered its clock for heat or for its power supply: {}",
+                faults.join(", ")
+            ),
+            "see `nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER`; let the GPU cool, or measure on another, and measure again",
+        ));
+    }
+    for reason in seen.into_iter().filter(|reason| !reason.is_fault()) {
+        let slowed = by(reason);
+        let what = match reason {
+            Slowdown::SyncBoost => "another GPU of its group held the GPU's clock down",
+            _ => "the GPU lowered its clock to keep its power limit",
+        };
+        let next = match reason {
+            Slowdown::SyncBoost => "take the GPU out of its group, and measure again",
+            _ => {
+                "lock a clock that stays within the limit (`clock_control = \"base\"`, or `nvidia-smi --lock-gpu-clocks`), and measure again"
+            }
+        };
+        findings.push(if slowed.len() < captures.len() {
+            Finding::deny(
+                Code::ClockChanged,
+                variant,
+                format!(
+                    "{what} in some captures and not in others ({}): {}",
+                    reason.as_str(),
+                    listed(&slowed)
+                ),
+                next,
+            )
+        } else {
+            Finding::deny(
+                Code::ClockChanged,
+                variant,
+                format!("{what} in every capture ({})", reason.as_str()),
+                next,
+            )
+            .warn()
+        });
+    }
+    findings
+}
+
+fn other_clock(variant: &VariantId, captures: &[Capture<'_>]) -> Option<Finding> {
+    let clocks: Vec<(u32, &Capture<'_>)> = captures
+        .iter()
+        .filter(|capture| capture.state.working_readings >= FEWEST_CLOCK_READINGS)
+        .filter_map(|capture| Some((capture.state.sm_clock_mhz?.max, capture)))
+        .collect();
+    let (low, slow) = clocks.iter().min_by_key(|(mhz, _)| *mhz)?;
+    let (high, fast) = clocks.iter().max_by_key(|(mhz, _)| *mhz)?;
+    let percent = f64::from(high - low) / f64::from(*high) * 100.0;
+    // Nothing but zeros is no clock at all, and no difference either.
+    if *high == 0 || percent <= CLOCK_PERCENT {
+        return None;
+    }
+    Some(Finding::deny(
+        Code::ClockChanged,
+        variant,
+        format!(
+            "the GPU did not reach the same clock in all captures: {low} MHz in {}, {high} MHz in {}, {percent:.1} % apart",
+            listed(&[slow]),
+            listed(&[fast])
+        ),
+        "let nothing change the GPU's clocks meanwhile, or have ncu lock them (`clock_control = \"base\"`), and measure again",
+    ))
+}
+
+/// `base 1, base 2, head 1`.
+fn listed(captures: &[&Capture<'_>]) -> String {
+    captures
+        .iter()
+        .map(|capture| format!("{} {}", capture.side, capture.number))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Span;
+    use crate::verdict::{ExitCode, Severity};
+
+    const MAX: &str = "sm__cycles_active.max.pct_of_peak_sustained_elapsed";
+    const AVG: &str = "sm__cycles_active.avg.pct_of_peak_sustained_elapsed";
+    const TIME: &str = "gpu__time_duration.sum";
+
+    fn variant() -> VariantId {
+        VariantId {
+            suite: "s".into(),
+            variant: "v".into(),
+        }
+    }
+
+    fn judged(counter: &str, values: &[f64], configured: Option<(f64, f64)>) -> Option<Finding> {
+        let unit = if counter == TIME { "ns" } else { "%" };
+        let of = Measurand {
+            variant: &variant(),
+            kernel: "k",
+            alias: "m",
+            counter,
+            unit: Some(unit),
+        };
+        implausible(&of, values, configured)
+    }
+
+    fn fell(reference: f64, current: f64) -> Option<Finding> {
+        let of = Measurand {
+            variant: &variant(),
+            kernel: "k",
+            alias: "duration",
+            counter: TIME,
+            unit: Some("ns"),
+        };
+        too_good(&of, reference, current, 50.0)
+    }
+
+    fn at(max_mhz: u32) -> State {
+        State {
+            readings: 40,
+            working_readings: 30,
+            sm_clock_mhz: Some(Span {
+                min: 345,
+                max: max_mhz,
+            }),
+            ..State::default()
+        }
+    }
+
+    fn slowed_by(reason: Slowdown) -> State {
+        State {
+            slowdown_readings: [(reason, 9)].into(),
+            ..at(1980)
+        }
+    }
+
+    /// Findings of a comparison, as code and severity.
+    fn compared(base: &[&State], head: &[&State]) -> Vec<Finding> {
+        let sides = [
+            Side {
+                name: "base",
+                states: base,
+            },
+            Side {
+                name: "head",
+                states: head,
+            },
+        ];
+        device_findings(&variant(), &sides)
+    }
+
+    fn kinds(findings: &[Finding]) -> Vec<(Code, Severity)> {
+        findings
+            .iter()
+            .map(|finding| (finding.code, finding.severity))
+            .collect()
+    }
+
+    #[test]
+    fn a_percentage_has_bounds_and_nothing_else_has() {
+        assert_eq!(bounds(MAX), Some((0.0, 102.0)));
+        for counter in [
+            AVG,
+            "sm__inst_executed_pipe_alu.sum.pct_of_peak_sustained_active",
+            "sm__warps_active.min.pct_of_peak_sustained_active",
+            "lts__t_sector_hit_rate.pct",
+            "FBSP.TriageCompute.dramc__throughput.avg.pct_of_peak_sustained_elapsed",
+        ] {
+            assert_eq!(bounds(counter), Some((0.0, 100.5)), "{counter}");
+        }
+        for counter in [
+            TIME,
+            "dram__bytes_read.sum",
+            "smsp__inst_executed.avg.per_cycle_active",
+            "derived__pct_occupancy_per_block_size",
+            "l1tex__data_bank_conflicts_pipe_lsu.max",
+        ] {
+            assert_eq!(bounds(counter), None, "{counter}");
+        }
+    }
+
+    #[test]
+    fn no_value_of_a_real_report_is_implausible() {
+        let mut percentages = 0;
+        for name in [
+            "four_metrics",
+            "full_set",
+            "graph_after_kernels",
+            "graph_as_one",
+            "nvtx_range",
+            "twenty_launches",
+            "two_kernels_three_times",
+        ] {
+            let path = format!(
+                "{}/tests/data/ncu/{name}.ncu-rep",
+                env!("CARGO_MANIFEST_DIR")
+            );
+            let report = crate::capture::ncu_rep::read(&std::fs::read(path).unwrap()).unwrap();
+            for (counter, measured) in report.launches.iter().flat_map(|launch| &launch.metrics) {
+                let Some(value) = measured.value.number() else {
+                    continue;
+                };
+                percentages += usize::from(bounds(counter).is_some());
+                assert_eq!(judged(counter, &[value], None), None, "{name} {counter}");
+            }
+        }
+        assert!(percentages > 600, "{percentages}");
+    }
+
+    #[test]
+    fn values_that_a_counter_cannot_have_are_told() {
+        assert_eq!(judged(MAX, &[0.0, 101.1, 102.0], None), None);
+        assert_eq!(judged(AVG, &[0.0, 100.0], None), None);
+        assert_eq!(judged(TIME, &[1e9], None), None);
+        for (counter, value) in [
+            (MAX, 102.1),
+            (AVG, 101.1),
+            (AVG, -0.1),
+            (TIME, -1.0),
+            (TIME, 0.0),
+            (TIME, f64::NAN),
+            (TIME, f64::INFINITY),
+            ("dram__bytes_read.sum", -1.0),
+        ] {
+            let finding = judged(counter, &[50.0, value], None).unwrap();
+            assert_eq!(
+                kinds(&[finding]),
+                [(Code::Implausible, Severity::Deny)],
+                "{counter} {value}"
+            );
+        }
+        assert_eq!(judged("dram__bytes_read.sum", &[0.0], None), None);
+    }
+
+    #[test]
+    fn configured_bounds_take_the_place_of_the_counters_own() {
+        assert_eq!(judged(AVG, &[101.1], Some((0.0, 110.0))), None);
+        assert!(judged(AVG, &[60.0], Some((0.0, 50.0))).is_some());
+        assert_eq!(judged("x.ratio", &[-1.0], Some((-2.0, 2.0))), None);
+        assert!(judged(TIME, &[0.0], Some((0.0, 10.0))).is_some());
+    }
+
+    #[test]
+    fn an_implausible_value_is_told_with_the_worst_and_the_number_of_launches() {
+        let finding = judged(AVG, &[137.2, 50.0, 250.0], None).unwrap();
+        assert_eq!(
+            finding.message,
+            format!(
+                "`m` of k is 250.00 % in 2 of 3 launches, which `{AVG}` cannot be: it can be 0.00 % to 100.50 %"
+            )
+        );
+        assert_eq!(
+            (finding.kernel.as_deref(), finding.metric.as_deref()),
+            (Some("k"), Some("m"))
+        );
+    }
+
+    #[test]
+    fn an_improvement_beyond_the_limit_does_not_pass_by_itself() {
+        assert_eq!(fell(100.0, 50.0), None);
+        assert_eq!(fell(100.0, 400.0), None);
+        for current in [49.0, 0.0, f64::NAN] {
+            let finding = fell(100.0, current).unwrap();
+            assert_eq!(finding.code.exit_code(), ExitCode::Inconclusive);
+            assert_eq!(finding.severity, Severity::Deny);
+        }
+    }
+
+    #[test]
+    fn a_quiet_gpu_gives_nothing_to_tell() {
+        let (one, other) = (at(1980), at(1965));
+        assert_eq!(compared(&[&one, &one], &[&other]), []);
+        assert_eq!(compared(&[], &[]), []);
+        assert_eq!(compared(&[&State::default()], &[&one]), []);
+    }
+
+    #[test]
+    fn heat_is_denied_even_where_all_captures_had_it() {
+        for reason in [
+            Slowdown::HwThermal,
+            Slowdown::SwThermal,
+            Slowdown::HwSlowdown,
+            Slowdown::PowerBrake,
+        ] {
+            let hot = slowed_by(reason);
+            let findings = compared(&[&hot], &[&hot]);
+            assert_eq!(kinds(&findings), [(Code::ClockChanged, Severity::Deny)]);
+            assert!(
+                findings[0]
+                    .message
+                    .contains(&format!("{} in base 1, head 1", reason.as_str()))
+            );
+        }
+    }
+
+    #[test]
+    fn a_power_cap_is_denied_where_it_changed_and_else_a_warning() {
+        let (capped, free) = (slowed_by(Slowdown::SwPowerCap), at(1980));
+        assert_eq!(
+            kinds(&compared(&[&capped], &[&capped])),
+            [(Code::ClockChanged, Severity::Warn)]
+        );
+        for (base, head) in [
+            (vec![&capped], vec![&free]),
+            (vec![&capped, &free], vec![&capped, &free]),
+        ] {
+            let findings = compared(&base, &head);
+            assert_eq!(kinds(&findings), [(Code::ClockChanged, Severity::Deny)]);
+            assert!(findings[0].message.contains("base 1"));
+            assert!(!findings[0].message.contains("base 2"));
+        }
+    }
+
+    #[test]
+    fn captures_at_two_clocks_are_denied_and_name_both() {
+        let findings = compared(&[&at(1980), &at(1755)], &[&at(1980)]);
+        assert_eq!(kinds(&findings), [(Code::ClockChanged, Severity::Deny)]);
+        assert!(
+            findings[0].message.contains("1755 MHz in base 2"),
+            "{}",
+            findings[0].message
+        );
+    }
+
+    #[test]
+    fn a_clock_that_was_hardly_read_is_not_compared() {
+        let hardly = State {
+            working_readings: 2,
+            ..at(345)
+        };
+        assert_eq!(compared(&[&at(1980)], &[&hardly]), []);
+    }
+
+    #[test]
+    fn another_process_is_told_once_with_all_that_is_known_of_it() {
+        let shared = |memory_bytes| State {
+            other_processes: vec![ComputeProcess {
+                pid: 77,
+                name: Some("trainer".into()),
+                memory_bytes: Some(memory_bytes),
+            }],
+            ..at(1980)
+        };
+        let (small, large) = (shared(1_000), shared(3_000_000_000));
+        let findings = compared(&[&at(1980), &small, &large], &[&small]);
+        assert_eq!(kinds(&findings), [(Code::GpuShared, Severity::Deny)]);
+        assert_eq!(
+            findings[0].message,
+            "another process was on the GPU during base 2, base 3, head 1: process 77 (trainer, 3.00 GB)"
+        );
+        let ours_in_a_container = State {
+            unknown_processes: 1,
+            ..at(1980)
+        };
+        assert_eq!(compared(&[&ours_in_a_container], &[]), []);
+    }
+}
