@@ -8,6 +8,7 @@ mod kernels;
 mod measured;
 mod outcome;
 mod rule;
+mod sample;
 mod statistics;
 
 pub use compare::{VariantReport, compare};
@@ -17,4 +18,5 @@ pub use finding::{Code, Finding, Severity};
 pub use measured::incomplete;
 pub use outcome::{Origin, Outcome};
 pub use rule::{Change, Comparison, Verdict};
+pub use sample::{Noise, Samples, location};
 pub use statistics::{Summary, median};
