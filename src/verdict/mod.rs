@@ -1,5 +1,6 @@
 //! From two profiles to findings, and from findings to one exit code.
 
+mod band;
 mod compare;
 mod display;
 mod exit_code;
@@ -11,6 +12,7 @@ mod rule;
 mod sample;
 mod statistics;
 
+pub use band::{Decision, Question, Scale, against_stored, side_by_side};
 pub use compare::{VariantReport, compare};
 pub use display::display_value;
 pub use exit_code::ExitCode;
