@@ -278,14 +278,18 @@ impl Terms {
     }
 
     /// Standard deviation of a process value and its degrees of freedom: of all that is known,
-    /// but never less than this run shows by itself.
+    /// but never less than this run shows by itself. Where this run is the noisier one, what it
+    /// was pooled with says nothing of it: counting that freedom too would make the bands too
+    /// narrow for the chances they promise.
     fn spread(&self, own: Scatter, learned: Scatter) -> (Option<f64>, usize) {
         let all = own.and(learned);
         if self.same {
             return (Some(0.0), all.dof.max(1));
         }
-        let sigma = all.sigma().into_iter().chain(own.sigma());
-        (sigma.max_by(f64::total_cmp), all.dof)
+        match (all.sigma(), own.sigma()) {
+            (Some(pooled), Some(shown)) if shown > pooled => (Some(shown), own.dof),
+            (pooled, _) => (pooled, all.dof),
+        }
     }
 
     /// A control's displacement in these terms. That of a ratio is a share of the largest value
@@ -744,7 +748,7 @@ mod tests {
         let quiet = locked(&[&[100.0; 9]]);
         let decision = side_by_side(&[100.0, 102.0], &[110.0, 112.0], Some(&quiet), &lower(1.0));
         close(decision.sigma, 2.0_f64.sqrt());
-        assert_eq!(decision.dof, 10);
+        assert_eq!(decision.dof, 2);
         // Squares of 32 with one, and 4 with two.
         let loud = locked(&[&[100.0, 108.0]]);
         let decision = side_by_side(&[100.0, 102.0], &[110.0, 112.0], Some(&loud), &lower(1.0));
