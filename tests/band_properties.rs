@@ -61,7 +61,7 @@ fn values(count: usize) -> BoxedStrategy<Vec<f64>> {
 
 /// A quiet first part and then anything: what could turn a verdict.
 fn turning(count: usize) -> BoxedStrategy<Vec<f64>> {
-    (0..=count)
+    prop_oneof![Just(count.min(2)), 0..=count]
         .prop_flat_map(move |turn| (values(turn), values(count - turn)))
         .prop_map(|(mut first, second)| {
             first.extend(second);
@@ -211,12 +211,15 @@ proptest! {
 
     #[test]
     fn more_rounds_never_turn_a_clear_verdict_into_another(
-        (base, head) in (4..17_usize).prop_flat_map(|count| (turning(count), turning(count))),
+        base in prop_oneof![quiet(16).boxed(), turning(16)],
+        head in turning(16),
         learned in prop::option::of(locked()),
         mut question in question(direction()),
         first in 1..3_usize,
+        last in 5..9_usize,
     ) {
-        question.looks.push(first);
+        // One more early and one late look: far enough apart for the samples to turn.
+        question.looks.extend([first, last]);
         let mut said = None;
         for processes in 2 * first..=base.len() {
             let (base, head) = (&base[..processes], &head[..processes]);
@@ -233,8 +236,9 @@ proptest! {
         now in turning(16),
         control in prop::option::of(-0.1..0.1_f64),
         mut question in question(direction()),
+        last in 10..17_usize,
     ) {
-        question.looks.push(1);
+        question.looks.extend([1, 2, last]);
         let mut said = None;
         for processes in 1..=now.len() {
             let verdict = against_stored(&locked, &now[..processes], control, &question).verdict;
