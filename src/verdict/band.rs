@@ -278,14 +278,18 @@ impl Terms {
     }
 
     /// Standard deviation of a process value and its degrees of freedom: of all that is known,
-    /// but never less than this run shows by itself.
+    /// but never less than this run shows by itself. Where this run is the noisier one, what it
+    /// was pooled with says nothing of it: counting that freedom too would make the bands too
+    /// narrow for the chances they promise.
     fn spread(&self, own: Scatter, learned: Scatter) -> (Option<f64>, usize) {
         let all = own.and(learned);
         if self.same {
             return (Some(0.0), all.dof.max(1));
         }
-        let sigma = all.sigma().into_iter().chain(own.sigma());
-        (sigma.max_by(f64::total_cmp), all.dof)
+        match (all.sigma(), own.sigma()) {
+            (Some(pooled), Some(shown)) if shown > pooled => (Some(shown), own.dof),
+            (pooled, _) => (pooled, all.dof),
+        }
     }
 
     /// A control's displacement in these terms. That of a ratio is a share of the largest value
@@ -388,6 +392,10 @@ fn decide(question: &Question, available: usize, look: impl Fn(usize) -> Evidenc
     let (verdict, open, why) = conclude(&claims, &evidence, bands.is_some(), question.direction);
 
     let terms = evidence.terms;
+    let shown = |of: &dyn Fn(&Bands) -> f64| {
+        let width = bands.as_ref().map(|bands| terms.shown(of(bands)));
+        width.filter(|width| width.is_finite())
+    };
     let upward = if question.direction == Direction::Higher {
         -1.0
     } else {
@@ -400,14 +408,12 @@ fn decide(question: &Question, available: usize, look: impl Fn(usize) -> Evidenc
         } else {
             Change::Absolute(evidence.effect)
         }),
-        alarm: bands.as_ref().map(|bands| terms.shown(bands.alarm)),
-        pass: bands.as_ref().map(|bands| terms.shown(bands.pass)),
+        alarm: shown(&|bands| bands.alarm),
+        pass: shown(&|bands| bands.pass),
         sigma: evidence.spread.map(|sigma| terms.shown(sigma)),
         dof: evidence.dof,
         allowance: evidence.allowance.map(|allowance| terms.shown(allowance)),
-        threshold: bands
-            .as_ref()
-            .map(|bands| terms.shown(upward * (terms.tolerance + bands.alarm))),
+        threshold: shown(&|bands| upward * (terms.tolerance + bands.alarm)),
         open,
         not_worse: claims.not_worse && !claims.regressed,
         looks: 1 + later.len(),
@@ -471,10 +477,20 @@ fn conclude(
 /// The value that Student's t exceeds with that chance, below one half. Infinite where it cannot
 /// be had, which claims nothing.
 fn upper_quantile(dof: usize, chance: f64) -> f64 {
-    match StudentsT::new(0.0, 1.0, dof as f64) {
-        // By the lower tail: one minus a small chance would lose its digits.
-        Ok(t) if chance > 0.0 && chance < 0.5 => -t.inverse_cdf(chance),
-        _ => f64::INFINITY,
+    let Ok(t) = StudentsT::new(0.0, 1.0, dof as f64) else {
+        return f64::INFINITY;
+    };
+    if !(chance > 0.0 && chance < 0.5) {
+        return f64::INFINITY;
+    }
+    // By the lower tail: one minus a small chance would lose its digits.
+    let quantile = -t.inverse_cdf(chance);
+    // statrs 0.19 stops short with one degree of freedom and chances near 1e-9, which would make
+    // the bands too narrow.
+    if t.sf(quantile) <= chance * (1.0 + 1e-5) {
+        quantile
+    } else {
+        f64::INFINITY
     }
 }
 
@@ -503,5 +519,359 @@ fn not_measured(why: &str) -> Decision {
         not_worse: false,
         looks: 0,
         why: why.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(scale: Scale, direction: Direction, tolerance: f64, looks: &[usize]) -> Question {
+        Question {
+            scale,
+            direction,
+            tolerance,
+            comparisons: 1,
+            looks: looks.to_vec(),
+        }
+    }
+
+    fn lower(tolerance: f64) -> Question {
+        question(Scale::Absolute, Direction::Lower, tolerance, &[1])
+    }
+
+    fn relative(direction: Direction, percent: f64) -> Question {
+        question(Scale::Relative, direction, percent, &[1])
+    }
+
+    fn close(found: Option<f64>, expected: f64) {
+        let found = found.unwrap();
+        assert!(
+            (found - expected).abs() < 1e-6 * expected.abs().max(1.0),
+            "{found}, not {expected}"
+        );
+    }
+
+    fn locked(machines: &[&[f64]]) -> Samples {
+        let machine = |values: &&[f64]| values.iter().map(|value| vec![*value]).collect();
+        Samples::new(machines.iter().map(machine).collect()).unwrap()
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_tables() {
+        // Fisher and Yates; with one, two and four degrees of freedom there are closed forms.
+        close(Some(upper_quantile(1, 0.01)), 31.820_515_953_8);
+        close(Some(upper_quantile(2, 0.01)), 6.964_556_734_3);
+        close(Some(upper_quantile(4, 0.01)), 3.746_947_387_98);
+        close(Some(upper_quantile(10, 0.005)), 3.169_272_672_6);
+        close(Some(upper_quantile(30, 0.05)), 1.697_260_886_6);
+    }
+
+    #[test]
+    fn quantiles_hold_in_the_far_tail() {
+        let same = |found: f64, expected: f64| {
+            assert!(
+                (found / expected - 1.0).abs() < 1e-5,
+                "{found}, not {expected}"
+            );
+        };
+        for chance in [1e-2, 1e-3, 1e-4, 1e-6, 1e-7] {
+            let first = 1.0 / (std::f64::consts::PI * chance).tan();
+            same(upper_quantile(1, chance), first);
+            let second = (1.0 - 2.0 * chance) / (2.0 * chance * (1.0 - chance)).sqrt();
+            same(upper_quantile(2, chance), second);
+            for dof in 1..200 {
+                let quantile = upper_quantile(dof, chance);
+                let back = StudentsT::new(0.0, 1.0, dof as f64).unwrap().sf(quantile);
+                same(back, chance);
+            }
+        }
+    }
+
+    #[test]
+    fn no_quantile_is_infinite_rather_than_a_panic() {
+        assert_eq!(upper_quantile(0, 0.01), f64::INFINITY);
+        assert_eq!(upper_quantile(3, 0.0), f64::INFINITY);
+        assert_eq!(upper_quantile(3, f64::NAN), f64::INFINITY);
+        // It is 318,309,886.
+        assert_eq!(upper_quantile(1, 1e-9), f64::INFINITY);
+    }
+
+    #[test]
+    fn one_round_by_hand() {
+        // Squares 2 and 2 with two degrees of freedom: sigma is the root of 2, and so is the error
+        // of the difference of two means of two. Both bands are 6.9646 of it.
+        let (base, head) = ([100.0, 102.0], [110.0, 112.0]);
+        let decision = side_by_side(&base, &head, None, &lower(0.1));
+        assert_eq!(decision.effect, Some(Change::Absolute(10.0)));
+        close(decision.sigma, 2.0_f64.sqrt());
+        assert_eq!(decision.dof, 2);
+        close(decision.alarm, 9.849_370);
+        close(decision.pass, 9.849_370);
+        close(decision.threshold, 9.949_370);
+        assert_eq!(decision.allowance, None);
+        assert_eq!(decision.verdict, Verdict::Regressed);
+        assert!(!decision.open && !decision.not_worse);
+        let decision = side_by_side(&base, &head, None, &lower(1.0));
+        assert_eq!(decision.verdict, Verdict::Inconclusive);
+        assert!(decision.open);
+        let decision = side_by_side(&head, &base, None, &lower(0.1));
+        assert_eq!(decision.verdict, Verdict::Improved);
+        assert!(decision.not_worse);
+        let decision = side_by_side(&base, &head, None, &lower(19.9));
+        assert_eq!(decision.verdict, Verdict::Pass);
+        let decision = side_by_side(&base, &head, None, &lower(19.8));
+        assert_eq!(decision.verdict, Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn an_alarm_is_shared_over_comparisons_and_looks_and_a_miss_over_looks() {
+        let asked = Question {
+            comparisons: 2,
+            looks: vec![1, 2],
+            ..lower(1.0)
+        };
+        let decision = side_by_side(&[100.0, 102.0], &[110.0, 112.0], None, &asked);
+        // Chances of 0.0025 and 0.005 with two degrees of freedom.
+        close(decision.alarm, 14.089_048 * 2.0_f64.sqrt());
+        close(decision.pass, 9.924_843 * 2.0_f64.sqrt());
+        assert_eq!(decision.looks, 1);
+        // Where any change is worse, either side may alarm: 0.00125.
+        let equal = Question {
+            direction: Direction::Equal,
+            ..asked
+        };
+        let decision = side_by_side(&[100.0, 102.0], &[110.0, 112.0], None, &equal);
+        close(decision.alarm, 19.962_480 * 2.0_f64.sqrt());
+        close(decision.pass, 9.924_843 * 2.0_f64.sqrt());
+    }
+
+    #[test]
+    fn drift_that_is_linear_within_a_round_cancels() {
+        // Base, head, head, base: the machine drifts by 3 a process.
+        let at = |time: usize| 1000.0 + 3.0 * time as f64;
+        let base = [at(0), at(3), at(4), at(7)];
+        let head = [at(1) + 2.0, at(2) + 2.0, at(5) + 2.0, at(6) + 2.0];
+        let decision = side_by_side(&base, &head, None, &lower(1.0));
+        assert_eq!(decision.effect, Some(Change::Absolute(2.0)));
+    }
+
+    #[test]
+    fn without_noise_a_change_of_exactly_the_tolerance_is_within_it() {
+        let noiseless = |value: f64| [value; 6];
+        let verdict = |direction, base: f64, head: f64| {
+            let asked = relative(direction, 0.2);
+            side_by_side(&noiseless(base), &noiseless(head), None, &asked).verdict
+        };
+        use Direction::{Equal, Higher, Lower};
+        for base in [1.0, 1000.0, 3e9, 1e-6] {
+            assert_eq!(verdict(Lower, base, base * 1.002), Verdict::Pass, "{base}");
+            assert_eq!(verdict(Lower, base, base * 1.0021), Verdict::Regressed);
+            assert_eq!(verdict(Lower, base * 1.0021, base), Verdict::Improved);
+            assert_eq!(verdict(Higher, base, base * 0.998), Verdict::Pass);
+            assert_eq!(verdict(Higher, base, base * 0.9979), Verdict::Regressed);
+            assert_eq!(verdict(Higher, base * 0.9979, base), Verdict::Improved);
+            assert_eq!(verdict(Equal, base, base * 1.0021), Verdict::Regressed);
+            assert_eq!(verdict(Equal, base, base * 0.9979), Verdict::Regressed);
+            assert_eq!(verdict(Equal, base, base * 1.001), Verdict::Pass);
+        }
+    }
+
+    #[test]
+    fn a_counter_that_never_varies_passes_only_without_change_where_none_is_tolerated() {
+        for scale in [Scale::Relative, Scale::Absolute] {
+            let asked = question(scale, Direction::Lower, 0.0, &[1]);
+            let verdict =
+                |base: f64, head: f64| side_by_side(&[base; 4], &[head; 4], None, &asked).verdict;
+            assert_eq!(verdict(1e12, 1e12), Verdict::Pass);
+            assert_eq!(verdict(0.1, 0.1), Verdict::Pass);
+            assert_eq!(verdict(1e12, 1e12 + 1.0), Verdict::Regressed);
+            assert_eq!(verdict(0.0, 0.0), Verdict::Pass);
+            assert_eq!(verdict(0.0, 1.0), Verdict::Regressed);
+            assert_eq!(verdict(1.0, 0.0), Verdict::Improved);
+        }
+    }
+
+    #[test]
+    fn a_share_of_nothing_is_nothing() {
+        let asked = relative(Direction::Lower, 50.0);
+        // Even one process a side tells that nothing stayed nothing.
+        let decision = side_by_side(&[0.0], &[0.0], None, &asked);
+        assert_eq!(decision.verdict, Verdict::Pass);
+        assert_eq!(decision.effect, Some(Change::Absolute(0.0)));
+        assert_eq!(decision.pass, Some(0.0));
+        let decision = side_by_side(&[0.0, 0.0], &[0.0, 0.1], None, &asked);
+        assert_eq!(decision.verdict, Verdict::Inconclusive);
+        assert_eq!(decision.effect, Some(Change::Absolute(0.05)));
+    }
+
+    #[test]
+    fn a_rise_of_all_is_never_too_much_of_a_metric_that_should_rise() {
+        let asked = relative(Direction::Higher, 100.0);
+        let decision = side_by_side(&[8.0, 9.0], &[1.0, 1.1], None, &asked);
+        assert_eq!(decision.verdict, Verdict::Pass);
+        close(decision.threshold, -100.0);
+    }
+
+    #[test]
+    fn a_relative_change_is_shown_in_percent() {
+        let asked = relative(Direction::Lower, 1.0);
+        let decision = side_by_side(&[50.0; 2], &[51.0; 2], None, &asked);
+        let Some(Change::RelativePercent(percent)) = decision.effect else {
+            panic!("{decision:?}");
+        };
+        close(Some(percent), 2.0);
+        close(decision.threshold, 1.0);
+        let asked = relative(Direction::Higher, 1.0);
+        let decision = side_by_side(&[50.0; 2], &[51.0; 2], None, &asked);
+        close(decision.threshold, -1.0);
+    }
+
+    #[test]
+    fn one_process_a_side_is_judged_only_with_a_learned_spread() {
+        let decision = side_by_side(&[10.0], &[20.0], None, &lower(1.0));
+        assert_eq!(decision.verdict, Verdict::Inconclusive);
+        assert_eq!(decision.effect, Some(Change::Absolute(10.0)));
+        assert!(decision.open && decision.alarm.is_none());
+        // Squares 2 with one degree of freedom: 31.82 of twice one.
+        let learned = locked(&[&[10.0, 12.0]]);
+        let decision = side_by_side(&[10.0], &[20.0], Some(&learned), &lower(1.0));
+        assert_eq!(decision.dof, 1);
+        close(decision.alarm, 31.820_516 * 2.0);
+        let one = locked(&[&[10.0], &[12.0]]);
+        let decision = side_by_side(&[10.0], &[20.0], Some(&one), &lower(1.0));
+        assert!(decision.alarm.is_none());
+    }
+
+    #[test]
+    fn a_learned_spread_never_hides_that_this_run_is_noisier() {
+        let quiet = locked(&[&[100.0; 9]]);
+        let decision = side_by_side(&[100.0, 102.0], &[110.0, 112.0], Some(&quiet), &lower(1.0));
+        close(decision.sigma, 2.0_f64.sqrt());
+        assert_eq!(decision.dof, 2);
+        // Squares of 32 with one, and 4 with two.
+        let loud = locked(&[&[100.0, 108.0]]);
+        let decision = side_by_side(&[100.0, 102.0], &[110.0, 112.0], Some(&loud), &lower(1.0));
+        close(decision.sigma, 12.0_f64.sqrt());
+        assert_eq!(decision.dof, 3);
+        // Zero has no logarithm.
+        let zero = locked(&[&[0.0, 108.0]]);
+        let asked = relative(Direction::Lower, 1.0);
+        let decision = side_by_side(&[100.0, 102.0], &[110.0, 112.0], Some(&zero), &asked);
+        assert_eq!(decision.dof, 2);
+    }
+
+    #[test]
+    fn a_stored_baseline_by_hand() {
+        // Machines at 11 and 15, so the center is 13 and they spread by 2. Squares 2 + 8 + 2 with
+        // four degrees of freedom; the error is the root of 3 (1/2 + (1/2 + 1/3)/4).
+        let before = locked(&[&[10.0, 12.0], &[13.0, 15.0, 17.0]]);
+        let asked = question(Scale::Absolute, Direction::Lower, 1.0, &[2]);
+        let decision = against_stored(&before, &[16.0, 18.0], Some(-1.5), &asked);
+        assert_eq!(decision.effect, Some(Change::Absolute(4.0)));
+        close(decision.sigma, 3.0_f64.sqrt());
+        assert_eq!(decision.dof, 4);
+        assert_eq!(decision.allowance, Some(2.0));
+        close(decision.alarm, 7.462_067);
+        assert_eq!(decision.verdict, Verdict::Inconclusive);
+        let decision = against_stored(&before, &[16.0, 18.0], Some(-3.0), &asked);
+        assert_eq!(decision.effect, Some(Change::Absolute(4.0)));
+        assert_eq!(decision.allowance, Some(3.0));
+        close(decision.alarm, 8.462_067);
+        assert_eq!(decision.pass, decision.alarm);
+    }
+
+    #[test]
+    fn without_a_control_and_a_second_machine_nothing_tells_how_machines_differ() {
+        let before = locked(&[&[10.0, 12.0]]);
+        let decision = against_stored(&before, &[16.0, 18.0], None, &lower(1.0));
+        assert_eq!(decision.allowance, None);
+        let decision = against_stored(&before, &[16.0, 18.0], Some(0.0), &lower(1.0));
+        assert_eq!(decision.allowance, Some(0.0));
+    }
+
+    #[test]
+    fn what_the_machines_hide_is_not_left_open() {
+        let before = locked(&[&[100.0; 4]]);
+        let asked = relative(Direction::Lower, 1.0);
+        let displaced = |percent: f64| Some((percent / 100.0_f64).ln_1p());
+        let decision = against_stored(&before, &[101.5; 4], displaced(2.0), &asked);
+        assert_eq!(decision.verdict, Verdict::Inconclusive);
+        assert!(!decision.open);
+        close(decision.allowance, 2.0);
+        let decision = against_stored(&before, &[104.0; 4], displaced(2.0), &asked);
+        assert_eq!(decision.verdict, Verdict::Regressed);
+        let decision = against_stored(&before, &[100.1; 4], displaced(0.5), &asked);
+        assert_eq!(decision.verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn a_control_of_a_ratio_is_a_share_where_there_is_no_ratio() {
+        let asked = relative(Direction::Lower, 1.0);
+        let control = Some(1.5_f64.ln());
+        let before = locked(&[&[0.0, 0.0]]);
+        let decision = against_stored(&before, &[4.0, 4.0], control, &asked);
+        close(decision.allowance, 2.0);
+        assert_eq!(decision.verdict, Verdict::Regressed);
+        let decision = against_stored(&before, &[0.0, 0.0], control, &asked);
+        assert_eq!(decision.verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn looks_that_disagree_decide_nothing() {
+        // Nothing varies in the first round: worse by 11. Then the changes are -11 and 11 each
+        // round, and a learned spread near zero keeps the bands from hiding that they cancel.
+        let learned = locked(&[&[100.0; 4]]);
+        let asked = |tolerance| question(Scale::Absolute, Direction::Lower, tolerance, &[1, 4]);
+        let base = [100.0; 8];
+        let head = [111.0, 111.0, 89.0, 89.0, 111.0, 111.0, 89.0, 89.0];
+        let first = side_by_side(&base[..2], &head[..2], Some(&learned), &asked(10.0));
+        assert_eq!(first.verdict, Verdict::Regressed);
+        // At the second look the change is 0 and the band about 20: nothing new is claimed.
+        let later = side_by_side(&base, &head, Some(&learned), &asked(10.0));
+        assert_eq!((later.verdict, later.looks), (Verdict::Regressed, 2));
+        // After a first round that is worse by 11, 39 without any change.
+        let mut head = [100.0; 80];
+        head[..2].fill(111.0);
+        let base = [100.0; 80];
+        let both = question(Scale::Absolute, Direction::Lower, 10.0, &[1, 40]);
+        let later = side_by_side(&base, &head, Some(&learned), &both);
+        assert_eq!(later.verdict, Verdict::Inconclusive);
+        assert!(!later.open && !later.not_worse);
+        assert!(later.why.contains("contradict"), "{}", later.why);
+    }
+
+    #[test]
+    fn looks_are_taken_where_planned_and_otherwise_at_what_is_there() {
+        let asked = |looks: &[usize]| question(Scale::Absolute, Direction::Lower, 1.0, looks);
+        let (base, head) = ([1.0; 7], [5.0; 9]);
+        let taken = |looks: &[usize]| side_by_side(&base, &head, None, &asked(looks));
+        assert_eq!(taken(&[1, 2, 3, 4]).looks, 3);
+        assert_eq!(taken(&[4, 5]).looks, 1);
+        // Two processes a side and round, less one a side.
+        assert_eq!(taken(&[4, 5]).dof, 10);
+        assert_eq!(taken(&[2, 5]).dof, 6);
+        assert_eq!(taken(&[]).dof, 10);
+        assert_eq!(taken(&[0]).dof, 10);
+        let before = locked(&[&[1.0, 1.0]]);
+        let decision = against_stored(&before, &[5.0; 7], None, &asked(&[3, 6, 9]));
+        assert_eq!((decision.looks, decision.dof), (2, 6));
+    }
+
+    #[test]
+    fn no_number_is_not_measured() {
+        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let decision = side_by_side(&[1.0, 1.0], &[1.0, bad], None, &lower(1.0));
+            assert_eq!(decision.verdict, Verdict::NotMeasured);
+            assert_eq!(decision.effect, None);
+            let before = locked(&[&[1.0, 1.0]]);
+            let decision = against_stored(&before, &[1.0, 1.0], Some(bad), &lower(1.0));
+            assert_eq!(decision.verdict, Verdict::NotMeasured);
+            let decision = side_by_side(&[1.0, 1.0], &[1.0, 1.0], None, &lower(bad));
+            assert_eq!(decision.verdict, Verdict::Inconclusive);
+            assert!(!decision.not_worse && !decision.open);
+        }
+        let decision = side_by_side(&[], &[1.0], None, &lower(1.0));
+        assert_eq!(decision.verdict, Verdict::NotMeasured);
     }
 }
