@@ -223,9 +223,10 @@ pub struct BaselineArgs {
     /// Who accepts [default: git's user.name]
     #[arg(long, value_name = "NAME")]
     pub who: Option<String>,
-    /// Folder of the profiles to lock [default: profiles in the work folder]
+    /// Folder of the profiles to lock [default: profiles in the work folder]. Repeated, profiles
+    /// from several GPUs of one model become one baseline, which knows how far these are apart.
     #[arg(long, value_name = "DIR")]
-    pub from: Option<PathBuf>,
+    pub from: Vec<PathBuf>,
     /// Derive every locked number again from the captures in this folder.
     #[arg(long, value_name = "DIR", requires = "verify")]
     pub captures: Option<PathBuf>,

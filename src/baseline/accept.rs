@@ -7,7 +7,7 @@ use super::lock::{Entry, Lock};
 use super::store::{NewBaseline, Stored};
 use super::verify::{CaptureIndex, rederive};
 use crate::build::stated_flags;
-use crate::config::{Config, Variant};
+use crate::config::{Config, Pass, Variant};
 use crate::device::Gpu;
 use crate::error::Error;
 use crate::hash::sha256_hex;
@@ -68,6 +68,18 @@ pub fn accept(
             Code::NotMeasured,
             "the profile was imported, not measured by this tool".to_owned(),
             "measure it here, or accept it knowingly with --accept-imported",
+        );
+    }
+    let processes = profile.machines(Pass::Timing);
+    let alone = |uuid: &Option<&str>| processes.iter().filter(|other| *other == uuid).count() < 2;
+    if profile.provenance.origin == ProfileOrigin::Measured
+        && variant.has_pass(Pass::Timing)
+        && processes.iter().any(alone)
+    {
+        refuse(
+            Code::NotMeasured,
+            "it was measured in one process: nothing tells how much processes differ".to_owned(),
+            "set `profile.processes` to 2 or more, and profile it again",
         );
     }
     let changes = changes_since(config, variant, profile);

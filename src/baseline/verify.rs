@@ -205,7 +205,11 @@ impl CaptureIndex {
         Ok(index)
     }
 
-    fn add(&mut self, folder: &Path) -> Result<(), Error> {
+    /// Adds what is below another folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn add(&mut self, folder: &Path) -> Result<(), Error> {
         for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
             let entry = entry.map_err(Error::io("read", folder))?;
             let path = entry.path();

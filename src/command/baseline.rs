@@ -1,7 +1,7 @@
 //! `sparsek-gate baseline`.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::baseline::{
     Acceptance, CaptureIndex, Entry, Lock, NewBaseline, Store, accept, rederive, trust,
 };
 use crate::cli::BaselineArgs;
-use crate::config::VariantId;
+use crate::config::{Variant, VariantId};
 use crate::device::Gpu;
 use crate::error::Error;
 use crate::files::variant_folder;
@@ -56,6 +56,39 @@ pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, E
     } else {
         show(&plan, &store, arguments)
     }
+}
+
+/// The profiles of a variant in each of the folders, and their captures.
+fn recorded(
+    variant: &Variant,
+    folders: &[PathBuf],
+) -> Result<Result<(Vec<Profile>, CaptureIndex), Finding>, Error> {
+    let mut profiles = Vec::new();
+    let mut captures = CaptureIndex::default();
+    for folder in folders {
+        match Profile::recorded(folder, &variant.id) {
+            Ok(Some(profile)) => profiles.push(profile),
+            Ok(None) => {
+                return Ok(Err(Finding::deny(
+                    Code::ProfileMissing,
+                    &variant.id,
+                    format!("{} holds no profile of it", folder.display()),
+                    format!("profile it: sparsek-gate profile {}", variant.id),
+                )));
+            }
+            Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
+                return Ok(Err(Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    error.to_string(),
+                    format!("profile it again: sparsek-gate profile {}", variant.id),
+                )));
+            }
+            Err(error) => return Err(error),
+        }
+        captures.add(&variant_folder(folder, &variant.id))?;
+    }
+    Ok(Ok((profiles, captures)))
 }
 
 #[derive(Serialize)]
@@ -118,36 +151,39 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
         imported: arguments.accept_imported,
         immutable: arguments.accept_immutable,
     };
-    let from = plan.profiles(arguments.from.as_deref())?;
+    let folders = if arguments.from.is_empty() {
+        vec![plan.profiles(None)?]
+    } else {
+        arguments
+            .from
+            .iter()
+            .map(|folder| plan.profiles(Some(folder)))
+            .collect::<Result<Vec<_>, _>>()?
+    };
     let store = Store::open_to_change(&plan.config.baselines)?;
     let mut findings = Vec::new();
     let mut accepted: Vec<NewBaseline> = Vec::new();
     let mut locked = Vec::new();
     for variant in plan.variants() {
-        let profile = match Profile::recorded(&from, &variant.id) {
-            Ok(Some(profile)) => profile,
-            Ok(None) => {
-                findings.push(Finding::deny(
-                    Code::ProfileMissing,
-                    &variant.id,
-                    format!("{} holds no profile of it", from.display()),
-                    format!("profile it: sparsek-gate profile {}", variant.id),
-                ));
+        let (profiles, captures) = match recorded(variant, &folders)? {
+            Ok(found) => found,
+            Err(finding) => {
+                findings.push(finding);
                 continue;
             }
-            Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
-                let next = format!("profile it again: sparsek-gate profile {}", variant.id);
-                findings.push(Finding::deny(
-                    Code::ProfileUnreadable,
-                    &variant.id,
-                    error.to_string(),
-                    next,
-                ));
-                continue;
-            }
-            Err(error) => return Err(error),
         };
-        let captures = CaptureIndex::of(&variant_folder(&from, &variant.id))?;
+        let profile = match Profile::merge(profiles) {
+            Ok(profile) => profile,
+            Err(why) => {
+                findings.push(Finding::deny(
+                    Code::NotComparable,
+                    &variant.id,
+                    format!("they make no baseline together: {why}"),
+                    "lock profiles of the same code, taken under the same conditions".to_owned(),
+                ));
+                continue;
+            }
+        };
         let gpu = Gpu::slug(&profile.identity.gpu);
         let stored = store.load(&gpu, &variant.id)?;
         match accept(

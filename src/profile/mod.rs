@@ -3,6 +3,7 @@
 
 mod derive;
 pub mod import;
+mod merge;
 mod norm;
 
 use std::collections::BTreeMap;
@@ -304,7 +305,8 @@ impl Profile {
     /// The JSON form, with a newline at the end.
     pub fn to_json(&self) -> String {
         // No key is anything but text and no number but finite, so this cannot fail.
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        let mut text = lists_in_lines(&text);
         text.push('\n');
         text
     }
@@ -361,6 +363,54 @@ impl Profile {
         }
         seen
     }
+}
+
+/// Puts each list of numbers on a line of its own. A text in JSON holds no line break, so what
+/// looks like such a list over several lines is one.
+fn lists_in_lines(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    let mut list = String::new();
+    for line in json.lines() {
+        let item = line.trim();
+        let opens = item.ends_with('[');
+        let number = item
+            .trim_end_matches(',')
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E'))
+            || item.trim_end_matches(',') == "null";
+        let closes = matches!(item, "]" | "],");
+        match () {
+            () if opens => {
+                text.push_str(&list);
+                if !list.is_empty() {
+                    text.push('\n');
+                }
+                list.clear();
+                list.push_str(line);
+            }
+            () if !list.is_empty() && number => {
+                list.push_str(item);
+                list.push(' ');
+            }
+            () if !list.is_empty() && closes => {
+                text.push_str(list.trim_end());
+                list.clear();
+                text.push_str(item);
+            }
+            () => {
+                text.push_str(&list);
+                if !list.is_empty() {
+                    text.push('\n');
+                }
+                list.clear();
+                text.push_str(line);
+            }
+        }
+        if list.is_empty() {
+            text.push('\n');
+        }
+    }
+    text.trim_end().to_owned()
 }
 
 impl KernelProfile {
@@ -420,5 +470,29 @@ impl Series {
     /// Launches in all processes, with or without a value.
     pub fn launch_count(&self) -> usize {
         self.samples.iter().map(Vec::len).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lists_in_lines;
+
+    #[test]
+    fn lists_of_numbers_stand_in_one_line_and_nothing_else_changes() {
+        let value = serde_json::json!({
+            "numbers": [1, -2.5e-300, null],
+            "processes": [[1.0, 2.0], [3.0], []],
+            "words": ["[", "1,", "]"],
+            "objects": [{ "a": [1] }, {}],
+            "none": [],
+            "hostile": "[\n1,\n2\n]",
+        });
+        let text = lists_in_lines(&serde_json::to_string_pretty(&value).unwrap());
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&text).unwrap(),
+            value
+        );
+        assert!(text.contains("\"numbers\": [1, -2.5e-300, null]"), "{text}");
+        assert!(text.contains("    [1.0, 2.0],\n    [3.0],\n"), "{text}");
     }
 }
