@@ -12,6 +12,7 @@ mod outcome;
 mod rule;
 mod sample;
 mod statistics;
+mod waiver;
 
 pub use band::{Decision, Question, Scale, against_stored, side_by_side};
 pub use compare::{Mode, VariantReport, compare, comparison_count};
@@ -24,3 +25,4 @@ pub use outcome::{Origin, Outcome};
 pub use rule::{Change, Comparison, Reference, Summary, Verdict};
 pub use sample::{Noise, Samples, location};
 pub use statistics::median;
+pub use waiver::apply_waivers;
