@@ -1,6 +1,7 @@
 //! From two profiles to findings, and from findings to one exit code.
 
 mod band;
+mod cause;
 mod compare;
 mod control;
 mod display;
@@ -15,6 +16,7 @@ mod statistics;
 mod waiver;
 
 pub use band::{Decision, Question, Scale, against_stored, side_by_side};
+pub use cause::{Cause, CauseKind, causes};
 pub use compare::{Mode, VariantReport, compare, comparison_count};
 pub use control::Control;
 pub use display::display_value;
