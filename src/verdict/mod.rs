@@ -14,6 +14,7 @@ mod rule;
 mod sample;
 mod statistics;
 mod waiver;
+mod work;
 
 pub use band::{Decision, Question, Scale, against_stored, side_by_side};
 pub use cause::{Cause, CauseKind, causes};
