@@ -201,6 +201,10 @@ codes! {
     KernelRenamed = "kernel-renamed" => Baseline,
     /// A kernel is launched with another grid or block.
     LaunchChanged = "launch-changed" => Baseline,
+    /// The last day of a waiver is past; it only warns.
+    WaiverExpired = "waiver-expired" => Usage,
+    /// A waiver had nothing to let pass; it only warns.
+    WaiverUnused = "waiver-unused" => Usage,
 }
 
 #[cfg(test)]

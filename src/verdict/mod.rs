@@ -1,6 +1,7 @@
 //! From two profiles to findings, and from findings to one exit code.
 
 mod band;
+mod cause;
 mod compare;
 mod control;
 mod display;
@@ -13,8 +14,11 @@ mod plausible;
 mod rule;
 mod sample;
 mod statistics;
+mod waiver;
+mod work;
 
 pub use band::{Decision, Question, Scale, against_stored, side_by_side};
+pub use cause::{Cause, CauseKind, causes};
 pub use compare::{Mode, VariantReport, compare, comparison_count};
 pub use control::Control;
 pub use display::display_value;
@@ -26,3 +30,4 @@ pub use plausible::{Measurand, Side, bounds, device_findings, implausible, too_g
 pub use rule::{Change, Comparison, Reference, Summary, Verdict};
 pub use sample::{Noise, Samples, location};
 pub use statistics::median;
+pub use waiver::apply_waivers;

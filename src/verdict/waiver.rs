@@ -1,0 +1,279 @@
+//! Waivers: findings that are knowingly let pass for a time.
+
+use jiff::civil::Date;
+
+use super::finding::{Code, Finding, Severity};
+use crate::config::{VariantId, Waiver};
+
+/// Makes warnings of the findings that a waiver lets pass, and tells which waivers are past their
+/// last day and which had nothing to do. `today` is in UTC; `judged` tells whether this run judged
+/// a value of that metric of that variant: of what it did not, nothing is told.
+pub fn apply_waivers(
+    waivers: &[Waiver],
+    today: Date,
+    findings: &mut Vec<Finding>,
+    judged: impl Fn(&VariantId, &str) -> bool,
+) {
+    let expired = |waiver: &Waiver| today > waiver.expires;
+    let mut used = vec![false; waivers.len()];
+    for finding in findings.iter_mut() {
+        let matching = || {
+            let waivers = waivers.iter().enumerate();
+            waivers.filter(|(_, waiver)| !expired(waiver) && covers(waiver, finding))
+        };
+        // Of several the one that helps longest, which need not be the first that is written.
+        let longest = matching().max_by_key(|(_, waiver)| waiver.expires);
+        for (at, _) in matching() {
+            used[at] = true;
+        }
+        if let Some((_, waiver)) = longest {
+            finding.severity = Severity::Warn;
+            finding.message.push_str(&format!(
+                "; waived until {} by {}: {}",
+                waiver.expires, waiver.who, waiver.reason
+            ));
+        }
+    }
+    for (waiver, used) in waivers.iter().zip(used) {
+        if used || !judged(&waiver.variant, &waiver.metric) {
+            continue;
+        }
+        let what = format!(
+            "the waiver of `{}` by {} ({})",
+            waiver.metric, waiver.who, waiver.reason
+        );
+        let finding = if expired(waiver) {
+            Finding::deny(
+                Code::WaiverExpired,
+                &waiver.variant,
+                format!(
+                    "{what} has expired: its last day was {}, today is {today}",
+                    waiver.expires
+                ),
+                "remove it, or answer for a later day",
+            )
+        } else {
+            Finding::deny(
+                Code::WaiverUnused,
+                &waiver.variant,
+                format!("{what} lets nothing pass: nothing was found that it covers"),
+                "remove it",
+            )
+        };
+        findings.push(finding.warn().metric(&waiver.metric));
+    }
+}
+
+/// Whether a finding would deny, and is about the value of the metric that is waived. That a
+/// program is wrong, that something was altered or was not measured is never waived.
+fn covers(waiver: &Waiver, finding: &Finding) -> bool {
+    let of_a_value = matches!(
+        finding.code,
+        Code::Regressed | Code::LimitExceeded | Code::Inconclusive | Code::WorkChanged
+    );
+    of_a_value
+        && finding.severity == Severity::Deny
+        && finding.variant == waiver.variant
+        && finding.metric.as_deref() == Some(&waiver.metric)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::exit_code::ExitCode;
+    use crate::verdict::outcome::{Origin, Outcome};
+    use jiff::civil::date;
+
+    fn id(variant: &str) -> VariantId {
+        VariantId::try_from(format!("s/{variant}")).unwrap()
+    }
+
+    fn waiver(variant: &str, metric: &str, expires: Date) -> Waiver {
+        Waiver {
+            variant: id(variant),
+            metric: metric.to_owned(),
+            reason: "the new driver".to_owned(),
+            who: "ada".to_owned(),
+            expires,
+        }
+    }
+
+    fn finding(code: Code, variant: &str, metric: &str) -> Finding {
+        Finding::deny(code, &id(variant), "slower", "mend it").metric(metric)
+    }
+
+    const LAST: Date = date(2026, 12, 31);
+
+    /// On the given day, where everything was judged.
+    fn applied(waivers: &[Waiver], today: Date, findings: &[Finding]) -> Vec<Finding> {
+        let mut findings = findings.to_vec();
+        apply_waivers(waivers, today, &mut findings, |_, _| true);
+        findings
+    }
+
+    fn denied(findings: &[Finding]) -> Vec<&str> {
+        let denying = findings
+            .iter()
+            .filter(|finding| finding.severity == Severity::Deny);
+        denying
+            .map(|finding| finding.metric.as_deref().unwrap_or(""))
+            .collect()
+    }
+
+    fn codes(findings: &[Finding]) -> Vec<Code> {
+        findings.iter().map(|finding| finding.code).collect()
+    }
+
+    #[test]
+    fn a_waived_finding_warns_and_says_who_answers_for_it() {
+        let findings = applied(
+            &[waiver("v", "duration", LAST)],
+            date(2026, 11, 21),
+            &[finding(Code::Regressed, "v", "duration")],
+        );
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].severity, Severity::Warn);
+        assert_eq!(findings[0].code, Code::Regressed);
+        assert_eq!(
+            findings[0].message,
+            "slower; waived until 2026-12-31 by ada: the new driver"
+        );
+        assert_eq!(findings[0].next, "mend it");
+    }
+
+    #[test]
+    fn it_helps_on_its_last_day_and_not_on_the_next() {
+        let waivers = [waiver("v", "duration", LAST)];
+        let slower = [finding(Code::Regressed, "v", "duration")];
+        assert!(denied(&applied(&waivers, LAST, &slower)).is_empty());
+        let after = applied(&waivers, date(2027, 1, 1), &slower);
+        assert_eq!(after[0], slower[0]);
+        assert_eq!(codes(&after), [Code::Regressed, Code::WaiverExpired]);
+        assert_eq!(after[1].severity, Severity::Warn);
+        assert_eq!(after[1].variant, id("v"));
+        assert_eq!(after[1].metric.as_deref(), Some("duration"));
+        assert!(
+            after[1].message.contains("its last day was 2026-12-31"),
+            "{}",
+            after[1].message
+        );
+        // It says so too where there is nothing that it would let pass.
+        assert_eq!(
+            codes(&applied(&waivers, date(2027, 1, 1), &[])),
+            [Code::WaiverExpired]
+        );
+    }
+
+    #[test]
+    fn only_what_is_about_a_value_is_waived() {
+        for code in Code::ALL {
+            let findings = applied(
+                &[waiver("v", "duration", LAST)],
+                LAST,
+                &[finding(*code, "v", "duration")],
+            );
+            let waived = findings[0].severity == Severity::Warn;
+            let expected = [
+                "regressed",
+                "limit-exceeded",
+                "inconclusive",
+                "work-changed",
+            ];
+            assert_eq!(waived, expected.contains(&code.as_str()), "{code:?}");
+            assert_eq!(codes(&findings).len(), if waived { 1 } else { 2 });
+        }
+    }
+
+    #[test]
+    fn another_metric_another_variant_and_the_whole_variant_still_deny() {
+        let findings = applied(
+            &[waiver("v", "duration", LAST)],
+            LAST,
+            &[
+                finding(Code::Regressed, "v", "duration"),
+                finding(Code::Regressed, "v", "dram_bw"),
+                finding(Code::Regressed, "other", "duration"),
+                Finding::deny(Code::WorkChanged, &id("v"), "", ""),
+            ],
+        );
+        assert_eq!(denied(&findings), ["dram_bw", "duration", ""]);
+        assert_eq!(findings[0].severity, Severity::Warn);
+        assert_eq!(findings.len(), 4);
+    }
+
+    #[test]
+    fn a_run_passes_only_when_every_finding_that_denies_is_waived() {
+        let found = [
+            finding(Code::Regressed, "v", "duration"),
+            finding(Code::LimitExceeded, "v", "dram_bw"),
+        ];
+        let both = [waiver("v", "duration", LAST), waiver("v", "dram_bw", LAST)];
+        let ends_with = |waivers: &[Waiver]| {
+            let mut outcome = Outcome::new(Origin::Measured);
+            outcome.findings = applied(waivers, LAST, &found);
+            outcome.exit_code()
+        };
+        assert_eq!(ends_with(&both[..1]), ExitCode::Regressed);
+        assert_eq!(ends_with(&both[1..]), ExitCode::Regressed);
+        // That of a run without any variant.
+        assert_eq!(ends_with(&both), ExitCode::Inconclusive);
+    }
+
+    #[test]
+    fn every_finding_on_the_metric_is_waived_once() {
+        let waivers = [
+            waiver("v", "duration", date(2026, 11, 30)),
+            waiver("v", "duration", LAST),
+            waiver("v", "duration", date(2026, 1, 1)),
+        ];
+        let findings = applied(
+            &waivers,
+            date(2026, 11, 21),
+            &[
+                finding(Code::Regressed, "v", "duration").kernel("a"),
+                finding(Code::LimitExceeded, "v", "duration").kernel("b"),
+            ],
+        );
+        assert_eq!(
+            codes(&findings),
+            [Code::Regressed, Code::LimitExceeded, Code::WaiverExpired]
+        );
+        for finding in &findings[..2] {
+            assert_eq!(finding.severity, Severity::Warn);
+            assert_eq!(
+                finding.message,
+                "slower; waived until 2026-12-31 by ada: the new driver"
+            );
+        }
+    }
+
+    #[test]
+    fn a_waiver_without_anything_to_waive_is_told() {
+        let warned = finding(Code::Regressed, "v", "duration").warn();
+        for found in [&[][..], std::slice::from_ref(&warned)] {
+            let findings = applied(&[waiver("v", "duration", LAST)], LAST, found);
+            assert_eq!(findings[..found.len()], *found);
+            let unused = findings.last().unwrap();
+            assert_eq!(unused.code, Code::WaiverUnused);
+            assert_eq!(unused.severity, Severity::Warn);
+            assert_eq!(unused.next, "remove it");
+        }
+    }
+
+    #[test]
+    fn a_waiver_of_what_was_not_judged_says_nothing() {
+        let waivers = [
+            waiver("v", "duration", LAST),
+            waiver("v", "dram_bw", LAST),
+            waiver("other", "duration", LAST),
+        ];
+        for today in [LAST, date(2027, 1, 1)] {
+            let mut findings = Vec::new();
+            apply_waivers(&waivers, today, &mut findings, |variant, metric| {
+                *variant == id("v") && metric == "dram_bw"
+            });
+            assert_eq!(findings.len(), 1);
+            assert_eq!(findings[0].metric.as_deref(), Some("dram_bw"));
+        }
+    }
+}

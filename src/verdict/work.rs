@@ -1,0 +1,516 @@
+//! The same work? Told before any speed is compared: a kernel that computes less is not faster.
+
+use super::cause::counted;
+use super::compare::Mode;
+use super::finding::{Code, Finding};
+use super::measured::why_not_measured;
+use super::rule::{Comparison, Verdict};
+use crate::config::{Counts, Level, Metric, Variant};
+use crate::profile::{KernelProfile, Profile};
+
+/// Whole numbers below this are told apart by a double, and their sums are exact.
+const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
+
+/// What the exact counters say of the work of each kernel. Where it changed, no other comparison
+/// of that kernel reads as an improvement any more.
+pub(super) fn work_findings(
+    variant: &Variant,
+    comparisons: &mut [Comparison],
+    mode: Mode,
+) -> Vec<Finding> {
+    let reference = mode.reference();
+    let mut findings = Vec::new();
+    let mut changed = Vec::new();
+    for comparison in comparisons.iter().filter(|comparison| comparison.exact) {
+        let name = format!("`{}` of {}", comparison.metric, comparison.kernel);
+        let finding = if let Some((was, is)) = other_work(comparison) {
+            changed.push(launched(comparison));
+            let change = comparison
+                .change
+                .map(|change| format!(", {}", change.display(comparison.unit.as_deref())))
+                // One count of billions rounds to nothing.
+                .filter(|change| change != ", +0.00 %")
+                .unwrap_or_default();
+            Finding::deny(
+                Code::WorkChanged,
+                &variant.id,
+                format!(
+                    "{name}: {was} → {is}{change}: it does other work than the {reference}, so its speed does not compare"
+                ),
+                match mode {
+                    Mode::Stored => format!(
+                        "do the same work; if other work is meant, lock it: sparsek-gate baseline --lock --reason '...' {}",
+                        variant.id
+                    ),
+                    Mode::Against => "do the same work; if other work is meant, let it pass for a time with a `[[waiver]]`".to_owned(),
+                },
+            )
+        } else if comparison.verdict == Some(Verdict::Inconclusive) {
+            Finding::deny(
+                Code::Inconclusive,
+                &variant.id,
+                format!(
+                    "{name}: {}, so whether it does the work of the {reference} is not known",
+                    comparison.why
+                ),
+                format!(
+                    "let every launch do the same work, or take `exact` off `{}`",
+                    comparison.metric
+                ),
+            )
+        } else {
+            continue;
+        };
+        let finding = finding
+            .kernel(&comparison.kernel)
+            .metric(&comparison.metric);
+        findings.push(if comparison.level == Level::Warn {
+            finding.warn()
+        } else {
+            finding
+        });
+    }
+    for comparison in comparisons.iter_mut().filter(|comparison| {
+        !comparison.exact
+            && comparison.verdict == Some(Verdict::Improved)
+            && changed.contains(&launched(comparison))
+    }) {
+        comparison.verdict = Some(Verdict::Inconclusive);
+        // More samples would not tell.
+        comparison.open = false;
+        comparison.not_worse = false;
+        comparison.why = "the work changed: a kernel that does other work is not faster".to_owned();
+    }
+    findings
+}
+
+/// The values of an exact counter that is worse because it reads otherwise than the reference, and
+/// not because it is outside its limit.
+fn other_work(comparison: &Comparison) -> Option<(f64, f64)> {
+    let (was, is) = (comparison.reference?.value, comparison.current?.value);
+    (comparison.verdict == Some(Verdict::Regressed) && was != is).then_some((was, is))
+}
+
+/// Which kernel a comparison is about.
+fn launched(comparison: &Comparison) -> (String, [u64; 3], [u64; 3]) {
+    (comparison.kernel.clone(), comparison.grid, comparison.block)
+}
+
+/// The work that the suite declares against what the hardware counted, in one launch of each
+/// kernel of the profile. What was not measured is told by [`super::incomplete`].
+pub(super) fn declared_findings(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+    let flop = |counts| match counts {
+        Counts::Flop(factor) => Some(factor),
+        Counts::BytesWritten(_) => None,
+    };
+    let bytes_written = |counts| match counts {
+        Counts::BytesWritten(factor) => Some(factor),
+        Counts::Flop(_) => None,
+    };
+    let flop = declared_finding(variant, profile, variant.work.flop, "FLOP", flop);
+    let bytes = variant.work.bytes_written;
+    let bytes = declared_finding(variant, profile, bytes, "B", bytes_written);
+    flop.into_iter().chain(bytes).collect()
+}
+
+fn declared_finding(
+    variant: &Variant,
+    profile: &Profile,
+    declared: Option<u64>,
+    unit: &str,
+    factor: impl Fn(Counts) -> Option<f64>,
+) -> Option<Finding> {
+    let declared = declared?;
+    let (least, most) = work_counted(variant, profile, factor)?;
+    // From 2^53 on equal doubles do not show equal counts.
+    let same = least == most && most < EXACT_BELOW && most == declared as f64;
+    if same {
+        return None;
+    }
+    let display = |value: f64| counted(value, unit);
+    let told = display(declared as f64);
+    let message = if least != most {
+        format!(
+            "the hardware counted {} in one launch of its kernels and {} in another, the suite declares {told}",
+            display(least),
+            display(most),
+        )
+    } else if display(most) == told {
+        format!(
+            "the hardware counted {most} {unit} in one launch of its kernels, the suite declares {declared} {unit}"
+        )
+    } else {
+        let share = if declared == 0 {
+            String::new()
+        } else {
+            format!(" ({:.1} %)", 100.0 * most / declared as f64)
+        };
+        format!(
+            "the hardware counted {} in one launch of its kernels, the suite declares {told}{share}",
+            display(most)
+        )
+    };
+    Some(Finding::deny(
+        Code::WorkChanged,
+        &variant.id,
+        message,
+        format!(
+            "mend the kernel, or the `work` of the suite `{}` where the problem is another one",
+            variant.id.suite
+        ),
+    ))
+}
+
+/// The least and the most work of one launch of each kernel, in the terms of the declaration: the
+/// same where every launch counts the same. `None` where anything that counts was not measured.
+fn work_counted(
+    variant: &Variant,
+    profile: &Profile,
+    factor: impl Fn(Counts) -> Option<f64>,
+) -> Option<(f64, f64)> {
+    let counting: Vec<(&Metric, f64)> = variant
+        .metrics
+        .iter()
+        .filter_map(|metric| Some((metric, factor(metric.counts?)?)))
+        .collect();
+    if counting.is_empty() || profile.kernels.is_empty() {
+        return None;
+    }
+    let mut sum = (0.0, 0.0);
+    for kernel in &profile.kernels {
+        for (metric, factor) in &counting {
+            let (least, most) = launches_range(metric, profile, kernel)?;
+            sum.0 += least * factor;
+            sum.1 += most * factor;
+        }
+    }
+    Some(sum)
+}
+
+/// The smallest and the largest value of any launch.
+fn launches_range(
+    metric: &Metric,
+    profile: &Profile,
+    kernel: &KernelProfile,
+) -> Option<(f64, f64)> {
+    if why_not_measured(metric, profile, kernel).is_some() {
+        return None;
+    }
+    let samples = &kernel.metrics.get(&metric.alias)?.samples;
+    let launches = samples.iter().flatten().flatten().copied();
+    let least = launches.clone().min_by(f64::total_cmp)?;
+    Some((least, launches.max_by(f64::total_cmp)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::{Config, Work};
+    use crate::profile::{MetricIdentity, Series};
+    use crate::verdict::cause::tests::comparison;
+    use crate::verdict::finding::Severity;
+
+    fn exact(alias: &str, was: f64, is: f64, verdict: Verdict) -> Comparison {
+        Comparison {
+            metric: alias.to_owned(),
+            level: Level::Deny,
+            exact: true,
+            verdict: Some(verdict),
+            why: "it is configured as exact, and differs from launch to launch".to_owned(),
+            ..comparison("sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum", was, is)
+        }
+    }
+
+    fn duration(verdict: Verdict) -> Comparison {
+        Comparison {
+            metric: "duration".to_owned(),
+            level: Level::Deny,
+            verdict: Some(verdict),
+            open: true,
+            not_worse: true,
+            why: "as it was".to_owned(),
+            ..comparison("gpu__time_duration.sum", 2e6, 1e6)
+        }
+    }
+
+    /// Of a suite that declares 100 FLOP and 64 bytes, counted by four metrics.
+    fn variant() -> Variant {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        let text = "[toolchain]\narch = \"sm_90a\"\n\
+            [metric.wmma]\ncounter = \"sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum\"\n\
+            exact = true\ncounts = { flop = 1 }\n\
+            [metric.fma]\ncounter = \"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum\"\n\
+            exact = true\ncounts = { flop = 2 }\n\
+            [metric.stored]\ncounter = \"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum\"\n\
+            exact = true\ncounts = { bytes_written = 32 }\n\
+            [metric.instructions]\ncounter = \"smsp__inst_executed.sum\"\nexact = true\n\
+            [suite.s]\nwork = { flop = 100, bytes_written = 64 }\n\
+            [suite.s.variant.v]\nrun = [\"x\"]\n";
+        std::fs::write(&path, text).unwrap();
+        let config = Config::load(&path).unwrap();
+        config.variants().next().unwrap().clone()
+    }
+
+    /// Of kernels, each a list of an alias and what its launches counted.
+    fn profile(variant: &Variant, kernels: &[&[(&str, &[f64])]]) -> Profile {
+        let mut profile: Profile = serde_json::from_value(json!({
+            "schema": Profile::SCHEMA,
+            "variant": "s/v",
+            "identity": {
+                "workload": [], "gpu": "NVIDIA H200", "compute_capability": "9.0",
+                "clock_control": "none", "cache_control": "all", "replay_mode": "kernel",
+                "graph_profiling": "node", "rung": "counters", "metrics": {},
+            },
+            "kernels": [],
+            "provenance": {
+                "origin": "measured", "tool": "0", "created": "2026-11-21T00:00:00Z",
+                "launches": 2, "processes": 1, "profiler": null, "compiler": null,
+                "driver": null, "gpu_uuid": null, "git": null, "artifact_sha256": null,
+                "build_argv": [], "sources": {}, "overrides": [], "captures": [],
+            },
+        }))
+        .unwrap();
+        for metric in &variant.metrics {
+            let identity = MetricIdentity {
+                counter: metric.counter.clone(),
+                unit: Some(String::new()),
+                pass: metric.pass,
+            };
+            profile
+                .identity
+                .metrics
+                .insert(metric.alias.clone(), identity);
+        }
+        for (at, metrics) in kernels.iter().enumerate() {
+            let series = |launches: &[f64]| {
+                Series::new(vec![launches.iter().copied().map(Some).collect()], &[])
+            };
+            profile.kernels.push(KernelProfile {
+                name: format!("k{at}"),
+                mangled: Some(format!("k{at}")),
+                demangled: None,
+                grid: [1; 3],
+                block: [1; 3],
+                metrics: metrics
+                    .iter()
+                    .map(|(alias, launches)| ((*alias).to_owned(), series(launches)))
+                    .collect::<BTreeMap<_, _>>(),
+            });
+        }
+        profile
+    }
+
+    fn declared(kernels: &[&[(&str, &[f64])]]) -> Vec<String> {
+        let variant = variant();
+        let findings = declared_findings(&variant, &profile(&variant, kernels));
+        for finding in &findings {
+            assert_eq!(finding.code, Code::WorkChanged);
+            assert_eq!(finding.severity, Severity::Deny);
+        }
+        findings
+            .into_iter()
+            .map(|finding| finding.message)
+            .collect()
+    }
+
+    #[test]
+    fn other_work_denies_and_shows_both_counts() {
+        let variant = variant();
+        let less = || {
+            [exact(
+                "flop_wmma",
+                68_719_476_736.0,
+                51_539_607_552.0,
+                Verdict::Regressed,
+            )]
+        };
+        let [finding] = &work_findings(&variant, &mut less(), Mode::Stored)[..] else {
+            panic!("not one finding")
+        };
+        assert_eq!(finding.code, Code::WorkChanged);
+        assert_eq!(finding.severity, Severity::Deny);
+        assert_eq!(finding.metric.as_deref(), Some("flop_wmma"));
+        assert_eq!(finding.kernel.as_deref(), Some("bsr_gemm_x"));
+        assert_eq!(
+            finding.message,
+            "`flop_wmma` of bsr_gemm_x: 68719476736 → 51539607552, -25.00 %: it does other work than the baseline, so its speed does not compare"
+        );
+        assert!(finding.next.contains("--lock --reason"), "{}", finding.next);
+        let against = work_findings(&variant, &mut less(), Mode::Against);
+        assert!(against[0].message.contains("than the base, "));
+        assert!(against[0].next.contains("waiver"), "{}", against[0].next);
+    }
+
+    #[test]
+    fn one_count_of_billions_is_other_work() {
+        let mut comparisons = [exact(
+            "flop",
+            68_719_476_736.0,
+            68_719_476_735.0,
+            Verdict::Regressed,
+        )];
+        let findings = work_findings(&variant(), &mut comparisons, Mode::Stored);
+        assert!(
+            findings[0]
+                .message
+                .contains("68719476736 → 68719476735: it does")
+        );
+    }
+
+    #[test]
+    fn a_counter_that_varies_does_not_tell_and_one_that_only_warns_warns() {
+        let mut comparisons = [
+            exact("varies", 8.0, 8.0, Verdict::Inconclusive),
+            Comparison {
+                level: Level::Warn,
+                ..exact("soft", 8.0, 9.0, Verdict::Regressed)
+            },
+        ];
+        let findings = work_findings(&variant(), &mut comparisons, Mode::Stored);
+        assert_eq!(findings.len(), 2);
+        assert_eq!(findings[0].code, Code::Inconclusive);
+        assert_eq!(findings[0].severity, Severity::Deny);
+        assert!(
+            findings[0].message.contains("from launch to launch"),
+            "{}",
+            findings[0].message
+        );
+        assert_eq!(findings[1].code, Code::WorkChanged);
+        assert_eq!(findings[1].severity, Severity::Warn);
+    }
+
+    #[test]
+    fn the_same_work_and_a_broken_limit_and_what_is_recorded_say_nothing() {
+        let mut comparisons = [
+            exact("same", 8.0, 8.0, Verdict::Pass),
+            exact("limit", 8.0, 8.0, Verdict::Regressed),
+            Comparison {
+                reference: None,
+                ..exact("limit_without_reference", 8.0, 8.0, Verdict::Regressed)
+            },
+            Comparison {
+                verdict: None,
+                level: Level::Record,
+                ..exact("recorded", 8.0, 9.0, Verdict::Regressed)
+            },
+            duration(Verdict::Improved),
+        ];
+        assert!(work_findings(&variant(), &mut comparisons, Mode::Stored).is_empty());
+        assert_eq!(comparisons[4], duration(Verdict::Improved));
+    }
+
+    #[test]
+    fn a_kernel_that_does_other_work_is_not_faster_and_others_may_be() {
+        let mut other_grid = duration(Verdict::Improved);
+        other_grid.grid = [1, 1, 1];
+        let mut other_kernel = duration(Verdict::Improved);
+        other_kernel.kernel = "other".to_owned();
+        let mut comparisons = [
+            duration(Verdict::Improved),
+            exact("flop", 8.0, 6.0, Verdict::Regressed),
+            duration(Verdict::Regressed),
+            other_grid.clone(),
+            other_kernel.clone(),
+        ];
+        let findings = work_findings(&variant(), &mut comparisons, Mode::Stored);
+        assert_eq!(findings.len(), 1);
+        assert_eq!(
+            comparisons[0],
+            Comparison {
+                open: false,
+                not_worse: false,
+                why: "the work changed: a kernel that does other work is not faster".to_owned(),
+                ..duration(Verdict::Inconclusive)
+            }
+        );
+        assert_eq!(comparisons[2], duration(Verdict::Regressed));
+        assert_eq!(comparisons[3], other_grid);
+        assert_eq!(comparisons[4], other_kernel);
+    }
+
+    #[test]
+    fn the_declared_work_is_the_sum_over_kernels_and_counters() {
+        let stored: (&str, &[f64]) = ("stored", &[1.0, 1.0]);
+        let none: (&str, &[f64]) = ("wmma", &[0.0, 0.0]);
+        assert!(
+            declared(&[
+                &[("wmma", &[60.0, 60.0]), ("fma", &[5.0, 5.0]), stored],
+                &[none, ("fma", &[15.0, 15.0]), stored],
+            ])
+            .is_empty()
+        );
+        assert_eq!(
+            declared(&[
+                &[("wmma", &[60.0, 60.0]), ("fma", &[5.0, 5.0]), stored],
+                &[none, ("fma", &[2.0, 2.0]), ("stored", &[2.0, 2.0])],
+            ]),
+            [
+                "the hardware counted 74 FLOP in one launch of its kernels, the suite declares 100 FLOP (74.0 %)",
+                "the hardware counted 96 B in one launch of its kernels, the suite declares 64 B (150.0 %)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_launch_that_counts_otherwise_is_not_the_declared_work() {
+        assert_eq!(
+            declared(&[&[
+                ("wmma", &[100.0, 90.0]),
+                ("fma", &[0.0, 0.0]),
+                ("stored", &[2.0, 2.0]),
+            ]]),
+            [
+                "the hardware counted 90 FLOP in one launch of its kernels and 100 FLOP in another, the suite declares 100 FLOP"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_told_as_other_work() {
+        let stored: (&str, &[f64]) = ("stored", &[2.0]);
+        assert!(declared(&[&[("wmma", &[7.0]), stored]]).is_empty());
+        assert!(declared(&[&[("wmma", &[7.0]), ("fma", &[f64::NAN]), stored]]).is_empty());
+        assert!(declared(&[]).is_empty());
+        let undeclared = Variant {
+            work: Work::default(),
+            ..variant()
+        };
+        let profile = profile(
+            &undeclared,
+            &[&[("wmma", &[7.0]), ("fma", &[0.0]), ("stored", &[7.0])]],
+        );
+        assert!(declared_findings(&undeclared, &profile).is_empty());
+    }
+
+    #[test]
+    fn large_work_is_compared_to_the_last_count() {
+        let mut variant = variant();
+        variant.work = Work {
+            flop: Some(68_719_476_736),
+            bytes_written: None,
+        };
+        let message = |variant: &Variant, counted: f64| {
+            let profile = profile(variant, &[&[("wmma", &[counted]), ("fma", &[0.0])]]);
+            declared_findings(variant, &profile)
+                .pop()
+                .map(|finding| finding.message)
+        };
+        assert_eq!(message(&variant, 68_719_476_736.0), None);
+        assert_eq!(
+            message(&variant, 51_539_607_552.0).unwrap(),
+            "the hardware counted 51.54 GFLOP in one launch of its kernels, the suite declares 68.72 GFLOP (75.0 %)"
+        );
+        assert_eq!(
+            message(&variant, 68_719_476_735.0).unwrap(),
+            "the hardware counted 68719476735 FLOP in one launch of its kernels, the suite declares 68719476736 FLOP"
+        );
+        // A double does not tell this declaration from what is counted.
+        variant.work.flop = Some((1 << 53) + 1);
+        assert!(message(&variant, EXACT_BELOW).is_some());
+    }
+}
