@@ -14,8 +14,8 @@ use crate::measure::{BaseProject, measure, measure_against};
 use crate::profile::{self, Profile, ProfileOrigin};
 use crate::report::{self, Progress};
 use crate::verdict::{
-    Code, Control, ExitCode, Finding, Origin, Outcome, Reference, VariantReport, Verdict, compare,
-    comparison_count,
+    Code, Control, ExitCode, Finding, Origin, Outcome, Reference, VariantReport, Verdict,
+    apply_waivers, compare, comparison_count,
 };
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
@@ -48,6 +48,20 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     outcome
         .findings
         .extend(unchecked(&plan, &store, &arguments.selection.names)?);
+    let judged = |variant: &VariantId, metric: &str| {
+        let comparisons = outcome
+            .variants
+            .iter()
+            .filter(|report| report.variant == *variant)
+            .flat_map(|report| &report.comparisons);
+        comparisons
+            .filter(|comparison| comparison.metric == metric)
+            .any(|comparison| !matches!(comparison.verdict, None | Some(Verdict::NotMeasured)))
+    };
+    let today = jiff::Timestamp::now()
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .date();
+    apply_waivers(&plan.config.waivers, today, &mut outcome.findings, judged);
     // The verdict first: a report that cannot be written must not take it along.
     print(&report::render(&outcome, arguments.format))?;
     for path in &arguments.report {

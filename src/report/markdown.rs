@@ -1,7 +1,10 @@
 //! The report for a comment on a pull request.
 
 use super::print::clean;
-use super::rows::{Row, headline, origin, provenance, several_kernels, verdict_word};
+use super::rows::{
+    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown,
+    verdict_word,
+};
 use crate::verdict::{ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
 
 pub(super) fn render(outcome: &Outcome) -> String {
@@ -64,6 +67,7 @@ fn finding(finding: &Finding, shows_next: bool) -> String {
 
 fn variant(report: &VariantReport) -> String {
     let mut text = format!("**{}**\n\n", escape(&report.variant.to_string()));
+    let shown = shown(report);
     let kernels = several_kernels(report);
     let columns = [
         "metric",
@@ -81,7 +85,7 @@ fn variant(report: &VariantReport) -> String {
         "{}|---|--:|--:|--:|--:|--:|---|---|\n",
         if kernels { "|---" } else { "" }
     ));
-    for comparison in &report.comparisons {
+    for comparison in &shown {
         let row = Row::of(comparison);
         let verdict = match row.verdict {
             Some(Verdict::Pass | Verdict::Improved) | None => verdict_word(row.verdict).to_owned(),
@@ -104,6 +108,9 @@ fn variant(report: &VariantReport) -> String {
             cells.join(" | "),
             escape(&row.why)
         ));
+    }
+    for line in left_out(report).into_iter().chain(causes_and_drift(report)) {
+        text.push_str(&format!("\n{}\n", escape(&line)));
     }
     text.push_str(&format!("\n<sub>{}</sub>\n", escape(&provenance(report))));
     text

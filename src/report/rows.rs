@@ -1,7 +1,7 @@
 //! The rows that every form of a report shows.
 
 use crate::verdict::{
-    Comparison, ExitCode, Origin, Outcome, VariantReport, Verdict, display_value,
+    Change, Comparison, ExitCode, Origin, Outcome, VariantReport, Verdict, display_value,
 };
 
 /// One judged metric, as text.
@@ -56,6 +56,75 @@ impl Row {
             why: comparison.why.clone(),
         }
     }
+}
+
+/// The comparisons that a person reads: those that were judged by their size, and of the others
+/// those that moved. The JSON form holds all of them.
+pub(super) fn shown(report: &VariantReport) -> Vec<&Comparison> {
+    let moved = |comparison: &Comparison| match (comparison.change, comparison.band) {
+        (Some(Change::RelativePercent(size) | Change::Absolute(size)), band) => {
+            size.abs() > band.unwrap_or(0.0)
+        }
+        (None, _) => true,
+    };
+    let uneventful = |comparison: &Comparison| match comparison.verdict {
+        None => !moved(comparison),
+        Some(verdict) => comparison.exact && verdict == Verdict::Pass,
+    };
+    report
+        .comparisons
+        .iter()
+        .filter(|comparison| !uneventful(comparison))
+        .collect()
+}
+
+/// What the rows do not show: exact counters that agree, recorded metrics that did not move.
+pub(super) fn left_out(report: &VariantReport) -> Option<String> {
+    let shown = shown(report).len();
+    let all = report.comparisons.len();
+    let work = report
+        .comparisons
+        .iter()
+        .filter(|comparison| comparison.exact && comparison.verdict == Some(Verdict::Pass))
+        .count();
+    let others = all - shown - work;
+    let mut parts = Vec::new();
+    if work > 0 {
+        parts.push(format!("the same work by {work} exact counters"));
+    }
+    if others > 0 {
+        parts.push(format!("{others} recorded metrics did not move"));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// One line a kernel that got worse, with what moved together; and one with how far the base
+/// itself is from its locked baseline.
+pub(super) fn causes_and_drift(report: &VariantReport) -> Vec<String> {
+    let causes = report.causes.iter().map(|of_kernel| {
+        let texts: Vec<&str> = of_kernel
+            .causes
+            .iter()
+            .map(|cause| cause.text.as_str())
+            .collect();
+        format!("{}: {}", of_kernel.kernel, texts.join("; "))
+    });
+    let drift: Vec<String> = report
+        .drift
+        .iter()
+        .filter(|comparison| comparison.verdict.is_some() && !comparison.exact)
+        .filter_map(|comparison| {
+            let change = comparison.change?.display(comparison.unit.as_deref());
+            Some(format!("{} {change}", comparison.metric))
+        })
+        .collect();
+    let drift = (!drift.is_empty()).then(|| {
+        format!(
+            "drift of the base, now against its locked baseline: {}",
+            drift.join(", ")
+        )
+    });
+    causes.chain(drift).collect()
 }
 
 /// Word for a row's verdict.

@@ -4,7 +4,10 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
 
 use super::print::clean;
-use super::rows::{Row, headline, origin, provenance, several_kernels, verdict_word};
+use super::rows::{
+    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown,
+    verdict_word,
+};
 use crate::verdict::{ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
 
 const BOLD: Style = Style::new().bold();
@@ -45,6 +48,7 @@ fn variant(report: &VariantReport) -> String {
     if report.comparisons.is_empty() {
         return text;
     }
+    let shown = shown(report);
     let kernels = several_kernels(report);
     let mut table = Table::new();
     table
@@ -64,7 +68,7 @@ fn variant(report: &VariantReport) -> String {
         header.insert(0, "kernel");
     }
     table.set_header(header);
-    for comparison in &report.comparisons {
+    for comparison in &shown {
         let row = Row::of(comparison);
         let mut cells = vec![
             row.metric,
@@ -84,10 +88,7 @@ fn variant(report: &VariantReport) -> String {
     let lines = table.lines().collect::<Vec<_>>();
     for (index, line) in lines.iter().enumerate() {
         // The header is the first line; each further line is one comparison.
-        let style = match index
-            .checked_sub(1)
-            .and_then(|row| report.comparisons.get(row))
-        {
+        let style = match index.checked_sub(1).and_then(|row| shown.get(row)) {
             None => DIM,
             Some(comparison) => match comparison.verdict {
                 Some(Verdict::Regressed) => Style::new().fg_color(Some(AnsiColor::Red.into())),
@@ -100,6 +101,9 @@ fn variant(report: &VariantReport) -> String {
             },
         };
         text.push_str(&format!("{style}{}{style:#}\n", line.trim_end()));
+    }
+    for line in left_out(report).into_iter().chain(causes_and_drift(report)) {
+        text.push_str(&format!(" {DIM}{}{DIM:#}\n", clean(&line)));
     }
     text
 }

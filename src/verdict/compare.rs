@@ -2,15 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::cause::{Cause, causes};
 use super::control::Control;
 use super::display::display_value;
 use super::finding::{Code, Finding};
 use super::kernels::match_kernels;
 use super::measured::incomplete;
+use super::plausible::{self, Measurand, Side, bounds, implausible, too_good};
 use super::rule::{Change, Comparison, Gap, Pair, Reference, Summary, Verdict, judge};
-use crate::config::{DURATION_COUNTER, Level, Metric, Pass, Variant, VariantId};
+use super::work::{declared_findings, work_findings};
+use crate::config::{DURATION_COUNTER, Direction, Level, Metric, Pass, Variant, VariantId};
+use crate::device::State;
 use crate::process::shell_line;
 use crate::profile::{Identity, Profile, Provenance};
+
+/// A duration that falls by more than this is believed only after a look.
+const DEFAULT_LARGEST_GAIN_PERCENT: f64 = 50.0;
 
 /// What a variant was compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,9 +46,20 @@ pub struct VariantReport {
     pub control: Option<Control>,
     /// Judged metrics.
     pub comparisons: Vec<Comparison>,
+    /// What moved together with what got worse, of each kernel.
+    pub causes: Vec<KernelCauses>,
     /// Base now against the locked baseline, where base and head were measured side by side: how
     /// far machine and toolchain have drifted. It fails no gate.
     pub drift: Vec<Comparison>,
+}
+
+/// What moved together in one kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KernelCauses {
+    /// The kernel's function name.
+    pub kernel: String,
+    /// The most telling first.
+    pub causes: Vec<Cause>,
 }
 
 /// How many comparisons a check of these variants judges, for the chance of a false alarm: known
@@ -82,6 +100,7 @@ pub fn compare(
         current: current.provenance.clone(),
         control,
         comparisons: Vec::new(),
+        causes: Vec::new(),
         drift: Vec::new(),
     };
     let mut findings = incomplete(variant, current);
@@ -98,21 +117,157 @@ pub fn compare(
     findings.extend(metrics_gone(variant, before));
     let (pairs, kernel_findings) = match_kernels(variant, before, current, mode);
     findings.extend(kernel_findings);
+    findings.extend(declared_findings(variant, current));
+    findings.extend(device_findings(variant, mode, before, current));
     for pair in pairs {
+        let mut comparisons_of_pair = Vec::new();
+        let mut told = Vec::new();
         let speed = speed_change(variant, reference, current, pair, comparisons);
         for metric in &variant.metrics {
             let (mut comparison, gap) =
                 judge(variant, metric, reference, current, pair, comparisons);
-            let finding = finding_of(variant, metric, mode, gap, &mut comparison, speed.as_ref());
-            findings.extend(finding);
+            told.extend(finding_of(
+                variant,
+                metric,
+                mode,
+                gap,
+                &mut comparison,
+                speed.as_ref(),
+            ));
             // Beside a baseline that lacks the metric, a limit can still be held to.
             if gap.is_none_or(|gap| gap == Gap::Reference) {
-                findings.extend(limit_finding(variant, metric, &mut comparison));
+                told.extend(limit_finding(variant, metric, &mut comparison));
             }
-            report.comparisons.push(comparison);
+            told.extend(doubt(variant, metric, &comparison, current, pair));
+            comparisons_of_pair.push(comparison);
         }
+        told.extend(work_findings(variant, &mut comparisons_of_pair, mode));
+        explain(&comparisons_of_pair, &mut told, &mut report.causes);
+        findings.extend(told);
+        report.comparisons.extend(comparisons_of_pair);
     }
     (report, findings)
+}
+
+/// A value that cannot be believed.
+fn doubt(
+    variant: &Variant,
+    metric: &Metric,
+    comparison: &Comparison,
+    current: &Profile,
+    pair: Pair<'_>,
+) -> Option<Finding> {
+    if metric.level == Level::Record {
+        return None;
+    }
+    let of = Measurand {
+        variant: &variant.id,
+        kernel: &comparison.kernel,
+        alias: &metric.alias,
+        counter: &metric.counter,
+        unit: comparison.unit.as_deref(),
+    };
+    let samples = current.samples(pair.current, &metric.alias)?;
+    let known = bounds(&metric.counter).unwrap_or((0.0, f64::MAX));
+    let believed = (
+        metric.plausible.min.unwrap_or(known.0),
+        metric.plausible.max.unwrap_or(known.1),
+    );
+    let values = samples.machines().concat().concat();
+    let odd = implausible(&of, &values, Some(believed));
+    let gain = || {
+        let limit = metric.plausible.gain_percent.or_else(|| {
+            (metric.counter == DURATION_COUNTER).then_some(DEFAULT_LARGEST_GAIN_PERCENT)
+        })?;
+        let (before, now) = (comparison.reference?.value, comparison.current?.value);
+        let improved = comparison.verdict == Some(Verdict::Improved);
+        let better = match metric.direction {
+            Direction::Higher => (now, before),
+            Direction::Lower | Direction::Equal => (before, now),
+        };
+        improved
+            .then(|| too_good(&of, better.0, better.1, limit))
+            .flatten()
+    };
+    let finding = odd.or_else(gain)?;
+    Some(if metric.level == Level::Warn {
+        finding.warn()
+    } else {
+        finding
+    })
+}
+
+/// What the GPU said of itself while the two profiles were measured. A baseline was measured at
+/// another time, and what was wrong then was judged then.
+fn device_findings(
+    variant: &Variant,
+    mode: Mode,
+    reference: &Profile,
+    current: &Profile,
+) -> Vec<Finding> {
+    let states = |profile: &'_ Profile| -> Vec<State> {
+        profile
+            .provenance
+            .captures
+            .iter()
+            .filter_map(|capture| capture.device.clone())
+            .collect()
+    };
+    let (before, now) = (states(reference), states(current));
+    let (before, now): (Vec<&State>, Vec<&State>) = (before.iter().collect(), now.iter().collect());
+    match mode {
+        Mode::Stored => plausible::device_findings(
+            &variant.id,
+            &[Side {
+                name: "current",
+                states: &now,
+            }],
+        ),
+        Mode::Against => plausible::device_findings(
+            &variant.id,
+            &[
+                Side {
+                    name: "base",
+                    states: &before,
+                },
+                Side {
+                    name: "head",
+                    states: &now,
+                },
+            ],
+        ),
+    }
+}
+
+/// Adds what moved together to the first finding of a kernel that got worse.
+fn explain(
+    comparisons: &[Comparison],
+    findings: &mut [Finding],
+    causes_of_kernels: &mut Vec<KernelCauses>,
+) {
+    let worse = |finding: &&mut Finding| {
+        matches!(
+            finding.code,
+            Code::Regressed | Code::LimitExceeded | Code::WorkChanged
+        )
+    };
+    let Some(finding) = findings.iter_mut().find(worse) else {
+        return;
+    };
+    let causes = causes(comparisons);
+    if causes.is_empty() {
+        return;
+    }
+    let texts: Vec<&str> = causes.iter().map(|cause| cause.text.as_str()).collect();
+    finding.message.push_str("; with it: ");
+    finding.message.push_str(&texts.join("; "));
+    causes_of_kernels.push(KernelCauses {
+        kernel: comparisons
+            .first()
+            .map(|comparison| comparison.kernel.clone())
+            .unwrap_or_default(),
+        causes,
+    });
 }
 
 impl Mode {
@@ -205,6 +360,16 @@ fn speed_change(
         .metrics
         .iter()
         .find(|metric| metric.counter == DURATION_COUNTER && metric.pass == Pass::Timing)?;
+    // A kernel that does other work is not faster.
+    let other_work = variant.metrics.iter().any(|metric| {
+        metric.exact && metric.level != Level::Record && {
+            let (work, _) = judge(variant, metric, reference, current, pair, comparisons);
+            work.verdict != Some(Verdict::Pass)
+        }
+    });
+    if other_work {
+        return None;
+    }
     let (comparison, gap) = judge(variant, metric, reference, current, pair, comparisons);
     let (None, Some(before), Some(now)) = (gap, comparison.reference, comparison.current) else {
         return None;
@@ -235,7 +400,7 @@ fn finding_of(
     let finding = match comparison.verdict? {
         Verdict::Pass | Verdict::Improved => return None,
         // What counts work is told by `work`.
-        Verdict::Regressed if metric.exact => return None,
+        Verdict::Regressed | Verdict::Inconclusive if metric.exact => return None,
         Verdict::Regressed => {
             let faster = speed
                 .filter(|speed| speed.relative_percent < 0.0 && metric.counter != DURATION_COUNTER);

@@ -4,7 +4,7 @@
 //! levels are kept apart because they vary by different amounts, and because launches of one
 //! process say little about the next process.
 
-use super::statistics::{FEWEST_FOR_SPREAD, Summary};
+use super::statistics::{FEWEST_FOR_SPREAD, Spread};
 
 /// Launches whose pairs are all averaged; of more, as many evenly spaced order statistics are.
 /// The pairs grow with the square: these are 80,200.
@@ -21,7 +21,7 @@ pub struct Samples {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
     /// Standard deviation of a launch within its process: the robust deviations of the processes
-    /// of three launches or more ([`Summary::sigma`]), pooled. Absent where there is none.
+    /// of three launches or more ([`super::statistics::Spread::sigma`]), pooled. Absent where there is none.
     pub within: Option<f64>,
     /// Standard deviation of a process value within its machine, pooled over the machines by
     /// degrees of freedom. Absent where no machine has two processes.
@@ -107,11 +107,11 @@ impl Samples {
             .machines
             .iter()
             .flatten()
-            .filter_map(|launches| Summary::of(launches))
-            .filter(|summary| summary.count >= FEWEST_FOR_SPREAD)
-            .filter_map(|summary| {
-                let dof = summary.count - 1;
-                let squares = summary.sigma?.powi(2) * dof as f64;
+            .filter_map(|launches| Spread::of(launches))
+            .filter(|spread| spread.count >= FEWEST_FOR_SPREAD)
+            .filter_map(|spread| {
+                let dof = spread.count - 1;
+                let squares = spread.sigma?.powi(2) * dof as f64;
                 Some(Scatter { squares, dof })
             })
             .fold(Scatter::default(), Scatter::and);

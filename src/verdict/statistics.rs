@@ -4,14 +4,12 @@ use serde::{Deserialize, Serialize};
 
 /// Scales the median absolute deviation to the standard deviation of a normal distribution.
 const MAD_TO_SIGMA: f64 = 1.482_602_218_505_602;
-/// Standard error of the median of a normal distribution over that of the mean, sqrt(pi/2).
-const MEDIAN_SE: f64 = 1.253_314_137_315_5;
 /// Fewest samples from which a spread is believed.
 pub(crate) const FEWEST_FOR_SPREAD: usize = 3;
 
 /// Median and spread of samples, in the samples' unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct Spread {
     /// Number of samples.
     pub count: usize,
     /// The median.
@@ -21,9 +19,9 @@ pub struct Summary {
     pub sigma: Option<f64>,
 }
 
-impl Summary {
+impl Spread {
     /// Of finite samples; `None` where there are none, or one is not finite.
-    pub fn of(samples: &[f64]) -> Option<Summary> {
+    pub fn of(samples: &[f64]) -> Option<Spread> {
         if samples.is_empty() || samples.iter().any(|sample| !sample.is_finite()) {
             return None;
         }
@@ -40,22 +38,17 @@ impl Summary {
             let by_iqr = (quantile(&sorted, 0.75) - quantile(&sorted, 0.25)) / 1.349;
             by_mad.max(by_iqr)
         });
-        Some(Summary {
+        Some(Spread {
             count: sorted.len(),
             median,
             sigma,
         })
     }
-
-    /// Standard error of the median, given a standard deviation.
-    pub(crate) fn median_error(&self, sigma: f64) -> f64 {
-        MEDIAN_SE * sigma / (self.count as f64).sqrt()
-    }
 }
 
 /// The median of finite samples; `None` where there are none.
 pub fn median(samples: &[f64]) -> Option<f64> {
-    Summary::of(samples).map(|summary| summary.median)
+    Spread::of(samples).map(|spread| spread.median)
 }
 
 /// Linear interpolation between order statistics (type 7 of Hyndman and Fan, 1996).
@@ -72,20 +65,20 @@ mod tests {
 
     #[test]
     fn the_median_and_spread_of_known_samples() {
-        let summary = Summary::of(&[3.0, 1.0, 2.0, 5.0, 4.0]).unwrap();
+        let summary = Spread::of(&[3.0, 1.0, 2.0, 5.0, 4.0]).unwrap();
         assert_eq!(summary.median, 3.0);
         assert_eq!(summary.sigma, Some(MAD_TO_SIGMA));
-        assert_eq!(Summary::of(&[1.0, 2.0]).unwrap().median, 1.5);
+        assert_eq!(Spread::of(&[1.0, 2.0]).unwrap().median, 1.5);
     }
 
     #[test]
     fn two_samples_have_no_spread_rather_than_zero() {
-        assert_eq!(Summary::of(&[7.0, 7.0]).unwrap().sigma, None);
+        assert_eq!(Spread::of(&[7.0, 7.0]).unwrap().sigma, None);
     }
 
     #[test]
     fn a_sample_that_is_not_finite_leaves_no_summary() {
-        assert_eq!(Summary::of(&[1.0, f64::NAN, 2.0]), None);
-        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(Spread::of(&[1.0, f64::NAN, 2.0]), None);
+        assert_eq!(Spread::of(&[]), None);
     }
 }

@@ -69,7 +69,11 @@ pub fn apply_waivers(
 fn covers(waiver: &Waiver, finding: &Finding) -> bool {
     let of_a_value = matches!(
         finding.code,
-        Code::Regressed | Code::LimitExceeded | Code::Inconclusive | Code::WorkChanged
+        Code::Regressed
+            | Code::LimitExceeded
+            | Code::Inconclusive
+            | Code::WorkChanged
+            | Code::Implausible
     );
     of_a_value
         && finding.severity == Severity::Deny
