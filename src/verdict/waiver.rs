@@ -182,6 +182,7 @@ mod tests {
                 "limit-exceeded",
                 "inconclusive",
                 "work-changed",
+                "implausible",
             ];
             assert_eq!(waived, expected.contains(&code.as_str()), "{code:?}");
             assert_eq!(codes(&findings).len(), if waived { 1 } else { 2 });

@@ -14,8 +14,9 @@ use std::sync::{LazyLock, OnceLock};
 
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
+use sparsek_gate::config::Pass;
 use sparsek_gate::hash::sha256_hex;
-use sparsek_gate::profile::{Profile, norm_text};
+use sparsek_gate::profile::{Profile, Series, norm_text};
 
 /// The GPU that the recordings in the repository were taken on, as a folder.
 pub const GPU: &str = "nvidia-h200";
@@ -426,12 +427,22 @@ pub fn keep_launches(profile: &mut Json, count: usize) {
     refresh(profile);
 }
 
-/// Writes the medians and spreads that the samples give.
+/// Writes the values and spreads that the samples give.
 pub fn refresh(profile: &mut Json) {
-    for kernel in profile["kernels"].as_array_mut().unwrap() {
-        for series in kernel["metrics"].as_object_mut().unwrap().values_mut() {
-            let samples = serde_json::from_value(series["samples"].take()).unwrap();
-            *series = json!(sparsek_gate::profile::Series::new(samples));
+    let parsed = Profile::parse(profile.to_string().as_bytes()).unwrap();
+    for (kernel, json_kernel) in parsed
+        .kernels
+        .iter()
+        .zip(profile["kernels"].as_array_mut().unwrap())
+    {
+        for (alias, series) in &kernel.metrics {
+            let pass = parsed
+                .identity
+                .metrics
+                .get(alias)
+                .map_or(Pass::Timing, |metric| metric.pass);
+            let machines = parsed.machines(pass);
+            json_kernel["metrics"][alias] = json!(Series::new(series.samples.clone(), &machines));
         }
     }
 }
