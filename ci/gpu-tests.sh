@@ -14,6 +14,10 @@ trap 'rm -rf "$work"' EXIT
 unset CI
 cp -r "$root/config.toml" "$root/kernels" "$root/tests/gpu" "$work/"
 cd "$work" || exit 70
+# Half of the processes: the stages are tested here, not the numbers.
+sed -i 's/^processes = 4/processes = 2/' config.toml
+printf '.sparsek-gate/\n' >.gitignore
+git init -q && git add -A && git -c user.name=tests -c user.email=tests@localhost commit -qm base
 log=$work/log
 passed=0 failed=0
 
@@ -55,29 +59,65 @@ P
 }
 expect "the tool's own share of that is below 5 %" 0 "%" own_share
 cat "$log"
-expect "check without a baseline says so" 4 "new-baseline" "$gate" check
+expect "check without a baseline says so" 4 "new-baseline" "$gate" check --from .sparsek-gate/profiles
 expect "the profiles are locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests
 expect "locked numbers are derived again from their captures" 0 "derived again" \
   "$gate" baseline --verify --captures .sparsek-gate/profiles
-expect "unchanged kernels pass" 0 "PASS" "$gate" check
+expect "an unchanged kernel passes, with its control" 0 "bounded by bsr_gemm/baseline" "$gate" check cp_async
 [ -n "$output" ] && cp -r .sparsek-gate/profiles "$work/second"
 
 worse() { awk '{print} /^\[suite.bsr_gemm.variant.cp_async\]/{print "defines = { SMEM_PAD = 0 }"}' config.toml >worse.toml; }
 worse
 expect "a kernel made worse fails" 1 "regressed" "$gate" -C worse.toml check cp_async
-expect "wrong numbers fail before anything is timed" 5 "wrong-numbers" "$gate" profile wrong_numbers
-expect "an illegal access fails" 5 "program-failed" "$gate" profile crash
+for fault in wrong_numbers skipped_tail less_work race; do
+  expect "$fault fails before anything is timed" 5 "wrong-numbers" "$gate" profile "faults/$fault"
+done
+for fault in crash out_of_bounds; do
+  expect "$fault fails" 5 "program-failed" "$gate" profile "faults/$fault"
+done
 expect "a hanging kernel is killed at its time limit" 5 "timed-out" "$gate" profile hang
 expect "no process is left of it" 0 "" no_process_left
 
 cp -r baselines edited
 sed -i 's/^duration: ./duration: 9/' baselines/*/bsr_gemm/baseline.norm.txt
-expect "an edited baseline is found" 4 "tampered" "$gate" check bsr_gemm/baseline
+expect "an edited baseline is found" 4 "tampered" "$gate" check bsr_gemm/baseline --from .sparsek-gate/profiles
 rm -rf baselines && mv edited baselines
 sed 's/dram__throughput.avg/dram__throughputt.avg/' config.toml >unknown.toml
 rm -rf .sparsek-gate/profiles
 expect "an unknown metric ends the run before any kernel" 2 "did you mean" "$gate" -C unknown.toml profile
 expect "and nothing was profiled" 0 "" test ! -e .sparsek-gate/profiles
+
+# Side by side with the revision that was committed above, of which every change here differs.
+cost() {
+  local start middle
+  sed -i 's/^processes = 2/processes = 4/' config.toml
+  start=$EPOCHREALTIME
+  "$gate" profile bsr_gemm >/dev/null || return
+  middle=$EPOCHREALTIME
+  "$gate" check --against HEAD bsr_gemm || return
+  python3 -c "
+profile, check = $middle - $start, $EPOCHREALTIME - $middle
+print(f'check --against {check:.1f} s, profile {profile:.1f} s: {check / profile:.2f} times')
+raise SystemExit(check > 5 * profile)"
+}
+expect "unchanged kernels pass side by side, in at most five times one profile" 0 "times" cost
+tail -1 "$log"
+expect "no worktree is left behind" 0 "" test "$(git worktree list | wc -l)" = 1
+slower() {
+  sed -i '/^\[suite.bsr_gemm.variant.cp_async\]/,/^$/s|^source = .*|source = "kernels/faults/slower.cu"\ndefines = { KERNEL_NAME = "bsr_gemm_cp_async", EXTRA_WORK = 400 }|' config.toml
+}
+git checkout -q config.toml
+slower
+expect "a kernel made slower by a little fails side by side" 1 "regressed" "$gate" check --against HEAD cp_async
+git checkout -q config.toml
+expect "a revision that does not exist is refused" 2 "no such revision" "$gate" check --against nowhere
+worse_base() {
+  sed -i '1s/^/#error "the base does not build"\n/' kernels/bsr_gemm/cp_async.cu
+  git -c user.name=tests -c user.email=tests@localhost commit -qam "a base that does not build"
+  git checkout -q HEAD~1 -- kernels
+  "$gate" check --against HEAD cp_async
+}
+expect "a base that does not build is told, and the stored baseline judges" 0 "base-unavailable" worse_base
 
 both() { "$gate" profile bsr_gemm/baseline & "$gate" profile bsr_gemm/occupancy; local one=$?; wait $! && return $one; }
 expect "two runs on one GPU take turns" 0 "waiting for it" both

@@ -1,24 +1,76 @@
 #!/usr/bin/env bash
 # Records the profiles that this repository ships, on a GPU machine, with a prebuilt binary:
 #
-#     ci/record.sh BINARY locked    # profiles, and baselines locked from them
-#     ci/record.sh BINARY current   # a later run, best on another GPU of the model, and a worse one
+#     ci/record.sh BINARY OUTPUT WHAT...
 #
-# Works in the checkout; commit what it leaves under ci/recordings and baselines.
+# WHAT is any of
+#     profile   every shipped variant, with its captures: to lock, or to be judged as a later run
+#     worse     bsr_gemm/cp_async without its shared-memory padding, with its captures
+#     rounds    unchanged kernels and the planted slowdowns, side by side with their base
+#     faults    the faults that a correct check does not find, each in the place of cp_async
+#
+# Works in a clone of this repository and leaves the checkout alone.
 set -eu
-gate=$(realpath "${1:?usage: ci/record.sh BINARY locked|current}")
-cd "$(dirname "$0")/.."
+gate=$(realpath "${1:?usage: ci/record.sh BINARY OUTPUT WHAT...}")
+mkdir -p "${2:?usage: ci/record.sh BINARY OUTPUT WHAT...}"
+output=$(realpath "$2")
+shift 2
+work=$(mktemp -d "${TMPDIR:-/tmp}/record.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+git clone -q "$(dirname "$0")/.." "$work/project"
+cd "$work/project"
 unset CI
-case ${2:?locked or current} in
-  locked)
-    "$gate" profile --output ci/recordings/h200-locked
-    "$gate" baseline --lock --from ci/recordings/h200-locked \
-      --reason "${REASON:-first measurement on an NVIDIA H200}" --who "${WHO:-maintainers}"
-    ;;
-  current)
-    "$gate" profile --output ci/recordings/h200
-    # Without padding the loads of a warp meet in the same banks.
-    "$gate" profile --output ci/recordings/h200-worse --define SMEM_PAD=0 bsr_gemm/cp_async
-    ;;
-esac
-find ci/recordings -name '*.import.log' -empty -delete
+
+# The revision at which the planted slowdowns are none: the same machine code, EXTRA_WORK = 1.
+planted_base=0924db763ba2c9208fc0e07a0986b6458717f514
+
+rounds() { sed -i -e "s/^rounds = .*/rounds = $1/" -e "s/^max_rounds = .*/max_rounds = $1/" config.toml; }
+
+# fault NAME SOURCE DEFINES [blind]: cp_async built from another source. A kernel under another name
+# is not the expected one; a blind check runs the program and believes it.
+fault() {
+  local expect='expect = ["bsr_gemm_cp_async"]'
+  case $3 in *bsr_gemm_cp_async*) ;; *) expect='' ;; esac
+  awk -v source="kernels/faults/$2.cu" -v defines="$3" -v expect="$expect" -v blind="${4:-}" '
+    /^\[/ { inside = ($0 == "[suite.bsr_gemm.variant.cp_async]") }
+    inside && /^source/ {
+      print "source = \"" source "\""
+      if (defines != "") print "defines = { " defines " }"
+      if (blind != "") print "verify_args = [\"--mode\", \"profile\", \"--launches\", \"1\"]"
+      next
+    }
+    inside && /^expect/ { print expect; next }
+    { print }' config.toml >fault.toml
+  "$gate" -C fault.toml profile --output "$output/faults/$1" bsr_gemm/cp_async >"$output/$1.txt" 2>&1 ||
+    echo "$1 failed: see $output/$1.txt"
+}
+
+for what in "$@"; do
+  case $what in
+    profile) "$gate" profile --output "$output/profile" ;;
+    worse) "$gate" profile --output "$output/worse" --define SMEM_PAD=0 bsr_gemm/cp_async ;;
+    rounds)
+      # Neither has a fitting baseline in every state of this repository: only the samples matter.
+      rounds 3
+      "$gate" check --against HEAD bsr_gemm --output "$output/rounds/aa" || true
+      rounds 6
+      "$gate" check --against "$planted_base" faults/slower_05 faults/slower_1 faults/slower_2 \
+        faults/slower_5 --output "$output/rounds/planted" || true
+      git checkout -q config.toml
+      ;;
+    faults)
+      same='KERNEL_NAME = "bsr_gemm_cp_async"'
+      fault uncoalesced uncoalesced "$same"
+      fault spills spills "$same"
+      fault extra_sync extra_sync "$same"
+      fault combined bank_conflict "$same, EXTRA_SYNC = 2"
+      fault renamed bank_conflict 'KERNEL_NAME = "bsr_gemm_fast_path"'
+      fault no_tensor_cores no_tensor_cores ''
+      fault less_work less_work "$same" blind
+      fault skipped_tail skipped_tail '' blind
+      ;;
+    *) echo "unknown: $what" >&2 && exit 2 ;;
+  esac
+done
+nvidia-smi -L | tee "$output/gpu.txt"
+find "$output" -name '*.import.log' -empty -delete

@@ -64,8 +64,7 @@ impl Worktree {
         )
         .map_err(|_| refused("there is no such revision".to_owned()))?;
         std::fs::create_dir_all(places).map_err(Error::io("create", places))?;
-        // What a killed run left behind must not stand in the way of this one.
-        let _ = git(root, &["worktree", "prune"]);
+        sweep(root, places);
         let folder = places.join(format!(
             "{}-{}",
             commit.chars().take(12).collect::<String>(),
@@ -96,6 +95,22 @@ impl Drop for Worktree {
         let place = self.folder.display().to_string();
         let _ = git(&self.root, &["worktree", "remove", "--force", &place]);
     }
+}
+
+/// Removes the worktrees of runs that were killed.
+fn sweep(root: &Path, places: &Path) {
+    for entry in std::fs::read_dir(places).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name
+            .to_string_lossy()
+            .rsplit_once('-')
+            .and_then(|(_, pid)| pid.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            let place = entry.path().display().to_string();
+            let _ = git(root, &["worktree", "remove", "--force", &place]);
+        }
+    }
+    let _ = git(root, &["worktree", "prune"]);
 }
 
 /// What git prints, or what it complains of.

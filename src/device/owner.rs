@@ -3,10 +3,8 @@
 use std::fs;
 
 use super::state::Owner;
+use crate::process::MARK;
 
-/// The variable that [`crate::process`] gives every program it runs; its value begins with the
-/// process number of the run.
-const MARK: &str = "SPARSEK_GATE_RUN";
 /// Deeper than any real family tree, so that one that changes under the walk ends it.
 const DEEPEST: usize = 64;
 

@@ -45,7 +45,7 @@ pub struct Side<'a> {
 /// (3,354 such values) the maximum over units reaches 101.1, as each unit is counted against one
 /// elapsed time and not against its own; a ratio of two counters reaches 100.003, as they were
 /// counted in two passes; averages end at 98.9, and at 98.2 in the 960 launches on nine GPUs of
-/// `ci/recordings/aa`.
+/// unchanged kernels that this repository held before it recorded rounds.
 pub fn bounds(counter: &str) -> Option<(f64, f64)> {
     let (_, part) = counter.split_once('.')?;
     if part.contains("max.pct_of_peak_") {
@@ -100,7 +100,7 @@ pub fn implausible(
             values.len(),
             of.counter
         ),
-        "profile again with nothing else on the GPU; if the value is right, give the metric wider bounds in the configuration",
+        "profile again with nothing else on the GPU; if the value is right, widen `plausible` of the metric",
     );
     Some(finding.kernel(of.kernel).metric(of.alias))
 }
