@@ -12,7 +12,7 @@ use crate::device::Gpu;
 use crate::error::Error;
 use crate::hash::sha256_hex;
 use crate::profile::{Profile, ProfileOrigin, norm_text};
-use crate::verdict::{Code, Finding, incomplete};
+use crate::verdict::{Code, Finding, Severity, disturbed, incomplete};
 
 /// Who accepts, when, and why.
 #[derive(Clone, Debug)]
@@ -109,6 +109,11 @@ pub fn accept(
         ));
     }
     findings.extend(rederive(variant, profile, captures)?);
+    findings.extend(
+        disturbed(&variant.id, profile)
+            .into_iter()
+            .filter(|finding| finding.severity == Severity::Deny),
+    );
 
     let old_lock = match stored
         .and_then(|stored| stored.lock.as_deref())

@@ -246,7 +246,14 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Pr
         let base = base_folder(folder, &variant.id).join(profile::FILE_NAME);
         if base.exists() {
             match Profile::read(&base) {
-                Ok(profile) if profile.variant == variant.id => profiles.bases.push(profile),
+                Ok(profile) if profile.variant == variant.id => {
+                    let captures = CaptureIndex::of(&base_folder(folder, &variant.id))?;
+                    let altered = rederive(variant, &profile, &captures)?;
+                    outcome
+                        .findings
+                        .extend(altered.into_iter().map(Finding::warn));
+                    profiles.bases.push(profile);
+                }
                 Ok(profile) => outcome.findings.push(Finding::deny(
                     Code::ProfileUnreadable,
                     &variant.id,
@@ -444,9 +451,10 @@ impl<'a> Judge<'a> {
         profiles: &Profiles,
         outcome: &mut Outcome,
     ) {
+        // A control of another GPU says nothing of this one.
         let control = self.control(variant, |id| {
             let mut all = profiles.heads.iter().chain(&profiles.controls);
-            all.find(|profile| profile.variant == *id)
+            all.find(|other| other.variant == *id && other.gpu_uuids() == profile.gpu_uuids())
         });
         let answer = match &base {
             Some(base) => {

@@ -8,7 +8,7 @@ use super::display::display_value;
 use super::finding::{Code, Finding};
 use super::kernels::match_kernels;
 use super::measured::incomplete;
-use super::plausible::{self, Measurand, Side, bounds, implausible, too_good};
+use super::plausible::{Measurand, Side, bounds, device_findings, implausible, too_good};
 use super::rule::{Change, Comparison, Gap, Pair, Reference, Summary, Verdict, judge};
 use super::work::{declared_findings, work_findings};
 use crate::config::{DURATION_COUNTER, Direction, Level, Metric, Pass, Variant, VariantId};
@@ -104,7 +104,11 @@ pub fn compare(
         drift: Vec::new(),
     };
     let mut findings = incomplete(variant, current);
-    let differences = identity_differences(&before.identity, &current.identity);
+    let mut differences = identity_differences(&before.identity, &current.identity);
+    if let Reference::Base { base, .. } = reference {
+        differences.extend(not_side_by_side(base, current));
+        findings.extend(incomplete_base(variant, base));
+    }
     if !differences.is_empty() {
         findings.push(Finding::deny(
             Code::NotComparable,
@@ -114,11 +118,21 @@ pub fn compare(
         ));
         return (report, findings);
     }
-    findings.extend(metrics_gone(variant, before));
+    let locked = match reference {
+        Reference::Stored { locked, .. } => Some(*locked),
+        Reference::Base { learned, .. } => *learned,
+    };
+    findings.extend(locked.map_or_else(Vec::new, |locked| metrics_gone(variant, locked)));
     let (pairs, kernel_findings) = match_kernels(variant, before, current, mode);
     findings.extend(kernel_findings);
     findings.extend(declared_findings(variant, current));
-    findings.extend(device_findings(variant, mode, before, current));
+    // A baseline was measured at another time, and what was wrong then was judged then.
+    findings.extend(match reference {
+        Reference::Stored { .. } => disturbed(&variant.id, current),
+        Reference::Base { base, .. } => {
+            disturbances(&variant.id, &[("base", base), ("head", current)])
+        }
+    });
     for pair in pairs {
         let mut comparisons_of_pair = Vec::new();
         let mut told = Vec::new();
@@ -197,46 +211,45 @@ fn doubt(
     })
 }
 
-/// What the GPU said of itself while the two profiles were measured. A baseline was measured at
-/// another time, and what was wrong then was judged then.
-fn device_findings(
-    variant: &Variant,
-    mode: Mode,
-    reference: &Profile,
-    current: &Profile,
-) -> Vec<Finding> {
-    let states = |profile: &'_ Profile| -> Vec<State> {
-        profile
-            .provenance
-            .captures
+/// What the GPU said of itself while a profile was measured that speaks against it.
+/// Each GPU is held against itself alone.
+pub fn disturbed(variant: &VariantId, profile: &Profile) -> Vec<Finding> {
+    let captures = &profile.provenance.captures;
+    let mut uuids: Vec<Option<&str>> = captures
+        .iter()
+        .map(|capture| capture.gpu_uuid.as_deref())
+        .collect();
+    uuids.sort_unstable();
+    uuids.dedup();
+    let of_one = |uuid: &Option<&str>| {
+        let states: Vec<&State> = captures
             .iter()
-            .filter_map(|capture| capture.device.clone())
-            .collect()
+            .filter(|capture| capture.gpu_uuid.as_deref() == *uuid)
+            .filter_map(|capture| capture.device.as_ref())
+            .collect();
+        let side = Side {
+            name: "current",
+            states: &states,
+        };
+        device_findings(variant, &[side])
     };
-    let (before, now) = (states(reference), states(current));
-    let (before, now): (Vec<&State>, Vec<&State>) = (before.iter().collect(), now.iter().collect());
-    match mode {
-        Mode::Stored => plausible::device_findings(
-            &variant.id,
-            &[Side {
-                name: "current",
-                states: &now,
-            }],
-        ),
-        Mode::Against => plausible::device_findings(
-            &variant.id,
-            &[
-                Side {
-                    name: "base",
-                    states: &before,
-                },
-                Side {
-                    name: "head",
-                    states: &now,
-                },
-            ],
-        ),
-    }
+    uuids.iter().flat_map(of_one).collect()
+}
+
+fn disturbances(variant: &VariantId, sides: &[(&'static str, &Profile)]) -> Vec<Finding> {
+    let states: Vec<(&str, Vec<&State>)> = sides
+        .iter()
+        .map(|(name, profile)| {
+            let captures = profile.provenance.captures.iter();
+            let states = captures.filter_map(|capture| capture.device.as_ref());
+            (*name, states.collect())
+        })
+        .collect();
+    let sides: Vec<Side<'_>> = states
+        .iter()
+        .map(|(name, states)| Side { name, states })
+        .collect();
+    device_findings(variant, &sides)
 }
 
 /// Adds what moved together to the first finding of a kernel that got worse.
@@ -278,6 +291,38 @@ impl Mode {
             Mode::Against => "base",
         }
     }
+}
+
+/// Why two profiles cannot have been measured side by side.
+fn not_side_by_side(base: &Profile, head: &Profile) -> Vec<String> {
+    let mut differences = Vec::new();
+    let (was, is) = (base.gpu_uuids(), head.gpu_uuids());
+    if was != is || was.len() > 1 {
+        differences.push(format!(
+            "the base was measured on {}, the head on {}",
+            was.join(" and "),
+            is.join(" and ")
+        ));
+    }
+    let (was, is) = (base.provenance.processes, head.provenance.processes);
+    if was != is {
+        differences.push(format!(
+            "the base was measured in {was} processes, the head in {is}"
+        ));
+    }
+    differences
+}
+
+/// What the base lacks; that it has other kernels is told by their match.
+fn incomplete_base(variant: &Variant, base: &Profile) -> Vec<Finding> {
+    incomplete(variant, base)
+        .into_iter()
+        .filter(|finding| finding.code == Code::NotMeasured)
+        .map(|finding| Finding {
+            message: format!("in the base: {}", finding.message),
+            ..finding
+        })
+        .collect()
 }
 
 fn metrics_gone(variant: &Variant, locked: &Profile) -> Vec<Finding> {

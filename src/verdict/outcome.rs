@@ -32,7 +32,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Version of the JSON form.
-    pub const SCHEMA: u32 = 1;
+    pub const SCHEMA: u32 = 2;
 
     /// An outcome without findings.
     pub fn new(origin: Origin) -> Self {
