@@ -122,6 +122,19 @@ expect "a base that does not build is told, and the stored baseline judges" 0 "b
 both() { "$gate" profile bsr_gemm/baseline & "$gate" profile bsr_gemm/occupancy; local one=$?; wait $! && return $one; }
 expect "two runs on one GPU take turns" 0 "waiting for it" both
 
+# A process that only holds a context is enough to be told.
+busy() {
+  python3 -c 'import time, torch; torch.zeros(1, device="cuda"); open("busy", "w"); time.sleep(60)' &
+  local other=$! status
+  while [ ! -e busy ] && kill -0 "$other"; do sleep 0.2; done
+  "$gate" profile bsr_gemm/cp_async
+  status=$?
+  kill "$other"
+  return "$status"
+}
+if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+  expect "another process on the GPU is told" 6 "gpu-shared" busy
+fi
 cd gpu || exit 70
 if ! python3 -c 'import torch; assert torch.cuda.is_available()'; then
   echo "skip  Python variants: no PyTorch with CUDA here (pip install torch)"

@@ -16,7 +16,7 @@ use crate::profile::{
     self, CaptureRecord, Conditions, FileHash, Profile, ProfileOrigin, Provenance, Source, derive,
 };
 use crate::toolchain::Ncu;
-use crate::verdict::{Code, Finding, incomplete};
+use crate::verdict::{Code, Finding, disturbed, incomplete};
 use crate::verify::{Verified, verify};
 
 pub use against::{BaseProject, measure_against};
@@ -362,7 +362,8 @@ pub fn measure(
             }
             Ok(profile) => {
                 subject.keep(&profile)?;
-                let gaps = incomplete(variant, &profile);
+                let mut gaps = incomplete(variant, &profile);
+                gaps.extend(disturbed(&variant.id, &profile));
                 watch.ended(variant, "profile", &words(&profile, &gaps));
                 measured.findings.extend(gaps);
                 measured.profiles.push(profile);
