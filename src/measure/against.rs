@@ -67,6 +67,29 @@ impl BaseProject {
     }
 }
 
+/// Tells of the base's stages as such.
+struct OfBase<'a>(&'a dyn Watch);
+
+impl OfBase<'_> {
+    fn name(stage: &str) -> String {
+        format!("base {stage}")
+    }
+}
+
+impl Watch for OfBase<'_> {
+    fn begins(&self, variant: &Variant, stage: &str) {
+        self.0.begins(variant, &Self::name(stage));
+    }
+
+    fn ended(&self, variant: &Variant, stage: &str, outcome: &str) {
+        self.0.ended(variant, &Self::name(stage), outcome);
+    }
+
+    fn waits(&self) {
+        self.0.waits();
+    }
+}
+
 /// Whether the answer that a base and a head profile give is still open.
 pub type PairStillOpen<'a> = dyn FnMut(&Variant, &Profile, &Profile) -> bool + 'a;
 
@@ -98,7 +121,7 @@ pub fn measure_against(
         .iter()
         .map(|variant| base.variant(variant))
         .collect();
-    let base_artifacts = build_bases(base, &bases, watch)?;
+    let base_artifacts = build_bases(base, &bases, &OfBase(watch))?;
     measured.tools_wall += started.elapsed();
 
     let lock = bench.hold()?;
@@ -109,7 +132,7 @@ pub fn measure_against(
         .zip(base_artifacts)
     {
         let Some(artifact) = artifact else { continue };
-        if !verified(config, variant, &artifact, &bench, &mut measured)? {
+        if !verified(config, variant, &artifact, &bench, watch, &mut measured)? {
             continue;
         }
         let folder = variant_folder(output, &variant.id);
@@ -117,7 +140,14 @@ pub fn measure_against(
         let base_subject = match (base_variant, base_artifact, &base.config) {
             (Ok(base_variant), Ok(artifact), Ok(base_config)) => {
                 let mut of_base = Measured::default();
-                if verified(base_config, base_variant, &artifact, &bench, &mut of_base)? {
+                if verified(
+                    base_config,
+                    base_variant,
+                    &artifact,
+                    &bench,
+                    &OfBase(watch),
+                    &mut of_base,
+                )? {
                     measured.tools_wall += of_base.tools_wall;
                     let folder = base_folder(output, &variant.id);
                     std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;

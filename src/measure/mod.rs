@@ -347,7 +347,7 @@ pub fn measure(
     let lock = bench.hold()?;
     for (variant, artifact) in variants.iter().zip(artifacts) {
         let Some(artifact) = artifact else { continue };
-        if !verified(config, variant, &artifact, &bench, &mut measured)? {
+        if !verified(config, variant, &artifact, &bench, watch, &mut measured)? {
             continue;
         }
         watch.begins(variant, "profile");
@@ -392,6 +392,7 @@ fn verified(
     variant: &Variant,
     artifact: &Artifact,
     bench: &Bench<'_>,
+    watch: &dyn Watch,
     measured: &mut Measured,
 ) -> Result<bool, Error> {
     let (verified, findings) = verify_all(
@@ -399,7 +400,7 @@ fn verified(
         &[variant],
         std::slice::from_ref(&Some(artifact.clone())),
         &bench.env,
-        bench.watch,
+        watch,
     )?;
     measured.findings.extend(findings);
     let right = verified.into_iter().flatten().next();

@@ -60,7 +60,7 @@ impl Watch for Progress {
     }
 
     fn ended(&self, variant: &Variant, stage: &str, outcome: &str) {
-        self.line(&format!("{stage:>8} {:<32} {outcome}", variant.id));
+        self.line(&format!("{stage:>11} {:<32} {outcome}", variant.id));
     }
 
     fn waits(&self) {
