@@ -194,8 +194,19 @@ pub(super) fn origin(outcome: &Outcome) -> String {
 pub(super) fn provenance(report: &VariantReport) -> String {
     let side = |profile: &crate::profile::Provenance| {
         let mut parts = vec![profile.created.clone()];
-        if let Some(uuid) = &profile.gpu_uuid {
-            parts.push(uuid.chars().take(12).collect());
+        match profile
+            .gpu_uuid
+            .as_deref()
+            .map(|uuids| uuids.split(", ").count())
+        {
+            Some(1) => parts.extend(
+                profile
+                    .gpu_uuid
+                    .iter()
+                    .map(|uuid| uuid.chars().take(12).collect()),
+            ),
+            Some(several) => parts.push(format!("{several} GPUs")),
+            None => {}
         }
         if let Some(git) = &profile.git {
             let (commit, dirty) = git
