@@ -4,6 +4,9 @@ use crate::verdict::{
     Change, Comparison, ExitCode, Origin, Outcome, VariantReport, Verdict, display_value,
 };
 
+/// A change that is shown, in percent, of a recorded metric whose noise is not known.
+const UNTOLD_PERCENT: f64 = 5.0;
+
 /// One judged metric, as text.
 pub(super) struct Row {
     pub kernel: String,
@@ -61,11 +64,20 @@ impl Row {
 /// The comparisons that a person reads: those that were judged by their size, and of the others
 /// those that moved. The JSON form holds all of them.
 pub(super) fn shown(report: &VariantReport) -> Vec<&Comparison> {
-    let moved = |comparison: &Comparison| match (comparison.change, comparison.band) {
-        (Some(Change::RelativePercent(size) | Change::Absolute(size)), band) => {
-            size.abs() > band.unwrap_or(0.0)
-        }
-        (None, _) => true,
+    let moved = |comparison: &Comparison| {
+        let (Some(Change::RelativePercent(size) | Change::Absolute(size)), Some(before)) =
+            (comparison.change, comparison.reference)
+        else {
+            return true;
+        };
+        let band = match comparison.band {
+            Some(band) => band,
+            None if comparison.exact => 0.0,
+            // A few launches of one process do not tell their noise.
+            None if matches!(comparison.change, Some(Change::RelativePercent(_))) => UNTOLD_PERCENT,
+            None => before.value.abs() * UNTOLD_PERCENT / 100.0,
+        };
+        size.abs() > band
     };
     let uneventful = |comparison: &Comparison| match comparison.verdict {
         None => !moved(comparison),
