@@ -108,7 +108,17 @@ slower() {
 }
 git checkout -q config.toml
 slower
-expect "a kernel made slower by a little fails side by side" 1 "regressed" "$gate" check --against HEAD cp_async
+slower_check() { "$gate" check --against HEAD cp_async --report live.json; }
+expect "a kernel made slower by a little fails side by side" 1 "regressed" slower_check
+replay() {
+  "$gate" check cp_async --from .sparsek-gate/profiles --report replay.json
+  local status=$?
+  python3 -c '
+import json
+live, replay = (json.load(open(name))["variants"] for name in ("live.json", "replay.json"))
+assert live == replay' && return "$status"
+}
+expect "what was recorded gives the same verdict again" 1 "regressed" replay
 git checkout -q config.toml
 expect "a revision that does not exist is refused" 2 "no such revision" "$gate" check --against nowhere
 worse_base() {
