@@ -64,22 +64,33 @@ pub fn variant_folder(base: &Path, variant: &VariantId) -> PathBuf {
     base.join(&variant.suite).join(&variant.variant)
 }
 
-/// The same, existing, and cleared of what earlier runs left there. Other files stay.
+/// The same, existing, and cleared of what earlier runs left there and in its folder of the base:
+/// a base of another run must not be taken for this one's. Other files stay.
 ///
 /// # Errors
 /// [`Error::Io`].
 pub fn empty_variant_folder(base: &Path, variant: &VariantId) -> Result<PathBuf, Error> {
-    const LEFT: [&str; 5] = [
+    let folder = variant_folder(base, variant);
+    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    clear(&folder)?;
+    let of_base = base_folder(base, variant);
+    if of_base.is_dir() {
+        clear(&of_base)?;
+    }
+    Ok(folder)
+}
+
+fn clear(folder: &Path) -> Result<(), Error> {
+    const LEFT: [&str; 6] = [
         "capture-",
+        "counting.",
         "imported.",
         "profile.json",
         "program.log",
         "result.json",
     ];
-    let folder = variant_folder(base, variant);
-    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-    for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
-        let path = entry.map_err(Error::io("read", &folder))?.path();
+    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
+        let path = entry.map_err(Error::io("read", folder))?.path();
         let name = path
             .file_name()
             .map(|name| name.to_string_lossy().into_owned());
@@ -88,7 +99,7 @@ pub fn empty_variant_folder(base: &Path, variant: &VariantId) -> Result<PathBuf,
             fs::remove_file(&path).map_err(Error::io("clear", &path))?;
         }
     }
-    Ok(folder)
+    Ok(())
 }
 
 /// Temporary files are private; what is kept is as readable as any file a program creates.

@@ -125,6 +125,13 @@ pub fn measure_against(
     measured.tools_wall += started.elapsed();
 
     let lock = bench.hold()?;
+    let run = Run {
+        bench: &bench,
+        base,
+        output,
+        git,
+        watch,
+    };
     for (((variant, artifact), base_variant), base_artifact) in variants
         .iter()
         .zip(artifacts)
@@ -136,54 +143,47 @@ pub fn measure_against(
             continue;
         }
         let folder = variant_folder(output, &variant.id);
-        let head = Subject::new(config, variant, artifact, folder, git.clone());
-        let base_subject = match (base_variant, base_artifact, &base.config) {
-            (Ok(base_variant), Ok(artifact), Ok(base_config)) => {
-                let mut of_base = Measured::default();
-                if verified(
-                    base_config,
-                    base_variant,
-                    &artifact,
-                    &bench,
-                    &OfBase(watch),
-                    &mut of_base,
-                )? {
-                    measured.tools_wall += of_base.tools_wall;
-                    let folder = base_folder(output, &variant.id);
-                    std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-                    let commit = Some(base.commit.clone());
-                    Ok(Subject::new(
-                        base_config,
-                        base_variant,
-                        artifact,
-                        folder,
-                        commit,
-                    ))
-                } else {
-                    let why = of_base.findings.pop().map(|finding| finding.message);
-                    Err(why.unwrap_or_else(|| "it fails its check".to_owned()))
-                }
+        let mut head = Subject::new(config, variant, artifact, folder, run.git.clone());
+        let base_subject = match (base_variant, base_artifact) {
+            (Ok(base_variant), Ok(artifact)) => {
+                run.subject(base_variant, artifact, &mut measured)?
             }
-            (Err(why), _, _) | (_, _, Err(why)) => Err(why.clone()),
-            (_, Err(why), _) => Err(why),
+            (Err(why), _) => Err(why.clone()),
+            (_, Err(why)) => Err(why),
         };
         watch.begins(variant, "profile");
-        let answer = match base_subject {
-            Ok(base_subject) => rounds(base_subject, head, &bench, pair_open)?,
-            Err(why) => {
-                measured.findings.push(unavailable(variant, base, &why));
-                alone(head, &bench, open)?
+        let pair = match base_subject {
+            Ok(mut base_subject) => {
+                let pair = interleave(&mut base_subject, &mut head, &bench, pair_open)?;
+                measured.tools_wall += base_subject.tools_wall();
+                pair.map(|(of_base, of_head)| (base_subject, of_base, of_head))
             }
+            Err(why) => Err(Stopped::Base(why)),
         };
-        measured.tools_wall += answer.tools_wall;
-        match answer.profiles {
+        let answer = match pair {
+            Ok((base_subject, of_base, of_head)) => {
+                base_subject.keep(&of_base)?;
+                measured.bases.push(of_base);
+                Ok(of_head)
+            }
+            Err(Stopped::Base(why)) => {
+                measured.findings.push(unavailable(variant, base, &why));
+                head.restart();
+                profile_alone(&mut head, &bench, open)?
+            }
+            Err(Stopped::Head(finding)) => Err(finding),
+        };
+        measured.tools_wall += head.tools_wall();
+        match answer {
             Err(finding) => {
                 watch.ended(variant, "profile", &finding.message);
                 measured.findings.push(finding);
             }
-            Ok((base_profile, profile)) => {
+            Ok(profile) => {
+                head.keep(&profile)?;
                 let gaps = incomplete(variant, &profile);
-                let side = if base_profile.is_some() {
+                let paired = measured.bases.iter().any(|base| base.variant == variant.id);
+                let side = if paired {
                     ", side by side with the base"
                 } else {
                     ""
@@ -192,7 +192,6 @@ pub fn measure_against(
                 watch.ended(variant, "profile", &text);
                 measured.findings.extend(gaps);
                 measured.profiles.push(profile);
-                measured.bases.extend(base_profile);
             }
         }
     }
@@ -200,48 +199,46 @@ pub fn measure_against(
     Ok(measured)
 }
 
-struct Answer {
-    /// The base's, where there is one, and the head's.
-    profiles: Result<(Option<Profile>, Profile), Finding>,
-    tools_wall: std::time::Duration,
+/// What the variants of one run share.
+struct Run<'a> {
+    bench: &'a Bench<'a>,
+    base: &'a BaseProject,
+    output: &'a Path,
+    git: Option<String>,
+    watch: &'a dyn Watch,
 }
 
-fn alone(
-    mut head: Subject<'_>,
-    bench: &Bench<'_>,
-    open: &mut StillOpen<'_>,
-) -> Result<Answer, Error> {
-    let profiles = match profile_alone(&mut head, bench, open)? {
-        Ok(profile) => {
-            head.keep(&profile)?;
-            Ok((None, profile))
+impl<'a> Run<'a> {
+    /// The base's version of a variant, if its numbers are right; otherwise why it cannot serve.
+    fn subject(
+        &self,
+        variant: &'a Variant,
+        artifact: Artifact,
+        measured: &mut Measured,
+    ) -> Result<Result<Subject<'a>, String>, Error> {
+        let config = match &self.base.config {
+            Ok(config) => config,
+            Err(why) => return Ok(Err(why.clone())),
+        };
+        let mut of_base = Measured::default();
+        let watch = OfBase(self.watch);
+        let right = verified(config, variant, &artifact, self.bench, &watch, &mut of_base)?;
+        measured.tools_wall += of_base.tools_wall;
+        if !right {
+            let why = of_base.findings.pop().map(|finding| finding.message);
+            return Ok(Err(why.unwrap_or_else(|| "it fails its check".to_owned())));
         }
-        Err(finding) => Err(finding),
-    };
-    Ok(Answer {
-        profiles,
-        tools_wall: head.tools_wall(),
-    })
+        let folder = base_folder(self.output, &variant.id);
+        std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        let commit = Some(self.base.commit.clone());
+        Ok(Ok(Subject::new(config, variant, artifact, folder, commit)))
+    }
 }
 
-fn rounds(
-    mut base: Subject<'_>,
-    mut head: Subject<'_>,
-    bench: &Bench<'_>,
-    open: &mut PairStillOpen<'_>,
-) -> Result<Answer, Error> {
-    let profiles = match interleave(&mut base, &mut head, bench, open)? {
-        Ok((of_base, of_head)) => {
-            base.keep(&of_base)?;
-            head.keep(&of_head)?;
-            Ok((Some(of_base), of_head))
-        }
-        Err(finding) => Err(finding),
-    };
-    Ok(Answer {
-        profiles,
-        tools_wall: base.tools_wall() + head.tools_wall(),
-    })
+/// Which side could not be measured, and why.
+enum Stopped {
+    Base(String),
+    Head(Finding),
 }
 
 fn interleave(
@@ -249,35 +246,37 @@ fn interleave(
     head: &mut Subject<'_>,
     bench: &Bench<'_>,
     open: &mut PairStillOpen<'_>,
-) -> Result<Result<(Profile, Profile), Finding>, Error> {
+) -> Result<Result<(Profile, Profile), Stopped>, Error> {
     let variant = head.variant;
-    macro_rules! capture {
-        ($subject:expr, $pass:expr) => {
-            if let Err(finding) = $subject.capture(bench, $pass)? {
-                return Ok(Err(finding));
+    let of_base = |finding: Finding| Stopped::Base(finding.message);
+    macro_rules! proceed {
+        ($step:expr, $stopped:expr) => {
+            match $step? {
+                Ok(done) => done,
+                Err(finding) => return Ok(Err($stopped(finding))),
             }
         };
     }
     if variant.has_pass(Pass::Counting) {
-        capture!(base, Pass::Counting);
-        capture!(head, Pass::Counting);
+        proceed!(base.capture(bench, Pass::Counting), of_base);
+        proceed!(head.capture(bench, Pass::Counting), Stopped::Head);
     }
     let mut round = 0;
     loop {
         if variant.has_pass(Pass::Timing) {
-            capture!(base, Pass::Timing);
-            capture!(head, Pass::Timing);
-            capture!(head, Pass::Timing);
-            capture!(base, Pass::Timing);
+            proceed!(base.capture(bench, Pass::Timing), of_base);
+            proceed!(head.capture(bench, Pass::Timing), Stopped::Head);
+            proceed!(head.capture(bench, Pass::Timing), Stopped::Head);
+            proceed!(base.capture(bench, Pass::Timing), of_base);
         }
         round += 1;
         if round < variant.profile.rounds {
             continue;
         }
-        let profiles = match (base.profile(bench)?, head.profile(bench)?) {
-            (Ok(base), Ok(head)) => (base, head),
-            (Err(finding), _) | (_, Err(finding)) => return Ok(Err(finding)),
-        };
+        let profiles = (
+            proceed!(base.profile(bench), of_base),
+            proceed!(head.profile(bench), Stopped::Head),
+        );
         if round >= variant.profile.max_rounds || !open(variant, &profiles.0, &profiles.1) {
             return Ok(Ok(profiles));
         }

@@ -216,6 +216,15 @@ impl<'a> Subject<'a> {
         Ok(answer)
     }
 
+    /// Forgets what was measured; the captures will be written over.
+    pub fn restart(&mut self) {
+        self.captures.clear();
+        self.processes = 0;
+        if let Some(pending) = self.pending.take() {
+            let _ = pending.finish();
+        }
+    }
+
     /// Waits for the capture that is still being read.
     fn settle(&mut self) -> Result<Result<(), Finding>, Error> {
         let Some(pending) = self.pending.take() else {
