@@ -94,13 +94,13 @@ fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
         let control = judge.control(variant, |id| seen.get(id));
         judge
             .stored(variant, profile, control.as_ref())
-            .is_some_and(|(report, _)| still_open(&report))
+            .is_some_and(|(report, _)| report.open())
     };
     let measured = match &arguments.against {
         Some(revision) => {
             let base = BaseProject::check_out(&plan.config, revision)?;
             let mut pair_open = |variant: &Variant, base: &Profile, head: &Profile| {
-                still_open(&judge.against(variant, base, head).0)
+                judge.against(variant, base, head).0.open()
             };
             measure_against(
                 &plan.config,
@@ -143,14 +143,6 @@ fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
     };
     judge.all(&profiles, &mut outcome);
     Ok(outcome)
-}
-
-/// Whether more samples may tell what these could not.
-fn still_open(report: &VariantReport) -> bool {
-    report
-        .comparisons
-        .iter()
-        .any(|comparison| comparison.open && !comparison.not_worse)
 }
 
 /// A report must have a folder to lie in, and must not replace what the check reads.

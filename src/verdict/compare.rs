@@ -53,6 +53,18 @@ pub struct VariantReport {
     pub drift: Vec<Comparison>,
 }
 
+impl VariantReport {
+    /// Whether more samples may tell what these could not. A variant that fails already does so
+    /// whatever the rest of it says, and nothing is spent on that.
+    pub fn open(&self) -> bool {
+        let fails = self.comparisons.iter().any(|comparison| {
+            comparison.verdict == Some(Verdict::Regressed) && comparison.level == Level::Deny
+        });
+        let unsure = |comparison: &Comparison| comparison.open && !comparison.not_worse;
+        !fails && self.comparisons.iter().any(unsure)
+    }
+}
+
 /// What moved together in one kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KernelCauses {
