@@ -164,6 +164,13 @@ pub(super) fn headline(outcome: &Outcome) -> String {
         ExitCode::Inconclusive => "OPEN",
         _ => "FAIL",
     };
+    let not_worse = outcome
+        .variants
+        .iter()
+        .flat_map(|report| &report.comparisons)
+        .filter(|comparison| comparison.verdict == Some(Verdict::Inconclusive))
+        .filter(|comparison| comparison.not_worse)
+        .count();
     let counts: Vec<String> = [
         Verdict::Regressed,
         Verdict::Inconclusive,
@@ -172,12 +179,19 @@ pub(super) fn headline(outcome: &Outcome) -> String {
         Verdict::Pass,
     ]
     .into_iter()
-    .filter_map(|verdict| {
+    .flat_map(|verdict| {
         let count = outcome.count(verdict);
+        let (count, also) = if verdict == Verdict::Inconclusive {
+            (count - not_worse, not_worse)
+        } else {
+            (count, 0)
+        };
         let excused =
             code == ExitCode::Pass && !matches!(verdict, Verdict::Pass | Verdict::Improved);
         let note = if excused { " with a warning" } else { "" };
-        (count > 0).then(|| format!("{count} {}{note}", verdict.as_str()))
+        let count = (count > 0).then(|| format!("{count} {}{note}", verdict.as_str()));
+        let also = (also > 0).then(|| format!("{also} not worse"));
+        count.into_iter().chain(also)
     })
     .collect();
     let counts = if counts.is_empty() {

@@ -258,7 +258,11 @@ fn tell(comparison: &mut Comparison, decision: Decision) {
     comparison.verdict = Some(decision.verdict);
     comparison.open = decision.open;
     comparison.not_worse = decision.not_worse;
-    comparison.why = decision.why;
+    comparison.why = if decision.verdict == Verdict::Inconclusive && decision.not_worse {
+        "not worse by more than the tolerance; whether it is the same or better is open".to_owned()
+    } else {
+        decision.why
+    };
 }
 
 /// An exact counter reads the same for the same work, so any difference is other work.
