@@ -15,6 +15,8 @@ import sys
 
 
 def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__.strip())
     recording, target = map(pathlib.Path, sys.argv[1:])
     profiles = [path for kind in ("aa", "planted") for path in (recording / kind).rglob("profile.json")]
     if not profiles:

@@ -107,9 +107,7 @@ pub fn against(
 ) -> Answer {
     let mut answer = Answer::default();
     for look in variant.profile.round_looks() {
-        let Some(rounds) = rounds.get(..look as usize) else {
-            break;
-        };
+        let rounds = &rounds[..rounds.len().min(look as usize)];
         let (base, head) = (of_rounds(base, rounds), of_rounds(head, rounds));
         let reference = Reference::Base {
             base: &base,
@@ -117,7 +115,7 @@ pub fn against(
         };
         let (report, findings) = compare(variant, &reference, &head, comparisons);
         answer = Answer::new(&report, &findings, A_ROUND * rounds.len());
-        if !still_open(&report) {
+        if !still_open(&report) || rounds.len() < look as usize {
             break;
         }
     }

@@ -14,8 +14,10 @@ pub const LOCKED_ON: usize = 4;
 
 /// The data, and the variants with the tolerances that are tried.
 pub struct Trial<'a> {
-    pub data: &'a Data,
-    pub settings: &'a Settings,
+    data: &'a Data,
+    seed: u64,
+    /// Drawn for each question.
+    checks: usize,
     pub unchanged: Vec<Variant>,
     pub planted: Vec<Variant>,
 }
@@ -24,13 +26,15 @@ impl<'a> Trial<'a> {
     pub fn new(data: &'a Data, settings: &'a Settings) -> Trial<'a> {
         Trial {
             data,
-            settings,
+            seed: settings.seed,
+            checks: settings.checks,
             unchanged: data.unchanged.clone(),
             planted: data.planted.clone(),
         }
     }
 
-    /// With another tolerance on a metric: of a comparison side by side, or of a stored one.
+    /// With another tolerance on a metric, of a comparison side by side or of a stored one, and a
+    /// quarter of the checks.
     pub fn with(&self, metric: &str, side_by_side: bool, value: f64) -> Trial<'a> {
         let changed = |variants: &[Variant]| {
             let mut variants = variants.to_vec();
@@ -50,6 +54,7 @@ impl<'a> Trial<'a> {
         Trial {
             unchanged: changed(&self.unchanged),
             planted: changed(&self.planted),
+            checks: self.checks.div_ceil(4),
             ..*self
         }
     }
@@ -162,6 +167,27 @@ impl<'a> Trial<'a> {
         })
     }
 
+    /// The same on the rounds as they were recorded, one check a start.
+    pub fn planted_recorded(&self, planted: &Variant) -> Vec<Check> {
+        let count = comparisons(self.unchanged.iter().chain([planted]));
+        let mut checks = Vec::new();
+        for (machine, starts) in self.data.machines.iter().enumerate() {
+            for start in starts {
+                let pair = &self.data.starts[*start].pairs[&planted.id];
+                let rounds: Vec<usize> = (0..pair.rounds()).collect();
+                let answers = vec![against(
+                    planted,
+                    (&pair.base, &pair.head),
+                    &rounds,
+                    None,
+                    count,
+                )];
+                checks.push(Check { machine, answers });
+            }
+        }
+        checks
+    }
+
     /// A planted regression against a baseline of its base that was locked on other machines; the
     /// unchanged suite's control tells how this machine differs.
     pub fn stored_planted(&self, planted: &Variant) -> Result<Vec<Check>, String> {
@@ -220,10 +246,10 @@ impl<'a> Trial<'a> {
     ) -> Result<Vec<Check>, String> {
         let one = |number: usize| {
             let machine = number % self.data.machines.len();
-            let mut random = Random::new(self.settings.seed, purpose, number);
+            let mut random = Random::new(self.seed, purpose, number);
             check(machine, &mut random).map(|answers| Check { machine, answers })
         };
-        let checks = self.settings.checks;
+        let checks = self.checks;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let share = checks.div_ceil(threads).max(1);
         std::thread::scope(|scope| {
