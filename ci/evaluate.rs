@@ -1,0 +1,55 @@
+//! Evaluates the gate on recorded rounds of unchanged and of deliberately slower kernels: false
+//! alarms, inconclusive verdicts, and how much of a regression is caught. Needs no GPU.
+//!
+//! ```text
+//! cargo run --release --example evaluate -- --sweep
+//! ```
+
+mod evaluation;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use sparsek_gate::report;
+
+use evaluation::{Settings, evaluate};
+
+/// Judges simulated checks, drawn from recorded rounds, and fails where a target is missed.
+#[derive(Parser)]
+struct Arguments {
+    /// Folder of the recorded machine starts.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/recordings/rounds"))]
+    data: PathBuf,
+    /// The configuration whose tolerances are judged.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/config.toml"))]
+    config: PathBuf,
+    /// Checks drawn for each question.
+    #[arg(long, default_value_t = 2000)]
+    checks: usize,
+    /// Of the random numbers: the same seed draws the same checks.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Try other tolerances too.
+    #[arg(long)]
+    sweep: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let settings = Settings {
+        data: arguments.data,
+        config: arguments.config,
+        checks: arguments.checks,
+        seed: arguments.seed,
+        sweep: arguments.sweep,
+    };
+    match evaluate(&settings).and_then(|done| Ok((report::print(&done.text)?, done.missed))) {
+        Ok(((), missed)) if missed.is_empty() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            report::print_error(&error.to_string());
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! One simulated check, judged with the library exactly as `sparsek-gate check` does.
+
+use std::collections::BTreeMap;
+
+use sparsek_gate::config::{Variant, VariantId};
+use sparsek_gate::profile::Profile;
+use sparsek_gate::verdict::{
+    Change, Code, Control, Finding, Reference, Severity, VariantReport, Verdict, compare,
+};
+
+use super::data::{A_ROUND, Data, Pair, Start, of_rounds};
+use super::random::Random;
+
+/// Locked profiles, by variant.
+pub type Locks = BTreeMap<VariantId, Profile>;
+
+/// What was said of one metric of one variant.
+pub struct Said {
+    pub variant: VariantId,
+    pub metric: String,
+    pub verdict: Verdict,
+    pub not_worse: bool,
+    /// Percent, or the metric's unit.
+    pub change: f64,
+    /// What the machines may differ by, in the terms of the change.
+    pub allowance: Option<f64>,
+    /// A counter of the work: told, but no share of the verdicts.
+    pub exact: bool,
+}
+
+/// What a variant came to.
+#[derive(Default)]
+pub struct Answer {
+    pub said: Vec<Said>,
+    /// Processes of the head that were measured before the answer.
+    pub processes: usize,
+    /// Codes of findings that fail a check for another reason than a verdict. There must be none.
+    pub odd: Vec<&'static str>,
+}
+
+impl Answer {
+    fn new(report: &VariantReport, findings: &[Finding], processes: usize) -> Answer {
+        let said = report.comparisons.iter().filter_map(|comparison| {
+            Some(Said {
+                variant: report.variant.clone(),
+                metric: comparison.metric.clone(),
+                verdict: comparison.verdict?,
+                not_worse: comparison.not_worse,
+                change: match comparison.change {
+                    Some(Change::RelativePercent(value) | Change::Absolute(value)) => value,
+                    None => f64::NAN,
+                },
+                allowance: comparison.allowance,
+                exact: comparison.exact,
+            })
+        });
+        let by_verdict = [Code::Regressed, Code::Inconclusive, Code::WorkChanged];
+        Answer {
+            said: said.collect(),
+            processes,
+            odd: findings
+                .iter()
+                .filter(|finding| finding.severity == Severity::Deny)
+                .filter(|finding| !by_verdict.contains(&finding.code))
+                .map(|finding| finding.code.as_str())
+                .collect(),
+        }
+    }
+}
+
+/// As `check` asks whether to measure more.
+fn still_open(report: &VariantReport) -> bool {
+    report
+        .comparisons
+        .iter()
+        .any(|comparison| comparison.open && !comparison.not_worse)
+}
+
+/// Whether both sides of a pair are the same code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Sides {
+    Same,
+    Planted,
+}
+
+/// Base and head of a pair, exchanged at random where they are the same code.
+pub fn drawn_sides<'p>(
+    pair: &'p Pair,
+    sides: Sides,
+    random: &mut Random,
+) -> (&'p Profile, &'p Profile) {
+    if sides == Sides::Same && random.coin() {
+        (&pair.head, &pair.base)
+    } else {
+        (&pair.base, &pair.head)
+    }
+}
+
+/// `check --against`: these rounds are judged one after the other until the answer is clear or
+/// they are up.
+pub fn against(
+    variant: &Variant,
+    (base, head): (&Profile, &Profile),
+    rounds: &[usize],
+    learned: Option<&Profile>,
+    comparisons: usize,
+) -> Answer {
+    let mut answer = Answer::default();
+    for look in variant.profile.round_looks() {
+        let rounds = &rounds[..rounds.len().min(look as usize)];
+        let (base, head) = (of_rounds(base, rounds), of_rounds(head, rounds));
+        let reference = Reference::Base {
+            base: &base,
+            learned,
+        };
+        let (report, findings) = compare(variant, &reference, &head, comparisons);
+        answer = Answer::new(&report, &findings, A_ROUND * rounds.len());
+        if !still_open(&report) || rounds.len() < look as usize {
+            break;
+        }
+    }
+    answer
+}
+
+/// A check against a baseline: processes of one side are drawn, by whole rounds, until the answer
+/// is clear or the processes are up. Also the profile that was judged last.
+pub fn stored(
+    variant: &Variant,
+    side: &Profile,
+    rounds: usize,
+    locked: &Profile,
+    control: Option<&Control>,
+    comparisons: usize,
+    random: &mut Random,
+) -> (Answer, Profile) {
+    let most = (variant.profile.max_processes as usize).div_ceil(A_ROUND);
+    let drawn = random.with_replacement(most, rounds);
+    let mut last = None;
+    for look in variant.profile.process_looks() {
+        let now = of_rounds(side, &drawn[..(look as usize).div_ceil(A_ROUND)]);
+        let reference = Reference::Stored { locked, control };
+        let (report, findings) = compare(variant, &reference, &now, comparisons);
+        let processes = now.provenance.processes as usize;
+        let open = still_open(&report);
+        last = Some((Answer::new(&report, &findings, processes), now));
+        if !open {
+            break;
+        }
+    }
+    // There is always one look at least.
+    last.unwrap_or_else(|| (Answer::default(), side.clone()))
+}
+
+/// Locks variants on one start of each of these machines: the first processes of a profile, drawn
+/// by whole rounds. Of an unchanged pair either side is locked, of a planted one the base.
+pub fn lock(
+    data: &Data,
+    machines: &[usize],
+    variants: &[(&Variant, Sides)],
+    random: &mut Random,
+) -> Result<Locks, String> {
+    let starts: Vec<&Start> = machines
+        .iter()
+        .map(|machine| {
+            let starts = &data.machines[*machine];
+            &data.starts[starts[random.below(starts.len())]]
+        })
+        .collect();
+    let mut locks = Locks::new();
+    for (variant, sides) in variants {
+        let processes = variant.profile.processes as usize;
+        let mut profiles = Vec::new();
+        for start in &starts {
+            let pair = &start.pairs[&variant.id];
+            let (side, _) = drawn_sides(pair, *sides, random);
+            let drawn = random.with_replacement(processes.div_ceil(A_ROUND), pair.rounds());
+            profiles.push(of_rounds(side, &drawn));
+        }
+        if profiles.is_empty() {
+            continue;
+        }
+        locks.insert(variant.id.clone(), Profile::merge(profiles)?);
+    }
+    Ok(locks)
+}

@@ -1,0 +1,589 @@
+//! The answers, in tables for people, and what must hold of them.
+
+use sparsek_gate::config::{Metric, Tolerance, Variant};
+
+use super::Settings;
+use super::data::{self, Data};
+use super::interval::{Interval, upper_bound};
+use super::measured;
+use super::parts::{LOCKED_ON, Trial};
+use super::table::table;
+use super::tally::{Check, Rate, Verdicts, mean_processes, odd};
+use super::targets::{Target, Targets};
+
+/// The metric that a planted regression is caught by.
+const CAUGHT_BY: &str = "duration";
+/// Of the bound on the share of machines, one-sided.
+const CONFIDENCE: f64 = 0.95;
+
+/// What was asked so far.
+pub struct Page<'a> {
+    settings: &'a Settings,
+    data: &'a Data,
+    text: String,
+    targets: Targets,
+}
+
+impl<'a> Page<'a> {
+    pub fn new(settings: &'a Settings, data: &'a Data) -> Page<'a> {
+        Page {
+            settings,
+            data,
+            text: String::new(),
+            targets: Targets::default(),
+        }
+    }
+
+    /// All text, with the targets at its end.
+    pub fn finish(mut self) -> (String, Targets) {
+        self.heading("Targets");
+        self.text.push_str(&self.targets.table());
+        (self.text, self.targets)
+    }
+
+    fn heading(&mut self, text: &str) {
+        let gap = if self.text.is_empty() { "" } else { "\n\n" };
+        self.text.push_str(&format!("{gap}{text}\n\n"));
+    }
+
+    fn line(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>) {
+        self.text.push_str(&table(header, rows));
+    }
+
+    pub fn data(&mut self) {
+        let data = self.data;
+        self.heading("The data");
+        let machines = data.machines.len();
+        self.line(&format!(
+            "{} timed launches in {} starts on {machines} GPUs. `a ± b` is a mean of all rounds of a start with its 95 % interval; σ is that of a process within its side.",
+            data.launches(),
+            data.starts.len(),
+        ));
+        self.line(&format!(
+            "Whatever happens on none of {machines} GPUs happens on up to {} of all (95 %, one-sided); no number of draws from these rounds makes that less.\n",
+            percent(upper_bound(0, machines, CONFIDENCE)),
+        ));
+        let mut header = vec!["start", "GPU", "rounds"];
+        header.extend(data.unchanged.iter().map(|variant| &*variant.id.variant));
+        let rows = data.starts.iter().map(|start| {
+            let rounds = |variants: &[Variant]| {
+                let pair = variants
+                    .first()
+                    .and_then(|first| start.pairs.get(&first.id));
+                pair.map_or(0, data::Pair::rounds)
+            };
+            let mut row = vec![
+                start.name.clone(),
+                start.gpu.clone(),
+                format!("{} and {}", rounds(&data.unchanged), rounds(&data.planted)),
+            ];
+            row.extend(data.unchanged.iter().map(|variant| {
+                let base = &start.pairs[&variant.id].base;
+                let nanoseconds = measured::value(base, CAUGHT_BY).unwrap_or(f64::NAN);
+                let sigma = measured::between(&start.pairs[&variant.id], CAUGHT_BY);
+                format!(
+                    "{:.2} µs, σ {:.3} %",
+                    nanoseconds / 1e3,
+                    sigma.unwrap_or(f64::NAN)
+                )
+            }));
+            row
+        });
+        self.table(&header, rows.collect());
+        for (what, variants) in [
+            (
+                "Head against base, the same code, in percent of the duration",
+                &data.unchanged,
+            ),
+            (
+                "Head against base, slower on purpose, in percent of the duration",
+                &data.planted,
+            ),
+        ] {
+            self.line(&format!("\n{what}:"));
+            let mut header = vec!["start"];
+            header.extend(variants.iter().map(|variant| &*variant.id.variant));
+            let rows = data.starts.iter().map(|start| {
+                let mut row = vec![start.name.clone()];
+                row.extend(variants.iter().map(|variant| {
+                    measured::effect(start, variant, CAUGHT_BY).map_or_else(String::new, |effect| {
+                        let width = effect.half_width.unwrap_or(f64::NAN);
+                        format!("{:+.3} ± {width:.3}", effect.mean)
+                    })
+                }));
+                row
+            });
+            self.table(&header, rows.collect());
+        }
+    }
+
+    pub fn against_unchanged(&mut self, trial: &Trial<'_>) -> Result<(), String> {
+        self.heading("1. Unchanged kernels with --against: false alarms");
+        self.line("As recorded, no round counts twice, and what is open after the last recorded round stays open.\n");
+        let mut rows = Vec::new();
+        let mut by_metric = Vec::new();
+        let recorded = trial.against_recorded();
+        let rounds = mean_processes(&recorded) / data::A_ROUND as f64;
+        rows.push(self.quiet_row("this run alone, as recorded".to_owned(), &recorded, rounds));
+        for learned in [false, true] {
+            let checks = trial.against_unchanged(learned)?;
+            let name = if learned {
+                format!("and the baseline of {} GPUs, drawn", self.locked_on())
+            } else {
+                "this run alone, drawn".to_owned()
+            };
+            rows.push(self.quiet_row(
+                name,
+                &checks,
+                mean_processes(&checks) / data::A_ROUND as f64,
+            ));
+            if learned {
+                by_metric = self.verdict_rows(&trial.unchanged, &checks);
+                self.quiet_targets("1", &checks);
+            }
+        }
+        self.table(&quiet_header("noise is learned from", "rounds"), rows);
+        self.line("\nBy metric, with the baseline's noise as the tool has it:");
+        self.table(&VERDICTS, by_metric);
+        Ok(())
+    }
+
+    pub fn stored_unchanged(&mut self, trial: &Trial<'_>) -> Result<(), String> {
+        self.heading("2. Unchanged kernels against a baseline that other GPUs locked, with the control: false alarms");
+        let mut rows = Vec::new();
+        let mut by_metric = None;
+        for machines in 1..=LOCKED_ON {
+            if !trial.can_lock(machines) {
+                continue;
+            }
+            let checks = trial.stored_unchanged(machines)?;
+            rows.push(self.quiet_row(format!("{machines}"), &checks, mean_processes(&checks)));
+            if machines == LOCKED_ON {
+                by_metric = Some(self.verdict_rows(&trial.unchanged, &checks));
+                self.quiet_targets("2", &checks);
+            }
+        }
+        self.table(&quiet_header("GPUs locked on", "processes"), rows);
+        match by_metric {
+            Some(rows) => {
+                self.line(&format!("\nBy metric, locked on {LOCKED_ON}:"));
+                self.table(&VERDICTS, rows);
+            }
+            None => self.too_few("2"),
+        }
+        Ok(())
+    }
+
+    pub fn against_planted(&mut self, trial: &Trial<'_>) -> Result<(), String> {
+        self.heading("3. Planted regressions with --against: caught");
+        self.line("One planted variant in a check of the unchanged suite and it, so the chance of a false alarm is shared among the comparisons of all of these.\n");
+        let mut rows = Vec::new();
+        let mut by_start = Vec::new();
+        for planted in &trial.planted {
+            let checks = trial.against_planted(planted)?;
+            let rate = Rate::of(&checks, |check| check.caught(CAUGHT_BY));
+            let target = match &*planted.id.variant {
+                "slower_05" => Some(0.9),
+                "slower_1" => Some(0.99),
+                _ => None,
+            };
+            let rounds = mean_processes(&checks) / data::A_ROUND as f64;
+            let mut row = self.caught_row(planted, &checks, &rate, target, rounds);
+            let recorded = trial.planted_recorded(planted);
+            let rate_recorded = Rate::of(&recorded, |check| check.caught(CAUGHT_BY));
+            row.push(format!(
+                "{} of {}",
+                rate_recorded.hits(),
+                rate_recorded.trials()
+            ));
+            rows.push(row);
+            by_start.push((planted, rate));
+            self.caught_target("3", planted, &checks, target);
+        }
+        let mut header = caught_header("rounds");
+        header.push("as recorded");
+        self.table(&header, rows);
+        self.caught_by_machine(&by_start);
+        Ok(())
+    }
+
+    pub fn stored_planted(&mut self, trial: &Trial<'_>) -> Result<(), String> {
+        self.heading("4. Planted regressions against a baseline that other GPUs locked: caught");
+        if !trial.can_lock(LOCKED_ON) {
+            self.too_few("4");
+            return Ok(());
+        }
+        self.line(&format!("Locked on the base of {LOCKED_ON} GPUs, checked on another, as if it were one more variant of the unchanged suite: its control counts.\n"));
+        let mut rows = Vec::new();
+        let mut by_start = Vec::new();
+        for planted in &trial.planted {
+            if !is_large(planted) {
+                continue;
+            }
+            let target = (planted.id.variant == "slower_5").then_some(0.99);
+            let checks = trial.stored_planted(planted)?;
+            let rate = Rate::of(&checks, |check| check.caught(CAUGHT_BY));
+            rows.push(self.caught_row(planted, &checks, &rate, target, mean_processes(&checks)));
+            by_start.push((planted, rate));
+            self.caught_target("4", planted, &checks, target);
+        }
+        self.table(&caught_header("processes"), rows);
+        self.caught_by_machine(&by_start);
+        Ok(())
+    }
+
+    pub fn sweep(&mut self, trial: &Trial<'_>) -> Result<(), String> {
+        self.heading("5. Other tolerances, one metric at a time, all else as shipped");
+        let against: [(&str, &[f64]); 4] = [
+            ("duration", &[0.15, 0.2, 0.25, 0.3]),
+            ("sm_active", &[0.1, 0.2, 0.3, 0.5]),
+            ("tensor_core", &[0.1, 0.15, 0.2, 0.3]),
+            ("dram_bw", &[0.05, 0.1, 0.2, 0.3]),
+        ];
+        let mut rows = Vec::new();
+        for (metric, tolerances) in against {
+            for tolerance in tolerances {
+                let trial = trial.with(metric, true, *tolerance);
+                let checks = trial.against_unchanged(true)?;
+                let mut row = sweep_row(&trial, metric, true, &checks);
+                row.push(number(mean_processes(&checks) / data::A_ROUND as f64));
+                for planted in &trial.planted {
+                    if metric == CAUGHT_BY {
+                        let checks = trial.against_planted(planted)?;
+                        let rate = Rate::of(&checks, |check| check.caught(CAUGHT_BY));
+                        row.push(percent(rate.share()));
+                    }
+                }
+                rows.push(row);
+            }
+        }
+        let mut header = sweep_header("rounds");
+        header.extend(trial.planted.iter().map(|planted| &*planted.id.variant));
+        self.line("With --against:");
+        self.table(&header, rows);
+
+        if !trial.can_lock(LOCKED_ON) {
+            return Ok(());
+        }
+        let stored: [(&str, &[f64]); 4] = [
+            ("duration", &[2.0, 2.5, 3.0, 3.5]),
+            ("sm_active", &[0.5, 1.0, 1.5, 2.0]),
+            ("tensor_core", &[0.5, 0.75, 1.0, 1.5]),
+            ("dram_bw", &[0.5, 1.0, 1.5, 2.0]),
+        ];
+        let mut rows = Vec::new();
+        for (metric, tolerances) in stored {
+            for tolerance in tolerances {
+                let trial = trial.with(metric, false, *tolerance);
+                let checks = trial.stored_unchanged(LOCKED_ON)?;
+                let mut row = sweep_row(&trial, metric, false, &checks);
+                row.push(number(mean_processes(&checks)));
+                for planted in trial.planted.iter().filter(|planted| is_large(planted)) {
+                    if metric == CAUGHT_BY {
+                        let checks = trial.stored_planted(planted)?;
+                        let rate = Rate::of(&checks, |check| check.caught(CAUGHT_BY));
+                        row.push(percent(rate.share()));
+                    }
+                }
+                rows.push(row);
+            }
+        }
+        let mut header = sweep_header("processes");
+        let large = trial.planted.iter().filter(|planted| is_large(planted));
+        header.extend(large.map(|planted| &*planted.id.variant));
+        self.line(&format!(
+            "\nAgainst a baseline locked on {LOCKED_ON} other GPUs:"
+        ));
+        self.table(&header, rows);
+        Ok(())
+    }
+
+    fn locked_on(&self) -> usize {
+        LOCKED_ON.min(self.data.machines.len() - 1)
+    }
+
+    fn too_few(&mut self, part: &str) {
+        let text = format!(
+            "{} GPUs are too few to lock on {LOCKED_ON} and check on another",
+            self.data.machines.len()
+        );
+        self.line(&text);
+        self.targets.add(Target {
+            part: part.to_owned(),
+            what: text,
+            found: String::new(),
+            held: false,
+        });
+    }
+
+    fn quiet_row(&self, name: String, checks: &[Check], cost: f64) -> Vec<String> {
+        let alarms = Rate::of(checks, Check::alarms);
+        let failures = Rate::of(checks, Check::fails);
+        let verdicts = Verdicts::of(checks, None);
+        vec![
+            name,
+            checks.len().to_string(),
+            format!("{}, {}", alarms.hits(), interval(alarms.on_these())),
+            machines(&alarms, |share| share > 0.0),
+            format!(
+                "{}, {}",
+                percent(failures.share()),
+                failures
+                    .over_machines(self.settings.seed)
+                    .map_or_else(String::new, interval)
+            ),
+            percent(verdicts.inconclusive_share()),
+            percent(verdicts.failing_share()),
+            number(cost),
+        ]
+    }
+
+    fn quiet_targets(&mut self, part: &str, checks: &[Check]) {
+        let alarms = Rate::of(checks, Check::alarms).hits();
+        self.targets.add(Target {
+            part: part.to_owned(),
+            what: "no false alarm".to_owned(),
+            found: alarms.to_string(),
+            held: alarms == 0,
+        });
+        let share = Verdicts::of(checks, None).inconclusive_share();
+        self.targets.add(Target {
+            part: part.to_owned(),
+            what: "at most 5 % of the verdicts inconclusive".to_owned(),
+            found: percent(share),
+            held: share <= 0.05,
+        });
+        self.odd_target(part, checks);
+    }
+
+    fn caught_target(
+        &mut self,
+        part: &str,
+        planted: &Variant,
+        checks: &[Check],
+        target: Option<f64>,
+    ) {
+        if let Some(least) = target {
+            let share = Rate::of(checks, |check| check.caught(CAUGHT_BY)).share();
+            self.targets.add(Target {
+                part: part.to_owned(),
+                what: format!(
+                    "{} caught in at least {}",
+                    planted.description,
+                    percent(least)
+                ),
+                found: percent(share),
+                held: share >= least,
+            });
+        }
+        self.odd_target(part, checks);
+    }
+
+    /// What is told besides verdicts would mean that the data is not what it is taken for.
+    fn odd_target(&mut self, part: &str, checks: &[Check]) {
+        let odd = odd(checks);
+        if !odd.is_empty() {
+            self.targets.add(Target {
+                part: part.to_owned(),
+                what: "no finding besides the verdicts".to_owned(),
+                found: odd.join(", "),
+                held: false,
+            });
+        }
+    }
+
+    fn verdict_rows(&self, variants: &[Variant], checks: &[Check]) -> Vec<Vec<String>> {
+        let mut rows = Vec::new();
+        for variant in variants {
+            for metric in variant.metrics.iter().filter(|metric| !metric.exact) {
+                let verdicts = Verdicts::of(checks, Some((&variant.id, &metric.alias)));
+                if verdicts.total() == 0 {
+                    continue;
+                }
+                let range = |range: Option<(f64, f64)>| {
+                    range.map_or_else(String::new, |(low, high)| {
+                        format!("{low:+.2} to {high:+.2}")
+                    })
+                };
+                rows.push(vec![
+                    variant.id.to_string(),
+                    metric.alias.clone(),
+                    verdicts.pass.to_string(),
+                    verdicts.improved.to_string(),
+                    verdicts.inconclusive.to_string(),
+                    verdicts.failing.to_string(),
+                    verdicts.regressed.to_string(),
+                    range(verdicts.changes),
+                    range(verdicts.allowances),
+                ]);
+            }
+        }
+        rows
+    }
+
+    fn caught_row(
+        &self,
+        planted: &Variant,
+        checks: &[Check],
+        rate: &Rate,
+        target: Option<f64>,
+        cost: f64,
+    ) -> Vec<String> {
+        let verdicts = Verdicts::of(checks, Some((&planted.id, CAUGHT_BY)));
+        let shares = rate.shares();
+        let extreme = |pick: fn(f64, f64) -> f64| shares.iter().copied().reduce(pick);
+        vec![
+            planted.description.clone(),
+            checks.len().to_string(),
+            format!("{}, {}", percent(rate.share()), interval(rate.on_these())),
+            rate.over_machines(self.settings.seed)
+                .map_or_else(String::new, interval),
+            match (extreme(f64::min), extreme(f64::max)) {
+                (Some(low), Some(high)) => format!("{} to {}", percent(low), percent(high)),
+                _ => String::new(),
+            },
+            target.map_or_else(String::new, |least| machines(rate, |share| share < least)),
+            verdicts.inconclusive.to_string(),
+            verdicts.pass.to_string(),
+            number(cost),
+        ]
+    }
+
+    fn caught_by_machine(&mut self, rates: &[(&Variant, Rate)]) {
+        self.line("\nCaught, by GPU:");
+        let mut header = vec!["GPU"];
+        header.extend(rates.iter().map(|(planted, _)| &*planted.id.variant));
+        let rows = self
+            .data
+            .machines
+            .iter()
+            .enumerate()
+            .map(|(index, starts)| {
+                let mut row = vec![self.data.starts[starts[0]].gpu.clone()];
+                let shares = rates.iter().map(|(_, rate)| rate.shares());
+                row.extend(shares.map(|shares| {
+                    shares
+                        .get(index)
+                        .map_or_else(String::new, |share| percent(*share))
+                }));
+                row
+            });
+        let rows = rows.collect();
+        self.table(&header, rows);
+    }
+}
+
+/// Whether a stored baseline, with its wider tolerance, is asked for it.
+fn is_large(planted: &Variant) -> bool {
+    matches!(&*planted.id.variant, "slower_2" | "slower_5")
+}
+
+const VERDICTS: [&str; 9] = [
+    "variant",
+    "metric",
+    "pass",
+    "improved",
+    "inconclusive",
+    "failing",
+    "regressed",
+    "change",
+    "allowance",
+];
+
+fn quiet_header<'h>(what: &'h str, cost: &'h str) -> Vec<&'h str> {
+    vec![
+        what,
+        "checks",
+        "with an alarm, on these GPUs",
+        "GPUs with an alarm",
+        "failing checks, over GPUs",
+        "inconclusive",
+        "failing",
+        cost,
+    ]
+}
+
+fn caught_header(cost: &str) -> Vec<&str> {
+    vec![
+        "planted",
+        "checks",
+        "caught, on these GPUs",
+        "over GPUs",
+        "by GPU",
+        "GPUs below target",
+        "inconclusive",
+        "pass",
+        cost,
+    ]
+}
+
+fn sweep_header(cost: &str) -> Vec<&str> {
+    vec![
+        "metric",
+        "tolerance",
+        "alarms",
+        "improved",
+        "inconclusive",
+        "failing",
+        cost,
+    ]
+}
+
+/// Of the verdicts on that metric alone.
+fn sweep_row(trial: &Trial<'_>, metric: &str, side_by_side: bool, checks: &[Check]) -> Vec<String> {
+    let mut all = Verdicts::default();
+    let mut tolerance = String::new();
+    for variant in &trial.unchanged {
+        let of = |other: &&Metric| other.alias == metric;
+        if let Some(metric) = variant.metrics.iter().find(of) {
+            all.join(&Verdicts::of(checks, Some((&variant.id, &metric.alias))));
+            tolerance = match if side_by_side {
+                metric.against
+            } else {
+                metric.tolerance
+            } {
+                Tolerance::RelativePercent(value) => format!("{value} %"),
+                Tolerance::Absolute(value) => format!("{value}"),
+            };
+        }
+    }
+    vec![
+        metric.to_owned(),
+        tolerance,
+        all.regressed.to_string(),
+        all.improved.to_string(),
+        percent(all.inconclusive_share()),
+        percent(all.failing_share()),
+    ]
+}
+
+/// How many machines, and how many of all machines that leaves believable.
+fn machines(rate: &Rate, is: impl Fn(f64) -> bool) -> String {
+    let shares = rate.shares();
+    let hits = shares.iter().filter(|share| is(**share)).count();
+    let bound = upper_bound(hits, shares.len(), CONFIDENCE);
+    format!("{hits} of {}, ≤ {} of all", shares.len(), percent(bound))
+}
+
+fn interval(interval: Interval) -> String {
+    format!("{} to {}", percent(interval.low), percent(interval.high))
+}
+
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    // Rounding must not hide a single one.
+    if (0.0..1.0).contains(&percent) && percent > 0.0 || (99.0..100.0).contains(&percent) {
+        format!("{percent:.2} %")
+    } else {
+        format!("{percent:.1} %")
+    }
+}
+
+fn number(value: f64) -> String {
+    format!("{value:.2}")
+}

@@ -1,0 +1,53 @@
+//! Random numbers that are the same on every machine: SplitMix64 (Steele, Lea, Flood, 2014).
+
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A stream of random numbers.
+pub struct Random(u64);
+
+impl Random {
+    /// A stream of its own for each purpose and number under a seed, whatever else is drawn.
+    pub fn new(seed: u64, purpose: &str, number: usize) -> Random {
+        let mut random = Random(seed);
+        for byte in purpose.bytes() {
+            random.0 = random.next() ^ u64::from(byte);
+        }
+        random.0 = random.next() ^ number as u64;
+        random
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(STEP);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// One of `0..count`; `count` is not zero.
+    pub fn below(&mut self, count: usize) -> usize {
+        // The high half of the product: its bias is below 2⁻⁵⁰ for the few hundred asked for here.
+        ((u128::from(self.next()) * count as u128) >> 64) as usize
+    }
+
+    /// Heads or tails.
+    pub fn coin(&mut self) -> bool {
+        self.below(2) == 1
+    }
+
+    /// So many of `0..among`, each as likely, any of them more than once.
+    pub fn with_replacement(&mut self, count: usize, among: usize) -> Vec<usize> {
+        (0..count).map(|_| self.below(among)).collect()
+    }
+
+    /// So many of these, each at most once.
+    pub fn distinct(&mut self, count: usize, mut among: Vec<usize>) -> Vec<usize> {
+        let count = count.min(among.len());
+        for at in 0..count {
+            let other = at + self.below(among.len() - at);
+            among.swap(at, other);
+        }
+        among.truncate(count);
+        among
+    }
+}
