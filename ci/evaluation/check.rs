@@ -68,14 +68,6 @@ impl Answer {
     }
 }
 
-/// As `check` asks whether to measure more.
-fn still_open(report: &VariantReport) -> bool {
-    report
-        .comparisons
-        .iter()
-        .any(|comparison| comparison.open && !comparison.not_worse)
-}
-
 /// Whether both sides of a pair are the same code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sides {
@@ -115,7 +107,7 @@ pub fn against(
         };
         let (report, findings) = compare(variant, &reference, &head, comparisons);
         answer = Answer::new(&report, &findings, A_ROUND * rounds.len());
-        if !still_open(&report) || rounds.len() < look as usize {
+        if !report.open() || rounds.len() < look as usize {
             break;
         }
     }
@@ -141,7 +133,7 @@ pub fn stored(
         let reference = Reference::Stored { locked, control };
         let (report, findings) = compare(variant, &reference, &now, comparisons);
         let processes = now.provenance.processes as usize;
-        let open = still_open(&report);
+        let open = report.open();
         last = Some((Answer::new(&report, &findings, processes), now));
         if !open {
             break;

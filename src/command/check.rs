@@ -194,11 +194,9 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Pr
             }
             Ok(Some(profile)) => {
                 let captures = CaptureIndex::of(&variant_folder(folder, &variant.id))?;
-                outcome.findings.extend(
-                    rederive(variant, &profile, &captures)?
-                        .into_iter()
-                        .map(Finding::warn),
-                );
+                outcome
+                    .findings
+                    .extend(told(variant, rederive(variant, &profile, &captures)?));
                 outcome
                     .findings
                     .extend(stale(&plan.config, variant, &profile));
@@ -241,9 +239,7 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Pr
                 Ok(profile) if profile.variant == variant.id => {
                     let captures = CaptureIndex::of(&base_folder(folder, &variant.id))?;
                     let altered = rederive(variant, &profile, &captures)?;
-                    outcome
-                        .findings
-                        .extend(altered.into_iter().map(Finding::warn));
+                    outcome.findings.extend(told(variant, altered));
                     profiles.bases.push(profile);
                 }
                 Ok(profile) => outcome.findings.push(Finding::deny(
@@ -271,6 +267,25 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Pr
         }
     }
     Ok(profiles)
+}
+
+/// What the captures of a recorded profile say against it, as warnings. Recordings without any
+/// captures are common, and one line tells it.
+fn told(variant: &Variant, findings: Vec<Finding>) -> Vec<Finding> {
+    let missing = |finding: &Finding| finding.code == Code::CaptureMissing;
+    if findings.len() > 1 && findings.iter().all(missing) {
+        let one = Finding::deny(
+            Code::CaptureMissing,
+            &variant.id,
+            format!(
+                "{} captures that the profile names are not there: its numbers were not derived again",
+                findings.len()
+            ),
+            "keep the captures beside the profile where its numbers must be proved".to_owned(),
+        );
+        return vec![one.warn()];
+    }
+    findings.into_iter().map(Finding::warn).collect()
 }
 
 /// A recorded profile of other code than what is here may be judged, and the report says so.

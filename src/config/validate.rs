@@ -22,7 +22,7 @@ use crate::metric::{self, Existence};
 const DEFAULT_LAUNCHES: u32 = 20;
 const DEFAULT_PROCESSES: u32 = 4;
 const DEFAULT_COUNTED_LAUNCHES: u32 = 2;
-const DEFAULT_ROUNDS: u32 = 2;
+const DEFAULT_ROUNDS: u32 = 3;
 const DEFAULT_MAX_ROUNDS: u32 = 5;
 const DEFAULT_PROFILE_TIMEOUT_S: f64 = 300.0;
 const DEFAULT_VERIFY_TIMEOUT_S: f64 = 120.0;

@@ -55,13 +55,16 @@ pub struct VariantReport {
 
 impl VariantReport {
     /// Whether more samples may tell what these could not. A variant that fails already does so
-    /// whatever the rest of it says, and nothing is spent on that.
+    /// whatever the rest of it says, and is measured on only to tell its time.
     pub fn open(&self) -> bool {
         let fails = self.comparisons.iter().any(|comparison| {
             comparison.verdict == Some(Verdict::Regressed) && comparison.level == Level::Deny
         });
+        let matters = |comparison: &Comparison| !fails || comparison.counter == DURATION_COUNTER;
         let unsure = |comparison: &Comparison| comparison.open && !comparison.not_worse;
-        !fails && self.comparisons.iter().any(unsure)
+        self.comparisons
+            .iter()
+            .any(|comparison| matters(comparison) && unsure(comparison))
     }
 }
 
