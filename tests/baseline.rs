@@ -160,11 +160,27 @@ fn locking_in_ci_needs_to_be_asked_for() {
 #[test]
 fn an_imported_profile_is_locked_knowingly_only() {
     let project = Project::unlocked();
-    project.edit_profile("cp_async", |profile| {
-        profile["provenance"]["origin"] = json!("imported")
-    });
-    refused(&project, 6, "not-measured", "--accept-imported");
-    lock_with(&project, &["--reason", "x", "--accept-imported"]).exits(0);
+    // One report holds one pass: what was counted apart is not in it.
+    project.replace(
+        "config.toml",
+        "[suite.bsr_gemm]\n",
+        "[suite.bsr_gemm]\nmetrics = [\"duration\", \"sm_active\"]\n",
+    );
+    project.drop_config_lines("work = ");
+    let capture = format!("{RECORDED}/bsr_gemm/cp_async/capture-1.ncu-rep");
+    project
+        .run(&["import", &capture, "--variant", "bsr_gemm/cp_async"])
+        .exits(0);
+    let lock = |more: &[&str]| {
+        let mut arguments = vec!["baseline", "--lock", "--who", "w", "--reason", "x"];
+        arguments.extend(more);
+        project.run(&arguments)
+    };
+    let ran = lock(&["cp_async", "--format", "json"]).exits(6);
+    assert_eq!(ran.json().denied(), ["not-measured"]);
+    assert!(ran.out.contains("--accept-imported"), "{}", ran.out);
+    assert_eq!(stored(&project), []);
+    lock(&["cp_async", "--accept-imported"]).exits(0);
 }
 
 #[test]
@@ -251,12 +267,20 @@ fn what_was_not_measured_is_not_locked() {
     refused(&project, 6, "not-measured", "clock control");
 
     let project = Project::unlocked();
-    project.replace("config.toml", "launches = 20", "launches = 30");
+    let provenance = &project.json(&Project::profile_path("cp_async"))["provenance"];
+    let number = |key: &str| provenance[key].as_u64().unwrap();
+    let (launches, processes) = (number("launches"), number("processes"));
+    let asked = format!("launches = {}", launches + 10);
+    project.replace("config.toml", &format!("launches = {launches}"), &asked);
     refused(
         &project,
         6,
         "not-measured",
-        "20 launches were measured where 30",
+        &format!(
+            "{} launches were measured in the timing pass where {} were asked for",
+            launches * processes,
+            (launches + 10) * processes
+        ),
     );
 
     let project = Project::unlocked();
@@ -438,7 +462,7 @@ fn a_norm_text_that_is_not_the_profiles_is_found_even_where_every_hash_fits() {
     let project = Project::locked();
     let profile = project.read(&Project::baseline_path("cp_async", "profile.json"));
     project.forge_files("cp_async", "duration: 1.00\n", &profile);
-    found(&project, "tampered", "does not hold the medians");
+    found(&project, "tampered", "does not hold the values");
 }
 
 fn edit_lock(project: &Project, variant: &str, edit: impl FnOnce(&mut toml::Table)) {
@@ -677,12 +701,16 @@ fn every_locked_number_is_derived_again_from_the_captures() {
     // Wherever the captures were put.
     fs::create_dir(project.path("elsewhere")).unwrap();
     for variant in VARIANTS.iter() {
-        for ending in ["csv", "ncu-rep"] {
-            fs::rename(
-                project.path(&format!("{RECORDED}/bsr_gemm/{variant}/capture-1.{ending}")),
-                project.path(&format!("elsewhere/{variant}-of-yesterday.{ending}")),
-            )
-            .unwrap();
+        let profile = project.json(&Project::profile_path(variant));
+        for capture in profile["provenance"]["captures"].as_array().unwrap() {
+            for part in ["report", "csv"] {
+                let file = capture[part]["file"].as_str().unwrap();
+                fs::rename(
+                    project.path(&format!("{RECORDED}/bsr_gemm/{variant}/{file}")),
+                    project.path(&format!("elsewhere/{variant}-of-yesterday-{file}")),
+                )
+                .unwrap();
+            }
         }
     }
     project
@@ -730,7 +758,10 @@ fn a_hand_written_profile_does_not_pass_for_a_measured_one() {
                 "json",
             ])
             .exits(4);
-        assert_eq!(ran.json().denied(), ["profile-altered"], "forgery {index}");
+        // One finding a capture, where each of them contradicts the profile.
+        let mut denied = ran.json().denied();
+        denied.dedup();
+        assert_eq!(denied, ["profile-altered"], "forgery {index}");
     }
 }
 

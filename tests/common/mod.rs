@@ -406,6 +406,17 @@ pub fn scale(profile: &mut Json, metric: &str, factor: f64) {
     refresh(profile);
 }
 
+/// Multiplies the samples of each process by the next of the factors, which repeat.
+pub fn scale_processes(profile: &mut Json, metric: &str, factors: &[f64]) {
+    let processes = profile["kernels"][0]["metrics"][metric]["samples"].as_array_mut();
+    for (process, factor) in processes.unwrap().iter_mut().zip(factors.iter().cycle()) {
+        for sample in process.as_array_mut().unwrap() {
+            *sample = json!(sample.as_f64().unwrap() * factor);
+        }
+    }
+    refresh(profile);
+}
+
 /// Adds to every sample of a metric.
 pub fn shift(profile: &mut Json, metric: &str, by: f64) {
     for sample in samples(profile, metric) {
@@ -424,6 +435,30 @@ pub fn keep_launches(profile: &mut Json, count: usize) {
         }
     }
     profile["provenance"]["launches"] = json!(count);
+    refresh(profile);
+}
+
+/// Keeps the first processes of the timing pass only: what was measured in fewer.
+pub fn keep_processes(profile: &mut Json, count: usize) {
+    let timing = |alias: &str, profile: &Json| {
+        profile["identity"]["metrics"][alias]["pass"] == json!(Pass::Timing)
+    };
+    let whole = profile.clone();
+    for kernel in profile["kernels"].as_array_mut().unwrap() {
+        for (alias, series) in kernel["metrics"].as_object_mut().unwrap() {
+            if timing(alias, &whole) {
+                series["samples"].as_array_mut().unwrap().truncate(count);
+            }
+        }
+    }
+    let mut kept = 0;
+    let captures = profile["provenance"]["captures"].as_array_mut().unwrap();
+    captures.retain(|capture| {
+        let is_timing = capture["pass"] == json!(Pass::Timing);
+        kept += usize::from(is_timing);
+        !is_timing || kept <= count
+    });
+    profile["provenance"]["processes"] = json!(count);
     refresh(profile);
 }
 
