@@ -8,8 +8,8 @@ use std::io::Read;
 use std::process::Stdio;
 
 use common::{
-    Project, RECORDED, Report, VARIANTS, keep_launches, keep_processes, refresh, samples, scale,
-    scale_processes, shift,
+    Damage, Project, RECORDED, VARIANTS, gaps, keep_launches, keep_processes, refresh, samples,
+    scale, scale_processes, shift,
 };
 use serde_json::{Value as Json, json};
 use sparsek_gate::profile::Profile;
@@ -161,61 +161,6 @@ fn launches_that_differ_within_their_process_are_no_noise_between_processes() {
     assert_eq!(report.verdict("cp_async", DURATION), "pass");
 }
 
-/// What is denied, but for `implausible`: a value that no counter has is told as that too.
-fn not_measured(report: &Report) -> Vec<String> {
-    let mut denied = report.denied();
-    denied.retain(|code| code != "implausible");
-    denied
-}
-
-/// An edit of a profile, and what it does in words.
-type Damage = (&'static str, fn(&mut Json));
-
-/// Ways in which a metric is not there.
-fn gaps() -> Vec<Damage> {
-    vec![
-        ("the metric is gone", |profile| {
-            let metrics = &mut profile["kernels"][0]["metrics"];
-            metrics.as_object_mut().unwrap().remove("tensor_core");
-            let metrics = &mut profile["identity"]["metrics"];
-            metrics.as_object_mut().unwrap().remove("tensor_core");
-        }),
-        ("the kernel does not hold it", |profile| {
-            let metrics = &mut profile["kernels"][0]["metrics"];
-            metrics.as_object_mut().unwrap().remove("tensor_core");
-        }),
-        ("it has another name", |profile| {
-            for place in ["/identity/metrics", "/kernels/0/metrics"] {
-                let metrics = profile.pointer_mut(place).unwrap();
-                let metrics = metrics.as_object_mut().unwrap();
-                let value = metrics.remove("tensor_core").unwrap();
-                metrics.insert("tensor_cores".to_owned(), value);
-            }
-        }),
-        ("one launch is null", |profile| {
-            *samples(profile, "tensor_core")[7] = Json::Null;
-        }),
-        ("every launch is null", |profile| {
-            for sample in samples(profile, "tensor_core") {
-                *sample = Json::Null;
-            }
-        }),
-        ("one launch is missing", |profile| {
-            let series = &mut profile["kernels"][0]["metrics"]["tensor_core"]["samples"][0];
-            series.as_array_mut().unwrap().pop();
-        }),
-        ("there are no samples", |profile| {
-            profile["kernels"][0]["metrics"]["tensor_core"]["samples"] = json!([[]]);
-        }),
-        ("the unit is not known", |profile| {
-            profile["identity"]["metrics"]["tensor_core"]["unit"] = Json::Null;
-        }),
-        ("a launch reads below zero", |profile| {
-            *samples(profile, "tensor_core")[3] = json!(-1.0);
-        }),
-    ]
-}
-
 #[test]
 fn a_profile_that_measured_another_counter_under_a_name_is_not_comparable() {
     let project = Project::locked();
@@ -237,7 +182,7 @@ fn a_launch_that_took_no_time_was_not_measured_and_makes_nothing_faster() {
         }
     });
     let report = project.check(&["cp_async"], 6);
-    assert_eq!(not_measured(&report), ["not-measured"]);
+    assert_eq!(report.denied_besides(&["implausible"]), ["not-measured"]);
     assert_eq!(report.verdict("cp_async", DURATION), "not-measured");
 }
 
@@ -298,7 +243,12 @@ fn a_gated_metric_that_was_not_measured_never_passes() {
         project.write(&Project::profile_path("cp_async"), &whole);
         project.edit_profile("cp_async", damage);
         let report = project.check(&["cp_async"], 6);
-        assert_eq!(not_measured(&report), ["not-measured"], "{what}");
+        // A value that no counter has is told as that too.
+        assert_eq!(
+            report.denied_besides(&["implausible"]),
+            ["not-measured"],
+            "{what}"
+        );
         assert_eq!(
             report.verdict("cp_async", "tensor_core"),
             "not-measured",
@@ -393,9 +343,11 @@ fn fewer_launches_or_processes_than_were_asked_for_are_not_measured() {
         project.edit_profile("cp_async", edit);
         let report = project.check(&["cp_async"], 6);
         // Fewer processes may tell less, too.
-        let mut denied = report.denied();
-        denied.retain(|code| code != "inconclusive");
-        assert_eq!(denied, ["not-measured"], "{what}");
+        assert_eq!(
+            report.denied_besides(&["inconclusive"]),
+            ["not-measured"],
+            "{what}"
+        );
         let words = format!(
             "{measured} launches were measured in the timing pass where {} were asked for",
             launches * processes
