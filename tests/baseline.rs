@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 use std::process::Command;
 
-use common::{ENDINGS, GPU, Project, RECORDED, Ran, VARIANTS, refresh, scale};
+use common::{Damage, ENDINGS, GPU, Project, RECORDED, Ran, VARIANTS, refresh, scale};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::hash::sha256_hex;
@@ -1038,7 +1038,7 @@ fn how_far_the_locked_gpus_are_apart_is_allowed_a_gpu_that_is_judged() {
 
 #[test]
 fn what_was_not_measured_alike_is_not_locked_together() {
-    let edits: [(&str, fn(&mut Json)); 7] = [
+    let edits: [Damage; 7] = [
         ("the conditions differ", |profile| {
             profile["identity"]["clock_control"] = json!("base");
         }),

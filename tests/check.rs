@@ -317,7 +317,8 @@ fn fewer_launches_or_processes_than_were_asked_for_are_not_measured() {
     let whole = project.json(&Project::profile_path("cp_async"));
     let number = |key: &str| whole["provenance"][key].as_u64().unwrap();
     let (launches, processes) = (number("launches"), number("processes"));
-    let edits: [(&str, fn(&mut Json), u64); 3] = [
+    type Fewer = (&'static str, fn(&mut Json), u64);
+    let edits: [Fewer; 3] = [
         (
             "launches",
             |profile| keep_launches(profile, 10),

@@ -94,7 +94,8 @@ fn a_waiver_covers_its_own_metric_of_its_own_variant_only() {
 
 #[test]
 fn other_work_a_broken_limit_and_noise_can_be_waived() {
-    let cases: [(&str, fn(&Project)); 4] = [
+    type Case = (&'static str, fn(&Project));
+    let cases: [Case; 4] = [
         ("flop_wmma", |project| {
             project.drop_config_lines("work = ");
             project.edit_profile("cp_async", |profile| scale(profile, "flop_wmma", 0.5));
@@ -125,7 +126,8 @@ fn other_work_a_broken_limit_and_noise_can_be_waived() {
 
 #[test]
 fn nothing_that_is_not_about_a_value_is_ever_waived() {
-    let cases: [(&str, i32, fn(&Project)); 6] = [
+    type Case = (&'static str, i32, fn(&Project));
+    let cases: [Case; 6] = [
         ("tampered", 4, |project| {
             let path = Project::baseline_path("cp_async", "norm.txt");
             project.write(&path, project.read(&path) + "\n");

@@ -438,7 +438,8 @@ fn kinds(report: &Report) -> Vec<String> {
 
 #[test]
 fn a_regression_names_what_moved_with_it() {
-    let moves: [(&str, &str, fn(&mut Json)); 5] = [
+    type Move = (&'static str, &'static str, fn(&mut Json));
+    let moves: [Move; 5] = [
         ("bank-conflicts", "bank conflicts", |profile| {
             scale(profile, "bank_conflicts", 100.0);
         }),
