@@ -226,10 +226,22 @@ impl Project {
 
     /// Without noise in recordings and baselines, see [`steady`].
     pub fn steady() -> Project {
-        let project = Project::locked();
-        for variant in VARIANTS.iter() {
-            project.edit_profile(variant, steady);
-            project.forge(variant, steady);
+        static FILES: OnceLock<Vec<(String, String)>> = OnceLock::new();
+        let files = FILES.get_or_init(|| {
+            let project = Project::locked();
+            let mut paths = Vec::new();
+            for variant in VARIANTS.iter() {
+                project.edit_profile(variant, steady);
+                project.forge(variant, steady);
+                paths.push(Project::profile_path(variant));
+                paths.extend(ENDINGS.map(|ending| Project::baseline_path(variant, ending)));
+            }
+            let text = |path: String| (path.clone(), project.read(&path));
+            paths.into_iter().map(text).collect()
+        });
+        let project = Project::unlocked();
+        for (path, text) in files {
+            project.write(path, text);
         }
         project
     }
