@@ -24,6 +24,10 @@ device = 0
 launches = 20
 skip = 1
 processes = 2
+max_processes = 6
+counted_launches = 3
+rounds = 3
+max_rounds = 7
 clock_control = "none"
 cache_control = "all"
 replay_mode = "kernel"
@@ -41,6 +45,9 @@ timeout_s = 60
 counter = "gpu__time_duration.sum"
 direction = "lower"
 tolerance = { relative_percent = 3.0 }
+against = { relative_percent = 0.5 }
+plausible = { min = 1, max = 2e9, gain_percent = 60 }
+pass = "timing"
 min = 0
 max = 1e9
 level = "deny"
@@ -50,6 +57,16 @@ direction = "higher"
 tolerance = { absolute = 2.0 }
 unless_faster = true
 
+[metric.flop]
+counter = "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum"
+exact = true
+counts = { flop = 1 }
+
+[metric.stored]
+counter = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+exact = true
+counts = { bytes_written = 32 }
+
 [suite.s]
 description = "a suite"
 args = ["--m", "8"]
@@ -57,7 +74,8 @@ verify_args = ["--check"]
 profile_args = ["--profile"]
 kernels = "regex:^k"
 expect = ["k"]
-metrics = ["duration"]
+metrics = ["duration", "flop", "stored"]
+work = { flop = 1024, bytes_written = 4096 }
 
 [suite.s.profile]
 launches = 10
@@ -85,6 +103,13 @@ verify = { timeout_s = 5 }
 build = ["make"]
 run = ["./b"]
 inputs = ["b.py"]
+
+[[waiver]]
+variant = "s/a"
+metric = "duration"
+reason = "the new driver"
+who = "Ada"
+expires = 2026-12-31
 "#;
 
 fn project(config: &str) -> Project {
@@ -138,10 +163,13 @@ fn a_typo_of_any_key_of_any_table_is_refused_with_its_line_and_the_right_name() 
             tables += 1;
         }
         // `[metric.duration]` ends in a name that people choose; `[profile]` does not.
-        let key = match line
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'))
-        {
+        let bare = |line: &'static str| {
+            // `[[waiver]]` is a table too.
+            let inner = line.strip_prefix('[')?.strip_suffix(']')?;
+            let list = inner.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+            Some(list.unwrap_or(inner))
+        };
+        let key = match bare(line) {
             Some(table) if table.contains(".variant.") || table.starts_with("metric.") => continue,
             Some("suite.s") => continue,
             Some(table) => table.rsplit('.').next().unwrap(),
@@ -167,7 +195,7 @@ fn a_typo_of_any_key_of_any_table_is_refused_with_its_line_and_the_right_name() 
             assert!(ran.err.contains(&words), "{words:?} is not in\n{}", ran.err);
         }
     }
-    assert!(tables > 10 && keys > 45, "{tables} tables, {keys} keys");
+    assert!(tables > 13 && keys > 60, "{tables} tables, {keys} keys");
 }
 
 #[test]
@@ -231,7 +259,10 @@ fn a_value_of_another_type_is_refused() {
         ("timeout_s = 120.0", "timeout_s = \"2 min\""),
         ("env = { A = \"b\" }", "env = { A = 1 }"),
         ("defines = { TILE = 8 }", "defines = { TILE = 8.5 }"),
-        ("metrics = [\"duration\"]", "metrics = \"duration\""),
+        (
+            "metrics = [\"duration\", \"flop\", \"stored\"]",
+            "metrics = \"duration\"",
+        ),
         ("counter = \"gpu__time_duration.sum\"", "counter = 1"),
         ("run = [\"./b\"]", "run = \"./b\""),
     ] {
@@ -354,6 +385,255 @@ fn numbers_out_of_their_range_are_refused() {
 }
 
 #[test]
+fn more_looks_are_no_fewer_than_the_first() {
+    refused(
+        "max_rounds = 7",
+        "max_rounds = 2",
+        &["`max_rounds` is 2, fewer than the 3 that are always measured"],
+    );
+    refused(
+        "max_processes = 6",
+        "max_processes = 1",
+        &["`max_processes` is 1, fewer than the 2 that are always measured"],
+    );
+    for setting in [
+        "max_rounds = 7",
+        "max_processes = 6",
+        "counted_launches = 3",
+    ] {
+        let name = setting.split(' ').next().unwrap();
+        let words = format!("`{name}` is a number from 1 to 10000");
+        refused(setting, &format!("{name} = 0"), &[&words]);
+        refused(setting, &format!("{name} = 10001"), &[&words]);
+    }
+    // A variant may ask for more than the whole configuration allows at most.
+    let config = EVERY_KEY.replacen("profile = { launches = 5 }", "profile = { rounds = 9 }", 1);
+    load(&config)
+        .exits(2)
+        .says("`max_rounds` is 7, fewer than the 9");
+}
+
+#[test]
+fn an_exact_metric_has_no_tolerance_and_is_counted() {
+    for (line, words) in [
+        (
+            "tolerance = { absolute = 0 }",
+            "an exact metric has no tolerance",
+        ),
+        (
+            "against = { relative_percent = 0.1 }",
+            "an exact metric has no tolerance",
+        ),
+        ("pass = \"timing\"", "its pass is `counting`"),
+    ] {
+        refused(
+            "exact = true\ncounts = { flop = 1 }",
+            &format!("exact = true\n{line}\ncounts = {{ flop = 1 }}"),
+            &[words],
+        );
+    }
+    refused(
+        "pass = \"timing\"",
+        "pass = \"time\"",
+        &["did you mean `timing`?"],
+    );
+    refused(
+        "exact = true\ncounts = { flop = 1 }",
+        "exact = 1\ncounts = { flop = 1 }",
+        &[],
+    );
+}
+
+#[test]
+fn against_is_a_tolerance_like_the_other() {
+    for (to, words) in [
+        (
+            "against = { relative_percent = -1 }",
+            "a finite number, 0 or more",
+        ),
+        (
+            "against = { relative_percent = nan }",
+            "a finite number, 0 or more",
+        ),
+        ("against = {}", "one of the two"),
+        (
+            "against = { relative_percent = 1, absolute = 1 }",
+            "one of the two",
+        ),
+        ("against = { absolut = 1 }", "did you mean `absolute`?"),
+    ] {
+        refused("against = { relative_percent = 0.5 }", to, &[words]);
+    }
+}
+
+#[test]
+fn what_counts_the_work_is_exact_and_gated_and_counts_one_thing() {
+    let exact = "exact = true\ncounts = { flop = 1 }";
+    refused(
+        exact,
+        "direction = \"equal\"\ntolerance = { absolute = 0 }\ncounts = { flop = 1 }",
+        &["must be `exact`"],
+    );
+    refused(
+        exact,
+        "exact = true\nlevel = \"record\"\ncounts = { flop = 1 }",
+        &["not only recorded"],
+    );
+    for (counts, words) in [
+        ("{}", "one of the two"),
+        ("{ flop = 1, bytes_written = 32 }", "one of the two"),
+        ("{ flop = 0 }", "a number above 0"),
+        ("{ flop = -2 }", "a number above 0"),
+        ("{ flop = nan }", "a number above 0"),
+        ("{ flop = inf }", "a number above 0"),
+        ("{ flops = 1 }", "did you mean `flop`?"),
+    ] {
+        refused(exact, &format!("exact = true\ncounts = {counts}"), &[words]);
+    }
+}
+
+#[test]
+fn declared_work_that_nothing_counts_is_refused() {
+    for (metrics, key) in [
+        ("metrics = [\"duration\", \"stored\"]", "flop"),
+        ("metrics = [\"duration\", \"flop\"]", "bytes_written"),
+    ] {
+        let config =
+            EVERY_KEY.replacen("metrics = [\"duration\", \"flop\", \"stored\"]", metrics, 1);
+        let ran = load(&config).exits(2);
+        let words = format!("nothing counts the declared `{key}`");
+        assert!(ran.err.contains(&words), "{}", ran.err);
+        assert!(
+            ran.err.contains(&format!("counts = {{ {key} = ... }}")),
+            "{}",
+            ran.err
+        );
+    }
+    for work in ["{ flop = -1 }", "{ flop = 1.5 }", "{ bytes = 1 }"] {
+        refused(
+            "work = { flop = 1024, bytes_written = 4096 }",
+            &format!("work = {work}"),
+            &[],
+        );
+    }
+}
+
+#[test]
+fn what_is_believed_is_a_number() {
+    for bound in ["min = nan", "max = inf", "gain_percent = -inf"] {
+        refused(
+            "plausible = { min = 1, max = 2e9, gain_percent = 60 }",
+            &format!("plausible = {{ {bound} }}"),
+            &["finite numbers"],
+        );
+    }
+}
+
+#[test]
+fn a_waiver_names_a_variant_a_metric_a_day_and_who_answers() {
+    for (from, to, words) in [
+        (
+            "variant = \"s/a\"",
+            "variant = \"s/x\"",
+            "names no variant `s/x`",
+        ),
+        (
+            "variant = \"s/a\"",
+            "variant = \"a\"",
+            "names no variant `a`",
+        ),
+        (
+            "metric = \"duration\"\nreason",
+            "metric = \"durations\"\nreason",
+            "did you mean `duration`?",
+        ),
+        // A metric that the suite does not measure.
+        (
+            "metric = \"duration\"\nreason",
+            "metric = \"sm_active\"\nreason",
+            "has no metric `sm_active` to waive",
+        ),
+        (
+            "reason = \"the new driver\"",
+            "reason = \" \"",
+            "needs a `reason`",
+        ),
+        (
+            "reason = \"the new driver\"",
+            "reason = \"two\\nlines\"",
+            "needs a `reason`, in one line",
+        ),
+        ("who = \"Ada\"", "who = \"\"", "needs a `who`"),
+        ("who = \"Ada\"\n", "", "missing field `who`"),
+        ("expires = 2026-12-31", "", "missing field `expires`"),
+        (
+            "expires = 2026-12-31",
+            "expires = \"never\"",
+            "a day such as 2026-12-31",
+        ),
+        (
+            "expires = 2026-12-31",
+            "expires = \"2026-02-30\"",
+            "a day such as 2026-12-31",
+        ),
+        (
+            "expires = 2026-12-31",
+            "expires = 2026",
+            "a date such as 2026-12-31",
+        ),
+        (
+            "expires = 2026-12-31",
+            "expires = 12:00:00",
+            "a day such as 2026-12-31",
+        ),
+    ] {
+        assert_eq!(EVERY_KEY.matches(from).count(), 1, "{from:?}");
+        let ran = load(&EVERY_KEY.replacen(from, to, 1)).exits(2);
+        assert!(ran.err.contains(words), "{words:?} is not in\n{}", ran.err);
+        // The table, at least.
+        let first = EVERY_KEY[..EVERY_KEY.find("[[waiver]]").unwrap()]
+            .lines()
+            .count()
+            + 1;
+        let named =
+            (first..first + 7).any(|line| ran.err.contains(&format!("config.toml:{line}:")));
+        assert!(named, "no line of the waiver is named in\n{}", ran.err);
+    }
+    for day in ["\"2026-12-31\"", "2026-12-31"] {
+        load(&EVERY_KEY.replacen("2026-12-31", day, 1)).exits(0);
+    }
+}
+
+#[test]
+#[ignore = "defect: every complaint about a waiver points at the first one"]
+fn a_complaint_about_the_second_waiver_points_at_it() {
+    let second = "\n[[waiver]]\nvariant = \"s/nowhere\"\nmetric = \"duration\"\n\
+                  reason = \"r\"\nwho = \"w\"\nexpires = 2026-12-31\n";
+    let from = EVERY_KEY.lines().count() + 2;
+    let ran = load(&format!("{EVERY_KEY}{second}")).exits(2);
+    let named = (from..from + 6).any(|line| ran.err.contains(&format!("config.toml:{line}:")));
+    assert!(named, "{}", ran.err);
+}
+
+#[test]
+#[ignore = "defect: bounds that nothing can be within are accepted"]
+fn bounds_of_what_is_believed_that_exclude_everything_are_refused() {
+    for bounds in ["{ min = 2, max = 1 }", "{ gain_percent = -1 }"] {
+        refused(
+            "plausible = { min = 1, max = 2e9, gain_percent = 60 }",
+            &format!("plausible = {bounds}"),
+            &["plausible"],
+        );
+    }
+}
+
+#[test]
+#[ignore = "defect: a metric of the one counting process can be gated, and is inconclusive for ever"]
+fn a_tolerance_on_a_metric_of_the_counting_pass_is_refused() {
+    refused("pass = \"timing\"", "pass = \"counting\"", &["counting"]);
+}
+
+#[test]
 fn the_time_limit_of_a_suites_checks_is_complained_about_where_it_stands() {
     refused(
         "[suite.s.verify]\ntimeout_s = 5",
@@ -441,7 +721,7 @@ fn an_alias_that_is_not_built_in_needs_a_counter() {
 #[test]
 fn a_suite_names_metrics_that_exist() {
     refused(
-        "metrics = [\"duration\"]",
+        "metrics = [\"duration\", \"flop\", \"stored\"]",
         "metrics = [\"durations\"]",
         &[
             "no metric is called `durations`",
@@ -449,7 +729,7 @@ fn a_suite_names_metrics_that_exist() {
         ],
     );
     refused(
-        "metrics = [\"duration\"]",
+        "metrics = [\"duration\", \"flop\", \"stored\"]",
         "metrics = []",
         &["a suite without metrics gates nothing"],
     );

@@ -97,6 +97,17 @@ impl Ran {
 pub struct Report(pub Json);
 
 impl Report {
+    /// What is said of a variant of `bsr_gemm`.
+    #[track_caller]
+    pub fn variant(&self, variant: &str) -> &Json {
+        self.0["variants"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|report| report["variant"] == format!("bsr_gemm/{variant}"))
+            .unwrap()
+    }
+
     /// Codes of the findings of a severity, in order.
     pub fn codes(&self, severity: &str) -> Vec<String> {
         self.findings(severity)
@@ -122,6 +133,13 @@ impl Report {
             .collect()
     }
 
+    /// What denies, but for the findings with these codes.
+    pub fn denied_besides(&self, codes: &[&str]) -> Vec<String> {
+        let mut denied = self.denied();
+        denied.retain(|code| !codes.contains(&code.as_str()));
+        denied
+    }
+
     /// The message of the only finding with this code.
     #[track_caller]
     pub fn message(&self, code: &str) -> &str {
@@ -143,13 +161,7 @@ impl Report {
     /// The verdict of a metric of a variant of `bsr_gemm`.
     #[track_caller]
     pub fn comparison(&self, variant: &str, metric: &str) -> &Json {
-        let report = self.0["variants"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|report| report["variant"] == format!("bsr_gemm/{variant}"))
-            .unwrap();
-        let comparisons = report["comparisons"].as_array().unwrap();
+        let comparisons = self.variant(variant)["comparisons"].as_array().unwrap();
         comparisons
             .iter()
             .find(|comparison| comparison["metric"] == metric)
@@ -212,6 +224,35 @@ impl Project {
         project
     }
 
+    /// Without noise in recordings and baselines, see [`steady`].
+    pub fn steady() -> Project {
+        static FILES: OnceLock<Vec<(String, String)>> = OnceLock::new();
+        let files = FILES.get_or_init(|| {
+            let project = Project::locked();
+            let mut paths = Vec::new();
+            for variant in VARIANTS.iter() {
+                project.edit_profile(variant, steady);
+                project.forge(variant, steady);
+                paths.push(Project::profile_path(variant));
+                paths.extend(ENDINGS.map(|ending| Project::baseline_path(variant, ending)));
+            }
+            let text = |path: String| (path.clone(), project.read(&path));
+            paths.into_iter().map(text).collect()
+        });
+        let project = Project::unlocked();
+        for (path, text) in files {
+            project.write(path, text);
+        }
+        project
+    }
+
+    /// Puts the profile of a base beside a recorded profile: the same, but for an edit.
+    pub fn add_base(&self, variant: &str, edit: impl FnOnce(&mut Json)) {
+        let mut base = self.json(&Project::profile_path(variant));
+        edit(&mut base);
+        self.write(&Project::base_path(variant), base.to_string());
+    }
+
     pub fn path(&self, path: &str) -> PathBuf {
         self.folder.path().join(path)
     }
@@ -271,6 +312,10 @@ impl Project {
 
     pub fn profile_path(variant: &str) -> String {
         format!("{RECORDED}/bsr_gemm/{variant}/profile.json")
+    }
+
+    pub fn base_path(variant: &str) -> String {
+        format!("{RECORDED}/bsr_gemm/{variant}/base/profile.json")
     }
 
     pub fn baseline_path(variant: &str, ending: &str) -> String {
@@ -406,12 +451,98 @@ pub fn scale(profile: &mut Json, metric: &str, factor: f64) {
     refresh(profile);
 }
 
+/// Multiplies the samples of each process by the next of the factors, which repeat.
+pub fn scale_processes(profile: &mut Json, metric: &str, factors: &[f64]) {
+    let processes = profile["kernels"][0]["metrics"][metric]["samples"].as_array_mut();
+    for (process, factor) in processes.unwrap().iter_mut().zip(factors.iter().cycle()) {
+        for sample in process.as_array_mut().unwrap() {
+            *sample = json!(sample.as_f64().unwrap() * factor);
+        }
+    }
+    refresh(profile);
+}
+
 /// Adds to every sample of a metric.
 pub fn shift(profile: &mut Json, metric: &str, by: f64) {
     for sample in samples(profile, metric) {
         *sample = json!(sample.as_f64().unwrap() + by);
     }
     refresh(profile);
+}
+
+/// Takes the noise out, of the timing pass: every launch reads the mean of all, but for a hundred
+/// thousandth by which every second process differs. What a test then plants is all there is.
+pub fn steady(profile: &mut Json) {
+    let timing: Vec<String> = profile["identity"]["metrics"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(_, metric)| metric["pass"] == json!(Pass::Timing))
+        .map(|(alias, _)| alias.clone())
+        .collect();
+    for alias in timing {
+        let values: Vec<f64> = samples(profile, &alias)
+            .iter()
+            .map(|sample| sample.as_f64().unwrap())
+            .collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        for sample in samples(profile, &alias) {
+            *sample = json!(mean);
+        }
+        scale_processes(profile, &alias, &[1.0 - 5e-6, 1.0 + 5e-6]);
+    }
+}
+
+/// An edit of a profile, and what it does in words.
+pub type Damage = (&'static str, fn(&mut Json));
+
+/// Ways in which the metric `tensor_core` is not there.
+pub fn gaps() -> Vec<Damage> {
+    vec![
+        ("the metric is gone", |profile| {
+            let metrics = &mut profile["kernels"][0]["metrics"];
+            metrics.as_object_mut().unwrap().remove("tensor_core");
+            let metrics = &mut profile["identity"]["metrics"];
+            metrics.as_object_mut().unwrap().remove("tensor_core");
+        }),
+        ("the kernel does not hold it", |profile| {
+            let metrics = &mut profile["kernels"][0]["metrics"];
+            metrics.as_object_mut().unwrap().remove("tensor_core");
+        }),
+        ("it has another name", |profile| {
+            for place in ["/identity/metrics", "/kernels/0/metrics"] {
+                let metrics = profile.pointer_mut(place).unwrap();
+                let metrics = metrics.as_object_mut().unwrap();
+                let value = metrics.remove("tensor_core").unwrap();
+                metrics.insert("tensor_cores".to_owned(), value);
+            }
+        }),
+        ("one launch is null", |profile| {
+            *samples(profile, "tensor_core")[7] = Json::Null;
+        }),
+        ("every launch is null", |profile| {
+            for sample in samples(profile, "tensor_core") {
+                *sample = Json::Null;
+            }
+        }),
+        ("one launch is missing", |profile| {
+            let series = &mut profile["kernels"][0]["metrics"]["tensor_core"]["samples"][0];
+            series.as_array_mut().unwrap().pop();
+        }),
+        ("one process is missing", |profile| {
+            let series = &mut profile["kernels"][0]["metrics"]["tensor_core"]["samples"];
+            series.as_array_mut().unwrap().pop();
+        }),
+        ("there are no samples", |profile| {
+            profile["kernels"][0]["metrics"]["tensor_core"]["samples"] = json!([[]]);
+        }),
+        ("the unit is not known", |profile| {
+            profile["identity"]["metrics"]["tensor_core"]["unit"] = Json::Null;
+        }),
+        ("a launch reads below zero", |profile| {
+            *samples(profile, "tensor_core")[3] = json!(-1.0);
+        }),
+    ]
 }
 
 /// Keeps the first launches only, of every metric.
@@ -424,6 +555,30 @@ pub fn keep_launches(profile: &mut Json, count: usize) {
         }
     }
     profile["provenance"]["launches"] = json!(count);
+    refresh(profile);
+}
+
+/// Keeps the first processes of the timing pass only: what was measured in fewer.
+pub fn keep_processes(profile: &mut Json, count: usize) {
+    let timing = |alias: &str, profile: &Json| {
+        profile["identity"]["metrics"][alias]["pass"] == json!(Pass::Timing)
+    };
+    let whole = profile.clone();
+    for kernel in profile["kernels"].as_array_mut().unwrap() {
+        for (alias, series) in kernel["metrics"].as_object_mut().unwrap() {
+            if timing(alias, &whole) {
+                series["samples"].as_array_mut().unwrap().truncate(count);
+            }
+        }
+    }
+    let mut kept = 0;
+    let captures = profile["provenance"]["captures"].as_array_mut().unwrap();
+    captures.retain(|capture| {
+        let is_timing = capture["pass"] == json!(Pass::Timing);
+        kept += usize::from(is_timing);
+        !is_timing || kept <= count
+    });
+    profile["provenance"]["processes"] = json!(count);
     refresh(profile);
 }
 

@@ -1,0 +1,188 @@
+//! `[[waiver]]`: what it lets pass, until when, and what it never covers.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use common::{Project, samples, scale, shift};
+use serde_json::{Value as Json, json};
+
+const DURATION: &str = "duration";
+
+fn waive(project: &Project, metric: &str, expires: &str) {
+    let config = project.read("config.toml");
+    let waiver = format!(
+        "\n[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"{metric}\"\n\
+         reason = \"the new driver\"\nwho = \"Ada\"\nexpires = {expires}\n"
+    );
+    project.write("config.toml", config + &waiver);
+}
+
+/// The last day of a waiver so many days from now, in UTC.
+fn day(from_now: i64) -> String {
+    let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
+    let day = now.date().checked_add(jiff::Span::new().days(from_now));
+    day.unwrap().to_string()
+}
+
+fn slower() -> Project {
+    let project = Project::steady();
+    project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.2));
+    project
+}
+
+#[test]
+fn a_waived_regression_passes_with_a_warning_that_says_who_answers() {
+    // TOML's own date and a text.
+    for expires in [day(30), format!("\"{}\"", day(30))] {
+        let project = slower();
+        project.check(&["cp_async"], 1);
+        waive(&project, DURATION, &expires);
+        let report = project.check(&["cp_async"], 0);
+        assert_eq!(report.denied(), Vec::<String>::new());
+        let message = report.message("regressed");
+        let words = format!("; waived until {} by Ada: the new driver", day(30));
+        assert!(message.ends_with(&words), "{message}");
+        assert!(report.warned().contains(&"regressed".to_owned()));
+        // What was found stays as it was found.
+        assert_eq!(report.verdict("cp_async", DURATION), "regressed");
+    }
+}
+
+#[test]
+fn a_waiver_past_its_last_day_lets_nothing_pass_and_is_told() {
+    let project = slower();
+    waive(&project, DURATION, "2020-02-29");
+    let report = project.check(&["cp_async"], 1);
+    assert_eq!(report.denied(), ["regressed"]);
+    assert!(report.warned().contains(&"waiver-expired".to_owned()));
+    assert!(report.message("waiver-expired").contains("2020-02-29"));
+    // A day after today and one before it, whatever midnight does meanwhile.
+    for (from_now, code) in [(1, 0), (-1, 1)] {
+        let project = slower();
+        waive(&project, DURATION, &day(from_now));
+        project.check(&["cp_async"], code);
+    }
+}
+
+#[test]
+fn a_waiver_with_nothing_to_waive_is_told_where_its_metric_was_judged() {
+    let project = Project::steady();
+    waive(&project, DURATION, &day(30));
+    let report = project.check(&["cp_async"], 0);
+    assert!(report.warned().contains(&"waiver-unused".to_owned()));
+    assert!(report.message("waiver-unused").contains("Ada"));
+    // Of what this check did not judge, it cannot say.
+    let report = project.check(&["occupancy"], 0);
+    assert!(!report.warned().contains(&"waiver-unused".to_owned()));
+}
+
+#[test]
+fn a_waiver_covers_its_own_metric_of_its_own_variant_only() {
+    let project = slower();
+    waive(&project, DURATION, &day(30));
+    project.edit_profile("cp_async", |profile| shift(profile, "tensor_core", -5.0));
+    let report = project.check(&[], 1);
+    assert_eq!(report.denied(), ["regressed"]);
+    assert_eq!(report.findings("deny")[0]["metric"], "tensor_core");
+    project.edit_profile("cp_async", |profile| shift(profile, "tensor_core", 5.0));
+    project.check(&[], 0);
+    project.edit_profile("occupancy", |profile| scale(profile, DURATION, 1.2));
+    let report = project.check(&[], 1);
+    assert_eq!(report.findings("deny")[0]["variant"], "bsr_gemm/occupancy");
+}
+
+#[test]
+fn other_work_a_broken_limit_and_noise_can_be_waived() {
+    type Case = (&'static str, fn(&Project));
+    let cases: [Case; 4] = [
+        ("flop_wmma", |project| {
+            project.drop_config_lines("work = ");
+            project.edit_profile("cp_async", |profile| scale(profile, "flop_wmma", 0.5));
+        }),
+        ("sm_active", |project| {
+            let table = "[metric.sm_active]";
+            project.replace("config.toml", table, &format!("{table}\nmin = 99.9"));
+        }),
+        (DURATION, |project| {
+            project.edit_profile("cp_async", |profile| {
+                common::scale_processes(profile, DURATION, &[0.9, 1.1]);
+            });
+        }),
+        (DURATION, |project| {
+            project.edit_profile("cp_async", |profile| scale(profile, DURATION, 0.4));
+        }),
+    ];
+    for (metric, edit) in cases {
+        let project = Project::steady();
+        edit(&project);
+        let ran = project.run(&["check", "--from", common::RECORDED, "cp_async"]);
+        assert_ne!(ran.code, 0, "{metric}");
+        waive(&project, metric, &day(30));
+        let report = project.check(&["cp_async"], 0);
+        assert_eq!(report.denied(), Vec::<String>::new(), "{metric}");
+    }
+}
+
+#[test]
+fn nothing_that_is_not_about_a_value_is_ever_waived() {
+    type Case = (&'static str, i32, fn(&Project));
+    let cases: [Case; 6] = [
+        ("tampered", 4, |project| {
+            let path = Project::baseline_path("cp_async", "norm.txt");
+            project.write(&path, project.read(&path) + "\n");
+        }),
+        ("not-measured", 6, |project| {
+            project.edit_profile("cp_async", |profile| {
+                *samples(profile, DURATION)[3] = Json::Null;
+            });
+        }),
+        ("not-comparable", 4, |project| {
+            project.edit_profile("cp_async", |profile| {
+                profile["identity"]["metrics"][DURATION]["unit"] = json!("us");
+            });
+        }),
+        ("profile-unreadable", 5, |project| {
+            project.write(&Project::profile_path("cp_async"), "{");
+        }),
+        ("gpu-shared", 6, |project| {
+            project.edit_profile("cp_async", |profile| {
+                profile["provenance"]["captures"][1]["device"] =
+                    json!({ "other_processes": [{ "pid": 7 }] });
+            });
+        }),
+        ("work-changed", 4, |project| {
+            // What is declared is a property of the suite, and of no metric.
+            let half = |profile: &mut Json| scale(profile, "flop_wmma", 0.5);
+            project.edit_profile("cp_async", half);
+            project.forge("cp_async", half);
+        }),
+    ];
+    for (code, exit, edit) in cases {
+        let project = Project::steady();
+        edit(&project);
+        for metric in [DURATION, "flop_wmma"] {
+            waive(&project, metric, &day(30));
+        }
+        let report = project.check(&["cp_async"], exit);
+        assert!(report.denied().contains(&code.to_owned()), "{code}");
+    }
+}
+
+#[test]
+fn wrong_numbers_of_a_waived_metric_are_not_let_pass() {
+    // A waiver is about how fast; `verify` fails before anything is measured, with no metric.
+    use sparsek_gate::verdict::{Code, Finding, Severity, apply_waivers};
+    let project = Project::steady();
+    waive(&project, DURATION, &day(30));
+    let config = sparsek_gate::config::Config::load(&project.path("config.toml")).unwrap();
+    let waiver = &config.waivers[0];
+    for code in [Code::WrongNumbers, Code::Crashed, Code::BuildFailed] {
+        let wrong = Finding::deny(code, &waiver.variant, "it is wrong", "mend it");
+        let mut findings = vec![wrong.clone(), wrong.metric(DURATION)];
+        apply_waivers(&config.waivers, waiver.expires, &mut findings, |_, _| true);
+        for finding in &findings[..2] {
+            assert_eq!(finding.severity, Severity::Deny, "{code:?}");
+        }
+    }
+}
