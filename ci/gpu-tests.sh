@@ -150,7 +150,7 @@ if ! python3 -c 'import torch; assert torch.cuda.is_available()'; then
   echo "skip  Python variants: no PyTorch with CUDA here (pip install torch)"
 else
   for variant in plain nvtx profiler_range graph_as_one graph_nodes; do
-    expect "python/$variant is profiled" 0 "4 launches" "$gate" profile "python/$variant"
+    expect "python/$variant is profiled" 0 "8 launches in 2 processes" "$gate" profile "python/$variant"
   done
   expect "two processes under one ncu are one capture" 0 "launches" "$gate" profile python/two_processes
   expect "three processes are three captures" 0 "12 launches" "$gate" profile python/three_processes

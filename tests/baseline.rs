@@ -1143,7 +1143,6 @@ fn a_profile_of_one_process_is_not_locked_alone_nor_beside_another_gpu() {
 }
 
 #[test]
-#[ignore = "defect: of imported profiles nobody asks whether their captures are the same"]
 fn an_imported_capture_twice_does_not_make_two_processes() {
     let project = two_machines();
     let capture = format!("{RECORDED}/bsr_gemm/cp_async/capture-1.ncu-rep");

@@ -1136,7 +1136,6 @@ fn what_else_lies_in_a_recording_changes_nothing_that_is_said_of_a_variant() {
 }
 
 #[test]
-#[ignore = "defect: launches are counted over all processes, however they are spread"]
 fn launches_of_longer_processes_do_not_make_up_for_processes_that_are_missing() {
     let project = Project::locked();
     // As many launches, in half of the processes that are asked for.

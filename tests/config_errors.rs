@@ -605,7 +605,6 @@ fn a_waiver_names_a_variant_a_metric_a_day_and_who_answers() {
 }
 
 #[test]
-#[ignore = "defect: every complaint about a waiver points at the first one"]
 fn a_complaint_about_the_second_waiver_points_at_it() {
     let second = "\n[[waiver]]\nvariant = \"s/nowhere\"\nmetric = \"duration\"\n\
                   reason = \"r\"\nwho = \"w\"\nexpires = 2026-12-31\n";
@@ -616,7 +615,6 @@ fn a_complaint_about_the_second_waiver_points_at_it() {
 }
 
 #[test]
-#[ignore = "defect: bounds that nothing can be within are accepted"]
 fn bounds_of_what_is_believed_that_exclude_everything_are_refused() {
     for bounds in ["{ min = 2, max = 1 }", "{ gain_percent = -1 }"] {
         refused(
@@ -628,7 +626,6 @@ fn bounds_of_what_is_believed_that_exclude_everything_are_refused() {
 }
 
 #[test]
-#[ignore = "defect: a metric of the one counting process can be gated, and is inconclusive for ever"]
 fn a_tolerance_on_a_metric_of_the_counting_pass_is_refused() {
     refused("pass = \"timing\"", "pass = \"counting\"", &["counting"]);
 }

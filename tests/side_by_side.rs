@@ -344,7 +344,6 @@ fn a_sample_of_the_head_that_is_no_number_makes_it_unreadable() {
 // Known defects: each of these fails until the program is mended.
 
 #[test]
-#[ignore = "defect: whether the base is whole is not asked"]
 fn a_base_of_fewer_launches_or_processes_than_asked_never_passes() {
     let edits: [Damage; 2] = [
         ("launches", |profile| keep_launches(profile, 10)),
@@ -359,7 +358,6 @@ fn a_base_of_fewer_launches_or_processes_than_asked_never_passes() {
 }
 
 #[test]
-#[ignore = "defect: the base is not derived again from its captures"]
 fn an_edited_base_is_told() {
     let project = Project::locked();
     let head = project.path(&format!("{RECORDED}/bsr_gemm/cp_async"));
@@ -379,7 +377,6 @@ fn an_edited_base_is_told() {
 }
 
 #[test]
-#[ignore = "defect: a new measurement leaves the base of an earlier one beside it"]
 fn a_base_of_an_earlier_measurement_is_not_judged_against() {
     let project = recorded();
     let id = "bsr_gemm/cp_async".to_owned().try_into().unwrap();
@@ -542,7 +539,6 @@ fn against_needs_a_gpu_and_no_recording() {
 }
 
 #[test]
-#[ignore = "defect: the GPU is asked for first, so without one a slip reads as a missing GPU"]
 fn a_slip_in_the_revision_is_told_before_a_gpu_is_asked_for() {
     let project = repository();
     for revision in ["nowhere", "--help"] {

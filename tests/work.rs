@@ -493,7 +493,6 @@ fn a_regression_alone_names_no_cause() {
 // Known defects: each of these fails until the program is mended.
 
 #[test]
-#[ignore = "defect: a rise that is too good is told as a fall, from the new value to the old"]
 fn a_rise_that_is_too_good_is_told_as_a_rise_of_the_reference() {
     let project = Project::steady();
     set_config(

@@ -318,15 +318,21 @@ pub fn rederive(
 
 /// Why the captures cannot be what this tool leaves: a report and its CSV a process, none twice.
 fn not_this_tools(profile: &Profile, formats: &[(Option<Format>, bool)]) -> Option<String> {
-    if profile.provenance.origin != ProfileOrigin::Measured {
-        return None;
-    }
     let reports: BTreeSet<&str> = profile
         .provenance
         .captures
         .iter()
         .map(|record| record.report.sha256.as_str())
         .collect();
+    if profile.provenance.origin != ProfileOrigin::Measured {
+        return (reports.len() != formats.len()).then(|| {
+            format!(
+                "it names {} different reports for {} captures",
+                reports.len(),
+                formats.len()
+            )
+        });
+    }
     let of_pass = |pass: Pass| {
         let captures = &profile.provenance.captures;
         captures

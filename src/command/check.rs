@@ -82,6 +82,12 @@ struct Profiles {
 
 fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Result<Outcome, Error> {
     let mut outcome = Outcome::new(Origin::Measured);
+    // A slip in the revision is told before anything is asked of the machine.
+    let base = arguments
+        .against
+        .as_deref()
+        .map(|revision| BaseProject::check_out(&plan.config, revision))
+        .transpose()?;
     let slug = Gpu::slug(&Gpu::query(plan.config.device)?.name);
     let judge = Judge::new(plan, store, Some(&slug), &mut outcome)?;
     let folder = plan.profiles(arguments.output.as_deref())?;
@@ -96,15 +102,14 @@ fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
             .stored(variant, profile, control.as_ref())
             .is_some_and(|(report, _)| report.open())
     };
-    let measured = match &arguments.against {
-        Some(revision) => {
-            let base = BaseProject::check_out(&plan.config, revision)?;
+    let measured = match &base {
+        Some(base) => {
             let mut pair_open = |variant: &Variant, base: &Profile, head: &Profile| {
                 judge.against(variant, base, head).0.open()
             };
             measure_against(
                 &plan.config,
-                &base,
+                base,
                 &plan.variants(),
                 &folder,
                 &progress,
@@ -258,12 +263,37 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Pr
         }
     }
     // A control that was not asked for bounds the machine's difference all the same.
+    let suites: Vec<&str> = plan
+        .variants()
+        .iter()
+        .map(|variant| variant.id.suite.as_str())
+        .collect();
     for variant in plan.config.variants().filter(|variant| variant.immutable) {
-        if !plan.variants.iter().any(|other| other.id == variant.id)
-            && let Ok(Some(profile)) = Profile::recorded(folder, &variant.id)
-            && profile.variant == variant.id
+        if plan.variants.iter().any(|other| other.id == variant.id)
+            || !suites.contains(&variant.id.suite.as_str())
         {
-            profiles.controls.push(profile);
+            continue;
+        }
+        match Profile::recorded(folder, &variant.id) {
+            Ok(Some(profile)) if profile.variant == variant.id => {
+                let captures = CaptureIndex::of(&variant_folder(folder, &variant.id))?;
+                let altered = rederive(variant, &profile, &captures)?;
+                outcome.findings.extend(told(variant, altered));
+                profiles.controls.push(profile);
+            }
+            Ok(None) => {}
+            unreadable => {
+                let why = match unreadable {
+                    Err(error) => error.to_string(),
+                    Ok(_) => "it is the profile of another variant".to_owned(),
+                };
+                outcome.findings.push(Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    format!("the control cannot be read: {why}"),
+                    "record it again, or take it out of the folder".to_owned(),
+                ));
+            }
         }
     }
     Ok(profiles)

@@ -212,7 +212,8 @@ impl File<'_> {
         let waivers = raw
             .waiver
             .iter()
-            .map(|waiver| self.waiver(waiver, &suites))
+            .enumerate()
+            .map(|(index, waiver)| self.waiver(index, waiver, &suites))
             .collect::<Result<_, _>>()?;
         Ok(Config {
             path: self.path.to_path_buf(),
@@ -226,14 +227,22 @@ impl File<'_> {
         })
     }
 
-    fn waiver(&self, raw: &RawWaiver, suites: &[Suite]) -> Result<Waiver, ConfigError> {
-        let complain = |message: String| self.error(&["waiver"], message);
+    fn waiver(
+        &self,
+        index: usize,
+        raw: &RawWaiver,
+        suites: &[Suite],
+    ) -> Result<Waiver, ConfigError> {
+        let complain = |key: &str, message: String| {
+            let span = self.span_in_waiver(index, key);
+            ConfigError::new(self.path, self.source, span, message)
+        };
         for (key, text) in [("reason", &raw.reason), ("who", &raw.who)] {
             if text.trim().is_empty() || text.chars().any(char::is_control) {
-                return Err(complain(format!(
-                    "the waiver of {} needs a `{key}`, in one line",
-                    raw.variant
-                )));
+                return Err(complain(
+                    key,
+                    format!("the waiver of {} needs a `{key}`, in one line", raw.variant),
+                ));
             }
         }
         let variants: Vec<&Variant> = suites.iter().flat_map(|suite| &suite.variants).collect();
@@ -243,31 +252,26 @@ impl File<'_> {
         else {
             let names: Vec<String> = variants.iter().map(|v| v.id.to_string()).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            return Err(
-                complain(format!("a waiver names no variant `{}`", raw.variant))
-                    .help(Some(suggest(&raw.variant, &names))),
-            );
+            let message = format!("a waiver names no variant `{}`", raw.variant);
+            let help = suggest(&raw.variant, &names);
+            return Err(complain("variant", message).help(Some(help)));
         };
-        if !variant
-            .metrics
-            .iter()
-            .any(|metric| metric.alias == raw.metric)
-        {
+        let mut metrics = variant.metrics.iter();
+        if !metrics.any(|metric| metric.alias == raw.metric) {
             let names: Vec<&str> = variant.metrics.iter().map(|m| m.alias.as_str()).collect();
-            return Err(complain(format!(
-                "{} has no metric `{}` to waive",
-                raw.variant, raw.metric
-            ))
-            .help(Some(suggest(&raw.metric, &names))));
+            let message = format!("{} has no metric `{}` to waive", raw.variant, raw.metric);
+            let help = suggest(&raw.metric, &names);
+            return Err(complain("metric", message).help(Some(help)));
         }
         let text = match &raw.expires {
             ExpiryDate::Text(text) => text.clone(),
             ExpiryDate::Date(date) => date.to_string(),
         };
         let expires = text.parse().map_err(|_| {
-            complain(format!(
-                "`expires` is a day such as 2026-12-31, not `{text}`"
-            ))
+            complain(
+                "expires",
+                format!("`expires` is a day such as 2026-12-31, not `{text}`"),
+            )
         })?;
         Ok(Waiver {
             variant: variant.id.clone(),
@@ -276,6 +280,23 @@ impl File<'_> {
             who: raw.who.trim().to_owned(),
             expires,
         })
+    }
+
+    /// Where a key of one of the waivers stands, or the waiver.
+    fn span_in_waiver(&self, index: usize, key: &str) -> Option<Range<usize>> {
+        let (_, waivers) = self
+            .tree
+            .iter()
+            .find(|(name, _)| name.get_ref() == "waiver")?;
+        let DeValue::Array(waivers) = waivers.get_ref() else {
+            return None;
+        };
+        let waiver = waivers.get(index)?;
+        let DeValue::Table(table) = waiver.get_ref() else {
+            return Some(waiver.span());
+        };
+        let value = table.iter().find(|(name, _)| name.get_ref() == key);
+        Some(value.map_or_else(|| waiver.span(), |(_, value)| value.span()))
     }
 
     fn metric(
@@ -383,6 +404,26 @@ impl File<'_> {
                 &["metric", alias, "plausible"],
                 "`plausible` takes finite numbers",
             ));
+        }
+        let excludes_everything = plausible
+            .min
+            .zip(plausible.max)
+            .is_some_and(|(min, max)| min > max);
+        if excludes_everything || plausible.gain_percent.is_some_and(|gain| gain < 0.0) {
+            return Err(self.error(
+                &["metric", alias, "plausible"],
+                "nothing could be within these bounds of `plausible`",
+            ));
+        }
+        if pass == Pass::Counting && !raw.exact && level != Level::Record {
+            return Err(self
+                .error(
+                    &["metric", alias, "pass"],
+                    "one process of the counting pass does not tell how much a value varies, so it cannot be judged",
+                )
+                .help(Some(
+                    "set `exact = true`, `level = \"record\"`, or `pass = \"timing\"`".into(),
+                )));
         }
         for (key, value) in [("min", raw.min), ("max", raw.max)] {
             if value.is_some_and(|value| !value.is_finite()) {

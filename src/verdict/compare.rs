@@ -11,7 +11,7 @@ use super::measured::incomplete;
 use super::plausible::{Measurand, Side, bounds, device_findings, implausible, too_good};
 use super::rule::{Change, Comparison, Gap, Pair, Reference, Summary, Verdict, judge};
 use super::work::{declared_findings, work_findings};
-use crate::config::{DURATION_COUNTER, Direction, Level, Metric, Pass, Variant, VariantId};
+use crate::config::{DURATION_COUNTER, Level, Metric, Pass, Variant, VariantId};
 use crate::device::State;
 use crate::process::shell_line;
 use crate::profile::{Identity, Profile, Provenance};
@@ -186,7 +186,8 @@ fn doubt(
     current: &Profile,
     pair: Pair<'_>,
 ) -> Option<Finding> {
-    if metric.level == Level::Record {
+    // That a value is not there is told by itself.
+    if matches!(comparison.verdict, None | Some(Verdict::NotMeasured)) {
         return None;
     }
     let of = Measurand {
@@ -210,12 +211,8 @@ fn doubt(
         })?;
         let (before, now) = (comparison.reference?.value, comparison.current?.value);
         let improved = comparison.verdict == Some(Verdict::Improved);
-        let better = match metric.direction {
-            Direction::Higher => (now, before),
-            Direction::Lower | Direction::Equal => (before, now),
-        };
         improved
-            .then(|| too_good(&of, better.0, better.1, limit))
+            .then(|| too_good(&of, metric.direction, before, now, limit))
             .flatten()
     };
     let finding = odd.or_else(gain)?;

@@ -9,20 +9,14 @@ use crate::profile::{KernelProfile, Profile, ProfileOrigin};
 pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let mut findings = Vec::new();
     for pass in [Pass::Timing, Pass::Counting] {
-        if !variant.has_pass(pass) {
-            continue;
-        }
-        let asked = asked(variant, profile, pass);
-        let found = profile.launch_count(pass);
-        if found < asked.max(1) {
+        if variant.has_pass(pass)
+            && let Some(gap) = gap(variant, profile, pass)
+        {
             findings.push(Finding::deny(
                 Code::NotMeasured,
                 &variant.id,
-                format!(
-                    "{found} launches were measured in the {pass} pass where {asked} were asked for"
-                ),
-                "let the program launch more often, or lower the launches in the configuration"
-                    .to_owned(),
+                gap,
+                "let the program launch more often, or lower the launches and processes in the configuration".to_owned(),
             ));
         }
     }
@@ -147,21 +141,54 @@ pub(super) fn why_not_measured(
     None
 }
 
-/// Launches that a whole measurement of this tool holds. Of an imported one it is not known, and
-/// its own number stands.
-fn asked(variant: &Variant, profile: &Profile, pass: Pass) -> usize {
-    let machines = profile.gpu_uuids().len().max(1);
-    match (profile.provenance.origin, pass) {
-        (ProfileOrigin::Imported, _) => {
-            profile.provenance.launches as usize * profile.provenance.processes as usize
-        }
-        (ProfileOrigin::Measured, Pass::Timing) => {
-            let processes = (variant.profile.processes as usize * machines)
-                .max(profile.provenance.processes as usize);
-            variant.profile.launches as usize * processes
-        }
-        (ProfileOrigin::Measured, Pass::Counting) => {
-            variant.profile.counted_launches as usize * machines
-        }
+/// What a pass holds less of than was asked for: processes of a machine, launches of a process. Of
+/// an imported profile it is not known what was asked for, and its own number stands.
+fn gap(variant: &Variant, profile: &Profile, pass: Pass) -> Option<String> {
+    let found = profile.launch_count(pass);
+    if profile.provenance.origin == ProfileOrigin::Imported {
+        let asked = profile.provenance.launches as usize * profile.provenance.processes as usize;
+        return (found < asked.max(1)).then(|| {
+            format!(
+                "{found} launches were measured in the {pass} pass where {asked} were asked for"
+            )
+        });
     }
+    let machines = profile.machines(pass);
+    let asked = match pass {
+        Pass::Timing => variant.profile.processes as usize,
+        Pass::Counting => 1,
+    };
+    let fewest = machines
+        .iter()
+        .map(|uuid| machines.iter().filter(|other| *other == uuid).count())
+        .min()
+        .unwrap_or(0);
+    if fewest < asked {
+        return Some(format!(
+            "{fewest} processes were measured in the {pass} pass where {asked} were asked for"
+        ));
+    }
+    let asked = variant.launches(pass) as usize;
+    let in_process = |index: usize| -> usize {
+        let of_kernel = |kernel: &KernelProfile| {
+            kernel
+                .metrics
+                .iter()
+                .filter(|(alias, _)| {
+                    let metric = profile.identity.metrics.get(*alias);
+                    metric.is_some_and(|metric| metric.pass == pass)
+                })
+                .filter_map(|(_, series)| series.samples.get(index).map(Vec::len))
+                .max()
+                .unwrap_or(0)
+        };
+        profile.kernels.iter().map(of_kernel).sum()
+    };
+    let (index, found) = (0..machines.len())
+        .map(|index| (index, in_process(index)))
+        .find(|(_, found)| *found < asked)?;
+    Some(format!(
+        "{found} launches were measured in process {} of the {pass} pass where {asked} were asked for",
+        index + 1
+    ))
 }

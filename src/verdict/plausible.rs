@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::display::display_value;
 use super::finding::{Code, Finding};
-use crate::config::VariantId;
+use crate::config::{Direction, VariantId};
 use crate::device::{ComputeProcess, Slowdown, State};
 
 /// The largest change between the highest clocks of two captures, in percent. The kernels' noise
@@ -105,23 +105,28 @@ pub fn implausible(
     Some(finding.kernel(of.kernel).metric(of.alias))
 }
 
-/// An improvement of a duration that is too good to pass by itself: a fall from the reference by
-/// more than a limit in percent of the reference, or by what cannot be told.
+/// An improvement that is too good to pass by itself: by more than a limit in percent of the
+/// reference, or by what cannot be told.
 pub fn too_good(
     of: &Measurand<'_>,
+    direction: Direction,
     reference: f64,
     current: f64,
     limit_percent: f64,
 ) -> Option<Finding> {
-    let fall_percent = (reference - current) / reference * 100.0;
-    if fall_percent <= limit_percent {
+    let (gain, moved) = match direction {
+        Direction::Higher => (current - reference, "rose"),
+        Direction::Lower | Direction::Equal => (reference - current, "fell"),
+    };
+    let gain_percent = gain / reference * 100.0;
+    if gain_percent <= limit_percent {
         return None;
     }
     let finding = Finding::deny(
         Code::Implausible,
         of.variant,
         format!(
-            "`{}` of {} fell by {fall_percent:.1} % ({} → {}), more than the {limit_percent} % that pass without a look",
+            "`{}` of {} {moved} by {gain_percent:.1} % ({} → {}), more than the {limit_percent} % that pass without a look",
             of.alias,
             of.kernel,
             display_value(reference, of.unit),
@@ -342,7 +347,7 @@ mod tests {
             counter: TIME,
             unit: Some("ns"),
         };
-        too_good(&of, reference, current, 50.0)
+        too_good(&of, Direction::Lower, reference, current, 50.0)
     }
 
     fn at(max_mhz: u32) -> State {
