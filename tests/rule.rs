@@ -328,9 +328,14 @@ proptest! {
         let one_launch = |values: &[f64]| -> Processes {
             values.iter().map(|value| vec![Some(*value)]).collect()
         };
-        let (reference, current) = (one_launch(&reference), one_launch(&current));
-        let variant = variant(direction, tolerance, &current);
+        let both = reference.len().min(current.len());
         for mode in MODES {
+            // Side by side both have as many.
+            let (reference, current) = match mode {
+                Mode::Stored => (one_launch(&reference), one_launch(&current)),
+                Mode::Against => (one_launch(&reference[..both]), one_launch(&current[..both])),
+            };
+            let variant = variant(direction, tolerance, &current);
             let (comparison, findings) =
                 judged(mode, &variant, &profile(&reference), &profile(&current));
             prop_assert!(comparison.verdict.is_some());
