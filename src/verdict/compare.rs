@@ -325,11 +325,12 @@ fn not_side_by_side(base: &Profile, head: &Profile) -> Vec<String> {
     differences
 }
 
-/// What the base lacks; that it has other kernels is told by their match.
+/// Launches and processes that the base lacks. What it lacks of a metric is told where that is
+/// compared, and that it has other kernels by their match.
 fn incomplete_base(variant: &Variant, base: &Profile) -> Vec<Finding> {
     incomplete(variant, base)
         .into_iter()
-        .filter(|finding| finding.code == Code::NotMeasured)
+        .filter(|finding| finding.code == Code::NotMeasured && finding.metric.is_none())
         .map(|finding| Finding {
             message: format!("in the base: {}", finding.message),
             ..finding
