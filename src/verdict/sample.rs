@@ -21,7 +21,8 @@ pub struct Samples {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
     /// Standard deviation of a launch within its process: the robust deviations of the processes
-    /// of three launches or more ([`super::statistics::Spread::sigma`]), pooled. Absent where there is none.
+    /// of three launches or more (the larger of 1.4826 × median absolute deviation and
+    /// interquartile range / 1.349), pooled. Absent where there is none.
     pub within: Option<f64>,
     /// Standard deviation of a process value within its machine, pooled over the machines by
     /// degrees of freedom. Absent where no machine has two processes.
