@@ -62,7 +62,9 @@ impl Worktree {
                 &named,
             ],
         )
-        .map_err(|_| refused("there is no such revision".to_owned()))?;
+        .ok()
+        .filter(|commit| commit.chars().all(|c| c.is_ascii_hexdigit()))
+        .ok_or_else(|| refused("there is no such revision".to_owned()))?;
         std::fs::create_dir_all(places).map_err(Error::io("create", places))?;
         sweep(root, places);
         let folder = places.join(format!(
@@ -115,9 +117,18 @@ fn sweep(root: &Path, places: &Path) {
 
 /// What git prints, or what it complains of.
 fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
-    let output = duct::cmd("git", arguments)
-        .dir(root)
-        .stdin_null()
+    let mut command = duct::cmd("git", arguments).dir(root).stdin_null();
+    // Set where git runs a hook, these would lead to another repository than the project's.
+    for variable in [
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_PREFIX",
+        "GIT_COMMON_DIR",
+    ] {
+        command = command.env_remove(variable);
+    }
+    let output = command
         .stderr_capture()
         .stdout_capture()
         .unchecked()

@@ -136,14 +136,17 @@ fn a_tampered_lock_of_the_control_fails_a_check_of_another_variant() {
 }
 
 #[test]
-fn a_metric_that_the_control_did_not_measure_is_not_bounded_by_it() {
+fn a_control_that_is_no_whole_measurement_bounds_nothing_and_fails_the_check() {
     for (what, damage) in common::gaps() {
         let project = Project::steady();
         project.edit_profile(CONTROL, damage);
-        let report = project.check(&["cp_async"], 0);
-        let control = &report.variant("cp_async")["control"];
-        assert!(control["displacements"]["tensor_core"].is_null(), "{what}");
-        assert!(control["displacements"][DURATION].is_object(), "{what}");
+        let ran = project.run(&["check", "--from", RECORDED, "cp_async", "--format", "json"]);
+        assert_ne!(ran.code, 0, "{what}");
+        let report = ran.json();
+        assert!(report.variant("cp_async")["control"].is_null(), "{what}");
+        for finding in report.findings("deny") {
+            assert_eq!(finding["variant"], "bsr_gemm/baseline", "{what}");
+        }
     }
 }
 

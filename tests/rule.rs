@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -18,6 +19,10 @@ const COUNTER: &str = "gpu__time_duration.sum";
 /// Samples as a profile holds them: processes of launches.
 type Processes = Vec<Vec<Option<f64>>>;
 
+fn count(of: usize) -> u32 {
+    u32::try_from(of).unwrap()
+}
+
 /// A variant whose only metric is a duration, measured as these samples were.
 fn variant(direction: Direction, tolerance: Tolerance, samples: &Processes) -> Variant {
     static CONFIGURED: LazyLock<Variant> = LazyLock::new(|| {
@@ -30,11 +35,11 @@ fn variant(direction: Direction, tolerance: Tolerance, samples: &Processes) -> V
         config.variants().next().unwrap().clone()
     });
     let mut variant = CONFIGURED.clone();
-    let count = |of: usize| u32::try_from(of).unwrap();
     let settings = &mut variant.profile;
     settings.launches = count(samples.first().map_or(1, Vec::len));
     settings.processes = count(samples.len());
     settings.max_processes = 2 * settings.processes;
+    settings.rounds = 1;
     let metric = &mut variant.metrics[0];
     metric.direction = direction;
     (metric.tolerance, metric.against) = (tolerance, tolerance);
@@ -52,13 +57,16 @@ fn profile_on(samples: &Processes, machines: &[&str]) -> Profile {
         .cycle()
         .take(samples.len())
         .collect();
+    // No two profiles name the same capture.
+    static CAPTURES: AtomicUsize = AtomicUsize::new(0);
     let captures: Vec<_> = uuids
         .iter()
         .enumerate()
         .map(|(at, uuid)| {
+            let hash = CAPTURES.fetch_add(1, Ordering::Relaxed).to_string();
             json!({
                 "pass": "timing", "gpu_uuid": uuid, "csv": null, "argv": [],
-                "report": { "file": format!("capture-{at}"), "sha256": at.to_string() },
+                "report": { "file": format!("capture-{at}"), "sha256": hash },
             })
         })
         .collect();
@@ -241,11 +249,14 @@ proptest! {
         if fewer_launches {
             variant.profile.launches += 1;
         } else {
+            // Side by side it is two processes a round.
             variant.profile.processes += 1;
+            variant.profile.rounds = count(samples.len() + 1);
+            variant.profile.max_rounds = variant.profile.rounds;
         }
-        let profile = profile(&samples);
+        let (before, now) = (profile(&samples), profile(&samples));
         for mode in MODES {
-            let (_, findings) = judged(mode, &variant, &profile, &profile);
+            let (_, findings) = judged(mode, &variant, &before, &now);
             let told = findings.iter().find(|told| told.code == Code::NotMeasured);
             prop_assert_eq!(told.map(|told| told.severity), Some(Severity::Deny));
         }
@@ -379,8 +390,8 @@ fn each_mode_has_its_own_tolerance_and_its_own_looks() {
     // The band is shared over the looks that are planned, of rounds or of processes.
     let mut noisy = steady(100.0, 4);
     noisy[1] = vec![Some(100.2); 3];
-    let noisy = profile(&noisy);
-    let band = |mode, variant: &Variant| judged(mode, variant, &noisy, &noisy).0.band.unwrap();
+    let (before, now) = (profile(&noisy), profile(&noisy));
+    let band = |mode, variant: &Variant| judged(mode, variant, &before, &now).0.band.unwrap();
     let mut more_rounds = variant.clone();
     more_rounds.profile.max_rounds += 5;
     assert!(band(Mode::Against, &more_rounds) > band(Mode::Against, &variant));

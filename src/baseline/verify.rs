@@ -9,6 +9,7 @@ use super::store::Stored;
 use crate::build::stated_flags;
 use crate::capture::{self, Format, Recording};
 use crate::config::{Config, Pass, Variant};
+use crate::device::Gpu;
 use crate::error::Error;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::profile::import::conditions_of;
@@ -116,6 +117,13 @@ pub fn trust(
             "{} is the profile of {}",
             name("profile.json"),
             profile.variant
+        ));
+    }
+    if Gpu::slug(&profile.identity.gpu) != stored.gpu {
+        tampered(format!(
+            "{} was measured on {}",
+            name("profile.json"),
+            profile.identity.gpu
         ));
     }
     if norm_text(&profile).map(String::into_bytes) != stored.norm {

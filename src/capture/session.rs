@@ -48,7 +48,16 @@ pub struct Pending {
     pub pass: Pass,
     /// Time that the profiling run took.
     pub ncu_wall: Duration,
-    reader: JoinHandle<Result<Result<Capture, Finding>, Error>>,
+    reader: Option<JoinHandle<Result<Result<Capture, Finding>, Error>>>,
+}
+
+impl Drop for Pending {
+    /// No program is left running behind a run that ended early.
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+    }
 }
 
 impl Pending {
@@ -56,10 +65,11 @@ impl Pending {
     ///
     /// # Errors
     /// [`Error`] where the machine failed; what cannot be read is a finding.
-    pub fn finish(self) -> Result<Result<Capture, Finding>, Error> {
-        match self.reader.join() {
-            Ok(answer) => answer,
-            Err(panic) => std::panic::resume_unwind(panic),
+    pub fn finish(mut self) -> Result<Result<Capture, Finding>, Error> {
+        match self.reader.take().map(JoinHandle::join) {
+            Some(Ok(answer)) => answer,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Err(Error::Interrupted),
         }
     }
 }
@@ -164,7 +174,7 @@ pub fn capture(
     Ok(Ok(Pending {
         pass,
         ncu_wall: finished.wall,
-        reader: std::thread::spawn(move || reader.read()),
+        reader: Some(std::thread::spawn(move || reader.read())),
     }))
 }
 

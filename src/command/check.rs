@@ -14,8 +14,8 @@ use crate::measure::{BaseProject, measure, measure_against};
 use crate::profile::{self, Profile, ProfileOrigin};
 use crate::report::{self, Progress};
 use crate::verdict::{
-    Code, Control, ExitCode, Finding, Origin, Outcome, Reference, VariantReport, Verdict,
-    apply_waivers, compare, comparison_count,
+    Code, Control, ExitCode, Finding, Origin, Outcome, Reference, Severity, VariantReport, Verdict,
+    apply_waivers, compare, comparison_count, disturbed, incomplete,
 };
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
@@ -100,12 +100,15 @@ fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
         let control = judge.control(variant, |id| seen.get(id));
         judge
             .stored(variant, profile, control.as_ref())
-            .is_some_and(|(report, _)| report.open())
+            .is_some_and(|(report, _)| report.open(|metric| judge.waived(variant, metric)))
     };
     let measured = match &base {
         Some(base) => {
             let mut pair_open = |variant: &Variant, base: &Profile, head: &Profile| {
-                judge.against(variant, base, head).0.open()
+                judge
+                    .against(variant, base, head)
+                    .0
+                    .open(|metric| judge.waived(variant, metric))
             };
             measure_against(
                 &plan.config,
@@ -159,16 +162,20 @@ fn refuse_target(path: &Path, plan: &Plan, from: Option<&Path>) -> Result<(), Er
             path.display()
         )));
     }
-    let from = from
-        .map(std::path::absolute)
-        .transpose()
-        .map_err(Error::io("find", path))?;
-    let kept = [Some(plan.config.baselines.clone()), from];
+    // Links and `..` lead to what they lead to.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let target = if whole.exists() {
+        real(&whole)
+    } else {
+        real(whole.parent().unwrap_or(&whole))
+    };
+    let output = plan.profiles(None)?;
+    let kept = [Some(plan.config.baselines.as_path()), from, Some(&output)];
     if whole.exists()
         && kept
             .iter()
             .flatten()
-            .any(|folder| whole.starts_with(folder))
+            .any(|folder| target.starts_with(real(folder)))
     {
         return Err(Error::Usage(format!(
             "`--report {}` would replace a file that the check reads",
@@ -239,12 +246,20 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Pr
             Err(error) => return Err(error),
         }
         let base = base_folder(folder, &variant.id).join(profile::FILE_NAME);
-        if base.exists() {
+        // A link that leads nowhere is a base that cannot be read, not the lack of one.
+        if !base
+            .symlink_metadata()
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        {
             match Profile::read(&base) {
                 Ok(profile) if profile.variant == variant.id => {
                     let captures = CaptureIndex::of(&base_folder(folder, &variant.id))?;
                     let altered = rederive(variant, &profile, &captures)?;
-                    outcome.findings.extend(told(variant, altered));
+                    let altered = told(variant, altered).into_iter().map(|finding| Finding {
+                        message: format!("in the base: {}", finding.message),
+                        ..finding
+                    });
+                    outcome.findings.extend(altered);
                     profiles.bases.push(profile);
                 }
                 Ok(profile) => outcome.findings.push(Finding::deny(
@@ -362,8 +377,8 @@ fn unchecked(plan: &Plan, store: &Store, names: &[String]) -> Result<Vec<Finding
 /// The selected variants with what is locked of them.
 struct Judge<'a> {
     plan: &'a Plan,
-    /// Of all variants of the suites that are judged, on the GPU model that is judged.
-    locked: BTreeMap<VariantId, Profile>,
+    /// By GPU model, of all variants of the suites that are judged.
+    locked: BTreeMap<(String, VariantId), Profile>,
     /// The GPU models that a variant has a lock for.
     gpus: BTreeMap<VariantId, Vec<String>>,
     comparisons: usize,
@@ -399,19 +414,31 @@ impl<'a> Judge<'a> {
                 };
                 let (trusted, findings) = trust(&plan.config, variant, &stored);
                 outcome.findings.extend(findings);
-                if let Some(trusted) = trusted
-                    && slug == Some(gpu)
-                {
-                    judge.locked.insert(variant.id.clone(), trusted.profile);
+                if let Some(trusted) = trusted {
+                    let key = (gpu.clone(), variant.id.clone());
+                    judge.locked.insert(key, trusted.profile);
                 }
             }
             judge.gpus.insert(variant.id.clone(), gpus);
         }
-        let counted = selected
-            .into_iter()
-            .map(|variant| (variant, judge.locked.get(&variant.id)));
+        let counted = selected.into_iter().map(|variant| {
+            let key = (slug.unwrap_or_default().to_owned(), variant.id.clone());
+            (variant, judge.locked.get(&key))
+        });
         judge.comparisons = comparison_count(counted).max(1);
         Ok(judge)
+    }
+
+    /// Whether a waiver names the metric, so that its regression does not decide.
+    fn waived(&self, variant: &Variant, metric: &str) -> bool {
+        let mut waivers = self.plan.config.waivers.iter();
+        waivers.any(|waiver| waiver.variant == variant.id && waiver.metric == metric)
+    }
+
+    /// What is locked of a variant on the GPU model of a profile.
+    fn locked(&self, id: &VariantId, profile: &Profile) -> Option<&Profile> {
+        self.locked
+            .get(&(Gpu::slug(&profile.identity.gpu), id.clone()))
     }
 
     /// Unchanged variants that must be measured beside those that were asked for.
@@ -419,7 +446,10 @@ impl<'a> Judge<'a> {
         let plan = self.plan;
         plan.config
             .variants()
-            .filter(|variant| variant.immutable && self.locked.contains_key(&variant.id))
+            .filter(|variant| {
+                let mut locked = self.locked.keys();
+                variant.immutable && locked.any(|(_, id)| *id == variant.id)
+            })
             .filter(|variant| !plan.variants.iter().any(|other| other.id == variant.id))
             .collect()
     }
@@ -435,8 +465,14 @@ impl<'a> Judge<'a> {
         });
         candidates
             .filter_map(|other| {
-                let (locked, now) = (self.locked.get(&other.id)?, profile(&other.id)?);
-                Some(Control::new(other, locked, now))
+                let now = profile(&other.id)?;
+                // One that is not a whole and undisturbed measurement bounds nothing.
+                let sound = incomplete(other, now).is_empty()
+                    && disturbed(&other.id, now)
+                        .iter()
+                        .all(|finding| finding.severity == Severity::Warn);
+                let control = Control::new(other, self.locked(&other.id, now)?, now);
+                (sound && !control.displacements.is_empty()).then_some(control)
             })
             .next()
     }
@@ -447,12 +483,9 @@ impl<'a> Judge<'a> {
         profile: &Profile,
         control: Option<&Control>,
     ) -> Option<(VariantReport, Vec<Finding>)> {
-        let locked = self.locked.get(&variant.id)?;
-        // A recording of another model has a lock of its own.
-        (Gpu::slug(&locked.identity.gpu) == Gpu::slug(&profile.identity.gpu)).then(|| {
-            let reference = Reference::Stored { locked, control };
-            compare(variant, &reference, profile, self.comparisons)
-        })
+        let locked = self.locked(&variant.id, profile)?;
+        let reference = Reference::Stored { locked, control };
+        Some(compare(variant, &reference, profile, self.comparisons))
     }
 
     fn against(
@@ -461,12 +494,19 @@ impl<'a> Judge<'a> {
         base: &Profile,
         head: &Profile,
     ) -> (VariantReport, Vec<Finding>) {
-        let learned = self.locked.get(&variant.id);
+        let learned = self.locked(&variant.id, head);
         let reference = Reference::Base { base, learned };
         compare(variant, &reference, head, self.comparisons)
     }
 
     fn all(&self, profiles: &Profiles, outcome: &mut Outcome) {
+        // A control that was measured along is itself not judged, but it must be sound.
+        for control in &profiles.controls {
+            if let Some(variant) = self.plan.config.variant(&control.variant) {
+                outcome.findings.extend(incomplete(variant, control));
+                outcome.findings.extend(disturbed(&variant.id, control));
+            }
+        }
         for variant in self.plan.variants() {
             let of = |profiles: &'_ [Profile]| {
                 profiles
@@ -497,7 +537,10 @@ impl<'a> Judge<'a> {
             Some(base) => {
                 let (mut report, mut findings) = self.against(variant, base, profile);
                 if let Some((drift, _)) = self.stored(variant, base, None) {
-                    findings.extend(drifted(variant, &drift));
+                    let locked = self.locked(&variant.id, base);
+                    let same_code = locked
+                        .is_some_and(|locked| locked.provenance.sources == base.provenance.sources);
+                    findings.extend(drifted(variant, &drift, same_code));
                     report.drift = drift.comparisons;
                 }
                 Some((report, findings))
@@ -524,9 +567,7 @@ impl<'a> Judge<'a> {
                 ));
             }
         } else {
-            outcome
-                .findings
-                .extend(crate::verdict::incomplete(variant, profile));
+            outcome.findings.extend(incomplete(variant, profile));
         }
         outcome
             .findings
@@ -562,7 +603,12 @@ impl<'a> Judge<'a> {
 }
 
 /// Where the base itself is not where it was locked.
-fn drifted(variant: &Variant, drift: &VariantReport) -> Vec<Finding> {
+fn drifted(variant: &Variant, drift: &VariantReport, same_code: bool) -> Vec<Finding> {
+    let why = if same_code {
+        "machine, driver or toolchain moved"
+    } else {
+        "its code is not the code that was locked"
+    };
     let moved = drift.comparisons.iter().filter(|comparison| {
         matches!(
             comparison.verdict,
@@ -580,7 +626,7 @@ fn drifted(variant: &Variant, drift: &VariantReport) -> Vec<Finding> {
                 Code::Drift,
                 &variant.id,
                 format!(
-                    "the base reads {change} in `{}` of {} against its locked baseline: machine, driver or toolchain moved, not this change",
+                    "the base reads {change} in `{}` of {} against its locked baseline: {why}, not this change",
                     comparison.metric, comparison.kernel
                 ),
                 "look at the driver, the clocks and the compiler; lock the base anew where that is how it is now".to_owned(),

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::files::{base_folder, empty_variant_folder, variant_folder};
 use crate::git::Worktree;
 use crate::profile::Profile;
-use crate::verdict::{Code, Finding, incomplete};
+use crate::verdict::{Code, Finding, incomplete, incomplete_side};
 
 /// The project as it is at the base revision, in a worktree of its own.
 #[derive(Debug)]
@@ -181,8 +181,12 @@ pub fn measure_against(
             }
             Ok(profile) => {
                 head.keep(&profile)?;
-                let gaps = incomplete(variant, &profile);
                 let paired = measured.bases.iter().any(|base| base.variant == variant.id);
+                let gaps = if paired {
+                    incomplete_side(variant, &profile)
+                } else {
+                    incomplete(variant, &profile)
+                };
                 let side = if paired {
                     ", side by side with the base"
                 } else {

@@ -53,7 +53,10 @@ impl Profile {
         let provenance = other.provenance;
         let own = &mut self.provenance;
         own.created = own.created.clone().max(provenance.created);
-        own.processes += provenance.processes;
+        own.processes = own
+            .processes
+            .checked_add(provenance.processes)
+            .ok_or_else(|| "no profile has so many processes".to_owned())?;
         own.captures.extend(provenance.captures);
         own.profiler = shared(own.profiler.take(), provenance.profiler);
         own.compiler = shared(own.compiler.take(), provenance.compiler);

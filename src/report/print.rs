@@ -56,6 +56,11 @@ pub(crate) fn clean(text: &str) -> String {
         .collect()
 }
 
+/// The same in one line, for what stands in a line of its own.
+pub(crate) fn one_line(text: &str) -> String {
+    clean(text).replace(['\n', '\t'], " ")
+}
+
 /// These reorder what stands around them.
 fn is_bidirectional_control(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

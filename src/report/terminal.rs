@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
 
-use super::print::clean;
+use super::print::{clean, one_line};
 use super::rows::{
     Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown,
     verdict_word,
@@ -26,7 +26,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
     let mut text = format!(
         "{style}{}{style:#}\n{DIM}{}{DIM:#}\n",
         headline(outcome),
-        clean(&origin(outcome))
+        one_line(&origin(outcome))
     );
     for report in &outcome.variants {
         text.push('\n');
@@ -43,7 +43,7 @@ fn variant(report: &VariantReport) -> String {
     let mut text = format!(
         "{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n",
         report.variant,
-        clean(&provenance(report))
+        one_line(&provenance(report))
     );
     if report.comparisons.is_empty() {
         return text;
@@ -103,7 +103,7 @@ fn variant(report: &VariantReport) -> String {
         text.push_str(&format!("{style}{}{style:#}\n", line.trim_end()));
     }
     for line in left_out(report).into_iter().chain(causes_and_drift(report)) {
-        text.push_str(&format!(" {DIM}{}{DIM:#}\n", clean(&line)));
+        text.push_str(&format!(" {DIM}{}{DIM:#}\n", one_line(&line)));
     }
     text
 }
@@ -125,14 +125,14 @@ pub fn findings(findings: &[Finding]) -> String {
                 "{style}{}{style:#} {BOLD}{}{BOLD:#}: {}\n",
                 finding.code.as_str(),
                 clean(&finding.variant.to_string()),
-                clean(&finding.message),
+                one_line(&finding.message),
             ));
             for line in finding.detail.iter().flat_map(|detail| detail.lines()) {
                 text.push_str(&format!("  {DIM}|{DIM:#} {}\n", clean(line)));
             }
             let following = of_severity.get(index + 1);
             if following.is_none_or(|following| following.next != finding.next) {
-                text.push_str(&format!("  next: {}\n", clean(&finding.next)));
+                text.push_str(&format!("  next: {}\n", one_line(&finding.next)));
             }
         }
     }

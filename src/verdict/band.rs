@@ -218,6 +218,14 @@ struct Bands {
     pass: f64,
 }
 
+/// Where a change lies, whatever its noise.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Estimate {
+    Worse,
+    Better,
+    Same,
+}
+
 /// The kinds of claim that some look made.
 #[derive(Default)]
 struct Claims {
@@ -343,6 +351,19 @@ impl Evidence {
         claims.not_worse |= known && worse + bands.pass <= limit;
     }
 
+    /// What the change by itself, without its noise, comes to.
+    fn estimate(&self, direction: Direction) -> Estimate {
+        let worse = self.worse(direction);
+        let limit = self.terms.tolerance + self.terms.rounding;
+        if worse > limit {
+            Estimate::Worse
+        } else if -worse > limit {
+            Estimate::Better
+        } else {
+            Estimate::Same
+        }
+    }
+
     /// Even without noise the machines would leave this change open.
     fn hidden_by_machines(&self) -> bool {
         let (limit, change) = (self.terms.tolerance, self.effect.abs());
@@ -415,7 +436,9 @@ fn decide(question: &Question, available: usize, look: impl Fn(usize) -> Evidenc
         allowance: evidence.allowance.map(|allowance| terms.shown(allowance)),
         threshold: shown(&|bands| upward * (terms.tolerance + bands.alarm)),
         open,
-        not_worse: claims.not_worse && !claims.regressed,
+        not_worse: claims.not_worse
+            && !claims.regressed
+            && evidence.estimate(question.direction) != Estimate::Worse,
         looks: 1 + later.len(),
         why: why.to_owned(),
     }
@@ -428,7 +451,12 @@ fn conclude(
     spread_known: bool,
     direction: Direction,
 ) -> (Verdict, bool, &'static str) {
+    let says = last.estimate(direction);
     match (claims.regressed, claims.improved, claims.same) {
+        // What is measured later and noisily must not hide behind an early claim.
+        (true, false, false) if says != Estimate::Worse => CONTRADICTION,
+        (false, true, false) if says != Estimate::Better => CONTRADICTION,
+        (false, false, true) if says != Estimate::Same => CONTRADICTION,
         (true, false, false) if direction == Direction::Equal => (
             Verdict::Regressed,
             false,
@@ -466,13 +494,15 @@ fn conclude(
             };
             (Verdict::Inconclusive, open, why)
         }
-        _ => (
-            Verdict::Inconclusive,
-            false,
-            "the samples contradict each other: the looks at fewer and at more do not agree",
-        ),
+        _ => CONTRADICTION,
     }
 }
+
+const CONTRADICTION: (Verdict, bool, &str) = (
+    Verdict::Inconclusive,
+    false,
+    "the samples contradict each other: the looks at fewer and at more do not agree",
+);
 
 /// The value that Student's t exceeds with that chance, below one half. Infinite where it cannot
 /// be had, which claims nothing.
@@ -818,6 +848,18 @@ mod tests {
     }
 
     #[test]
+    fn an_early_pass_does_not_hide_what_is_measured_later() {
+        let learned = locked(&[&[100.0; 4]]);
+        let asked = question(Scale::Absolute, Direction::Lower, 1.0, &[1, 2]);
+        let (base, head) = ([100.0; 4], [100.0, 100.0, 100.0, 150.0]);
+        let first = side_by_side(&base[..2], &head[..2], Some(&learned), &asked);
+        assert_eq!(first.verdict, Verdict::Pass);
+        let later = side_by_side(&base, &head, Some(&learned), &asked);
+        assert_eq!(later.verdict, Verdict::Inconclusive);
+        assert!(!later.not_worse);
+    }
+
+    #[test]
     fn looks_that_disagree_decide_nothing() {
         // Nothing varies in the first round: worse by 11. Then the changes are -11 and 11 each
         // round, and a learned spread near zero keeps the bands from hiding that they cancel.
@@ -827,9 +869,10 @@ mod tests {
         let head = [111.0, 111.0, 89.0, 89.0, 111.0, 111.0, 89.0, 89.0];
         let first = side_by_side(&base[..2], &head[..2], Some(&learned), &asked(10.0));
         assert_eq!(first.verdict, Verdict::Regressed);
-        // At the second look the change is 0 and the band about 20: nothing new is claimed.
+        // At the second look the change is 0 and the band about 20: nothing new is claimed, and
+        // what was claimed is no longer what the samples say.
         let later = side_by_side(&base, &head, Some(&learned), &asked(10.0));
-        assert_eq!((later.verdict, later.looks), (Verdict::Regressed, 2));
+        assert_eq!((later.verdict, later.looks), (Verdict::Inconclusive, 2));
         // After a first round that is worse by 11, 39 without any change.
         let mut head = [100.0; 80];
         head[..2].fill(111.0);

@@ -1,5 +1,7 @@
 //! Reference against current, kernel by kernel and metric by metric.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::cause::{Cause, causes};
@@ -7,14 +9,14 @@ use super::control::Control;
 use super::display::display_value;
 use super::finding::{Code, Finding};
 use super::kernels::match_kernels;
-use super::measured::incomplete;
+use super::measured::{incomplete, incomplete_side};
 use super::plausible::{Measurand, Side, bounds, device_findings, implausible, too_good};
 use super::rule::{Change, Comparison, Gap, Pair, Reference, Summary, Verdict, judge};
 use super::work::{declared_findings, work_findings};
 use crate::config::{DURATION_COUNTER, Level, Metric, Pass, Variant, VariantId};
 use crate::device::State;
 use crate::process::shell_line;
-use crate::profile::{Identity, Profile, Provenance};
+use crate::profile::{Identity, Profile, ProfileOrigin, Provenance};
 
 /// A duration that falls by more than this is believed only after a look.
 const DEFAULT_LARGEST_GAIN_PERCENT: f64 = 50.0;
@@ -56,9 +58,12 @@ pub struct VariantReport {
 impl VariantReport {
     /// Whether more samples may tell what these could not. A variant that fails already does so
     /// whatever the rest of it says, and is measured on only to tell its time.
-    pub fn open(&self) -> bool {
+    /// What is waived decides nothing.
+    pub fn open(&self, waived: impl Fn(&str) -> bool) -> bool {
         let fails = self.comparisons.iter().any(|comparison| {
-            comparison.verdict == Some(Verdict::Regressed) && comparison.level == Level::Deny
+            comparison.verdict == Some(Verdict::Regressed)
+                && comparison.level == Level::Deny
+                && !waived(&comparison.metric)
         });
         let matters = |comparison: &Comparison| !fails || comparison.counter == DURATION_COUNTER;
         let unsure = |comparison: &Comparison| comparison.open && !comparison.not_worse;
@@ -118,7 +123,10 @@ pub fn compare(
         causes: Vec::new(),
         drift: Vec::new(),
     };
-    let mut findings = incomplete(variant, current);
+    let mut findings = match reference {
+        Reference::Stored { .. } => incomplete(variant, current),
+        Reference::Base { .. } => incomplete_side(variant, current),
+    };
     let mut differences = identity_differences(&before.identity, &current.identity);
     if let Reference::Base { base, .. } = reference {
         differences.extend(not_side_by_side(base, current));
@@ -167,7 +175,14 @@ pub fn compare(
             if gap.is_none_or(|gap| gap == Gap::Reference) {
                 told.extend(limit_finding(variant, metric, &mut comparison));
             }
-            told.extend(doubt(variant, metric, &comparison, current, pair));
+            told.extend(doubt(
+                variant,
+                metric,
+                &comparison,
+                reference,
+                current,
+                pair,
+            ));
             comparisons_of_pair.push(comparison);
         }
         told.extend(work_findings(variant, &mut comparisons_of_pair, mode));
@@ -183,6 +198,7 @@ fn doubt(
     variant: &Variant,
     metric: &Metric,
     comparison: &Comparison,
+    reference: &Reference<'_>,
     current: &Profile,
     pair: Pair<'_>,
 ) -> Option<Finding> {
@@ -204,14 +220,24 @@ fn doubt(
         metric.plausible.max.unwrap_or(known.1),
     );
     let values = samples.machines().concat().concat();
-    let odd = implausible(&of, &values, Some(believed));
+    let odd = implausible(&of, &values, Some(believed)).or_else(|| {
+        // What was locked was believed then; a base was measured now.
+        let Reference::Base { base, .. } = reference else {
+            return None;
+        };
+        let of_base = base.samples(pair.reference, &metric.alias)?;
+        let finding = implausible(&of, &of_base.machines().concat().concat(), Some(believed))?;
+        Some(Finding {
+            message: format!("in the base: {}", finding.message),
+            ..finding
+        })
+    });
     let gain = || {
         let limit = metric.plausible.gain_percent.or_else(|| {
             (metric.counter == DURATION_COUNTER).then_some(DEFAULT_LARGEST_GAIN_PERCENT)
         })?;
         let (before, now) = (comparison.reference?.value, comparison.current?.value);
-        let improved = comparison.verdict == Some(Verdict::Improved);
-        improved
+        (!metric.exact)
             .then(|| too_good(&of, metric.direction, before, now, limit))
             .flatten()
     };
@@ -245,7 +271,19 @@ pub fn disturbed(variant: &VariantId, profile: &Profile) -> Vec<Finding> {
         };
         device_findings(variant, &[side])
     };
-    uuids.iter().flat_map(of_one).collect()
+    let unwatched = profile.provenance.origin == ProfileOrigin::Measured
+        && captures.iter().all(|capture| capture.device.is_none());
+    let unwatched = unwatched.then(|| {
+        Finding::deny(
+            Code::GpuUnwatched,
+            variant,
+            "the driver's library NVML did not tell the GPU's state: whether it was shared, or its clock held down, is not known",
+            "see that libnvidia-ml.so.1 can be loaded where it is measured",
+        )
+        .warn()
+    });
+    let disturbances = uuids.iter().flat_map(of_one);
+    disturbances.chain(unwatched).collect()
 }
 
 fn disturbances(variant: &VariantId, sides: &[(&'static str, &Profile)]) -> Vec<Finding> {
@@ -309,17 +347,41 @@ impl Mode {
 fn not_side_by_side(base: &Profile, head: &Profile) -> Vec<String> {
     let mut differences = Vec::new();
     let (was, is) = (base.gpu_uuids(), head.gpu_uuids());
-    if was != is || was.len() > 1 {
+    if was != is || was.len() != 1 {
+        let named = |uuids: &[&str]| match uuids {
+            [] => "an unnamed GPU".to_owned(),
+            uuids => uuids.join(" and "),
+        };
         differences.push(format!(
             "the base was measured on {}, the head on {}",
-            was.join(" and "),
-            is.join(" and ")
+            named(&was),
+            named(&is)
         ));
     }
-    let (was, is) = (base.provenance.processes, head.provenance.processes);
-    if was != is {
+    let processes = |profile: &Profile| profile.machines(Pass::Timing).len();
+    if processes(base) != processes(head) {
         differences.push(format!(
-            "the base was measured in {was} processes, the head in {is}"
+            "the base was measured in {} processes, the head in {}",
+            processes(base),
+            processes(head)
+        ));
+    }
+    let hashes = |profile: &Profile| -> BTreeSet<String> {
+        let captures = profile.provenance.captures.iter();
+        captures
+            .map(|capture| capture.report.sha256.clone())
+            .collect()
+    };
+    if !hashes(base).is_disjoint(&hashes(head)) {
+        differences.push("base and head name the same captures".to_owned());
+    }
+    if base.provenance.origin != ProfileOrigin::Measured {
+        differences.push("the base was imported".to_owned());
+    }
+    if !base.provenance.overrides.is_empty() {
+        differences.push(format!(
+            "the base was measured with --define {}",
+            base.provenance.overrides.join(" ")
         ));
     }
     differences
@@ -328,7 +390,7 @@ fn not_side_by_side(base: &Profile, head: &Profile) -> Vec<String> {
 /// Launches and processes that the base lacks. What it lacks of a metric is told where that is
 /// compared, and that it has other kernels by their match.
 fn incomplete_base(variant: &Variant, base: &Profile) -> Vec<Finding> {
-    incomplete(variant, base)
+    incomplete_side(variant, base)
         .into_iter()
         .filter(|finding| finding.code == Code::NotMeasured && finding.metric.is_none())
         .map(|finding| Finding {
@@ -516,7 +578,13 @@ fn finding_of(
             },
         ),
         // The current profile's own gaps are told by `incomplete`.
-        Verdict::NotMeasured if gap.is_none_or(|gap| gap == Gap::Current) => return None,
+        Verdict::NotMeasured if gap == Some(Gap::Current) => return None,
+        Verdict::NotMeasured if gap.is_none() => Finding::deny(
+            Code::NotMeasured,
+            &variant.id,
+            format!("{name} cannot be judged: {}", comparison.why),
+            "measure again, with a control that can be believed".to_owned(),
+        ),
         Verdict::NotMeasured => Finding::deny(
             Code::NotComparable,
             &variant.id,

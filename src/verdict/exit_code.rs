@@ -51,7 +51,9 @@ impl ExitCode {
             ExitCode::Regressed => "a gated metric regressed",
             ExitCode::Usage => "usage or configuration",
             ExitCode::Environment => "a tool, the GPU or a permission is missing",
-            ExitCode::Baseline => "a baseline is missing, tampered with or not comparable",
+            ExitCode::Baseline => {
+                "a baseline is missing, tampered with or not comparable, or other work was done"
+            }
             ExitCode::Failed => "a variant failed",
             ExitCode::Inconclusive => "inconclusive or not measured",
             ExitCode::Internal => "internal error",

@@ -193,6 +193,8 @@ codes! {
     WorkChanged = "work-changed" => Baseline,
     /// The base, measured now, is not where its locked baseline is.
     Drift = "drift" => Inconclusive,
+    /// Nothing tells whether the GPU was disturbed while it was measured.
+    GpuUnwatched = "gpu-unwatched" => Inconclusive,
     /// A kernel is in the current profile and not in the baseline.
     KernelNew = "kernel-new" => Baseline,
     /// A kernel of the baseline is not in the current profile.

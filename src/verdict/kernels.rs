@@ -32,10 +32,16 @@ pub(super) fn match_kernels<'a>(
             None => gone.push(locked),
         }
     }
-    let relock = format!(
-        "if that is meant, lock it: sparsek-gate baseline --lock --reason '...' {}",
-        variant.id
-    );
+    let relock = match mode {
+        Mode::Stored => format!(
+            "if that is meant, lock it: sparsek-gate baseline --lock --reason '...' {}",
+            variant.id
+        ),
+        Mode::Against => format!(
+            "the base has nothing to hold it against: lock it in this change, and check it against that: sparsek-gate check {}",
+            variant.id
+        ),
+    };
     let mut findings = Vec::new();
     let mut say = |code, kernel: &KernelProfile, message: String| {
         let finding =

@@ -7,10 +7,19 @@ use crate::profile::{KernelProfile, Profile, ProfileOrigin};
 /// What keeps a profile from being a whole measurement: launches, kernels or values that are not
 /// there. A baseline is locked from, and a gate passes on, whole measurements only.
 pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+    lacking(variant, profile, variant.profile.processes)
+}
+
+/// The same of one side of a comparison side by side: two processes a round.
+pub fn incomplete_side(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+    lacking(variant, profile, variant.profile.rounds.saturating_mul(2))
+}
+
+fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
     let mut findings = Vec::new();
     for pass in [Pass::Timing, Pass::Counting] {
         if variant.has_pass(pass)
-            && let Some(gap) = gap(variant, profile, pass)
+            && let Some(gap) = gap(variant, profile, pass, processes)
         {
             findings.push(Finding::deny(
                 Code::NotMeasured,
@@ -100,9 +109,24 @@ pub(super) fn why_not_measured(
             definition.counter, metric.counter
         ));
     }
+    if definition.pass != metric.pass {
+        return Some(format!(
+            "it was measured in the {} pass, not in the {} pass",
+            definition.pass, metric.pass
+        ));
+    }
     let Some(series) = kernel.metrics.get(&metric.alias) else {
         return Some("the kernel does not hold this metric".to_owned());
     };
+    let (held, named) = (series.samples.len(), profile.machines(metric.pass).len());
+    if named > 0 && held != named {
+        return Some(format!(
+            "it holds {held} processes where the profile names {named} captures"
+        ));
+    }
+    if series.samples.iter().any(Vec::is_empty) {
+        return Some("the kernel was launched in some of the processes only".to_owned());
+    }
     let launches = series.launch_count();
     let present = series
         .samples
@@ -143,7 +167,7 @@ pub(super) fn why_not_measured(
 
 /// What a pass holds less of than was asked for: processes of a machine, launches of a process. Of
 /// an imported profile it is not known what was asked for, and its own number stands.
-fn gap(variant: &Variant, profile: &Profile, pass: Pass) -> Option<String> {
+fn gap(variant: &Variant, profile: &Profile, pass: Pass, processes: u32) -> Option<String> {
     let found = profile.launch_count(pass);
     if profile.provenance.origin == ProfileOrigin::Imported {
         let asked = profile.provenance.launches as usize * profile.provenance.processes as usize;
@@ -155,7 +179,7 @@ fn gap(variant: &Variant, profile: &Profile, pass: Pass) -> Option<String> {
     }
     let machines = profile.machines(pass);
     let asked = match pass {
-        Pass::Timing => variant.profile.processes as usize,
+        Pass::Timing => processes as usize,
         Pass::Counting => 1,
     };
     let fewest = machines

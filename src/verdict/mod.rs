@@ -24,7 +24,7 @@ pub use control::Control;
 pub use display::display_value;
 pub use exit_code::ExitCode;
 pub use finding::{Code, Finding, Severity};
-pub use measured::incomplete;
+pub use measured::{incomplete, incomplete_side};
 pub use outcome::{Origin, Outcome};
 pub use plausible::{Measurand, Side, bounds, device_findings, implausible, too_good};
 pub use rule::{Change, Comparison, Reference, Summary, Verdict};

@@ -6,6 +6,7 @@ use super::compare::VariantReport;
 use super::exit_code::ExitCode;
 use super::finding::{Finding, Severity};
 use super::rule::Verdict;
+use crate::config::Level;
 
 /// Where the judged profiles came from. A report never shows the one as the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +54,15 @@ impl Outcome {
                 .iter()
                 .any(|comparison| comparison.verdict.is_some())
         };
-        let nothing = if self.variants.is_empty() || !self.variants.iter().all(judged) {
+        let unmeasured = |variant: &VariantReport| {
+            variant.comparisons.iter().any(|comparison| {
+                comparison.level == Level::Deny && comparison.verdict == Some(Verdict::NotMeasured)
+            })
+        };
+        let nothing = if self.variants.is_empty()
+            || !self.variants.iter().all(judged)
+            || self.variants.iter().any(unmeasured)
+        {
             ExitCode::Inconclusive
         } else {
             ExitCode::Pass
