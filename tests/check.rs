@@ -1150,3 +1150,22 @@ fn launches_of_longer_processes_do_not_make_up_for_processes_that_are_missing() 
     let report = project.check(&["cp_async"], 6);
     assert_eq!(report.denied(), ["not-measured", "not-measured"]);
 }
+
+#[test]
+fn the_readme_shows_what_the_program_prints() {
+    let readme = std::fs::read_to_string(common::repository().join("README.md")).unwrap();
+    let start = "$ sparsek-gate check bsr_gemm/cp_async --from ci/recordings/h200-worse\n";
+    let shown = readme.split(start).nth(1).unwrap();
+    let shown = shown.split("```").next().unwrap();
+    let printed = std::process::Command::new(env!("CARGO_BIN_EXE_sparsek-gate"))
+        .current_dir(common::repository())
+        .args([
+            "check",
+            "bsr_gemm/cp_async",
+            "--from",
+            "ci/recordings/h200-worse",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(printed.stdout).unwrap(), shown);
+}
