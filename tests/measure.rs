@@ -701,3 +701,139 @@ fn the_worktree_of_a_killed_comparison_is_cleared_by_the_next() {
     machine.commit();
     machine.check(&["--against", "HEAD", "cp_async"], 0);
 }
+
+/// Process numbers of the imports that were begun.
+fn importing(machine: &Machine) -> Vec<String> {
+    let text = machine.project.read("stand-in/journal.importing");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+#[ignore = "the thread that reads a capture is left behind, and so is its ncu"]
+fn no_import_outlives_a_run_in_which_a_later_process_fails() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    machine.program("cp_async", SAME, "exit 3");
+    let ran = machine
+        .gate(&["check", "--against", "HEAD", "cp_async"])
+        .env("IMPORT_SLEEPS", "5")
+        .output()
+        .unwrap();
+    Ran::of(&ran).exits(5);
+    let begun = importing(&machine);
+    assert!(!begun.is_empty());
+    assert!(!begun.iter().any(|pid| runs(pid)), "one of {begun:?} runs");
+}
+
+#[test]
+#[ignore = "the process ends before the thread that reads a capture stops its ncu"]
+fn no_import_outlives_an_interrupted_run() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    machine.program(
+        "cp_async",
+        SAME,
+        "if grep -q 'head cp_async counting' \"$JOURNAL\"; then \
+         echo $$ >\"$JOURNAL.waits\"; exec sleep 300; fi",
+    );
+    // It is a race, which the reading thread wins at times.
+    for _ in 0..12 {
+        for file in ["journal", "journal.waits", "journal.importing"] {
+            machine.project.write(&format!("{STAND_IN}/{file}"), "");
+        }
+        let child = machine
+            .gate(&["profile", "cp_async"])
+            .env("IMPORT_SLEEPS", "10")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let waits = machine.project.path("stand-in/journal.waits");
+        wait_for("the timing process does not run", || {
+            fs::read_to_string(&waits).is_ok_and(|pid| pid.ends_with('\n'))
+        });
+        terminate(&child);
+        Ran::of(&child.wait_with_output().unwrap()).exits(130);
+        let begun = importing(&machine);
+        assert_eq!(begun.len(), 1);
+        assert!(!runs(&begun[0]), "{begun:?} runs");
+    }
+}
+
+#[test]
+#[ignore = "the control is not measured along where a base is asked for"]
+fn a_head_without_a_base_is_judged_with_the_control_as_in_a_check_without_one() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    machine.program("cp_async", SAME, "exit 3");
+    machine.commit();
+    machine.program("cp_async", SAME, "");
+    let report = machine.check(&["--against", "HEAD", "cp_async"], 0);
+    assert_eq!(report.variant("cp_async")["mode"], "stored");
+    assert!(!report.variant("cp_async")["control"].is_null());
+}
+
+#[test]
+#[ignore = "its own process number is taken for that of a run that still goes on"]
+fn a_worktree_that_a_run_with_the_same_process_number_left_is_cleared() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    // In a container the numbers begin anew each time.
+    let commit = machine.git(&["rev-parse", "HEAD"]);
+    let script = format!(
+        "git worktree add --quiet --detach .sparsek-gate/worktrees/{}-$$ HEAD\nexec \"$@\"",
+        &commit[..12]
+    );
+    let gate = machine.gate(&["check", "--against", "HEAD", "cp_async"]);
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &script, "sh"])
+        .arg(gate.get_program())
+        .args(gate.get_args())
+        .envs(
+            gate.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env_remove("CI")
+        .current_dir(machine.path(""));
+    Ran::of(&shell.output().unwrap()).exits(0);
+    machine.is_clean();
+}
+
+#[test]
+#[ignore = "`git worktree remove` refuses what this repository does not know"]
+fn a_worktree_of_a_dead_run_that_git_does_not_know_is_cleared() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    // A cached work folder beside a fresh clone. No process has a number so high.
+    machine.write(
+        ".sparsek-gate/worktrees/0123456789ab-4194305/config.toml",
+        "",
+    );
+    machine.check(&["--against", "HEAD", "cp_async"], 0);
+}
+
+#[test]
+#[ignore = "the variables that git gives a hook reach the git that is called"]
+fn a_check_against_a_base_works_from_a_git_hook() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    machine.program("cp_async", WORSE, "");
+    machine.git(&["add", "--all"]);
+    let staged = machine.git(&["ls-files", "--stage"]);
+    let ran = machine
+        .gate(&["check", "--against", "HEAD", "cp_async"])
+        // As git 2.47 calls `pre-commit`.
+        .env("GIT_INDEX_FILE", ".git/index")
+        .output()
+        .unwrap();
+    Ran::of(&ran).exits(1);
+    assert_eq!(machine.git(&["ls-files", "--stage"]), staged);
+    machine.is_clean();
+}
