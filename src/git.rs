@@ -107,9 +107,16 @@ fn sweep(root: &Path, places: &Path) {
             .to_string_lossy()
             .rsplit_once('-')
             .and_then(|(_, pid)| pid.parse::<u32>().ok());
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+        // In a container the numbers of processes come again soon, this one's too.
+        let gone = |pid: u32| {
+            pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists()
+        };
+        if owner.is_some_and(gone) {
             let place = entry.path().display().to_string();
-            let _ = git(root, &["worktree", "remove", "--force", &place]);
+            if git(root, &["worktree", "remove", "--force", &place]).is_err() {
+                // git does not know it: the folder came from another clone.
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
         }
     }
     let _ = git(root, &["worktree", "prune"]);

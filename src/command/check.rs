@@ -110,7 +110,7 @@ fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
                     .0
                     .open(|metric| judge.waived(variant, metric))
             };
-            measure_against(
+            let mut measured = measure_against(
                 &plan.config,
                 base,
                 &plan.variants(),
@@ -118,7 +118,34 @@ fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
                 &progress,
                 &mut open,
                 &mut pair_open,
-            )?
+            )?;
+            // What has no base is judged against its stored baseline, and that needs a control.
+            let alone: Vec<&str> = measured
+                .profiles
+                .iter()
+                .filter(|head| {
+                    !measured
+                        .bases
+                        .iter()
+                        .any(|base| base.variant == head.variant)
+                })
+                .map(|head| head.variant.suite.as_str())
+                .collect();
+            let mut controls = judge.controls_to_add();
+            controls.retain(|control| alone.contains(&control.id.suite.as_str()));
+            if !controls.is_empty() {
+                let further = measure(
+                    &plan.config,
+                    &controls,
+                    &folder,
+                    &[],
+                    &progress,
+                    &mut |_, _| false,
+                )?;
+                measured.profiles.extend(further.profiles);
+                measured.findings.extend(further.findings);
+            }
+            measured
         }
         None => {
             // The controls first: what they say bounds the others' bands.
@@ -501,7 +528,13 @@ impl<'a> Judge<'a> {
 
     fn all(&self, profiles: &Profiles, outcome: &mut Outcome) {
         // A control that was measured along is itself not judged, but it must be sound.
-        for control in &profiles.controls {
+        let stored = profiles.heads.iter().any(|head| {
+            !profiles
+                .bases
+                .iter()
+                .any(|base| base.variant == head.variant)
+        });
+        for control in profiles.controls.iter().filter(|_| stored) {
             if let Some(variant) = self.plan.config.variant(&control.variant) {
                 outcome.findings.extend(incomplete(variant, control));
                 outcome.findings.extend(disturbed(&variant.id, control));

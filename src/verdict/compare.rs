@@ -153,7 +153,9 @@ pub fn compare(
     findings.extend(match reference {
         Reference::Stored { .. } => disturbed(&variant.id, current),
         Reference::Base { base, .. } => {
-            disturbances(&variant.id, &[("base", base), ("head", current)])
+            let mut findings = disturbances(&variant.id, &[("base", base), ("head", current)]);
+            findings.extend(unwatched(&variant.id, current));
+            findings
         }
     });
     for pair in pairs {
@@ -271,9 +273,16 @@ pub fn disturbed(variant: &VariantId, profile: &Profile) -> Vec<Finding> {
         };
         device_findings(variant, &[side])
     };
+    let disturbances = uuids.iter().flat_map(of_one);
+    disturbances.chain(unwatched(variant, profile)).collect()
+}
+
+/// That nothing tells whether the GPU was disturbed.
+fn unwatched(variant: &VariantId, profile: &Profile) -> Option<Finding> {
+    let captures = &profile.provenance.captures;
     let unwatched = profile.provenance.origin == ProfileOrigin::Measured
         && captures.iter().all(|capture| capture.device.is_none());
-    let unwatched = unwatched.then(|| {
+    unwatched.then(|| {
         Finding::deny(
             Code::GpuUnwatched,
             variant,
@@ -281,9 +290,7 @@ pub fn disturbed(variant: &VariantId, profile: &Profile) -> Vec<Finding> {
             "see that libnvidia-ml.so.1 can be loaded where it is measured",
         )
         .warn()
-    });
-    let disturbances = uuids.iter().flat_map(of_one);
-    disturbances.chain(unwatched).collect()
+    })
 }
 
 fn disturbances(variant: &VariantId, sides: &[(&'static str, &Profile)]) -> Vec<Finding> {
