@@ -14,7 +14,7 @@ use crate::profile::{KernelProfile, Profile};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Not worse by more than the tolerance.
+    /// Shown to be the same within the tolerance.
     Pass,
     /// Better by more than the tolerance.
     Improved,
