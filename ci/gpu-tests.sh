@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
 # The tests that need a GPU, nvcc and ncu, in one call with a prebuilt binary:
 #
-#     cargo build --release && ci/gpu-tests.sh target/release/sparsek-gate [OUTPUT]
+#     cargo build --release && ci/gpu-tests.sh target/release/sparsek-gate [OUTPUT [PART...]]
 #
 # Works in a copy of the repository and leaves the checkout alone. OUTPUT keeps captures and logs.
+# PART is any of gate, against, contention, python, misbehave; without it, all are run.
 set -u
-gate=$(realpath "${1:?usage: ci/gpu-tests.sh BINARY [OUTPUT]}")
+usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
+gate=$(realpath "${1:?$usage}")
 output=${2:-}
+parts=" ${*:3} "
+[ "$parts" = "  " ] && parts=" gate against contention python misbehave "
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gate.XXXXXX")
 [ -n "$output" ] && mkdir -p "$output" && output=$(realpath "$output")
@@ -44,111 +48,125 @@ no_process_left() { ! pgrep -af "$work/.sparsek-gate|misbehave.py|sleep 600"; }
 command -v ncu >/dev/null || echo "note: ncu is not on the PATH; the tool looks in the usual folders"
 nvidia-smi -L
 
-expect "every variant builds" 0 "built" "$gate" build --experimental
-expect "an unchanged variant is not built again" 0 "unchanged" "$gate" build
-profile_as_json() { "$gate" profile --format json >answer.json && cat answer.json; }
-expect "three variants are profiled" 0 "tensor_core" profile_as_json
-own_share() {
-  python3 - <<'P'
+part_gate() {
+  expect "every variant builds" 0 "built" "$gate" build --experimental
+  expect "an unchanged variant is not built again" 0 "unchanged" "$gate" build
+  profile_as_json() { "$gate" profile --format json >answer.json && cat answer.json; }
+  expect "three variants are profiled" 0 "tensor_core" profile_as_json
+  own_share() {
+    python3 - <<'P'
 import json, sys
 answer = json.load(open("answer.json"))
 share = 1 - answer["tools_wall_s"] / answer["wall_s"]
 print(f"{100 * share:.2f} % of {answer['wall_s']:.2f} s")
 sys.exit(not share < 0.05)
 P
+  }
+  expect "the tool's own share of that is below 5 %" 0 "%" own_share
+  cat "$log"
+  expect "check without a baseline says so" 4 "new-baseline" "$gate" check --from .sparsek-gate/profiles
+  expect "the profiles are locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests
+  expect "locked numbers are derived again from their captures" 0 "derived again" \
+    "$gate" baseline --verify --captures .sparsek-gate/profiles
+  expect "an unchanged kernel passes, with its control" 0 "bounded by bsr_gemm/baseline" "$gate" check cp_async
+  [ -n "$output" ] && cp -r .sparsek-gate/profiles "$work/second"
+
+  worse() { awk '{print} /^\[suite.bsr_gemm.variant.cp_async\]/{print "defines = { SMEM_PAD = 0 }"}' config.toml >worse.toml; }
+  worse
+  expect "a kernel made worse fails" 1 "regressed" "$gate" -C worse.toml check cp_async
+  for fault in wrong_numbers skipped_tail less_work race; do
+    expect "$fault fails before anything is timed" 5 "wrong-numbers" "$gate" profile "faults/$fault"
+  done
+  for fault in crash out_of_bounds; do
+    expect "$fault fails" 5 "program-failed" "$gate" profile "faults/$fault"
+  done
+  expect "a hanging kernel is killed at its time limit" 5 "timed-out" "$gate" profile hang
+  expect "no process is left of it" 0 "" no_process_left
+
+  cp -r baselines edited
+  sed -i 's/^duration: ./duration: 9/' baselines/*/bsr_gemm/baseline.norm.txt
+  expect "an edited baseline is found" 4 "tampered" "$gate" check bsr_gemm/baseline --from .sparsek-gate/profiles
+  rm -rf baselines && mv edited baselines
+  sed 's/dram__throughput.avg/dram__throughputt.avg/' config.toml >unknown.toml
+  rm -rf .sparsek-gate/profiles
+  expect "an unknown metric ends the run before any kernel" 2 "did you mean" "$gate" -C unknown.toml profile
+  expect "and nothing was profiled" 0 "" test ! -e .sparsek-gate/profiles
 }
-expect "the tool's own share of that is below 5 %" 0 "%" own_share
-cat "$log"
-expect "check without a baseline says so" 4 "new-baseline" "$gate" check --from .sparsek-gate/profiles
-expect "the profiles are locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests
-expect "locked numbers are derived again from their captures" 0 "derived again" \
-  "$gate" baseline --verify --captures .sparsek-gate/profiles
-expect "an unchanged kernel passes, with its control" 0 "bounded by bsr_gemm/baseline" "$gate" check cp_async
-[ -n "$output" ] && cp -r .sparsek-gate/profiles "$work/second"
 
-worse() { awk '{print} /^\[suite.bsr_gemm.variant.cp_async\]/{print "defines = { SMEM_PAD = 0 }"}' config.toml >worse.toml; }
-worse
-expect "a kernel made worse fails" 1 "regressed" "$gate" -C worse.toml check cp_async
-for fault in wrong_numbers skipped_tail less_work race; do
-  expect "$fault fails before anything is timed" 5 "wrong-numbers" "$gate" profile "faults/$fault"
-done
-for fault in crash out_of_bounds; do
-  expect "$fault fails" 5 "program-failed" "$gate" profile "faults/$fault"
-done
-expect "a hanging kernel is killed at its time limit" 5 "timed-out" "$gate" profile hang
-expect "no process is left of it" 0 "" no_process_left
-
-cp -r baselines edited
-sed -i 's/^duration: ./duration: 9/' baselines/*/bsr_gemm/baseline.norm.txt
-expect "an edited baseline is found" 4 "tampered" "$gate" check bsr_gemm/baseline --from .sparsek-gate/profiles
-rm -rf baselines && mv edited baselines
-sed 's/dram__throughput.avg/dram__throughputt.avg/' config.toml >unknown.toml
-rm -rf .sparsek-gate/profiles
-expect "an unknown metric ends the run before any kernel" 2 "did you mean" "$gate" -C unknown.toml profile
-expect "and nothing was profiled" 0 "" test ! -e .sparsek-gate/profiles
-
-# Side by side with the revision that was committed above, of which every change here differs.
-cost() {
-  local start middle
-  sed -i 's/^processes = 2/processes = 4/' config.toml
-  start=$EPOCHREALTIME
-  "$gate" profile bsr_gemm >/dev/null || return
-  middle=$EPOCHREALTIME
-  "$gate" check --against HEAD bsr_gemm || return
-  python3 -c "
+part_against() {
+  if [ ! -d baselines ]; then
+    "$gate" profile bsr_gemm >>"$log" 2>&1
+    "$gate" baseline --lock --reason "first measurement" --who tests >>"$log" 2>&1
+  fi
+  # Side by side with the revision that was committed above, of which every change here differs.
+  cost() {
+    local start middle
+    sed -i 's/^processes = 2/processes = 4/' config.toml
+    start=$EPOCHREALTIME
+    "$gate" profile bsr_gemm >/dev/null || return
+    middle=$EPOCHREALTIME
+    "$gate" check --against HEAD bsr_gemm || return
+    python3 -c "
 profile, check = $middle - $start, $EPOCHREALTIME - $middle
 print(f'check --against {check:.1f} s, profile {profile:.1f} s: {check / profile:.2f} times')
 raise SystemExit(check > 5 * profile)"
-}
-expect "unchanged kernels pass side by side, in at most five times one profile" 0 "times" cost
-tail -1 "$log"
-expect "no worktree is left behind" 0 "" test "$(git worktree list | wc -l)" = 1
-slower() {
-  sed -i '/^\[suite.bsr_gemm.variant.cp_async\]/,/^$/s|^source = .*|source = "kernels/faults/slower.cu"\ndefines = { KERNEL_NAME = "bsr_gemm_cp_async", EXTRA_WORK = 400 }|' config.toml
-}
-git checkout -q config.toml
-slower
-slower_check() { "$gate" check --against HEAD cp_async --report live.json; }
-expect "a kernel made slower by a little fails side by side" 1 "regressed" slower_check
-replay() {
-  "$gate" check cp_async --from .sparsek-gate/profiles --report replay.json
-  local status=$?
-  python3 -c '
+  }
+  expect "unchanged kernels pass side by side, in at most five times one profile" 0 "times" cost
+  tail -1 "$log"
+  expect "no worktree is left behind" 0 "" test "$(git worktree list | wc -l)" = 1
+  slower() {
+    sed -i '/^\[suite.bsr_gemm.variant.cp_async\]/,/^$/s|^source = .*|source = "kernels/faults/slower.cu"\ndefines = { KERNEL_NAME = "bsr_gemm_cp_async", EXTRA_WORK = 400 }|' config.toml
+  }
+  git checkout -q config.toml
+  slower
+  slower_check() { "$gate" check --against HEAD cp_async --report live.json; }
+  expect "a kernel made slower by a little fails side by side" 1 "regressed" slower_check
+  replay() {
+    "$gate" check cp_async --from .sparsek-gate/profiles --report replay.json
+    local status=$?
+    python3 -c '
 import json
 live, replay = (json.load(open(name))["variants"] for name in ("live.json", "replay.json"))
 assert live == replay' && return "$status"
+  }
+  expect "what was recorded gives the same verdict again" 1 "regressed" replay
+  git checkout -q config.toml
+  expect "a revision that does not exist is refused" 2 "no such revision" "$gate" check --against nowhere
+  worse_base() {
+    sed -i '1s/^/#error "the base does not build"\n/' kernels/bsr_gemm/cp_async.cu
+    git -c user.name=tests -c user.email=tests@localhost commit -qam "a base that does not build"
+    git checkout -q HEAD~1 -- kernels
+    "$gate" check --against HEAD cp_async
+  }
+  expect "a base that does not build is told, and the stored baseline judges" 0 "base-unavailable" worse_base
 }
-expect "what was recorded gives the same verdict again" 1 "regressed" replay
-git checkout -q config.toml
-expect "a revision that does not exist is refused" 2 "no such revision" "$gate" check --against nowhere
-worse_base() {
-  sed -i '1s/^/#error "the base does not build"\n/' kernels/bsr_gemm/cp_async.cu
-  git -c user.name=tests -c user.email=tests@localhost commit -qam "a base that does not build"
-  git checkout -q HEAD~1 -- kernels
-  "$gate" check --against HEAD cp_async
-}
-expect "a base that does not build is told, and the stored baseline judges" 0 "base-unavailable" worse_base
 
-both() { "$gate" profile bsr_gemm/baseline & "$gate" profile bsr_gemm/occupancy; local one=$?; wait $! && return $one; }
-expect "two runs on one GPU take turns" 0 "waiting for it" both
+part_contention() {
+  both() { "$gate" profile bsr_gemm/baseline & "$gate" profile bsr_gemm/occupancy; local one=$?; wait $! && return $one; }
+  expect "two runs on one GPU take turns" 0 "waiting for it" both
 
-# A process that only holds a context is enough to be told.
-busy() {
-  python3 -c 'import time, torch; torch.zeros(1, device="cuda"); open("busy", "w"); time.sleep(60)' &
-  local other=$! status
-  while [ ! -e busy ] && kill -0 "$other"; do sleep 0.2; done
-  "$gate" profile bsr_gemm/cp_async
-  status=$?
-  kill "$other"
-  return "$status"
+  # A process that only holds a context is enough to be told.
+  busy() {
+    python3 -c 'import time, torch; torch.zeros(1, device="cuda"); open("busy", "w"); time.sleep(60)' &
+    local other=$! status
+    while [ ! -e busy ] && kill -0 "$other"; do sleep 0.2; done
+    "$gate" profile bsr_gemm/cp_async
+    status=$?
+    kill "$other"
+    return "$status"
+  }
+  has_torch "another process on the GPU" && expect "another process on the GPU is told" 6 "gpu-shared" busy
 }
-if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
-  expect "another process on the GPU is told" 6 "gpu-shared" busy
-fi
-cd gpu || exit 70
-if ! python3 -c 'import torch; assert torch.cuda.is_available()'; then
-  echo "skip  Python variants: no PyTorch with CUDA here (pip install torch)"
-else
+
+has_torch() {
+  python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null && return
+  echo "skip  $1: no PyTorch with CUDA here (pip install torch)"
+  return 1
+}
+
+part_python() {
+  has_torch "Python variants" || return
+  cd gpu || exit 70
   for variant in plain nvtx profiler_range graph_as_one graph_nodes; do
     expect "python/$variant is profiled" 0 "8 launches in 2 processes" "$gate" profile "python/$variant"
   done
@@ -156,6 +174,12 @@ else
   expect "three processes are three captures" 0 "12 launches" "$gate" profile python/three_processes
   expect "a Python variant is locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests python/plain
   expect "an unchanged Python variant passes" 0 "PASS" "$gate" check python/plain
+  cd ..
+}
+
+part_misbehave() {
+  has_torch "programs that misbehave" || return
+  cd gpu || exit 70
   expect "a program that hangs under ncu is killed" 5 "timed-out" "$gate" profile hangs
   expect "with its grandchildren" 0 "" no_process_left
   expect "a program that crashes under ncu is told apart" 5 "" "$gate" profile crashes
@@ -164,8 +188,10 @@ else
   expect "a filter that matches nothing names what there was" 5 "elementwise" "$gate" profile filter_matches_nothing
   expect "too few launches are not measured" 6 "not-measured" "$gate" profile launches_too_little
   expect "an expected kernel that is missing is named" 5 "another_kernel" "$gate" profile lacks_a_kernel
-fi
-cd ..
+  cd ..
+}
+
+for part in $parts; do "part_$part"; done
 if [ -n "$output" ]; then
   tar czf "$output/work.tgz" --exclude=builds .sparsek-gate second baselines gpu/.sparsek-gate gpu/baselines 2>/dev/null
 fi
