@@ -1,0 +1,238 @@
+//! `[metric.NAME]`.
+
+use super::{DURATION_COUNTER, File};
+use crate::config::error::{ConfigError, suggest};
+use crate::config::raw::{Counter, RawMetric, RawTolerance};
+use crate::config::{Counts, Direction, Level, Metric, Pass, Plausible, Tolerance, Toolchain};
+use crate::metric::{self, Existence};
+
+impl File<'_> {
+    pub(super) fn metric(
+        &self,
+        alias: &str,
+        raw: &RawMetric,
+        toolchain: &Toolchain,
+    ) -> Result<Metric, ConfigError> {
+        let at = ["metric", alias];
+        self.name(&at, alias)?;
+        let (chip, chip_name) = (toolchain.chip, toolchain.chip_name);
+        let counter = match &raw.counter {
+            Some(Counter::Same(counter)) => counter.clone(),
+            Some(Counter::PerChip(table)) => table.get(chip_name).cloned().ok_or_else(|| {
+                self.error(
+                    &["metric", alias, "counter"],
+                    format!("no counter is named for the chip `{chip_name}`"),
+                )
+                .help(Some(format!("add `{chip_name} = \"...\"`")))
+            })?,
+            None => metric::builtin_alias(chip, alias)
+                .map(str::to_owned)
+                .ok_or_else(|| {
+                    self.error(
+                        &at,
+                        format!(
+                            "`{alias}` is no built-in alias on `{}`, so it needs a `counter`",
+                            toolchain.arch
+                        ),
+                    )
+                    .help(Some(suggest(
+                        alias,
+                        &metric::aliases(chip)
+                            .iter()
+                            .map(|alias| alias.name)
+                            .collect::<Vec<_>>(),
+                    )))
+                })?,
+        };
+        if let Existence::Unknown { nearest } = metric::exists(chip, &counter) {
+            return Err(self
+                .error(
+                    &["metric", alias, "counter"],
+                    format!("the chip `{chip_name}` has no counter `{counter}`"),
+                )
+                .help(nearest.map(|name| format!("did you mean `{name}`?"))));
+        }
+        let level = raw.level.unwrap_or(Level::Deny);
+        let pass = self.pass(alias, raw)?;
+        let direction = match (raw.direction, level) {
+            (Some(direction), _) => direction,
+            (None, _) if raw.exact => Direction::Equal,
+            (None, Level::Record) => Direction::Equal,
+            (None, _) => {
+                return Err(self
+                    .error(
+                        &at,
+                        format!("`{alias}` is gated, so it needs a `direction`"),
+                    )
+                    .help(Some(
+                        "`higher` is better, `lower` is better, or `equal`".into(),
+                    )));
+            }
+        };
+        let tolerance = match (&raw.tolerance, level) {
+            (Some(_), _) if raw.exact => {
+                return Err(self.error(
+                    &["metric", alias, "tolerance"],
+                    "an exact metric has no tolerance: any difference is other work",
+                ));
+            }
+            (Some(tolerance), _) => self.tolerance(&["metric", alias, "tolerance"], tolerance)?,
+            (None, _) if raw.exact => Tolerance::Absolute(0.0),
+            (None, Level::Record) => Tolerance::Absolute(0.0),
+            (None, _) => {
+                return Err(self
+                    .error(
+                        &at,
+                        format!("`{alias}` is gated, so it needs a `tolerance`"),
+                    )
+                    .help(Some(
+                        "such as `{ relative_percent = 2.0 }` or `{ absolute = 1.0 }`".into(),
+                    )));
+            }
+        };
+        let against = match &raw.against {
+            None => tolerance,
+            Some(_) if raw.exact => {
+                return Err(self.error(
+                    &["metric", alias, "against"],
+                    "an exact metric has no tolerance: any difference is other work",
+                ));
+            }
+            Some(against) => self.tolerance(&["metric", alias, "against"], against)?,
+        };
+        let counts = self.counts(alias, raw, level)?;
+        let plausible = Plausible {
+            min: raw.plausible.min,
+            max: raw.plausible.max,
+            gain_percent: raw.plausible.gain_percent,
+        };
+        let believed = [plausible.min, plausible.max, plausible.gain_percent];
+        if believed.iter().flatten().any(|value| !value.is_finite()) {
+            return Err(self.error(
+                &["metric", alias, "plausible"],
+                "`plausible` takes finite numbers",
+            ));
+        }
+        let excludes_everything = plausible
+            .min
+            .zip(plausible.max)
+            .is_some_and(|(min, max)| min > max);
+        if excludes_everything || plausible.gain_percent.is_some_and(|gain| gain < 0.0) {
+            return Err(self.error(
+                &["metric", alias, "plausible"],
+                "nothing could be within these bounds of `plausible`",
+            ));
+        }
+        if pass == Pass::Counting && !raw.exact && level != Level::Record {
+            return Err(self
+                .error(
+                    &["metric", alias, "pass"],
+                    "one process of the counting pass does not tell how much a value varies, so it cannot be judged",
+                )
+                .help(Some(
+                    "set `exact = true`, `level = \"record\"`, or `pass = \"timing\"`".into(),
+                )));
+        }
+        for (key, value) in [("min", raw.min), ("max", raw.max)] {
+            if value.is_some_and(|value| !value.is_finite()) {
+                return Err(self.error(
+                    &["metric", alias, key],
+                    format!("`{key}` is a finite number"),
+                ));
+            }
+            if value.is_some() && level == Level::Record {
+                return Err(self.error(
+                    &["metric", alias, key],
+                    format!(
+                        "`{key}` would hold nothing: a metric of level `record` is never judged"
+                    ),
+                ));
+            }
+        }
+        if let (Some(min), Some(max)) = (raw.min, raw.max)
+            && min > max
+        {
+            return Err(self.error(&["metric", alias, "min"], "`min` is larger than `max`"));
+        }
+        if raw.unless_faster && counter == DURATION_COUNTER {
+            return Err(self.error(
+                &["metric", alias, "unless_faster"],
+                "`unless_faster` on the duration itself would excuse nothing",
+            ));
+        }
+        Ok(Metric {
+            alias: alias.to_owned(),
+            counter,
+            direction,
+            tolerance,
+            against,
+            pass,
+            exact: raw.exact,
+            counts,
+            plausible,
+            min: raw.min,
+            max: raw.max,
+            level,
+            unless_faster: raw.unless_faster,
+        })
+    }
+
+    fn tolerance(&self, at: &[&str], raw: &RawTolerance) -> Result<Tolerance, ConfigError> {
+        let (value, tolerance) = match (raw.relative_percent, raw.absolute) {
+            (Some(percent), None) => (percent, Tolerance::RelativePercent(percent)),
+            (None, Some(value)) => (value, Tolerance::Absolute(value)),
+            _ => {
+                return Err(self.error(
+                    at,
+                    "a tolerance is `relative_percent` or `absolute`, one of the two",
+                ));
+            }
+        };
+        if !(value.is_finite() && value >= 0.0) {
+            return Err(self.error(at, "a tolerance is a finite number, 0 or more"));
+        }
+        Ok(tolerance)
+    }
+
+    fn pass(&self, alias: &str, raw: &RawMetric) -> Result<Pass, ConfigError> {
+        match (raw.pass, raw.exact) {
+            (Some(Pass::Timing), true) => Err(self.error(
+                &["metric", alias, "pass"],
+                "an exact metric is counted: its pass is `counting`",
+            )),
+            (pass, true) => Ok(pass.unwrap_or(Pass::Counting)),
+            (pass, false) => Ok(pass.unwrap_or(Pass::Timing)),
+        }
+    }
+
+    fn counts(
+        &self,
+        alias: &str,
+        raw: &RawMetric,
+        level: Level,
+    ) -> Result<Option<Counts>, ConfigError> {
+        let Some(counts) = &raw.counts else {
+            return Ok(None);
+        };
+        let at = ["metric", alias, "counts"];
+        let (factor, counts) = match (counts.flop, counts.bytes_written) {
+            (Some(factor), None) => (factor, Counts::Flop(factor)),
+            (None, Some(factor)) => (factor, Counts::BytesWritten(factor)),
+            _ => {
+                return Err(
+                    self.error(&at, "`counts` is `flop` or `bytes_written`, one of the two")
+                );
+            }
+        };
+        if !(factor.is_finite() && factor > 0.0) {
+            return Err(self.error(&at, "one count stands for a number above 0"));
+        }
+        if !raw.exact || level == Level::Record {
+            return Err(self.error(
+                &at,
+                "what counts the declared work must be `exact`, and not only recorded",
+            ));
+        }
+        Ok(Some(counts))
+    }
+}

@@ -1,0 +1,84 @@
+//! `[[waiver]]`.
+
+use std::ops::Range;
+
+use toml::de::DeValue;
+
+use super::File;
+use crate::config::error::{ConfigError, suggest};
+use crate::config::raw::{ExpiryDate, RawWaiver};
+use crate::config::{Suite, Variant, Waiver};
+
+impl File<'_> {
+    pub(super) fn waiver(
+        &self,
+        index: usize,
+        raw: &RawWaiver,
+        suites: &[Suite],
+    ) -> Result<Waiver, ConfigError> {
+        let complain = |key: &str, message: String| {
+            let span = self.span_in_waiver(index, key);
+            ConfigError::new(self.path, self.source, span, message)
+        };
+        for (key, text) in [("reason", &raw.reason), ("who", &raw.who)] {
+            if text.trim().is_empty() || text.chars().any(char::is_control) {
+                return Err(complain(
+                    key,
+                    format!("the waiver of {} needs a `{key}`, in one line", raw.variant),
+                ));
+            }
+        }
+        let variants: Vec<&Variant> = suites.iter().flat_map(|suite| &suite.variants).collect();
+        let Some(variant) = variants
+            .iter()
+            .find(|variant| variant.id.to_string() == raw.variant)
+        else {
+            let names: Vec<String> = variants.iter().map(|v| v.id.to_string()).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let message = format!("a waiver names no variant `{}`", raw.variant);
+            let help = suggest(&raw.variant, &names);
+            return Err(complain("variant", message).help(Some(help)));
+        };
+        let mut metrics = variant.metrics.iter();
+        if !metrics.any(|metric| metric.alias == raw.metric) {
+            let names: Vec<&str> = variant.metrics.iter().map(|m| m.alias.as_str()).collect();
+            let message = format!("{} has no metric `{}` to waive", raw.variant, raw.metric);
+            let help = suggest(&raw.metric, &names);
+            return Err(complain("metric", message).help(Some(help)));
+        }
+        let text = match &raw.expires {
+            ExpiryDate::Text(text) => text.clone(),
+            ExpiryDate::Date(date) => date.to_string(),
+        };
+        let expires = text.parse().map_err(|_| {
+            complain(
+                "expires",
+                format!("`expires` is a day such as 2026-12-31, not `{text}`"),
+            )
+        })?;
+        Ok(Waiver {
+            variant: variant.id.clone(),
+            metric: raw.metric.clone(),
+            reason: raw.reason.trim().to_owned(),
+            who: raw.who.trim().to_owned(),
+            expires,
+        })
+    }
+
+    /// Where a key of one of the waivers stands, or the waiver.
+    fn span_in_waiver(&self, index: usize, key: &str) -> Option<Range<usize>> {
+        let (_, waivers) = self
+            .tree
+            .iter()
+            .find(|(name, _)| name.get_ref() == "waiver")?;
+        let DeValue::Array(waivers) = waivers.get_ref() else {
+            return None;
+        };
+        let waiver = waivers.get(index)?;
+        let DeValue::Table(table) = waiver.get_ref() else {
+            return Some(waiver.span());
+        };
+        let value = table.iter().find(|(name, _)| name.get_ref() == key);
+        Some(value.map_or_else(|| waiver.span(), |(_, value)| value.span()))
+    }
+}
