@@ -9,6 +9,7 @@
 //! revision, and [`command`] composes the stages into the subcommands of [`cli`].
 
 pub mod baseline;
+pub mod binary;
 pub mod build;
 pub mod capture;
 pub mod cli;

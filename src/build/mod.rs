@@ -16,12 +16,13 @@ use std::time::Duration;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
+use crate::binary::{self, BinaryError, Census, Compiled};
 use crate::config::{Config, Recipe, Toolchain, Variant};
 use crate::error::Error;
 use crate::files::write_atomically;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::process::{self, Ending, Invocation};
-use crate::toolchain::{KernelResources, Nvcc, nvcc_flags, resource_report};
+use crate::toolchain::{Nvcc, Nvdisasm, compiler_warnings, nvcc_flags, resource_report};
 use crate::verdict::{Code, Finding};
 
 /// Longest a build may take.
@@ -40,8 +41,8 @@ pub struct Artifact {
     pub build_argv: Vec<String>,
     /// Path below the configuration to sha256, of the source and each header.
     pub sources: BTreeMap<String, String>,
-    /// The compiler's resource report, by mangled kernel name.
-    pub resources: BTreeMap<String, KernelResources>,
+    /// The kernels as compiled, where this tool called the compiler.
+    pub compiled: Option<Compiled>,
     /// Whether an earlier build served.
     pub cached: bool,
 }
@@ -54,15 +55,16 @@ pub type Built = Result<Artifact, Finding>;
 struct Manifest {
     program_sha256: String,
     sources: BTreeMap<String, String>,
-    resources: BTreeMap<String, KernelResources>,
+    compiled: Compiled,
 }
 
 /// Builds variants.
 #[derive(Debug)]
 pub struct Builder<'a> {
     config: &'a Config,
-    /// Found when the first variant needs it.
+    /// Looked for only if a variant needs it.
     nvcc: Option<Nvcc>,
+    nvdisasm: Option<Nvdisasm>,
 }
 
 impl<'a> Builder<'a> {
@@ -77,7 +79,14 @@ impl<'a> Builder<'a> {
         let nvcc = needed
             .then(|| Nvcc::locate(&config.toolchain, &config.work))
             .transpose()?;
-        Ok(Builder { config, nvcc })
+        let nvdisasm = nvcc
+            .as_ref()
+            .and_then(|nvcc| Nvdisasm::locate(&nvcc.root(), &config.work));
+        Ok(Builder {
+            config,
+            nvcc,
+            nvdisasm,
+        })
     }
 
     /// Builds all of them, as many at a time as there are processors, in the order given.
@@ -167,7 +176,10 @@ impl<'a> Builder<'a> {
         let store = self.config.work.join("builds");
         fs::create_dir_all(&store).map_err(Error::io("create", &store))?;
         let stated = nvcc_flags(toolchain, flags, defines);
-        let base = sha256_hex(format!("{}{stated:?}\n{source}", nvcc.fingerprint()).as_bytes());
+        let disassembler = self.nvdisasm.as_ref().map_or("", |tool| &tool.version);
+        let base = sha256_hex(
+            format!("{}{disassembler}\n{stated:?}\n{source}", nvcc.fingerprint()).as_bytes(),
+        );
         let headers_file = store.join(format!("{}.headers.json", &base[..32]));
 
         let known_headers: Option<Vec<String>> = fs::read(&headers_file)
@@ -186,8 +198,20 @@ impl<'a> Builder<'a> {
         let depfile = scratch.path().join("headers.d");
         let program = scratch.path().join("program");
         let log = scratch.path().join("build.log");
+        let kept = tempfile::Builder::new()
+            .prefix(".keeping-")
+            .tempdir_in(&store)
+            .map_err(Error::io("create", &store))?;
         let run = Invocation {
-            argv: nvcc.argv(toolchain, flags, defines, source, &program, &depfile),
+            argv: nvcc.argv(
+                toolchain,
+                flags,
+                defines,
+                source,
+                &program,
+                &depfile,
+                kept.path(),
+            ),
             dir: root.clone(),
             env: BTreeMap::new(),
             timeout: BUILD_TIMEOUT,
@@ -237,6 +261,21 @@ impl<'a> Builder<'a> {
         };
         let text =
             String::from_utf8_lossy(&fs::read(&log).map_err(Error::io("read", &log))?).into_owned();
+        let compiled = match self.look_into(&text, kept.path())? {
+            Ok(compiled) => compiled,
+            Err(error) => {
+                return Ok(Err(Finding::deny(
+                    Code::BuildFailed,
+                    &variant.id,
+                    format!("what was built cannot be looked into: {error}"),
+                    format!(
+                        "see that `{}` builds for {}, and that nvcc and nvdisasm belong together",
+                        variant.id, toolchain.arch
+                    ),
+                )
+                .detail(text)));
+            }
+        };
         let manifest = Manifest {
             program_sha256: sha256_file(&program).map_err(Error::io("read", &program))?,
             // Files outside the project are part of the key; only the project's own are its sources.
@@ -251,7 +290,7 @@ impl<'a> Builder<'a> {
                     ))
                 })
                 .collect::<Result<_, Error>>()?,
-            resources: resource_report(&text),
+            compiled,
         };
         let manifest_path = scratch.path().join("manifest.json");
         fs::write(&manifest_path, json(&manifest)).map_err(Error::io("write", &manifest_path))?;
@@ -286,6 +325,29 @@ impl<'a> Builder<'a> {
         }))
     }
 
+    /// The kernels of a build from the compiler's log and the folder of what it kept.
+    fn look_into(&self, log: &str, kept: &Path) -> Result<Result<Compiled, BinaryError>, Error> {
+        let arch = &self.config.toolchain.arch;
+        let cubins = cubins_in(kept, arch).map_err(Error::io("read", kept))?;
+        let mut census = Census::new();
+        if let Some(nvdisasm) = &self.nvdisasm {
+            for cubin in &cubins {
+                match binary::census(nvdisasm.disassemble(cubin)?.as_bytes()) {
+                    Ok(counted) => census.extend(counted),
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+        }
+        let resources = resource_report(log, arch);
+        let census = self.nvdisasm.is_some().then_some(&census);
+        Ok(binary::compiled(
+            &resources,
+            compiler_warnings(log),
+            &cubins,
+            census,
+        ))
+    }
+
     /// The artifact in a folder of the cache, if it is whole.
     fn cached(
         &self,
@@ -309,7 +371,7 @@ impl<'a> Builder<'a> {
             sha256: Some(manifest.program_sha256),
             build_argv,
             sources: manifest.sources,
-            resources: manifest.resources,
+            compiled: Some(manifest.compiled),
             cached: true,
         })
     }
@@ -364,10 +426,31 @@ impl<'a> Builder<'a> {
             sha256: None,
             build_argv: build.map(<[String]>::to_vec).unwrap_or_default(),
             sources,
-            resources: BTreeMap::new(),
+            compiled: None,
             cached: build.is_none(),
         }))
     }
+}
+
+/// The cubins that nvcc kept, for the target where it built for several; what was linked last.
+fn cubins_in(folder: &Path, arch: &str) -> std::io::Result<Vec<PathBuf>> {
+    let mut cubins = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "cubin") {
+            cubins.push(path);
+        }
+    }
+    let named = |path: &PathBuf, what: &str| {
+        path.file_stem()
+            .is_some_and(|name| name.to_string_lossy().ends_with(what))
+    };
+    let of_target = format!(".{arch}");
+    if cubins.iter().any(|path| named(path, &of_target)) {
+        cubins.retain(|path| named(path, &of_target));
+    }
+    cubins.sort_by_key(|path| (named(path, "_dlink"), path.clone()));
+    Ok(cubins)
 }
 
 /// Puts a build where a damaged one lies, in one step where the filesystem can: whoever looks there

@@ -5,12 +5,13 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{Plan, answer};
+use crate::binary::CompiledKernel;
 use crate::cli::StageArgs;
 use crate::config::VariantId;
 use crate::error::Error;
 use crate::measure::build_all;
 use crate::report::Progress;
-use crate::toolchain::KernelResources;
+use crate::toolchain::CompilerWarning;
 use crate::verdict::ExitCode;
 
 #[derive(Serialize)]
@@ -25,7 +26,8 @@ struct Built {
     program: Vec<String>,
     sha256: Option<String>,
     build: Vec<String>,
-    kernels: std::collections::BTreeMap<String, KernelResources>,
+    kernels: std::collections::BTreeMap<String, CompiledKernel>,
+    warnings: Vec<CompilerWarning>,
 }
 
 pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Error> {
@@ -39,13 +41,15 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
         .zip(artifacts)
         .filter_map(|(variant, artifact)| {
             let artifact = artifact?;
+            let compiled = artifact.compiled.unwrap_or_default();
             Some(Built {
                 variant: variant.id.clone(),
                 cached: artifact.cached,
                 program: artifact.run,
                 sha256: artifact.sha256,
                 build: artifact.build_argv,
-                kernels: artifact.resources,
+                kernels: compiled.kernels,
+                warnings: compiled.warnings,
             })
         })
         .collect();

@@ -2,6 +2,7 @@
 
 mod ncu;
 mod nvcc;
+mod nvdisasm;
 mod version;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,10 @@ use crate::process::{Ending, Invocation};
 
 pub(crate) use ncu::available_kernels;
 pub use ncu::{Ncu, Trouble};
-pub use nvcc::{KernelResources, Nvcc, nvcc_flags, resource_report};
+pub use nvcc::{
+    CompilerWarning, KernelResources, Nvcc, compiler_warnings, nvcc_flags, resource_report,
+};
+pub use nvdisasm::Nvdisasm;
 
 /// How long a tool may take to tell its version.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
