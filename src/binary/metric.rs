@@ -9,7 +9,7 @@ use crate::config::{Direction, Level};
 pub struct StaticMetric {
     /// Its name.
     pub name: &'static str,
-    /// The unit of its values.
+    /// The unit of its values; empty for counts, and for registers, which are a thread's.
     pub unit: &'static str,
     /// Which way it gets better.
     pub direction: Direction,
@@ -28,7 +28,7 @@ struct Facts<'a> {
 
 /// What is known of a launch before it happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Launch {
+pub struct LaunchShape {
     /// Dynamic shared memory a block, in bytes; `None` where nobody stated it.
     pub dynamic_shared_bytes: Option<u32>,
     /// Threads a block, where the kernel's launch bounds do not say it.
@@ -52,20 +52,20 @@ macro_rules! metrics {
 }
 
 metrics! {
-    "async_copy_instructions" ["inst"] Equal Record = |f| f.count(&["LDGSTS"]);
+    "async_copy_instructions" [""] Equal Record = |f| f.count(&["LDGSTS"]);
     "barriers" [""] Equal Record = |f| Some(f64::from(f.kernel.resources.barriers));
     "constant_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.constant_bytes));
     "driver_shared_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.driver_shared_bytes));
-    "instructions" ["inst"] Lower Record = |f| f.all();
-    "local_load_instructions" ["inst"] Lower Record = |f| f.count(&["LDL"]);
-    "local_store_instructions" ["inst"] Lower Record = |f| f.count(&["STL"]);
-    "mma_instructions" ["inst"] Higher Record = |f| f.count(MMA);
+    "instructions" [""] Lower Record = |f| f.all();
+    "local_load_instructions" [""] Lower Record = |f| f.count(&["LDL"]);
+    "local_store_instructions" [""] Lower Record = |f| f.count(&["STL"]);
+    "mma_instructions" [""] Higher Record = |f| f.count(MMA);
     "occupancy" ["%"] Higher Record = |f| Some(f.occupancy?.percent);
-    "occupancy_limit_registers" ["block"] Higher Record = |f| Some(f64::from(f.occupancy?.limit_registers));
-    "occupancy_limit_shared_mem" ["block"] Higher Record = |f| Some(f64::from(f.occupancy?.limit_shared_mem));
-    "occupancy_limit_warps" ["block"] Higher Record = |f| Some(f64::from(f.occupancy?.limit_warps));
+    "occupancy_limit_registers" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_registers));
+    "occupancy_limit_shared_mem" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_shared_mem));
+    "occupancy_limit_warps" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_warps));
     "performance_warnings" [""] Lower Deny = |f| Some(f64::from(f.kernel.performance_warnings));
-    "registers" ["register/thread"] Lower Deny = |f| Some(f64::from(f.kernel.resources.registers));
+    "registers" [""] Lower Deny = |f| Some(f64::from(f.kernel.resources.registers));
     "spill_bytes" ["byte"] Lower Deny = |f| {
         let resources = &f.kernel.resources;
         Some(f64::from(resources.spill_store_bytes) + f64::from(resources.spill_load_bytes))
@@ -74,9 +74,9 @@ metrics! {
     "spill_store_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.spill_store_bytes));
     "stack_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.stack_bytes));
     "static_shared_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.shared_bytes));
-    "tensor_instructions" ["inst"] Higher Deny never_zero = |f| Some(f.count(MMA)? + f.count(WGMMA)?);
-    "tma_instructions" ["inst"] Higher Record = |f| f.count(TMA);
-    "wgmma_instructions" ["inst"] Higher Deny never_zero = |f| f.count(WGMMA);
+    "tensor_instructions" [""] Higher Deny never_zero = |f| Some(f.count(MMA)? + f.count(WGMMA)?);
+    "tma_instructions" [""] Higher Record = |f| f.count(TMA);
+    "wgmma_instructions" [""] Higher Deny never_zero = |f| f.count(WGMMA);
 }
 
 /// Matrix instructions of a warp, by the type of their operands.
@@ -104,6 +104,13 @@ impl Facts<'_> {
     }
 }
 
+impl StaticMetric {
+    /// What stands for a counter's name in profiles and reports.
+    pub fn counter(&self) -> String {
+        format!("static__{}", self.name)
+    }
+}
+
 /// The metric of that name.
 pub fn static_metric(name: &str) -> Option<&'static StaticMetric> {
     STATIC_METRICS.iter().find(|metric| metric.name == name)
@@ -111,7 +118,11 @@ pub fn static_metric(name: &str) -> Option<&'static StaticMetric> {
 
 impl CompiledKernel {
     /// The static metrics by name; `None` is not known. `arch` is the compiler's target.
-    pub fn metrics(&self, arch: &str, launch: Launch) -> Vec<(&'static StaticMetric, Option<f64>)> {
+    pub fn metrics(
+        &self,
+        arch: &str,
+        launch: LaunchShape,
+    ) -> Vec<(&'static StaticMetric, Option<f64>)> {
         let facts = Facts {
             kernel: self,
             occupancy: self.occupancy(arch, launch),
@@ -122,7 +133,7 @@ impl CompiledKernel {
             .collect()
     }
 
-    fn occupancy(&self, arch: &str, launch: Launch) -> Option<Occupancy> {
+    fn occupancy(&self, arch: &str, launch: LaunchShape) -> Option<Occupancy> {
         let fixed = self.resources.shared_bytes + self.driver_shared_bytes;
         Limits::of_arch(arch)?.occupancy(ResourceUse {
             threads: launch.threads.or(self.max_threads)?,

@@ -9,7 +9,8 @@ use crate::binary::CompiledKernel;
 use crate::cli::StageArgs;
 use crate::config::VariantId;
 use crate::error::Error;
-use crate::measure::build_all;
+use crate::files::variant_folder;
+use crate::measure::{build_all, keep_compiled};
 use crate::report::Progress;
 use crate::toolchain::CompilerWarning;
 use crate::verdict::ExitCode;
@@ -36,6 +37,19 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
     let progress = Progress::new();
     let (artifacts, findings) = build_all(&plan.config, &variants, &progress)?;
     drop(progress);
+    // A trial must not be found where the profile of the code as it is would lie.
+    if plan.overrides.is_empty() {
+        let folder = plan.profiles(None)?;
+        let git = crate::git::revision(&plan.config.root);
+        keep_compiled(
+            &plan.config,
+            &variants,
+            &artifacts,
+            |variant| variant_folder(&folder, &variant.id),
+            &[],
+            git.as_deref(),
+        )?;
+    }
     let built = variants
         .iter()
         .zip(artifacts)

@@ -2,7 +2,7 @@
 
 use super::print::clean;
 use super::rows::{
-    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown,
+    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown, title,
     verdict_word,
 };
 use crate::verdict::{ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
@@ -66,7 +66,7 @@ fn finding(finding: &Finding, shows_next: bool) -> String {
 }
 
 fn variant(report: &VariantReport) -> String {
-    let mut text = format!("**{}**\n\n", escape(&report.variant.to_string()));
+    let mut text = format!("**{}**\n\n", escape(&title(report)));
     let shown = shown(report);
     let kernels = several_kernels(report);
     let columns = [

@@ -1,5 +1,6 @@
 //! The rows that every form of a report shows.
 
+use crate::profile::Rung;
 use crate::verdict::{
     Change, Comparison, ExitCode, Origin, Outcome, VariantReport, Verdict, display_value,
 };
@@ -30,14 +31,14 @@ impl Row {
             )
         };
         let change = match (comparison.change, comparison.band) {
-            (Some(change), Some(band)) => {
+            (Some(change), Some(band)) if band > 0.0 => {
                 format!(
                     "{} ±{}",
                     change.display(unit),
                     change.with(band).magnitude(unit)
                 )
             }
-            (Some(change), None) => change.display(unit),
+            (Some(change), _) => change.display(unit),
             (None, _) => "–".to_owned(),
         };
         Row {
@@ -48,6 +49,7 @@ impl Row {
             change,
             tolerance: match comparison.verdict {
                 Some(_) if comparison.exact => "exact".to_owned(),
+                Some(_) if comparison.never_zero => "never to 0".to_owned(),
                 Some(_) => comparison.tolerance.display(unit),
                 None => "–".to_owned(),
             },
@@ -206,10 +208,19 @@ pub(super) fn headline(outcome: &Outcome) -> String {
     )
 }
 
+/// The variant, and the rung where it is not that of the counters.
+pub(super) fn title(report: &VariantReport) -> String {
+    match report.rung {
+        Rung::Counters => report.variant.to_string(),
+        rung => format!("{} ({rung})", report.variant),
+    }
+}
+
 /// Where the judged numbers came from.
 pub(super) fn origin(outcome: &Outcome) -> String {
     match &outcome.origin {
         Origin::Measured => "measured in this run".to_owned(),
+        Origin::Compiled => "compiled in this run; nothing ran".to_owned(),
         Origin::Recorded(folder) => {
             format!("recorded profiles from {folder}, not measured in this run")
         }

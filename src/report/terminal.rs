@@ -5,7 +5,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use super::print::{clean, one_line};
 use super::rows::{
-    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown,
+    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown, title,
     verdict_word,
 };
 use crate::verdict::{ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
@@ -42,7 +42,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
 fn variant(report: &VariantReport) -> String {
     let mut text = format!(
         "{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n",
-        report.variant,
+        title(report),
         one_line(&provenance(report))
     );
     if report.comparisons.is_empty() {

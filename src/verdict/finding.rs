@@ -159,6 +159,8 @@ codes! {
     NoPermission = "no-permission" => Environment,
     /// The profiler does not work on this machine at all.
     ProfilerUnsupported = "profiler-unsupported" => Environment,
+    /// What was launched is not what was built, or not as the configuration states it.
+    LaunchMismatch = "launch-mismatch" => Failed,
     /// A report or a CSV cannot be read.
     CaptureUnreadable = "capture-unreadable" => Failed,
     /// The report and its CSV hold different numbers.
@@ -195,6 +197,8 @@ codes! {
     Drift = "drift" => Inconclusive,
     /// Nothing tells whether the GPU was disturbed while it was measured.
     GpuUnwatched = "gpu-unwatched" => Inconclusive,
+    /// The compiler says what costs performance; it only warns, and is gated by its count.
+    PerformanceLoss = "performance-loss" => Regressed,
     /// A kernel is in the current profile and not in the baseline.
     KernelNew = "kernel-new" => Baseline,
     /// A kernel of the baseline is not in the current profile.
