@@ -24,6 +24,7 @@ use crate::toolchain::{CompilerWarning, KernelResources};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompiledKernel {
     /// What ptxas reported.
+    #[serde(flatten)]
     pub resources: KernelResources,
     /// Shared memory a block that the driver reserves, in bytes: the kernel's section in the cubin
     /// less its own static shared memory.

@@ -47,8 +47,10 @@ mod tests {
             ),
             ("_Z7spillerPfi", "spiller"),
             ("_Z2k2IfLi8EEvPT_i", "k2"),
+            ("_ZN5outer3runIZ4mainEUlvE_EEvT_", "run"),
+            ("_ZN5outer3runI2OpIfEEEvT_", "run"),
             (
-                "_ZN45_GLOBAL__N__59ce5a6d_12_two_kernels_cu_c2ad47386hiddenEPf",
+                "_ZN37_GLOBAL__N__c770f6f1_5_nm_cu_4d11ce8d6hiddenIfLi3EEEvPT_",
                 "hidden",
             ),
         ] {

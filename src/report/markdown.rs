@@ -80,11 +80,13 @@ fn variant(report: &VariantReport) -> String {
         "why",
     ];
     let kernel_column = if kernels { "| kernel " } else { "" };
-    text.push_str(&format!("{kernel_column}| {} |\n", columns.join(" | ")));
-    text.push_str(&format!(
-        "{}|---|--:|--:|--:|--:|--:|---|---|\n",
-        if kernels { "|---" } else { "" }
-    ));
+    if !shown.is_empty() {
+        text.push_str(&format!("{kernel_column}| {} |\n", columns.join(" | ")));
+        text.push_str(&format!(
+            "{}|---|--:|--:|--:|--:|--:|---|---|\n",
+            if kernels { "|---" } else { "" }
+        ));
+    }
     for comparison in &shown {
         let row = Row::of(comparison);
         let verdict = match row.verdict {

@@ -2,7 +2,7 @@
 
 use crate::profile::Rung;
 use crate::verdict::{
-    Change, Comparison, ExitCode, Origin, Outcome, VariantReport, Verdict, display_value,
+    Change, Comparison, ExitCode, Origin, Outcome, Summary, VariantReport, Verdict, display_value,
 };
 
 /// A change that is shown, in percent, of a recorded metric whose noise is not known.
@@ -83,13 +83,21 @@ pub(super) fn shown(report: &VariantReport) -> Vec<&Comparison> {
     };
     let uneventful = |comparison: &Comparison| match comparison.verdict {
         None => !moved(comparison),
-        Some(verdict) => comparison.exact && verdict == Verdict::Pass,
+        Some(verdict) => {
+            verdict == Verdict::Pass && (comparison.exact || unchanged(report, comparison))
+        }
     };
     report
         .comparisons
         .iter()
         .filter(|comparison| !uneventful(comparison))
         .collect()
+}
+
+/// A static metric that reads as it did.
+fn unchanged(report: &VariantReport, comparison: &Comparison) -> bool {
+    let value = |side: Option<Summary>| side.map(|side| side.value);
+    report.rung == Rung::Static && value(comparison.reference) == value(comparison.current)
 }
 
 /// What the rows do not show: exact counters that agree, recorded metrics that did not move.
@@ -101,10 +109,19 @@ pub(super) fn left_out(report: &VariantReport) -> Option<String> {
         .iter()
         .filter(|comparison| comparison.exact && comparison.verdict == Some(Verdict::Pass))
         .count();
-    let others = all - shown - work;
+    let same = report
+        .comparisons
+        .iter()
+        .filter(|comparison| comparison.verdict == Some(Verdict::Pass))
+        .filter(|comparison| unchanged(report, comparison))
+        .count();
+    let others = all - shown - work - same;
     let mut parts = Vec::new();
     if work > 0 {
         parts.push(format!("the same work by {work} exact counters"));
+    }
+    if same > 0 {
+        parts.push(format!("{same} gated metrics are the same"));
     }
     if others > 0 {
         parts.push(format!("{others} recorded metrics did not move"));

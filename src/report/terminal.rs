@@ -85,7 +85,10 @@ fn variant(report: &VariantReport) -> String {
         }
         table.add_row(cells.iter().map(|cell| clean(cell).replace('\n', " ")));
     }
-    let lines = table.lines().collect::<Vec<_>>();
+    let lines = match shown.is_empty() {
+        true => Vec::new(),
+        false => table.lines().collect::<Vec<_>>(),
+    };
     for (index, line) in lines.iter().enumerate() {
         // The header is the first line; each further line is one comparison.
         let style = match index.checked_sub(1).and_then(|row| shown.get(row)) {

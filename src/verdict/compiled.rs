@@ -380,7 +380,8 @@ fn code_difference(pair: Pair<'_>) -> Option<String> {
             };
             (opcode.as_str(), count(was), count(is))
         })
-        .filter(|(_, was, is)| was != is)
+        // Padding follows from the rest.
+        .filter(|(opcode, was, is)| was != is && *opcode != "NOP")
         .collect();
     steps.sort();
     steps.dedup();

@@ -3,7 +3,7 @@
 use super::finding::{Code, Finding};
 use crate::capture::{Launch, Recording};
 use crate::config::Variant;
-use crate::profile::Profile;
+use crate::profile::{KernelProfile, Profile};
 
 /// Static metrics, and where ncu reports the same of a launch.
 const TWINS: [(&str, &str); 4] = [
@@ -39,8 +39,10 @@ pub fn launch_mismatches(
         }
     };
     for launch in &recording.launches {
-        let same = |kernel: &&crate::profile::KernelProfile| {
-            kernel.mangled.is_some() && kernel.mangled == launch.kernel.mangled
+        // A CSV does not hold the mangled name.
+        let same = |kernel: &&KernelProfile| match &launch.kernel.mangled {
+            Some(mangled) => kernel.mangled.as_ref() == Some(mangled),
+            None => kernel.name == launch.kernel.function,
         };
         let Some(kernel) = compiled.kernels.iter().find(same) else {
             continue;
