@@ -15,6 +15,7 @@ work = ".sparsek-gate"
 arch = "sm_90a"
 nvcc = "bin/nvcc"
 ncu = "bin/ncu"
+compute_sanitizer = "bin/compute-sanitizer"
 flags = ["-O3"]
 
 [gpu]
@@ -40,6 +41,7 @@ ncu_args = ["--verbose"]
 
 [verify]
 timeout_s = 60
+sanitizer = ["memcheck", "racecheck"]
 
 [metric.duration]
 counter = "gpu__time_duration.sum"
@@ -71,6 +73,7 @@ counts = { bytes_written = 32 }
 description = "a suite"
 args = ["--m", "8"]
 verify_args = ["--check"]
+sanitizer_args = ["--small"]
 profile_args = ["--profile"]
 kernels = "regex:^k"
 expect = ["k"]
@@ -90,6 +93,7 @@ flags = ["-G"]
 defines = { TILE = 8 }
 args = ["--n", "8"]
 verify_args = ["--check"]
+sanitizer_args = ["--small"]
 profile_args = ["--profile"]
 kernels = "k"
 expect = ["k"]
@@ -307,6 +311,11 @@ fn a_value_that_is_no_choice_is_refused_with_the_nearest() {
             "graph_profiling = \"node\"",
             "graph_profiling = \"nodes\"",
             "did you mean `node`?",
+        ),
+        (
+            "sanitizer = [\"memcheck\", \"racecheck\"]",
+            "sanitizer = [\"memcheck\", \"racechek\"]",
+            "did you mean `racecheck`?",
         ),
     ] {
         refused(from, to, &["unknown value", words]);

@@ -9,10 +9,9 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use common::{Project, Ran, Report, aloud, repository};
+use common::{Project, Ran, Report, driver, repository};
 use serde_json::{Value as Json, json};
 
 /// As the stand-in of the driver tells it.
@@ -46,37 +45,6 @@ run = ["sh", "cp_async.sh"]
 inputs = ["cp_async.sh"]
 expect = ["bsr_gemm_cp_async"]
 "#;
-
-/// The folder with the stand-in of the driver's library; `None`, and said aloud, where there is
-/// nothing to build it with.
-fn driver() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    FOLDER
-        .get_or_init(|| {
-            for program in ["cc", "git"] {
-                if Command::new(program).arg("--version").output().is_err() {
-                    aloud(&format!(
-                        "SKIPPED: nothing was measured with stand-ins, there is no {program} on the PATH"
-                    ));
-                    return None;
-                }
-            }
-            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in");
-            fs::create_dir_all(&folder).unwrap();
-            let fresh = folder.join(format!("built-{}", std::process::id()));
-            let built = Command::new("cc")
-                .args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
-                .arg(&fresh)
-                .arg(repository().join("tests/data/stand_in/libcuda.c"))
-                .output()
-                .unwrap();
-            Ran::of(&built).exits(0);
-            // By the name that is looked for first: a real one must not be found before it.
-            fs::rename(fresh, folder.join("libcuda.so")).unwrap();
-            Some(folder)
-        })
-        .as_deref()
-}
 
 /// A project in a git repository, on a machine with an H200 and ncu, as far as the program sees.
 struct Machine {

@@ -48,6 +48,7 @@ pub(super) struct RawToolchain {
     pub arch: Option<String>,
     pub nvcc: Option<String>,
     pub ncu: Option<String>,
+    pub compute_sanitizer: Option<String>,
     pub flags: Option<Vec<String>>,
 }
 
@@ -82,6 +83,7 @@ pub(super) struct RawProfile {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawVerify {
     pub timeout_s: Option<f64>,
+    pub sanitizer: Option<Vec<SanitizerTool>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -149,6 +151,7 @@ pub(super) struct RawSuite {
     pub description: Option<String>,
     pub args: Vec<String>,
     pub verify_args: Option<Vec<String>>,
+    pub sanitizer_args: Option<Vec<String>>,
     pub profile_args: Option<Vec<String>>,
     pub kernels: Option<String>,
     pub expect: Option<Vec<String>>,
@@ -171,6 +174,7 @@ pub(super) struct RawVariant {
     pub inputs: Option<Vec<String>>,
     pub args: Vec<String>,
     pub verify_args: Option<Vec<String>>,
+    pub sanitizer_args: Option<Vec<String>>,
     pub profile_args: Option<Vec<String>>,
     pub kernels: Option<String>,
     pub expect: Option<Vec<String>>,
@@ -198,6 +202,9 @@ macro_rules! spelled {
         }
 
         impl $name {
+            /// All of them.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
             /// As the configuration and the reports spell it.
             pub fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $text),+ }
@@ -264,6 +271,20 @@ spelled! {
         Timing = "timing",
         /// A few launches in a process of their own: what is exact, or only explains.
         Counting = "counting",
+    }
+}
+
+spelled! {
+    /// A tool of NVIDIA's compute-sanitizer (`--tool`).
+    SanitizerTool {
+        /// Accesses out of bounds or misaligned, and failing CUDA calls.
+        Memcheck = "memcheck",
+        /// Races on shared memory.
+        Racecheck = "racecheck",
+        /// Reads of global memory that nothing wrote.
+        Initcheck = "initcheck",
+        /// Barriers that not all threads reach.
+        Synccheck = "synccheck",
     }
 }
 

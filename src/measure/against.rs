@@ -62,6 +62,8 @@ impl BaseProject {
             metrics: head.metrics.clone(),
             work: head.work,
             profile: head.profile.clone(),
+            // The base is there to be compared with: what it does wrong is not this change's.
+            sanitizer: Vec::new(),
             ..base.clone()
         })
     }

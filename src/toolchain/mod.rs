@@ -1,7 +1,9 @@
-//! nvcc and ncu: where they are, which version they are, how they are called, what their text means.
+//! nvcc, ncu and compute-sanitizer: where they are, which version they are, how they are called,
+//! what their text means.
 
 mod ncu;
 mod nvcc;
+mod sanitizer;
 mod version;
 
 use std::collections::BTreeMap;
@@ -14,6 +16,7 @@ use crate::process::{Ending, Invocation};
 pub(crate) use ncu::available_kernels;
 pub use ncu::{Ncu, Trouble};
 pub use nvcc::{KernelResources, Nvcc, nvcc_flags, resource_report};
+pub use sanitizer::{FirstError, Sanitizer, SanitizerLog};
 
 /// How long a tool may take to tell its version.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -141,13 +141,7 @@ impl File<'_> {
 
         let mut suites = Vec::new();
         for (name, raw_suite) in &raw.suite {
-            suites.push(self.suite(
-                name,
-                raw_suite,
-                &raw.profile,
-                raw.verify.timeout_s,
-                &metrics,
-            )?);
+            suites.push(self.suite(name, raw_suite, &raw.profile, &raw.verify, &metrics)?);
         }
         let waivers = raw
             .waiver
