@@ -2,13 +2,13 @@
 //! not show: a race that was won, a write past the end that hit nothing.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::build::Artifact;
-use crate::config::{Config, SanitizerTool, Variant, VariantId};
+use crate::config::{Config, Pass, SanitizerTool, Variant, VariantId};
 use crate::error::Error;
 use crate::files::{read_regular, variant_folder};
 use crate::process::{self, Ending, Invocation};
@@ -111,7 +111,7 @@ pub fn sanitize(
     std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     let file = |ending: &str| folder.join(format!("sanitizer-{tool}.{ending}"));
     let (log, output, result) = (file("log"), file("program.log"), file("result.json"));
-    let launches = variant.launches_needed(crate::config::Pass::Timing);
+    let launches = variant.launches_needed(Pass::Timing);
     let (program, asks) = match &variant.sanitizer_args {
         Some(arguments) => (
             filled_argv(variant, artifact, arguments.iter(), &result, launches),
@@ -122,148 +122,189 @@ pub fn sanitize(
             asks_for_result(&variant.verify_args),
         ),
     };
-    let mut said = Sanitized {
-        tool,
-        result: SanitizerResult::NotRun,
-        errors: None,
-        warnings: None,
-        first: None,
-        ending: None,
-        wall: Duration::ZERO,
-        argv: sanitizer.argv(tool, &log, &program),
-        log: log.clone(),
+    let argv = sanitizer.argv(tool, &log, &program);
+    let mut run = Run {
+        variant,
+        line: process::shell_line(&argv),
+        output,
+        said: Sanitized {
+            tool,
+            result: SanitizerResult::NotRun,
+            errors: None,
+            warnings: None,
+            first: None,
+            ending: None,
+            wall: Duration::ZERO,
+            argv,
+            log,
+        },
     };
     if matches!(failed, Some(Code::TimedOut | Code::NotStarted)) {
-        return Ok((said, None));
+        return Ok((run.said, None));
     }
     let mut env = env.clone();
     env.extend(variant.env.clone());
-    let run = Invocation {
-        argv: said.argv.clone(),
+    let invocation = Invocation {
+        argv: run.said.argv.clone(),
         dir: config.root.clone(),
         env,
         timeout: variant.verify_timeout,
-        stdout: output.clone(),
-        stderr: output.clone(),
+        stdout: run.output.clone(),
+        stderr: run.output.clone(),
     };
-    let line = process::shell_line(&run.argv);
-    let deny = |code, message: String, next: &str| {
-        Finding::deny(code, &variant.id, message, format!("{next}: {line}"))
-    };
-    let untrusted = |why: String| {
-        let tails = [process::tail(&log, 6), process::tail(&output, 6)];
-        let tails: Vec<String> = tails.into_iter().filter(|tail| !tail.is_empty()).collect();
-        deny(
-            Code::Sanitizer,
-            format!("{tool} does not tell whether there are errors: {why}"),
-            "run it by hand",
-        )
-        .detail(tails.join("\n"))
-    };
-    said.result = SanitizerResult::Untrusted;
-    let finished = match run.run() {
+    run.said.result = SanitizerResult::Untrusted;
+    let finished = match invocation.run() {
         Ok(finished) => finished,
         Err(error) => {
-            let finding = untrusted(format!("compute-sanitizer could not be started: {error}"));
-            return Ok((said, Some(finding)));
+            let finding =
+                run.untrusted(&format!("compute-sanitizer could not be started: {error}"));
+            return Ok((run.said, Some(finding)));
         }
     };
-    said.ending = Some(finished.ending);
-    said.wall = finished.wall;
-    let status = match finished.ending {
+    run.said.ending = Some(finished.ending);
+    run.said.wall = finished.wall;
+    let finding = match finished.ending {
         Ending::Interrupted => return Err(Error::Interrupted),
-        Ending::TimedOut => {
-            let finding = deny(
-                Code::TimedOut,
-                format!(
-                    "the verifying run under {tool} passed its time limit of {} s and was killed",
-                    variant.verify_timeout.as_secs_f64()
-                ),
-                "raise `verify.timeout_s`, give a smaller problem in `sanitizer_args`, or run it by hand",
-            );
-            return Ok((said, Some(finding.detail(process::tail(&output, 12)))));
-        }
-        Ending::Signalled(_) => {
-            let finding = untrusted(format!("it ended with {}", finished.ending));
-            return Ok((said, Some(finding)));
-        }
-        Ending::Exited(status) => status,
-    };
-    let parsed = read_regular(&log)
-        .map_err(|error| format!("its log cannot be read: {error}"))
-        .and_then(|text| SanitizerLog::parse(&String::from_utf8_lossy(&text)))
-        .and_then(|log| match log.errors {
-            0 if status == Sanitizer::ERROR_STATUS => Err(format!(
-                "it counts no error and ends with {}, as it does with errors",
-                finished.ending
-            )),
-            _ => Ok(log),
-        });
-    match parsed {
-        Ok(log) => said.believe(log),
-        Err(why) => {
-            let finding = untrusted(format!("{why} ({})", finished.ending));
-            return Ok((said, Some(finding)));
-        }
-    }
-    let detail = said.first.as_ref().map(|first| first.text.clone());
-    let finding = match said.result {
-        SanitizerResult::Errors => {
-            let finding = deny(Code::Sanitizer, found(&said, "error"), "run it by hand");
-            Some(finding.detail(detail.unwrap_or_default()))
-        }
-        _ => match judge(finished.ending, &result, asks) {
-            // Without its result a program may not have run at all.
-            Err(failure) if failed.is_none() || failure.code == Code::ResultUnreadable => Some(
-                deny(
-                    failure.code,
-                    format!("under {tool}, which found no error: {}", failure.message),
-                    &failure.next,
-                )
-                .detail(process::tail(&output, 12)),
-            ),
-            _ if said.result == SanitizerResult::Warnings => {
-                let finding = deny(Code::Sanitizer, found(&said, "warning"), "run it by hand");
-                Some(finding.warn().detail(detail.unwrap_or_default()))
+        Ending::TimedOut => Some(run.timed_out()),
+        Ending::Signalled(_) => Some(run.untrusted(&format!("it ended with {}", finished.ending))),
+        Ending::Exited(status) => match read_log(&run.said.log, status) {
+            Err(why) => Some(run.untrusted(&format!("{why} (exit status {status})"))),
+            Ok(log) => {
+                run.said.believe(log);
+                run.program(finished.ending, &result, asks, failed)
+                    .or_else(|| run.tool())
             }
-            _ => None,
         },
     };
-    let kernel = said.first.as_ref().and_then(|first| first.kernel.clone());
-    let finding = match (finding, kernel) {
-        (Some(finding), Some(kernel)) if finding.code == Code::Sanitizer => {
-            Some(finding.kernel(kernel))
-        }
-        (finding, _) => finding,
-    };
-    Ok((said, finding))
+    Ok((run.said, finding))
 }
 
-/// `memcheck found 2 errors, the first in kernel at file:line: ...`.
-fn found(said: &Sanitized, what: &str) -> String {
-    let count = match what {
-        "error" => said.errors,
-        _ => said.warnings,
+/// A log that can be believed, beside the exit status that came with it.
+fn read_log(path: &Path, status: i32) -> Result<SanitizerLog, String> {
+    let text = read_regular(path).map_err(|error| format!("its log cannot be read: {error}"))?;
+    let log = SanitizerLog::parse(&String::from_utf8_lossy(&text))?;
+    if log.errors == 0 && status == Sanitizer::ERROR_STATUS {
+        return Err("it counts no error and exits as if there were some".to_owned());
     }
-    .unwrap_or_default();
-    let plural = if count == 1 { "" } else { "s" };
+    Ok(log)
+}
+
+/// A run under a tool, and what it makes to tell.
+struct Run<'a> {
+    variant: &'a Variant,
+    said: Sanitized,
+    /// What the program printed, and the tool besides its log.
+    output: PathBuf,
+    /// What was run, to be pasted.
+    line: String,
+}
+
+impl Run<'_> {
+    fn deny(&self, code: Code, message: String, next: &str) -> Finding {
+        let next = format!("{next}: {}", self.line);
+        Finding::deny(code, &self.variant.id, message, next)
+    }
+
+    fn untrusted(&self, why: &str) -> Finding {
+        let tails = [&self.said.log, &self.output].map(|path| process::tail(path, 6));
+        self.deny(
+            Code::Sanitizer,
+            format!(
+                "{} does not tell whether there are errors: {why}",
+                self.said.tool
+            ),
+            "run it by hand",
+        )
+        .detail(tails.join("\n").trim())
+    }
+
+    fn timed_out(&self) -> Finding {
+        self.deny(
+            Code::TimedOut,
+            format!(
+                "the verifying run under {} passed its time limit of {} s and was killed",
+                self.said.tool,
+                self.variant.verify_timeout.as_secs_f64()
+            ),
+            "raise `verify.timeout_s`, give a smaller problem in `sanitizer_args`, or run it by hand",
+        )
+        .detail(process::tail(&self.output, 12))
+    }
+
+    /// What is wrong with the program where the tool found no error, unless it is known.
+    fn program(
+        &self,
+        ending: Ending,
+        result: &Path,
+        asks_for_result: bool,
+        failed: Option<Code>,
+    ) -> Option<Finding> {
+        if self.said.result == SanitizerResult::Errors {
+            return None;
+        }
+        let failure = judge(ending, result, asks_for_result).err()?;
+        // Without its result a program may not have run at all.
+        let new = failed.is_none() || failure.code == Code::ResultUnreadable;
+        new.then(|| {
+            self.deny(
+                failure.code,
+                format!(
+                    "under {}, which found no error: {}",
+                    self.said.tool, failure.message
+                ),
+                &failure.next,
+            )
+            .detail(process::tail(&self.output, 12))
+        })
+    }
+
+    /// What the tool found.
+    fn tool(&self) -> Option<Finding> {
+        let said = &self.said;
+        let finding = match said.result {
+            SanitizerResult::Errors => {
+                let message = found(said, said.errors?, "error");
+                self.deny(Code::Sanitizer, message, "run it by hand")
+            }
+            SanitizerResult::Warnings => {
+                let message = found(said, said.warnings?, "warning");
+                self.deny(Code::Sanitizer, message, "run it by hand").warn()
+            }
+            _ => return None,
+        };
+        let Some(first) = &said.first else {
+            return Some(finding);
+        };
+        let finding = finding.detail(first.text.clone());
+        Some(match &first.kernel {
+            Some(kernel) => finding.kernel(kernel.clone()),
+            None => finding,
+        })
+    }
+}
+
+/// `memcheck found 2 errors, the first: ... in kernel at file:line`.
+fn found(said: &Sanitized, count: u64, what: &str) -> String {
+    let (plural, first) = match count {
+        1 => ("", ""),
+        _ => ("s", ", the first"),
+    };
     let mut text = format!("{} found {count} {what}{plural}", said.tool);
-    let Some(first) = &said.first else {
+    let Some(error) = &said.first else {
         return text;
     };
-    text.push_str(if count == 1 { ":" } else { ", the first:" });
-    text.push_str(&format!(" {}", first.what));
+    text.push_str(&format!("{first}: {}", error.what));
     // A race says its two places itself.
-    if let Some(kernel) = &first.kernel {
+    if let Some(kernel) = &error.kernel {
         text.push_str(&format!(" in {kernel}"));
-        if let Some(location) = &first.location {
+        if let Some(location) = &error.location {
             text.push_str(&format!(" at {location}"));
         }
-        if !first.callers.is_empty() {
-            text.push_str(&format!(", called from {}", first.callers.join(", ")));
+        if !error.callers.is_empty() {
+            text.push_str(&format!(", called from {}", error.callers.join(", ")));
         }
     }
-    if let Some(address) = &first.address {
+    if let Some(address) = &error.address {
         text.push_str(&format!(", address {address}"));
     }
     text

@@ -442,7 +442,7 @@ fn a_tool_that_does_not_say_that_there_are_no_errors_is_not_trusted() {
         ),
         (
             format!("{clean}; \"$@\"; exit 86"),
-            "it counts no error and ends with exit status 86",
+            "it counts no error and exits as if there were some (exit status 86)",
         ),
         (
             format!("{clean}; \"$@\"; kill -9 $$"),
@@ -479,6 +479,30 @@ fn a_tool_that_never_ran_the_program_is_found_by_the_missing_result() {
     machine.other_sanitizer(&clean);
     let report = machine.verify(&["--sanitizer", "memcheck"], 5);
     assert_eq!(report.denied(), ["result-unreadable"]);
+    // Nor does it vanish behind what was wrong before.
+    machine.project.write("cp_async.sh", "exit 1\n");
+    let report = machine.verify(&["--sanitizer", "memcheck"], 5);
+    assert_eq!(report.denied(), ["program-failed", "result-unreadable"]);
+}
+
+#[test]
+fn a_warning_of_a_tool_is_a_warning() {
+    let Some(machine) = Machine::new(&[("cp_async", 0)]) else {
+        return;
+    };
+    let log = recorded_log("race.racecheck")
+        .replace("Error: Race", "Warning: Race")
+        .replace("(16 errors, 0 warnings)", "(0 errors, 16 warnings)");
+    machine.project.write("warnings.log", log);
+    machine.other_sanitizer("cp warnings.log \"$log\"; \"$@\"");
+    let report = machine.verify(&["--sanitizer", "racecheck"], 0);
+    assert_eq!(results(&report), ["racecheck warnings"]);
+    assert_eq!(report.warned(), ["sanitizer"]);
+    let message = report.message("sanitizer");
+    assert!(
+        message.starts_with("racecheck found 16 warnings, the first: Race"),
+        "{message}"
+    );
 }
 
 #[test]
