@@ -91,6 +91,21 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate check                                   # profile afresh, then judge\n  sparsek-gate check --from profiles --report out.md   # judge what another machine recorded\n  sparsek-gate check bsr_gemm --format json"
     )]
     Check(CheckArgs),
+    /// Print the JSON Schema of config.toml, for editors.
+    #[command(
+        after_help = "Editors with taplo (Even Better TOML) read its path in the first line of the configuration:\n  #:schema ./.sparsek-gate.schema.json\nwhich `sparsek-gate init` writes; after an update of sparsek-gate:\n  sparsek-gate schema > .sparsek-gate.schema.json"
+    )]
+    Schema,
+    /// Print the completions of a shell.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate completions bash > ~/.local/share/bash-completion/completions/sparsek-gate\n  sparsek-gate completions fish > ~/.config/fish/completions/sparsek-gate.fish"
+    )]
+    Completions(CompletionsArgs),
+    /// Print the man page, or write one for each subcommand.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate man | man -l -\n  sparsek-gate man --output ~/.local/share/man/man1"
+    )]
+    Man(ManArgs),
 }
 
 /// Which variants.
@@ -290,6 +305,21 @@ pub struct CheckArgs {
     /// How to print.
     #[arg(long, default_value = "text")]
     pub format: ReportFormat,
+}
+
+/// Arguments of `completions`.
+#[derive(Args, Debug)]
+pub struct CompletionsArgs {
+    /// The shell.
+    pub shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Args, Debug)]
+pub struct ManArgs {
+    /// Folder to write a page for the program and for each subcommand to.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
 }
 
 /// The tools, spelled as in the configuration.

@@ -2,6 +2,7 @@
 
 mod error;
 mod raw;
+mod schema;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ pub(crate) use error::{nearest, suggest};
 pub use raw::{
     CacheControl, ClockControl, Direction, GraphProfiling, Level, Pass, ReplayMode, SanitizerTool,
 };
+pub use schema::schema;
 pub(crate) use validate::DURATION_COUNTER;
 pub(crate) use validate::is_macro_name;
 

@@ -455,6 +455,30 @@ pub fn driver() -> Option<&'static Path> {
         .as_deref()
 }
 
+/// What the schema for editors says against a configuration; empty where it accepts it.
+pub fn schema_complaints(config: &str) -> Vec<String> {
+    let schema = serde_json::from_str(&sparsek_gate::config::schema()).unwrap();
+    let validator = jsonschema::draft7::new(&schema).unwrap();
+    let config = as_editors_see(toml::from_str(config).unwrap());
+    let complaints = validator.iter_errors(&config);
+    complaints
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect()
+}
+
+/// Dates are text to a JSON Schema.
+fn as_editors_see(value: toml::Value) -> Json {
+    match value {
+        toml::Value::Datetime(date) => json!(date.to_string()),
+        toml::Value::Array(values) => values.into_iter().map(as_editors_see).collect(),
+        toml::Value::Table(table) => table
+            .into_iter()
+            .map(|(key, value)| (key, as_editors_see(value)))
+            .collect(),
+        value => serde_json::to_value(value).unwrap(),
+    }
+}
+
 /// Copies a folder. Captures are large and never written: links to them do.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
