@@ -227,7 +227,7 @@ impl Machine {
         command
             .args(arguments)
             .env("LD_LIBRARY_PATH", self.driver)
-            .env("RECORDINGS", recordings())
+            .env("SANITIZED", recordings())
             .env("JOURNAL", self.project.path("journal"))
             .env("TMPDIR", self.project.path("tmp"))
             .env_remove("CUDA_VISIBLE_DEVICES");

@@ -253,3 +253,23 @@ fn address(line: &str) -> Option<&str> {
         .next()
         .filter(|word| word.starts_with("0x"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percent_sign_in_the_logs_path_is_no_placeholder() {
+        let sanitizer = Sanitizer {
+            path: "compute-sanitizer".into(),
+            version: "2025.3.1.0".to_owned(),
+        };
+        let program = ["./kernel", "--size", "50%"].map(String::from);
+        let argv = sanitizer.argv(SanitizerTool::Racecheck, Path::new("/50%/log"), &program);
+        assert_eq!(
+            argv.join(" "),
+            "compute-sanitizer --tool racecheck --target-processes all --error-exitcode 86 \
+             --log-file /50%%/log ./kernel --size 50%"
+        );
+    }
+}
