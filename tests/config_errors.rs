@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Project, Ran};
+use common::{Project, Ran, schema_complaints};
 
 /// One line a key, so that a complaint about a key can be told by its line.
 const EVERY_KEY: &str = r#"[paths]
@@ -15,6 +15,7 @@ work = ".sparsek-gate"
 arch = "sm_90a"
 nvcc = "bin/nvcc"
 ncu = "bin/ncu"
+compute_sanitizer = "bin/compute-sanitizer"
 flags = ["-O3"]
 
 [gpu]
@@ -40,6 +41,7 @@ ncu_args = ["--verbose"]
 
 [verify]
 timeout_s = 60
+sanitizer = ["memcheck", "racecheck"]
 
 [metric.duration]
 counter = "gpu__time_duration.sum"
@@ -71,6 +73,7 @@ counts = { bytes_written = 32 }
 description = "a suite"
 args = ["--m", "8"]
 verify_args = ["--check"]
+sanitizer_args = ["--small"]
 profile_args = ["--profile"]
 kernels = "regex:^k"
 expect = ["k"]
@@ -90,6 +93,7 @@ flags = ["-G"]
 defines = { TILE = 8 }
 args = ["--n", "8"]
 verify_args = ["--check"]
+sanitizer_args = ["--small"]
 profile_args = ["--profile"]
 kernels = "k"
 expect = ["k"]
@@ -149,9 +153,17 @@ fn refused(from: &str, to: &str, words: &[&str]) -> String {
     ran.err
 }
 
+/// The schema for editors refuses it too.
+#[track_caller]
+fn refused_in_editors(from: &str, to: &str) {
+    let complaints = schema_complaints(&EVERY_KEY.replacen(from, to, 1));
+    assert_eq!(complaints.len(), 1, "{to}: {complaints:?}");
+}
+
 #[test]
 fn the_configuration_with_every_key_is_accepted() {
     load(EVERY_KEY).exits(0).says("nothing is locked yet");
+    assert_eq!(schema_complaints(EVERY_KEY), Vec::<String>::new());
 }
 
 #[test]
@@ -186,7 +198,9 @@ fn a_typo_of_any_key_of_any_table_is_refused_with_its_line_and_the_right_name() 
             .enumerate()
             .map(|(at, line)| if at == index { wrong.as_str() } else { line })
             .collect();
-        let ran = load(&config.join("\n")).exits(2);
+        let config = config.join("\n");
+        let ran = load(&config).exits(2);
+        assert_ne!(schema_complaints(&config), Vec::<String>::new(), "{typo}");
         for words in [
             format!("config.toml:{}:", index + 1),
             format!("unknown key `{typo}`"),
@@ -267,6 +281,7 @@ fn a_value_of_another_type_is_refused() {
         ("run = [\"./b\"]", "run = \"./b\""),
     ] {
         refused(from, to, &[]);
+        refused_in_editors(from, to);
     }
 }
 
@@ -308,8 +323,14 @@ fn a_value_that_is_no_choice_is_refused_with_the_nearest() {
             "graph_profiling = \"nodes\"",
             "did you mean `node`?",
         ),
+        (
+            "sanitizer = [\"memcheck\", \"racecheck\"]",
+            "sanitizer = [\"memcheck\", \"racechek\"]",
+            "did you mean `racecheck`?",
+        ),
     ] {
         refused(from, to, &["unknown value", words]);
+        refused_in_editors(from, to);
     }
 }
 

@@ -3,10 +3,13 @@
 mod baseline;
 mod build;
 mod check;
+mod completions;
 mod import;
 mod init;
 mod inspect;
+mod man;
 mod profile;
+mod schema;
 mod verify;
 
 use std::collections::BTreeMap;
@@ -33,6 +36,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Baseline(arguments) => baseline::run(&config, &arguments),
         Command::Check(arguments) => check::run(&config, &arguments),
+        Command::Schema => schema::run(),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         report::print_error(&error.to_string());

@@ -1,8 +1,10 @@
-//! nvcc and ncu: where they are, which version they are, how they are called, what their text means.
+//! nvcc, ncu and compute-sanitizer: where they are, which version they are, how they are called,
+//! what their text means.
 
 mod ncu;
 mod nvcc;
 mod nvdisasm;
+mod sanitizer;
 mod version;
 
 use std::collections::BTreeMap;
@@ -18,6 +20,7 @@ pub use nvcc::{
     CompilerWarning, KernelResources, Nvcc, compiler_warnings, nvcc_flags, resource_report,
 };
 pub use nvdisasm::Nvdisasm;
+pub use sanitizer::{FirstError, Sanitizer, SanitizerLog};
 
 /// How long a tool may take to tell its version.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
