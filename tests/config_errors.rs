@@ -69,6 +69,15 @@ counter = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 exact = true
 counts = { bytes_written = 32 }
 
+[static.registers]
+level = "warn"
+tolerance = { absolute = 4 }
+min = 1
+max = 255
+
+[static.wgmma_instructions]
+never_zero = true
+
 [suite.s]
 description = "a suite"
 args = ["--m", "8"]
@@ -97,6 +106,8 @@ sanitizer_args = ["--small"]
 profile_args = ["--profile"]
 kernels = "k"
 expect = ["k"]
+dynamic_shared_bytes = 1024
+threads_per_block = 128
 env = { A = "b" }
 immutable = true
 experimental = false
@@ -183,7 +194,7 @@ fn a_typo_of_any_key_of_any_table_is_refused_with_its_line_and_the_right_name() 
         };
         let key = match bare(line) {
             Some(table) if table.contains(".variant.") || table.starts_with("metric.") => continue,
-            Some("suite.s") => continue,
+            Some(table) if table == "suite.s" || table.starts_with("static.") => continue,
             Some(table) => table.rsplit('.').next().unwrap(),
             None => match line.split_once(" = ") {
                 Some((key, _)) => key,
@@ -260,6 +271,35 @@ fn a_typo_in_a_small_table_within_a_line_is_refused_too() {
 }
 
 #[test]
+fn a_static_metric_that_could_hold_nothing_is_refused() {
+    refused(
+        "[static.registers]",
+        "[static.register]",
+        &[
+            "no static metric is called `register`",
+            "did you mean `registers`?",
+        ],
+    );
+    refused(
+        "min = 1\nmax = 255",
+        "min = 256\nmax = 255",
+        &["`min` is larger than `max`"],
+    );
+    refused("max = 255", "max = inf", &["`max` is a finite number"]);
+    refused(
+        "level = \"warn\"\ntolerance = { absolute = 4 }\nmin = 1",
+        "level = \"record\"\nmin = 1",
+        &["only recorded"],
+    );
+    refused(
+        "never_zero = true",
+        "never_zero = true\ntolerance = { absolute = 1 }",
+        &["it has no tolerance"],
+    );
+    refused("{ absolute = 4 }", "{ absolute = -4 }", &["0 or more"]);
+}
+
+#[test]
 fn a_value_of_another_type_is_refused() {
     for (from, to) in [
         ("device = 0", "device = \"first\""),
@@ -279,6 +319,8 @@ fn a_value_of_another_type_is_refused() {
         ),
         ("counter = \"gpu__time_duration.sum\"", "counter = 1"),
         ("run = [\"./b\"]", "run = \"./b\""),
+        ("max = 255", "max = \"many\""),
+        ("dynamic_shared_bytes = 1024", "dynamic_shared_bytes = -1"),
     ] {
         refused(from, to, &[]);
         refused_in_editors(from, to);
