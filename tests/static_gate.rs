@@ -285,7 +285,7 @@ fn the_static_numbers_are_what_ncu_reported_of_the_same_kernels_on_an_h200() {
             .join("ci/recordings/h200/bsr_gemm")
             .join(&variant.id.variant);
         let compiled = Profile::read(&folder.join("static.json")).unwrap();
-        let (_, report) = capture::read_file(&folder.join("capture-1.ncu-rep")).unwrap();
+        let (_, report) = capture::read_file(folder.join("capture-1.ncu-rep")).unwrap();
         assert_eq!(launch_mismatches(variant, &compiled, &report), []);
         for metric in [
             "registers",
@@ -319,7 +319,7 @@ fn a_launch_in_another_shape_than_stated_is_found() {
         .unwrap();
     let folder = common::repository().join("ci/recordings/h200/bsr_gemm/cp_async");
     let compiled = Profile::read(&folder.join("static.json")).unwrap();
-    let (_, report) = capture::read_file(&folder.join("capture-1.ncu-rep")).unwrap();
+    let (_, report) = capture::read_file(folder.join("capture-1.ncu-rep")).unwrap();
     let found = launch_mismatches(variant, &compiled, &report);
     assert_eq!(found.len(), 1);
     assert!(
@@ -616,5 +616,29 @@ fn every_shipped_kernel_compiles_to_what_ncu_reported_of_it_on_an_h200() {
     };
     for variant in ["baseline", "occupancy", "cp_async"] {
         same_code(variant);
+    }
+}
+
+#[test]
+fn what_was_linked_apart_or_built_for_several_targets_is_looked_into_too() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = Project::empty();
+    project.write("kernel.cu", std::fs::read(data("kernel.cu")).unwrap());
+    let config = LADDER.split("[suite").next().unwrap();
+    let suite = "[suite.s.variant.linked]\nsource = \"kernel.cu\"\nflags = [\"-rdc=true\"]\n\
+                 [suite.s.variant.several]\nsource = \"kernel.cu\"\nflags = [\"-gencode=arch=compute_80,code=sm_80\"]\n";
+    project.write("config.toml", format!("{config}{suite}"));
+    let report = project.run(&["build", "--format", "json"]).exits(0).json();
+    for variant in report.0["variants"].as_array().unwrap() {
+        let kernel = &variant["kernels"]["_Z6kernelPf"];
+        // sm_80 reserves the same shared memory; its registers and barriers would contradict.
+        assert_eq!(kernel["driver_shared_bytes"], 1024, "{variant:#}");
+        assert_eq!(
+            kernel["opcodes"]["BAR.SYNC.DEFER_BLOCKING"], 1,
+            "{variant:#}"
+        );
+        assert!(kernel["opcodes"].get("ULDC.64").is_some(), "{variant:#}");
     }
 }

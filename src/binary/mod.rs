@@ -79,6 +79,11 @@ pub enum BinaryError {
     Disassembly(String),
 }
 
+/// Whether a cubin has code. One that cannot be read may have.
+pub fn holds_kernels(cubin: &[u8]) -> bool {
+    cubin::kernels(cubin).map_or(true, |kernels| !kernels.is_empty())
+}
+
 /// Puts together what the compiler reported and what the cubins hold. `census` has the
 /// instructions of each kernel, where a disassembler was found.
 ///

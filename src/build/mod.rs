@@ -329,23 +329,37 @@ impl<'a> Builder<'a> {
     fn look_into(&self, log: &str, kept: &Path) -> Result<Result<Compiled, BinaryError>, Error> {
         let arch = &self.config.toolchain.arch;
         let cubins = cubins_in(kept, arch).map_err(Error::io("read", kept))?;
-        let mut census = Census::new();
-        if let Some(nvdisasm) = &self.nvdisasm {
-            for cubin in &cubins {
-                match binary::census(nvdisasm.disassemble(cubin)?.as_bytes()) {
-                    Ok(counted) => census.extend(counted),
-                    Err(error) => return Ok(Err(error)),
-                }
-            }
-        }
-        let resources = resource_report(log, arch);
-        let census = self.nvdisasm.is_some().then_some(&census);
+        let census = match self.census(&cubins)? {
+            Ok(census) => census,
+            Err(error) => return Ok(Err(error)),
+        };
         Ok(binary::compiled(
-            &resources,
+            &resource_report(log, arch),
             compiler_warnings(log),
             &cubins,
-            census,
+            census.as_ref(),
         ))
+    }
+
+    /// The instructions of the kernels; `None` where there is no disassembler, or none that reads
+    /// this code: some versions crash on code that is not linked yet.
+    fn census(&self, cubins: &[PathBuf]) -> Result<Result<Option<Census>, BinaryError>, Error> {
+        let Some(nvdisasm) = &self.nvdisasm else {
+            return Ok(Ok(None));
+        };
+        let mut census = Census::new();
+        for cubin in cubins {
+            let json = match nvdisasm.disassemble(cubin) {
+                Ok(json) => json,
+                Err(Error::Environment { .. }) if !process::interrupted() => return Ok(Ok(None)),
+                Err(error) => return Err(error),
+            };
+            match binary::census(json.as_bytes()) {
+                Ok(counted) => census.extend(counted),
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        Ok(Ok(Some(census)))
     }
 
     /// The artifact in a folder of the cache, if it is whole.
@@ -432,7 +446,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The cubins that nvcc kept, for the target where it built for several; what was linked last.
+/// The cubins that nvcc kept, for the target where it built for several. Where the kernels were
+/// linked in a step of their own, what was linked is what runs.
 fn cubins_in(folder: &Path, arch: &str) -> std::io::Result<Vec<PathBuf>> {
     let mut cubins = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -441,16 +456,28 @@ fn cubins_in(folder: &Path, arch: &str) -> std::io::Result<Vec<PathBuf>> {
             cubins.push(path);
         }
     }
-    let named = |path: &PathBuf, what: &str| {
-        path.file_stem()
-            .is_some_and(|name| name.to_string_lossy().ends_with(what))
+    let stem = |path: &Path| {
+        let stem = path.file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
     };
-    let of_target = format!(".{arch}");
-    if cubins.iter().any(|path| named(path, &of_target)) {
-        cubins.retain(|path| named(path, &of_target));
+    // Built for several targets, they are named after the virtual one.
+    let target = format!(".{}", arch.replacen("sm_", "compute_", 1));
+    if cubins.iter().any(|path| stem(path).ends_with(&target)) {
+        cubins.retain(|path| stem(path).ends_with(&target));
     }
-    cubins.sort_by_key(|path| (named(path, "_dlink"), path.clone()));
-    Ok(cubins)
+    cubins.sort();
+    let linked = |path: &Path| stem(path).trim_end_matches(&target).ends_with("_dlink");
+    let mut with_kernels = Vec::new();
+    for path in cubins {
+        let holds = binary::holds_kernels(&fs::read(&path)?);
+        if holds {
+            with_kernels.push(path);
+        }
+    }
+    if with_kernels.iter().any(|path| linked(path)) {
+        with_kernels.retain(|path| linked(path));
+    }
+    Ok(with_kernels)
 }
 
 /// Puts a build where a damaged one lies, in one step where the filesystem can: whoever looks there

@@ -366,6 +366,13 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Pr
                 Ok(Some(profile))
                     if profile.variant == variant.id && profile.identity.rung == Rung::Static =>
                 {
+                    let told = outcome.findings.iter().any(|finding| {
+                        finding.variant == variant.id && finding.code == Code::ProfileStale
+                    });
+                    if !is_base && !told {
+                        let of_other_code = stale(&plan.config, variant, &profile);
+                        outcome.findings.extend(of_other_code);
+                    }
                     let place = if is_base {
                         &mut profiles.compiled_bases
                     } else {
