@@ -69,14 +69,16 @@ impl<'a> Builder<'a> {
     /// A builder for these variants. nvcc is looked for only if one of them needs it.
     ///
     /// # Errors
-    /// [`Error::Environment`] where nvcc is needed and missing.
+    /// [`Error::Environment`] where nvcc is needed and missing, or not as pinned.
     pub fn new(config: &'a Config, variants: &[&Variant]) -> Result<Self, Error> {
-        let needed = variants
-            .iter()
-            .any(|variant| matches!(variant.recipe, Recipe::Nvcc { .. }));
+        let needed = variants.iter().any(|variant| variant.needs_nvcc());
         let nvcc = needed
             .then(|| Nvcc::locate(&config.toolchain, &config.work))
             .transpose()?;
+        if let Some(nvcc) = &nvcc {
+            let pin = config.toolchain.pins.cuda(&nvcc.version);
+            config.toolchain.enforce(&config.path, pin.as_slice())?;
+        }
         Ok(Builder { config, nvcc })
     }
 

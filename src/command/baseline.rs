@@ -17,6 +17,7 @@ use crate::files::variant_folder;
 use crate::measure::now;
 use crate::profile::Profile;
 use crate::report;
+use crate::toolchain::unpinned;
 use crate::verdict::{Code, ExitCode, Finding};
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
@@ -162,6 +163,7 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     };
     let store = Store::open_to_change(&plan.config.baselines)?;
     let mut findings = Vec::new();
+    let mut warnings = Vec::new();
     let mut accepted: Vec<NewBaseline> = Vec::new();
     let mut locked = Vec::new();
     for variant in plan.variants() {
@@ -184,6 +186,7 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
                 continue;
             }
         };
+        warnings.extend(measured_unpinned(&profile));
         let gpu = Gpu::slug(&profile.identity.gpu);
         let stored = store.load(&gpu, &variant.id)?;
         match accept(
@@ -224,6 +227,7 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     if !refused && !accepted.is_empty() {
         store.replace(&accepted)?;
     }
+    findings.extend(warnings);
     #[derive(Serialize)]
     struct Content {
         locked: bool,
@@ -255,6 +259,11 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
         }
         report::clean(&text)
     })
+}
+
+/// That a profile was measured with another toolchain than was pinned.
+fn measured_unpinned(profile: &Profile) -> Option<Finding> {
+    unpinned(&profile.variant, "measured", &profile.provenance.pins)
 }
 
 /// Old and new normalized text, line by line.
@@ -309,6 +318,7 @@ fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCo
                 held.push(format!("{gpu}/{}", variant.id));
             }
             findings.extend(found);
+            findings.extend(trusted.and_then(|trusted| measured_unpinned(&trusted.profile)));
         }
     }
     #[derive(Serialize)]
@@ -354,7 +364,9 @@ fn show(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
             let Some(stored) = store.load(&gpu, &variant.id)? else {
                 continue;
             };
-            findings.extend(trust(&plan.config, variant, &stored).1);
+            let (trusted, found) = trust(&plan.config, variant, &stored);
+            findings.extend(found);
+            findings.extend(trusted.and_then(|trusted| measured_unpinned(&trusted.profile)));
             let norm = stored.norm.unwrap_or_default();
             baselines.push(Shown {
                 variant: variant.id.clone(),

@@ -13,6 +13,7 @@ use crate::files::{base_folder, variant_folder};
 use crate::measure::{BaseProject, measure, measure_against};
 use crate::profile::{self, Profile, ProfileOrigin};
 use crate::report::{self, Progress};
+use crate::toolchain::unpinned;
 use crate::verdict::{
     Code, Control, ExitCode, Finding, Origin, Outcome, Reference, Severity, VariantReport, Verdict,
     apply_waivers, compare, comparison_count, disturbed, incomplete,
@@ -581,6 +582,15 @@ impl<'a> Judge<'a> {
             None => self.stored(variant, profile, control.as_ref()),
         };
         let judged = answer.is_some();
+        let locked = self.locked(&variant.id, profile);
+        for (what, profile) in [
+            ("measured", Some(profile)),
+            ("its base was measured", base.as_ref()),
+            ("its baseline was measured", locked),
+        ] {
+            let pins = profile.map_or(&[][..], |profile| &profile.provenance.pins);
+            outcome.findings.extend(unpinned(&variant.id, what, pins));
+        }
         if let Some((report, findings)) = answer {
             let comparable = findings
                 .iter()

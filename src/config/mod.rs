@@ -12,11 +12,14 @@ use serde::{Deserialize, Serialize};
 
 pub use error::ConfigError;
 pub(crate) use error::{nearest, suggest};
-pub use raw::{CacheControl, ClockControl, Direction, GraphProfiling, Level, Pass, ReplayMode};
+pub use raw::{
+    CacheControl, ClockControl, Direction, GraphProfiling, Level, Mismatch, Pass, ReplayMode,
+};
 pub(crate) use validate::DURATION_COUNTER;
 pub(crate) use validate::is_macro_name;
 
 use crate::metric::Chip;
+use crate::toolchain::Pins;
 
 /// The name of the configuration file.
 pub const FILE_NAME: &str = "config.toml";
@@ -72,6 +75,8 @@ pub struct Toolchain {
     pub ncu: Option<PathBuf>,
     /// Flags of every nvcc build.
     pub flags: Vec<String>,
+    /// What tools, driver and GPU must be.
+    pub pins: Pins,
 }
 
 /// The variants of one problem: same inputs, same answer, comparable.
@@ -369,6 +374,11 @@ impl Config {
 }
 
 impl Variant {
+    /// Whether this tool calls nvcc for it.
+    pub fn needs_nvcc(&self) -> bool {
+        matches!(self.recipe, Recipe::Nvcc { .. })
+    }
+
     fn is_named(&self, name: &str) -> bool {
         self.id.variant == name || self.id.to_string() == name
     }

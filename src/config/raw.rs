@@ -49,6 +49,17 @@ pub(super) struct RawToolchain {
     pub nvcc: Option<String>,
     pub ncu: Option<String>,
     pub flags: Option<Vec<String>>,
+    pub pins: RawPins,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawPins {
+    pub cuda: Option<String>,
+    pub ncu: Option<String>,
+    pub driver: Option<String>,
+    pub gpus: Option<Vec<String>>,
+    pub mismatch: Option<Mismatch>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -288,5 +299,15 @@ spelled! {
         Warn = "warn",
         /// The metric is measured and shown, and never judged.
         Record = "record",
+    }
+}
+
+spelled! {
+    /// What a machine does that is not as pinned.
+    Mismatch {
+        /// Ends the run before anything is done.
+        Deny = "deny",
+        /// Is reported, and the run goes on.
+        Warn = "warn",
     }
 }

@@ -15,7 +15,7 @@ use crate::files::{empty_variant_folder, variant_folder, write_atomically};
 use crate::profile::{
     self, CaptureRecord, Conditions, FileHash, Profile, ProfileOrigin, Provenance, Source, derive,
 };
-use crate::toolchain::Ncu;
+use crate::toolchain::{Ncu, Nvcc, Pin, unpinned};
 use crate::verdict::{Code, Finding, disturbed, incomplete};
 use crate::verify::{Verified, verify};
 
@@ -118,7 +118,8 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Finds profiler and GPU, and refuses counters that the chip does not have.
+    /// Finds profiler, GPU and compiler, and refuses those that are not as pinned, and counters
+    /// that the chip does not have.
     ///
     /// # Errors
     /// [`Error`] where the machine lacks something.
@@ -130,6 +131,14 @@ impl<'a> Bench<'a> {
     ) -> Result<Bench<'a>, Error> {
         let ncu = Ncu::locate(&config.toolchain, &config.work)?;
         let gpu = Gpu::query(config.device)?;
+        let toolchain = &config.toolchain;
+        let mut pins = toolchain.gpu_pins(&gpu);
+        pins.extend(toolchain.pins.ncu(&ncu.version));
+        if variants.iter().any(|variant| variant.needs_nvcc()) {
+            let nvcc = Nvcc::locate(toolchain, &config.work)?;
+            pins.extend(toolchain.pins.cuda(&nvcc.version));
+        }
+        toolchain.enforce(&config.path, &pins)?;
         check_counters(config, variants, &ncu)?;
         let env = gpu_env(&gpu);
         Ok(Bench {
@@ -291,6 +300,17 @@ impl<'a> Subject<'a> {
         write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))
     }
 
+    /// What the project pins of what this variant is measured with. A base may be of another
+    /// compiler than its head.
+    fn pins(&self, bench: &Bench<'_>) -> Vec<Pin> {
+        let toolchain = &self.config.toolchain;
+        let mut pins = toolchain.gpu_pins(&bench.gpu);
+        pins.extend(toolchain.pins.ncu(&bench.ncu.version));
+        let compiler = self.artifact.compiler.as_deref();
+        pins.extend(compiler.and_then(|version| toolchain.pins.cuda(version)));
+        pins
+    }
+
     fn provenance(&self, bench: &Bench<'_>) -> Provenance {
         Provenance {
             origin: ProfileOrigin::Measured,
@@ -302,6 +322,7 @@ impl<'a> Subject<'a> {
             compiler: self.artifact.compiler.clone(),
             driver: bench.gpu.driver.clone(),
             gpu_uuid: Some(bench.gpu.uuid.clone()),
+            pins: self.pins(bench),
             git: self.git.clone(),
             artifact_sha256: self.artifact.sha256.clone(),
             build_argv: self.artifact.build_argv.clone(),
@@ -374,6 +395,7 @@ pub fn measure(
                 let mut gaps = incomplete(variant, &profile);
                 gaps.extend(disturbed(&variant.id, &profile));
                 watch.ended(variant, "profile", &words(&profile, &gaps));
+                gaps.extend(unpinned(&variant.id, "measured", &profile.provenance.pins));
                 measured.findings.extend(gaps);
                 measured.profiles.push(profile);
             }

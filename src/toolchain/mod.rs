@@ -2,6 +2,7 @@
 
 mod ncu;
 mod nvcc;
+mod pins;
 mod version;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use crate::process::{Ending, Invocation};
 pub(crate) use ncu::available_kernels;
 pub use ncu::{Ncu, Trouble};
 pub use nvcc::{KernelResources, Nvcc, nvcc_flags, resource_report};
+pub use pins::{Pin, Pins, VersionRange, unpinned};
 
 /// How long a tool may take to tell its version.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -159,6 +159,8 @@ codes! {
     NoPermission = "no-permission" => Environment,
     /// The profiler does not work on this machine at all.
     ProfilerUnsupported = "profiler-unsupported" => Environment,
+    /// Tools, driver or GPU are not those that the configuration pins; it only warns.
+    ToolchainMismatch = "toolchain-mismatch" => Environment,
     /// A report or a CSV cannot be read.
     CaptureUnreadable = "capture-unreadable" => Failed,
     /// The report and its CSV hold different numbers.
