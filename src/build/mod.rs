@@ -168,18 +168,12 @@ impl<'a> Builder<'a> {
         }
         let store = self.config.work.join("builds");
         fs::create_dir_all(&store).map_err(Error::io("create", &store))?;
-        let stated = nvcc_flags(toolchain, flags, defines);
-        let base = sha256_hex(format!("{}{stated:?}\n{source}", nvcc.fingerprint()).as_bytes());
-        let headers_file = store.join(format!("{}.headers.json", &base[..32]));
-
-        let known_headers: Option<Vec<String>> = fs::read(&headers_file)
-            .ok()
-            .and_then(|text| serde_json::from_slice(&text).ok());
-        if let Some(key) = known_headers.and_then(|files| build_key(root, &base, &files))
-            && let Some(artifact) = self.cached(nvcc, &store.join(&key), &stated, source)
-        {
+        if let Some(artifact) = self.known(nvcc, source, flags, defines) {
             return Ok(Ok(artifact));
         }
+        let stated = nvcc_flags(toolchain, flags, defines);
+        let base = base_key(nvcc, &stated, source);
+        let headers_file = headers_file(&store, &base);
 
         let scratch = tempfile::Builder::new()
             .prefix(".building-")
@@ -288,6 +282,23 @@ impl<'a> Builder<'a> {
         }))
     }
 
+    /// The artifact of an earlier build of the same, if there is one.
+    fn known(
+        &self,
+        nvcc: &Nvcc,
+        source: &str,
+        flags: &[String],
+        defines: &BTreeMap<String, String>,
+    ) -> Option<Artifact> {
+        let store = self.config.work.join("builds");
+        let stated = nvcc_flags(&self.config.toolchain, flags, defines);
+        let base = base_key(nvcc, &stated, source);
+        let headers = fs::read(headers_file(&store, &base)).ok()?;
+        let files: Vec<String> = serde_json::from_slice(&headers).ok()?;
+        let key = build_key(&self.config.root, &base, &files)?;
+        self.cached(nvcc, &store.join(key), &stated, source)
+    }
+
     /// The artifact in a folder of the cache, if it is whole.
     fn cached(
         &self,
@@ -370,6 +381,31 @@ impl<'a> Builder<'a> {
             cached: build.is_none(),
         }))
     }
+}
+
+/// The program of a variant as it is now, where it was built before; nothing is built.
+pub fn built_program(config: &Config, nvcc: &Nvcc, variant: &Variant) -> Option<PathBuf> {
+    let Recipe::Nvcc {
+        source,
+        flags,
+        defines,
+    } = &variant.recipe
+    else {
+        return None;
+    };
+    let builder = Builder { config, nvcc: None };
+    let artifact = builder.known(nvcc, source, flags, defines)?;
+    artifact.run.first().map(PathBuf::from)
+}
+
+/// What decides what comes out, besides the content of files.
+fn base_key(nvcc: &Nvcc, stated: &[String], source: &str) -> String {
+    sha256_hex(format!("{}{stated:?}\n{source}", nvcc.fingerprint()).as_bytes())
+}
+
+/// Where the list of the headers of a build is kept.
+fn headers_file(store: &Path, base: &str) -> PathBuf {
+    store.join(format!("{}.headers.json", &base[..32]))
 }
 
 /// Puts a build where a damaged one lies, in one step where the filesystem can: whoever looks there

@@ -1,8 +1,9 @@
-//! nvcc and ncu: where they are, which version they are, how they are called, what their text means.
+//! nvcc, ncu and the tools beside them: where they are, which version they are, how they are called, what their text means.
 
 mod ncu;
 mod nvcc;
 mod pins;
+mod tool;
 mod version;
 
 use std::collections::BTreeMap;
@@ -12,10 +13,11 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::process::{Ending, Invocation};
 
-pub(crate) use ncu::available_kernels;
 pub use ncu::{Ncu, Trouble};
+pub(crate) use ncu::{available_kernels, home};
 pub use nvcc::{KernelResources, Nvcc, nvcc_flags, resource_report};
 pub use pins::{Pin, Pins, VersionRange, unpinned};
+pub use tool::Tool;
 
 /// How long a tool may take to tell its version.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
