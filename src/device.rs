@@ -221,7 +221,8 @@ fn guarded<T>(ask: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Error> {
 fn unloadable() -> Option<String> {
     // SAFETY: what is there was tried before and does not load.
     let error = unsafe { libloading::Library::new("libcuda.so.1") }.err()?;
-    let why = error.to_string();
+    let why =
+        std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
     (!why.contains("No such file or directory")).then_some(why)
 }
 

@@ -3,6 +3,7 @@
 mod baseline;
 mod build;
 mod check;
+mod doctor;
 mod import;
 mod init;
 mod inspect;
@@ -34,6 +35,10 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Baseline(arguments) => baseline::run(&config, &arguments),
         Command::Check(arguments) => check::run(&config, &arguments),
+        Command::Doctor(arguments) => doctor::run(&config, &arguments),
+        Command::Probe(arguments) => {
+            crate::device::probe::launch(arguments.device).map(|()| ExitCode::Pass)
+        }
     };
     result.unwrap_or_else(|error| {
         report::print_error(&error.to_string());

@@ -314,6 +314,17 @@ impl Config {
         validate::validate(path, &source)
     }
 
+    /// A configuration of defaults, without suites, where there is no file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the current folder cannot be told.
+    pub fn defaults(path: &Path) -> Result<Config, ConfigError> {
+        // A configuration gates something.
+        const LEAST: &str =
+            "metric.duration = { direction = \"lower\", tolerance = { relative_percent = 3 } }";
+        validate::validate(path, LEAST)
+    }
+
     /// Every variant, in the order of the names.
     pub fn variants(&self) -> impl Iterator<Item = &Variant> {
         self.suites.iter().flat_map(|suite| &suite.variants)

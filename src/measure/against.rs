@@ -98,6 +98,10 @@ impl Watch for OfBase<'_> {
     fn waits(&self) {
         self.0.waits();
     }
+
+    fn warns(&self, obstacle: &str) {
+        self.0.warns(obstacle);
+    }
 }
 
 /// Whether the answer that a base and a head profile give is still open.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::build::{Artifact, Builder};
 use crate::capture::{Capture, Pending, capture};
 use crate::config::{Config, Pass, Variant};
-use crate::device::{Gpu, GpuLock};
+use crate::device::{Gpu, GpuLock, Health};
 use crate::error::Error;
 use crate::files::{empty_variant_folder, variant_folder, write_atomically};
 use crate::profile::{
@@ -29,6 +29,8 @@ pub trait Watch: Sync {
     fn ended(&self, variant: &Variant, stage: &str, outcome: &str);
     /// Another run of this tool measures on the GPU.
     fn waits(&self);
+    /// Something about the machine speaks against measuring on it now.
+    fn warns(&self, obstacle: &str);
 }
 
 /// What measuring gave.
@@ -150,12 +152,20 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Holds the GPU until the answer is dropped.
+    /// Holds the GPU until the answer is dropped, and says what disturbs it.
     ///
     /// # Errors
     /// As [`Gpu::lock`].
     pub fn hold(&self) -> Result<GpuLock, Error> {
-        self.gpu.lock(|| self.watch.waits())
+        let lock = self.gpu.lock(|| self.watch.waits())?;
+        // Told now, and not only when all is measured. Without NVML each profile says so.
+        for obstacle in Health::of(&self.gpu.uuid)
+            .iter()
+            .flat_map(Health::obstacles)
+        {
+            self.watch.warns(&obstacle);
+        }
+        Ok(lock)
     }
 }
 

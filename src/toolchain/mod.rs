@@ -16,6 +16,7 @@ use crate::process::{Ending, Invocation};
 pub use ncu::{Ncu, Trouble};
 pub(crate) use ncu::{available_kernels, home};
 pub use nvcc::{KernelResources, Nvcc, nvcc_flags, resource_report};
+pub(crate) use pins::numbers;
 pub use pins::{Pin, Pins, VersionRange, unpinned};
 pub use tool::Tool;
 
