@@ -509,6 +509,53 @@ fn what_the_gpu_says_against_itself_is_told() {
 }
 
 #[test]
+fn an_instance_of_a_split_gpu_is_told_though_nvml_does_not_know_it() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let machine = machine
+        .with("NVML_UUID", "GPU-another")
+        .with("NVML_MIG", "1");
+    let checks = examined(&machine, 0);
+    checks.says("MIG", "warn", &["on", "-mig 0"]);
+    checks.says("GPU state", "warn", &[UUID]);
+}
+
+#[test]
+fn an_interrupted_doctor_leaves_no_process_and_no_file() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    machine.program(
+        "bin/ncu",
+        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Version 2025.3.1.0 (build 1)'; exit 0; fi\n\
+         echo $$ >\"$ARGV.new\"; mv \"$ARGV.new\" \"$ARGV\"; exec sleep 300\n",
+    );
+    let mut child = machine.gate(&["doctor"]).spawn().unwrap();
+    let started = machine.project.path("argv");
+    while !started.exists() {
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "it ended before it was interrupted"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let sleeper = machine.project.read("argv");
+    let stat = fs::read_to_string(format!("/proc/{}/stat", sleeper.trim()));
+    assert!(
+        stat.map_or(true, |stat| stat.contains(") Z ")),
+        "{sleeper} still runs"
+    );
+    assert_eq!(
+        fs::read_dir(machine.project.path("tmp")).unwrap().count(),
+        1
+    );
+}
+
+#[test]
 fn a_profile_beside_another_process_is_warned_of_before_it_is_measured() {
     let Some(machine) = Machine::new() else {
         return;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use nvml_wrapper::enum_wrappers::device::{EccCounter, MemoryError, TemperatureThreshold};
 
 use super::state::{Owner, Reading, Slowdown};
-use super::watcher::{NvmlProbe, Probe as _, Unwatched};
+use super::watcher::{self, NvmlProbe, Probe as _, Unwatched};
 
 /// Between the two readings of a GPU that is not at rest. A clock that changes takes less.
 const AGAIN: Duration = Duration::from_millis(300);
@@ -57,6 +57,11 @@ impl Health {
                 .temperature_threshold(TemperatureThreshold::Slowdown)
                 .ok(),
         })
+    }
+
+    /// Whether any GPU of the machine is split into instances (MIG).
+    pub fn any_mig() -> bool {
+        watcher::any_mig()
     }
 
     /// Processes on the GPU that are not of this run, in words.

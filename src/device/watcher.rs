@@ -154,6 +154,17 @@ pub(super) fn driver_version() -> Option<String> {
     nvml().ok()?.sys_driver_version().ok()
 }
 
+/// Whether any GPU of this machine is split into instances (MIG): of an instance the driver tells
+/// a UUID that is no GPU's.
+pub(super) fn any_mig() -> bool {
+    let Ok(nvml) = nvml() else {
+        return false;
+    };
+    let count = nvml.device_count().unwrap_or(0);
+    let mut devices = (0..count).filter_map(|index| nvml.device_by_index(index).ok());
+    devices.any(|device| device.mig_mode().is_ok_and(|mode| mode.current != 0))
+}
+
 /// Loaded once and never shut down: where no persistence daemon runs, whoever uses NVML keeps the
 /// GPU initialised between two programs.
 fn nvml() -> Result<&'static Nvml, String> {

@@ -44,12 +44,26 @@ pub(super) fn checks(patient: &Patient<'_>, gpu: &Gpu, checks: &mut Vec<Check>) 
     });
     match Health::of(&gpu.uuid) {
         Ok(health) => state(gpu, &health, checks),
-        Err(unwatched) => checks.push(Check::warn(
-            "GPU state",
-            unwatched.to_string(),
-            "install the driver's libnvidia-ml.so.1, or give the container NVIDIA_DRIVER_CAPABILITIES=compute,utility",
-        )),
+        Err(unwatched) => {
+            if Health::any_mig() {
+                checks.push(split_gpu("sudo nvidia-smi -mig 0"));
+            }
+            checks.push(Check::warn(
+                "GPU state",
+                unwatched.to_string(),
+                "see that the driver's libnvidia-ml.so.1 can be loaded; in a container: NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+            ));
+        }
     }
+}
+
+/// The GPU is split into instances.
+fn split_gpu(undone_by: &str) -> Check {
+    Check::warn(
+        "MIG",
+        "on: an instance shares memory and power with the others, and its clocks cannot be locked",
+        format!("where nothing else needs it: {undone_by}"),
+    )
 }
 
 fn state(gpu: &Gpu, health: &Health, checks: &mut Vec<Check>) {
@@ -57,11 +71,7 @@ fn state(gpu: &Gpu, health: &Health, checks: &mut Vec<Check>) {
     checks.push(match health.mig {
         None => Check::skipped("MIG", "the GPU does not tell"),
         Some(false) => Check::ok("MIG", "off"),
-        Some(true) => Check::warn(
-            "MIG",
-            "on: an instance shares caches and memory with the others, and its clocks cannot be locked",
-            format!("where nothing else needs it: sudo nvidia-smi -i {id} -mig 0"),
-        ),
+        Some(true) => split_gpu(&format!("sudo nvidia-smi -i {id} -mig 0")),
     });
     let (faults, limits) = (health.slowdowns(true), health.slowdowns(false));
     checks.push(if !faults.is_empty() {

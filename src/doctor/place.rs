@@ -176,3 +176,21 @@ fn built(patient: &Patient<'_>, tools: &Tools) -> Check {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::State;
+
+    #[test]
+    fn room_is_told_of_a_folder_that_is_still_to_be_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let check = room("work folder", &folder.path().join("not/yet/there"));
+        assert_ne!(check.detail.find("GiB free in "), None, "{check:?}");
+        // The filesystem of the kernel's own files has no room at all.
+        assert_eq!(
+            room("work folder", Path::new("/proc/self")).state,
+            State::Fail
+        );
+    }
+}

@@ -67,3 +67,40 @@ fn style(state: State) -> Style {
     };
     Style::new().bold().fg_color(Some(color.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_aligned_and_the_next_step_stands_below_what_it_mends() {
+        let check = |what, state, detail: &str, next: Option<&str>| Check {
+            what,
+            state,
+            detail: detail.to_owned(),
+            next: next.map(str::to_owned),
+        };
+        let text = checks(&[
+            check("nvcc", State::Ok, "V13.0.88", None),
+            check(
+                "host compiler",
+                State::Fail,
+                "not\nthere\u{1b}",
+                Some("install g++"),
+            ),
+            check("GPU", State::Skipped, "none", None),
+        ]);
+        let plain = anstream::adapter::strip_str(&text).to_string();
+        assert_eq!(
+            plain,
+            "\
+ok       nvcc           V13.0.88
+fail     host compiler  not there\u{fffd}
+                        next: install g++
+skipped  GPU            none
+
+1 thing to mend first: 1 ok, 0 warn, 1 fail, 1 skipped
+"
+        );
+    }
+}

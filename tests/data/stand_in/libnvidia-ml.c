@@ -1,5 +1,5 @@
 /* Stands in for NVML: the GPU of libcuda.c, at rest and healthy. What it says may be told by NVML_
- * variables: DRIVER, REASONS (a mask), MIG, ECC, ERRORS, TEMPERATURE (°C), PROCESS (a number). */
+ * variables: DRIVER, REASONS (a mask), MIG, ECC, ERRORS, TEMPERATURE (°C), PROCESS (a number), UUID. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +28,19 @@ int nvmlSystemGetDriverVersion(char *version, unsigned length) {
 }
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
+    const char *own = getenv("NVML_UUID");
     *device = (void *)0x10;
-    return strcmp(uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff") == 0 ? 0 : 6;
+    return strcmp(uuid, own ? own : "GPU-00112233-4455-6677-8899-aabbccddeeff") == 0 ? 0 : 6;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count) {
+    *count = 1;
+    return 0;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
+    *device = (void *)0x10;
+    return index == 0 ? 0 : 6;
 }
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons) {
