@@ -89,13 +89,18 @@ impl Gpu {
 
     fn lock_file(&self) -> Result<File, Error> {
         let path = self.lock_path();
-        let file = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(false)
-            .mode(0o666)
-            .open(&path)
-            .map_err(Error::io("open", &path))?;
+        // One that is there is opened as it is: in a folder of everybody's, systems refuse to
+        // "create" the file of another user.
+        let file = match OpenOptions::new().write(true).open(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => OpenOptions::new()
+                .create(true)
+                .write(true)
+                .truncate(false)
+                .mode(0o666)
+                .open(&path),
+            opened => opened,
+        };
+        let file = file.map_err(Error::io("open", &path))?;
         // Every user of the machine must be able to take the lock; only its owner may say so.
         let _ = file.set_permissions(std::fs::Permissions::from_mode(0o666));
         Ok(file)

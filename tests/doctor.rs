@@ -446,6 +446,10 @@ fn an_ncu_that_reads_nothing_is_believed_in_no_exit_status() {
             "direct access to the GPU",
         ),
         (
+            "echo '==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock.'; exit 9",
+            "TMPDIR",
+        ),
+        (
             "echo '==ERROR== Something else.'; exit 1",
             "==ERROR== Something else.",
         ),
@@ -591,6 +595,20 @@ fn a_lock_that_a_living_process_holds_is_told_and_one_that_was_left_is_not() {
     // ncu would fail beside the other.
     checks.says("counters", "skipped", &["another sparsek-gate"]);
     assert_eq!(machine.ncu_calls(), before);
+}
+
+#[test]
+fn a_lock_of_ncus_that_cannot_be_opened_fails() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    machine.project.write("tmp/nsight-compute-lock", "");
+    examined(&machine, 0).says("ncu lock", "ok", &["can be taken"]);
+    // A folder is what not even root can open so.
+    fs::remove_file(machine.project.path("tmp/nsight-compute-lock")).unwrap();
+    fs::create_dir(machine.project.path("tmp/nsight-compute-lock")).unwrap();
+    let checks = examined(&machine, 3);
+    checks.says("ncu lock", "fail", &["nsight-compute-lock", "TMPDIR"]);
 }
 
 #[test]

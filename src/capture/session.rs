@@ -299,10 +299,15 @@ fn judge(
     }
     // ncu reports before its log file is open, or writes to standard output: both places count.
     match Trouble::in_log(&logs.ncu).or_else(|| Trouble::in_log(&logs.program)) {
-        Some(trouble @ (Trouble::NoPermission | Trouble::Busy | Trouble::NotSupported)) => {
+        Some(
+            trouble @ (Trouble::NoPermission
+            | Trouble::Busy
+            | Trouble::Locked
+            | Trouble::NotSupported),
+        ) => {
             let code = match trouble {
                 Trouble::NoPermission => Code::NoPermission,
-                Trouble::Busy => Code::ProfilerBusy,
+                Trouble::Busy | Trouble::Locked => Code::ProfilerBusy,
                 _ => Code::ProfilerUnsupported,
             };
             return deny(code, trouble.words().to_owned(), trouble.next().to_owned());

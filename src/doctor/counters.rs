@@ -192,7 +192,7 @@ impl Failure {
                 }
                 Check::fail(what, detail, Trouble::NoPermission.next())
             }
-            Some(trouble @ (Trouble::Busy | Trouble::NotSupported)) => {
+            Some(trouble @ (Trouble::Busy | Trouble::Locked | Trouble::NotSupported)) => {
                 Check::fail(what, trouble.words(), trouble.next())
             }
             Some(Trouble::NoKernels) | None => Check::fail(

@@ -1,5 +1,6 @@
 //! What lies on the disks: what earlier runs left, the room there is, what is built.
 
+use std::fs::OpenOptions;
 use std::path::Path;
 
 use super::tools::Tools;
@@ -7,6 +8,7 @@ use super::{Check, Patient};
 use crate::baseline::Store;
 use crate::build::built_program;
 use crate::device::Gpu;
+use crate::toolchain::{NCU_LOCK, Trouble};
 
 /// Less room than this in a folder is told, in bytes.
 const LITTLE: u64 = 1 << 30;
@@ -21,6 +23,7 @@ pub(super) fn checks(
 ) {
     let config = patient.config;
     checks.extend(gpu.map(lock));
+    checks.push(ncu_lock());
     if patient.configured {
         checks.push(baselines(&config.baselines));
         checks.push(room("work folder", &config.work));
@@ -68,6 +71,29 @@ fn lock(gpu: &Gpu) -> Check {
             "GPU lock",
             error.to_string(),
             format!("let every user write it: sudo chmod 666 {}", path.display()),
+        ),
+    }
+}
+
+/// Several ncu take turns by a file that the first user leaves, and that no other may then open.
+fn ncu_lock() -> Check {
+    const WHAT: &str = "ncu lock";
+    let path = std::env::temp_dir().join(NCU_LOCK);
+    if !path.exists() {
+        return Check::ok(WHAT, format!("none ({})", path.display()));
+    }
+    // As ncu does: systems refuse to "create" another user's file in a folder of everybody's.
+    let opened = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path);
+    match opened {
+        Ok(_) => Check::ok(WHAT, format!("can be taken ({})", path.display())),
+        Err(error) => Check::fail(
+            WHAT,
+            format!("ncu cannot open {}: {error}", path.display()),
+            Trouble::Locked.next(),
         ),
     }
 }

@@ -13,8 +13,8 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::process::{Ending, Invocation};
 
+pub(crate) use ncu::{NCU_LOCK, available_kernels, home};
 pub use ncu::{Ncu, Trouble};
-pub(crate) use ncu::{available_kernels, home};
 pub use nvcc::{KernelResources, Nvcc, nvcc_flags, resource_report};
 pub(crate) use pins::numbers;
 pub use pins::{Pin, Pins, VersionRange, unpinned};

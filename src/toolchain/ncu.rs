@@ -7,6 +7,9 @@ use super::{env_folder, find, path_folders, query, versioned};
 use crate::config::{ClockControl, DURATION_COUNTER, Pass, Toolchain, Variant};
 use crate::error::Error;
 
+/// The file in the temporary folder by which several ncu take turns. It stays when they are over.
+pub(crate) const NCU_LOCK: &str = "nsight-compute-lock";
+
 /// An ncu that was found.
 #[derive(Clone, Debug)]
 pub struct Ncu {
@@ -25,6 +28,8 @@ pub enum Trouble {
     Busy,
     /// The filters matched no kernel.
     NoKernels,
+    /// The file by which several ncu take turns cannot be opened: it is another user's.
+    Locked,
     /// The profiler's libraries do not work here, as seen on some virtual GPUs.
     NotSupported,
 }
@@ -177,6 +182,9 @@ impl Trouble {
         match self {
             Trouble::NoPermission => "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM)",
             Trouble::Busy => "another profiler holds the counters of this GPU",
+            Trouble::Locked => {
+                "ncu cannot open the file by which several ncu take turns (InterprocessLockFailed): it is another user's"
+            }
             Trouble::NoKernels => "ncu profiled no kernel",
             Trouble::NotSupported => {
                 "ncu's libraries do not work on this machine (LibraryNotLoaded), as on some virtual GPUs"
@@ -194,6 +202,9 @@ impl Trouble {
             Trouble::Busy => {
                 "stop the other ncu, or pause DCGM with `dcgmi profile --pause`, and run again"
             }
+            Trouble::Locked => {
+                "have its owner remove nsight-compute-lock from the temporary folder, or set TMPDIR to a folder of your own"
+            }
             Trouble::NoKernels => "see whether the program launches any",
             Trouble::NotSupported => "profile on a machine with direct access to the GPU",
         }
@@ -204,6 +215,8 @@ impl Trouble {
         const SIGNS: &[(&str, Trouble)] = &[
             ("ERR_NVGPUCTRPERM", Trouble::NoPermission),
             ("because a driver resource was unavailable", Trouble::Busy),
+            ("InterprocessLockFailed", Trouble::Locked),
+            (NCU_LOCK, Trouble::Locked),
             ("No kernels were profiled", Trouble::NoKernels),
             ("LibraryNotLoaded", Trouble::NotSupported),
         ];
@@ -252,6 +265,15 @@ Available Kernels:
 ";
         assert_eq!(Trouble::in_log(log), Some(Trouble::NoKernels));
         assert_eq!(available_kernels(log), ["k1", "k2"]);
+    }
+
+    #[test]
+    fn the_lock_of_another_users_ncu_is_told_apart() {
+        let log = "\
+==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock. Please check that this process has write permissions on this file.
+==ERROR== Failed to prepare kernel for profiling
+";
+        assert_eq!(Trouble::in_log(log), Some(Trouble::Locked));
     }
 
     #[test]

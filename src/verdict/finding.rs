@@ -153,7 +153,7 @@ codes! {
     TimedOut = "timed-out" => Failed,
     /// The profiler failed for a reason of its own.
     ProfilerFailed = "profiler-failed" => Failed,
-    /// Another profiler holds the counters of the GPU.
+    /// Another profiler holds the counters of the GPU, or another user's the turn to profile.
     ProfilerBusy = "profiler-busy" => Environment,
     /// The right to read the counters is missing.
     NoPermission = "no-permission" => Environment,
