@@ -87,7 +87,7 @@ pub enum Command {
     ///
     /// Profiles afresh, or judges recorded profiles with --from DIR; the report says which.
     #[command(
-        after_help = "Examples:\n  sparsek-gate check                                   # profile afresh, then judge\n  sparsek-gate check --from profiles --report out.md   # judge what another machine recorded\n  sparsek-gate check bsr_gemm --format json"
+        after_help = "Examples:\n  sparsek-gate check                                   # profile afresh, then judge\n  sparsek-gate check --from profiles --report out.md   # judge what another machine recorded\n  sparsek-gate check --static                          # registers, spills, machine code: no GPU\n  sparsek-gate check bsr_gemm --format json"
     )]
     Check(CheckArgs),
     /// Say what this machine can do, and what mends what it cannot; changes nothing.
@@ -219,6 +219,9 @@ pub struct BaselineArgs {
     /// Accept the latest profiles as baselines; needs --reason.
     #[arg(long, requires = "reason")]
     pub lock: bool,
+    /// With --lock: lock what the compiler made, and nothing that runs.
+    #[arg(long, requires = "lock")]
+    pub r#static: bool,
     /// Verify that what is locked is unchanged; with --captures, that it was measured.
     #[arg(long)]
     pub verify: bool,
@@ -276,6 +279,10 @@ pub struct CheckArgs {
     /// the code, not the machine. In CI: the merge base.
     #[arg(long, value_name = "REV", conflicts_with = "from")]
     pub against: Option<String>,
+    /// Judge what the compiler makes, and run nothing: registers, spills, machine code. Needs nvcc,
+    /// and no GPU.
+    #[arg(long, conflicts_with = "from")]
+    pub r#static: bool,
     /// Folder for fresh profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR", conflicts_with = "from")]
     pub output: Option<PathBuf>,

@@ -81,13 +81,14 @@ pub fn empty_variant_folder(base: &Path, variant: &VariantId) -> Result<PathBuf,
 }
 
 fn clear(folder: &Path) -> Result<(), Error> {
-    const LEFT: [&str; 6] = [
+    const LEFT: [&str; 7] = [
         "capture-",
         "counting.",
         "imported.",
         "profile.json",
         "program.log",
         "result.json",
+        "static.json",
     ];
     for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
         let path = entry.map_err(Error::io("read", folder))?.path();

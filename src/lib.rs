@@ -10,6 +10,7 @@
 //! subcommands of [`cli`].
 
 pub mod baseline;
+pub mod binary;
 pub mod build;
 pub mod capture;
 pub mod cli;

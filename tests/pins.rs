@@ -12,6 +12,7 @@ use std::process::Command;
 use common::stand_in::{Machine, libraries};
 use common::{Project, Ran, aloud};
 use serde_json::{Value as Json, json};
+use sparsek_gate::profile::STATIC_FILE_NAME;
 
 /// Where `profile` leaves the profile of the machine's variant.
 const PROFILE: &str = ".sparsek-gate/profiles/bsr_gemm/baseline/profile.json";
@@ -176,6 +177,14 @@ fn a_profile_records_each_pin_and_what_was_there() {
             pin("ncu", ">=2025.3", "2025.3.1.0", true),
             pin("cuda", "13.0", "V13.0.88", true),
         ])
+    );
+    // What the compiler made was made with a compiler, and with nothing else.
+    let compiled = machine
+        .project
+        .json(&PROFILE.replace("profile.json", STATIC_FILE_NAME));
+    assert_eq!(
+        compiled["provenance"]["pins"],
+        json!([pin("cuda", "13.0", "V13.0.88", true)])
     );
 }
 

@@ -102,6 +102,7 @@ fn profile_on(samples: &Processes, machines: &[&str]) -> Profile {
         demangled: None,
         grid: [1; 3],
         block: [1; 3],
+        code: None,
         metrics: BTreeMap::from([("m".to_owned(), series)]),
     });
     profile

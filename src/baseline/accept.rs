@@ -8,11 +8,10 @@ use super::store::{NewBaseline, Stored};
 use super::verify::{CaptureIndex, rederive};
 use crate::build::stated_flags;
 use crate::config::{Config, Pass, Variant};
-use crate::device::Gpu;
 use crate::error::Error;
 use crate::hash::sha256_hex;
-use crate::profile::{Profile, ProfileOrigin, norm_text};
-use crate::verdict::{Code, Finding, Severity, disturbed, incomplete};
+use crate::profile::{Profile, ProfileOrigin, Rung, norm_text};
+use crate::verdict::{Code, Finding, Severity, disturbed, incomplete, incomplete_compiled};
 
 /// Who accepts, when, and why.
 #[derive(Clone, Debug)]
@@ -114,7 +113,62 @@ pub fn accept(
             .into_iter()
             .filter(|finding| finding.severity == Severity::Deny),
     );
+    locked(config, variant, profile, norm, findings, stored, acceptance)
+}
 
+/// Makes a baseline of a profile of the static rung, or says why it must not become one.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn accept_compiled(
+    config: &Config,
+    variant: &Variant,
+    profile: &Profile,
+    stored: Option<&Stored>,
+    acceptance: &Acceptance,
+) -> Result<Result<NewBaseline, Vec<Finding>>, Error> {
+    let mut findings = incomplete_compiled(variant, profile);
+    let again = format!("build it: sparsek-gate build {}", variant.id);
+    let mut refuse = |message: String| {
+        findings.push(Finding::deny(
+            Code::NotMeasured,
+            &variant.id,
+            message,
+            again.clone(),
+        ));
+    };
+    if profile.variant != variant.id || profile.identity.rung != Rung::Static {
+        refuse("it is no static profile of this variant".to_owned());
+    }
+    if profile.identity.gpu != config.toolchain.arch {
+        refuse(format!(
+            "it was compiled for {}, the configuration says {}",
+            profile.identity.gpu, config.toolchain.arch
+        ));
+    }
+    if !profile.provenance.overrides.is_empty() {
+        refuse(format!(
+            "it was compiled with --define {}, which the configuration does not say",
+            profile.provenance.overrides.join(" ")
+        ));
+    }
+    for change in changes_since(config, variant, profile).code {
+        refuse(format!("{change} changed since it was compiled"));
+    }
+    let norm = norm_text(profile);
+    locked(config, variant, profile, norm, findings, stored, acceptance)
+}
+
+/// The baseline with its lock, where nothing was found against the profile.
+fn locked(
+    config: &Config,
+    variant: &Variant,
+    profile: &Profile,
+    norm: Option<String>,
+    mut findings: Vec<Finding>,
+    stored: Option<&Stored>,
+    acceptance: &Acceptance,
+) -> Result<Result<NewBaseline, Vec<Finding>>, Error> {
     let old_lock = match stored
         .and_then(|stored| stored.lock.as_deref())
         .map(Lock::parse)
@@ -189,7 +243,7 @@ pub fn accept(
     lock.head = entry.hash();
     lock.ledger.push(entry);
     Ok(Ok(NewBaseline {
-        gpu: Gpu::slug(&profile.identity.gpu),
+        gpu: profile.identity.folder(),
         lock,
         norm,
         profile: json,

@@ -3,7 +3,7 @@
 use crate::build::stated_flags;
 use crate::config::{Config, Recipe, Variant};
 use crate::hash::sha256_file;
-use crate::profile::{Conditions, Profile, ProfileOrigin};
+use crate::profile::{Conditions, Profile, ProfileOrigin, Rung};
 
 /// What changed in the project since a profile was measured, each in a few words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,6 +66,9 @@ fn same_flags(config: &Config, variant: &Variant, profile: &Profile) -> bool {
 /// workload.
 fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<String> {
     let mut changed = Vec::new();
+    if profile.identity.rung == Rung::Static {
+        return changed;
+    }
     if profile.identity.workload != variant.args {
         changed.push("the workload in the configuration".to_owned());
     }

@@ -6,7 +6,7 @@ mod lock;
 mod store;
 mod verify;
 
-pub use accept::{Acceptance, accept};
+pub use accept::{Acceptance, accept, accept_compiled};
 pub use changes::{Changes, changes_since};
 pub use lock::{Entry, Lock};
 pub use store::{NewBaseline, Store, Stored};

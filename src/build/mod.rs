@@ -16,12 +16,13 @@ use std::time::Duration;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
+use crate::binary::{self, BinaryError, Census, Compiled};
 use crate::config::{Config, Recipe, Toolchain, Variant};
 use crate::error::Error;
 use crate::files::write_atomically;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::process::{self, Ending, Invocation};
-use crate::toolchain::{KernelResources, Nvcc, nvcc_flags, resource_report};
+use crate::toolchain::{Nvcc, Nvdisasm, compiler_warnings, nvcc_flags, resource_report};
 use crate::verdict::{Code, Finding};
 
 /// Longest a build may take.
@@ -40,8 +41,8 @@ pub struct Artifact {
     pub build_argv: Vec<String>,
     /// Path below the configuration to sha256, of the source and each header.
     pub sources: BTreeMap<String, String>,
-    /// The compiler's resource report, by mangled kernel name.
-    pub resources: BTreeMap<String, KernelResources>,
+    /// The kernels as compiled, where this tool called the compiler.
+    pub compiled: Option<Compiled>,
     /// Whether an earlier build served.
     pub cached: bool,
 }
@@ -54,15 +55,16 @@ pub type Built = Result<Artifact, Finding>;
 struct Manifest {
     program_sha256: String,
     sources: BTreeMap<String, String>,
-    resources: BTreeMap<String, KernelResources>,
+    compiled: Compiled,
 }
 
 /// Builds variants.
 #[derive(Debug)]
 pub struct Builder<'a> {
     config: &'a Config,
-    /// Found when the first variant needs it.
+    /// Looked for only if a variant needs it.
     nvcc: Option<Nvcc>,
+    nvdisasm: Option<Nvdisasm>,
 }
 
 impl<'a> Builder<'a> {
@@ -79,7 +81,14 @@ impl<'a> Builder<'a> {
             let pin = config.toolchain.pins.cuda(&nvcc.version);
             config.toolchain.enforce(&config.path, pin.as_slice())?;
         }
-        Ok(Builder { config, nvcc })
+        let nvdisasm = nvcc
+            .as_ref()
+            .and_then(|nvcc| Nvdisasm::locate(&nvcc.root(), &config.work));
+        Ok(Builder {
+            config,
+            nvcc,
+            nvdisasm,
+        })
     }
 
     /// Builds all of them, as many at a time as there are processors, in the order given.
@@ -172,7 +181,7 @@ impl<'a> Builder<'a> {
             return Ok(Ok(artifact));
         }
         let stated = nvcc_flags(toolchain, flags, defines);
-        let base = base_key(nvcc, &stated, source);
+        let base = self.base_key(nvcc, &stated, source);
         let headers_file = headers_file(&store, &base);
 
         let scratch = tempfile::Builder::new()
@@ -182,8 +191,20 @@ impl<'a> Builder<'a> {
         let depfile = scratch.path().join("headers.d");
         let program = scratch.path().join("program");
         let log = scratch.path().join("build.log");
+        let kept = tempfile::Builder::new()
+            .prefix(".keeping-")
+            .tempdir_in(&store)
+            .map_err(Error::io("create", &store))?;
         let run = Invocation {
-            argv: nvcc.argv(toolchain, flags, defines, source, &program, &depfile),
+            argv: nvcc.argv(
+                toolchain,
+                flags,
+                defines,
+                source,
+                &program,
+                &depfile,
+                kept.path(),
+            ),
             dir: root.clone(),
             env: BTreeMap::new(),
             timeout: BUILD_TIMEOUT,
@@ -233,6 +254,21 @@ impl<'a> Builder<'a> {
         };
         let text =
             String::from_utf8_lossy(&fs::read(&log).map_err(Error::io("read", &log))?).into_owned();
+        let compiled = match self.look_into(&text, kept.path())? {
+            Ok(compiled) => compiled,
+            Err(error) => {
+                return Ok(Err(Finding::deny(
+                    Code::BuildFailed,
+                    &variant.id,
+                    format!("what was built cannot be looked into: {error}"),
+                    format!(
+                        "see that `{}` builds for {}, and that nvcc and nvdisasm belong together",
+                        variant.id, toolchain.arch
+                    ),
+                )
+                .detail(text)));
+            }
+        };
         let manifest = Manifest {
             program_sha256: sha256_file(&program).map_err(Error::io("read", &program))?,
             // Files outside the project are part of the key; only the project's own are its sources.
@@ -247,7 +283,7 @@ impl<'a> Builder<'a> {
                     ))
                 })
                 .collect::<Result<_, Error>>()?,
-            resources: resource_report(&text),
+            compiled,
         };
         let manifest_path = scratch.path().join("manifest.json");
         fs::write(&manifest_path, json(&manifest)).map_err(Error::io("write", &manifest_path))?;
@@ -292,11 +328,41 @@ impl<'a> Builder<'a> {
     ) -> Option<Artifact> {
         let store = self.config.work.join("builds");
         let stated = nvcc_flags(&self.config.toolchain, flags, defines);
-        let base = base_key(nvcc, &stated, source);
+        let base = self.base_key(nvcc, &stated, source);
         let headers = fs::read(headers_file(&store, &base)).ok()?;
         let files: Vec<String> = serde_json::from_slice(&headers).ok()?;
         let key = build_key(&self.config.root, &base, &files)?;
         self.cached(nvcc, &store.join(key), &stated, source)
+    }
+
+    /// What decides what comes out, besides the content of files.
+    fn base_key(&self, nvcc: &Nvcc, stated: &[String], source: &str) -> String {
+        let disassembler = self.nvdisasm.as_ref().map_or("", |tool| &tool.version);
+        let text = format!("{}{disassembler}\n{stated:?}\n{source}", nvcc.fingerprint());
+        sha256_hex(text.as_bytes())
+    }
+
+    /// The kernels of a build from the compiler's log and the folder of what it kept.
+    fn look_into(&self, log: &str, kept: &Path) -> Result<Result<Compiled, BinaryError>, Error> {
+        let arch = &self.config.toolchain.arch;
+        let cubins = cubins_in(kept, arch).map_err(Error::io("read", kept))?;
+        let mut census = Census::new();
+        if let Some(nvdisasm) = &self.nvdisasm {
+            for cubin in &cubins {
+                match binary::census(nvdisasm.disassemble(cubin)?.as_bytes()) {
+                    Ok(counted) => census.extend(counted),
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+        }
+        let resources = resource_report(log, arch);
+        let census = self.nvdisasm.is_some().then_some(&census);
+        Ok(binary::compiled(
+            &resources,
+            compiler_warnings(log),
+            &cubins,
+            census,
+        ))
     }
 
     /// The artifact in a folder of the cache, if it is whole.
@@ -322,7 +388,7 @@ impl<'a> Builder<'a> {
             sha256: Some(manifest.program_sha256),
             build_argv,
             sources: manifest.sources,
-            resources: manifest.resources,
+            compiled: Some(manifest.compiled),
             cached: true,
         })
     }
@@ -377,7 +443,7 @@ impl<'a> Builder<'a> {
             sha256: None,
             build_argv: build.map(<[String]>::to_vec).unwrap_or_default(),
             sources,
-            resources: BTreeMap::new(),
+            compiled: None,
             cached: build.is_none(),
         }))
     }
@@ -393,19 +459,39 @@ pub fn built_program(config: &Config, nvcc: &Nvcc, variant: &Variant) -> Option<
     else {
         return None;
     };
-    let builder = Builder { config, nvcc: None };
+    let builder = Builder {
+        config,
+        nvcc: None,
+        nvdisasm: Nvdisasm::locate(&nvcc.root(), &config.work),
+    };
     let artifact = builder.known(nvcc, source, flags, defines)?;
     artifact.run.first().map(PathBuf::from)
-}
-
-/// What decides what comes out, besides the content of files.
-fn base_key(nvcc: &Nvcc, stated: &[String], source: &str) -> String {
-    sha256_hex(format!("{}{stated:?}\n{source}", nvcc.fingerprint()).as_bytes())
 }
 
 /// Where the list of the headers of a build is kept.
 fn headers_file(store: &Path, base: &str) -> PathBuf {
     store.join(format!("{}.headers.json", &base[..32]))
+}
+
+/// The cubins that nvcc kept, for the target where it built for several; what was linked last.
+fn cubins_in(folder: &Path, arch: &str) -> std::io::Result<Vec<PathBuf>> {
+    let mut cubins = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "cubin") {
+            cubins.push(path);
+        }
+    }
+    let named = |path: &PathBuf, what: &str| {
+        path.file_stem()
+            .is_some_and(|name| name.to_string_lossy().ends_with(what))
+    };
+    let of_target = format!(".{arch}");
+    if cubins.iter().any(|path| named(path, &of_target)) {
+        cubins.retain(|path| named(path, &of_target));
+    }
+    cubins.sort_by_key(|path| (named(path, "_dlink"), path.clone()));
+    Ok(cubins)
 }
 
 /// Puts a build where a damaged one lies, in one step where the filesystem can: whoever looks there

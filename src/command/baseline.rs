@@ -7,15 +7,15 @@ use serde::Serialize;
 
 use super::{Plan, answer};
 use crate::baseline::{
-    Acceptance, CaptureIndex, Entry, Lock, NewBaseline, Store, accept, rederive, trust,
+    Acceptance, CaptureIndex, Entry, Lock, NewBaseline, Store, Stored, accept, accept_compiled,
+    rederive, trust,
 };
 use crate::cli::BaselineArgs;
-use crate::config::{Variant, VariantId};
-use crate::device::Gpu;
+use crate::config::{Config, Variant, VariantId};
 use crate::error::Error;
 use crate::files::variant_folder;
 use crate::measure::now;
-use crate::profile::Profile;
+use crate::profile::{Profile, Rung};
 use crate::report;
 use crate::toolchain::unpinned;
 use crate::verdict::{Code, ExitCode, Finding};
@@ -30,6 +30,7 @@ pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, E
             arguments.verify,
         ),
         ("--in-ci", arguments.in_ci, "--lock", arguments.lock),
+        ("--static", arguments.r#static, "--lock", arguments.lock),
         (
             "--accept-imported",
             arguments.accept_imported,
@@ -167,6 +168,21 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     let mut accepted: Vec<NewBaseline> = Vec::new();
     let mut locked = Vec::new();
     for variant in plan.variants() {
+        let static_findings = lock_compiled(
+            &plan.config,
+            variant,
+            &folders,
+            arguments.r#static,
+            &store,
+            &acceptance,
+            &mut locked,
+            &mut accepted,
+            &mut warnings,
+        )?;
+        findings.extend(static_findings);
+        if arguments.r#static {
+            continue;
+        }
         let (profiles, captures) = match recorded(variant, &folders)? {
             Ok(found) => found,
             Err(finding) => {
@@ -187,7 +203,7 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
             }
         };
         warnings.extend(measured_unpinned(&profile));
-        let gpu = Gpu::slug(&profile.identity.gpu);
+        let gpu = profile.identity.folder();
         let stored = store.load(&gpu, &variant.id)?;
         match accept(
             &plan.config,
@@ -198,29 +214,7 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
             &acceptance,
         )? {
             Err(refusals) => findings.extend(refusals),
-            Ok(new) => {
-                let old = stored
-                    .as_ref()
-                    .and_then(|stored| stored.norm.clone())
-                    .unwrap_or_default();
-                let changes = changes(&String::from_utf8_lossy(&old), &new.norm);
-                let unchanged = stored.is_some_and(|stored| {
-                    stored.profile.as_deref() == Some(new.profile.as_bytes())
-                });
-                locked.push(Locked {
-                    variant: variant.id.clone(),
-                    gpu,
-                    changes,
-                    entry: if unchanged {
-                        None
-                    } else {
-                        new.lock.ledger.last().cloned()
-                    },
-                });
-                if !unchanged {
-                    accepted.push(new);
-                }
-            }
+            Ok(new) => take(new, stored.as_ref(), &mut locked, &mut accepted),
         }
     }
     let refused = !findings.is_empty();
@@ -264,6 +258,115 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
 /// That a profile was measured with another toolchain than was pinned.
 fn measured_unpinned(profile: &Profile) -> Option<Finding> {
     unpinned(&profile.variant, "measured", &profile.provenance.pins)
+}
+
+/// Notes what a new baseline changes, and keeps it where it changes anything.
+fn take(
+    new: NewBaseline,
+    stored: Option<&Stored>,
+    locked: &mut Vec<Locked>,
+    accepted: &mut Vec<NewBaseline>,
+) {
+    let old = stored.and_then(|stored| stored.norm.clone());
+    let old = old.unwrap_or_default();
+    let unchanged =
+        stored.is_some_and(|stored| stored.profile.as_deref() == Some(new.profile.as_bytes()));
+    locked.push(Locked {
+        variant: new.lock.variant.clone(),
+        gpu: new.gpu.clone(),
+        changes: changes(&String::from_utf8_lossy(&old), &new.norm),
+        entry: if unchanged {
+            None
+        } else {
+            new.lock.ledger.last().cloned()
+        },
+    });
+    if !unchanged {
+        accepted.push(new);
+    }
+}
+
+/// Accepts what the compiler made of a variant, where the static gate is about it; the findings
+/// say why not. Where it was not `asked` for by name it may be missing.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what locking shares with the other rungs"
+)]
+fn lock_compiled(
+    config: &Config,
+    variant: &Variant,
+    folders: &[PathBuf],
+    asked: bool,
+    store: &Store,
+    acceptance: &Acceptance,
+    locked: &mut Vec<Locked>,
+    accepted: &mut Vec<NewBaseline>,
+    warnings: &mut Vec<Finding>,
+) -> Result<Vec<Finding>, Error> {
+    if !variant.has_static_gate() {
+        return Ok(Vec::new());
+    }
+    let missing = || {
+        let finding = Finding::deny(
+            Code::ProfileMissing,
+            &variant.id,
+            "there is no static profile of it".to_owned(),
+            format!("build it: sparsek-gate build {}", variant.id),
+        );
+        Ok(vec![finding])
+    };
+    let mut profiles = Vec::new();
+    for folder in folders {
+        match Profile::recorded_static(folder, &variant.id) {
+            Ok(profile) => profiles.extend(profile),
+            Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
+                return Ok(vec![Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    error.to_string(),
+                    format!("build it again: sparsek-gate build {}", variant.id),
+                )]);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let Some(profile) = profiles.first() else {
+        return if asked { missing() } else { Ok(Vec::new()) };
+    };
+    if let Some(other) = profiles
+        .iter()
+        .find(|other| other.kernels != profile.kernels)
+    {
+        return Ok(vec![Finding::deny(
+            Code::NotComparable,
+            &variant.id,
+            format!(
+                "the folders hold static profiles of different code ({} and {})",
+                profile.provenance.created, other.provenance.created
+            ),
+            "lock profiles of the same code".to_owned(),
+        )]);
+    }
+    warnings.extend(unpinned(&variant.id, "compiled", &profile.provenance.pins));
+    let stored = store.load(&profile.identity.folder(), &variant.id)?;
+    // The same code compiled at another time is no other baseline.
+    let same = stored
+        .as_ref()
+        .and_then(|stored| Profile::parse(stored.profile.as_deref()?).ok());
+    let same = same.filter(|old| {
+        old.kernels == profile.kernels
+            && old.identity == profile.identity
+            && old.provenance.sources == profile.provenance.sources
+            && old.provenance.warnings == profile.provenance.warnings
+    });
+    let profile = same.as_ref().unwrap_or(profile);
+    match accept_compiled(config, variant, profile, stored.as_ref(), acceptance)? {
+        Err(refusals) => Ok(refusals),
+        Ok(new) => {
+            take(new, stored.as_ref(), locked, accepted);
+            Ok(Vec::new())
+        }
+    }
 }
 
 /// Old and new normalized text, line by line.
@@ -311,7 +414,10 @@ fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCo
                 continue;
             };
             let (trusted, mut found) = trust(&plan.config, variant, &stored);
-            if let (Some(trusted), Some(captures)) = (&trusted, &captures) {
+            // What the compiler made is derived again by compiling it: `check --static`.
+            if let (Some(trusted), Some(captures)) = (&trusted, &captures)
+                && trusted.profile.identity.rung != Rung::Static
+            {
                 found.extend(rederive(variant, &trusted.profile, captures)?);
             }
             if found.is_empty() {

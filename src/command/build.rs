@@ -5,12 +5,14 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{Plan, answer};
+use crate::binary::CompiledKernel;
 use crate::cli::StageArgs;
 use crate::config::VariantId;
 use crate::error::Error;
-use crate::measure::build_all;
+use crate::files::variant_folder;
+use crate::measure::{build_all, keep_compiled};
 use crate::report::Progress;
-use crate::toolchain::KernelResources;
+use crate::toolchain::CompilerWarning;
 use crate::verdict::ExitCode;
 
 #[derive(Serialize)]
@@ -25,7 +27,8 @@ struct Built {
     program: Vec<String>,
     sha256: Option<String>,
     build: Vec<String>,
-    kernels: std::collections::BTreeMap<String, KernelResources>,
+    kernels: std::collections::BTreeMap<String, CompiledKernel>,
+    warnings: Vec<CompilerWarning>,
 }
 
 pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Error> {
@@ -35,18 +38,33 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
     let (artifacts, mut findings) = build_all(&plan.config, &variants, &progress)?;
     drop(progress);
     findings.extend(plan.unpinned(&artifacts, &[]));
+    // A trial must not be found where the profile of the code as it is would lie.
+    if plan.overrides.is_empty() {
+        let folder = plan.profiles(None)?;
+        let git = crate::git::revision(&plan.config.root);
+        keep_compiled(
+            &plan.config,
+            &variants,
+            &artifacts,
+            |variant| variant_folder(&folder, &variant.id),
+            &[],
+            git.as_deref(),
+        )?;
+    }
     let built = variants
         .iter()
         .zip(artifacts)
         .filter_map(|(variant, artifact)| {
             let artifact = artifact?;
+            let compiled = artifact.compiled.unwrap_or_default();
             Some(Built {
                 variant: variant.id.clone(),
                 cached: artifact.cached,
                 program: artifact.run,
                 sha256: artifact.sha256,
                 build: artifact.build_argv,
-                kernels: artifact.resources,
+                kernels: compiled.kernels,
+                warnings: compiled.warnings,
             })
         })
         .collect();

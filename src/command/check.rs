@@ -6,17 +6,18 @@ use std::path::Path;
 use super::{Plan, print};
 use crate::baseline::{CaptureIndex, Store, changes_since, rederive, trust};
 use crate::cli::CheckArgs;
-use crate::config::{Config, Variant, VariantId};
+use crate::config::{Config, Recipe, Variant, VariantId};
 use crate::device::Gpu;
 use crate::error::Error;
 use crate::files::{base_folder, variant_folder};
-use crate::measure::{BaseProject, measure, measure_against};
-use crate::profile::{self, Profile, ProfileOrigin};
+use crate::measure::{BaseProject, compile_against, measure, measure_against};
+use crate::profile::{self, Profile, ProfileOrigin, Rung};
 use crate::report::{self, Progress};
 use crate::toolchain::unpinned;
 use crate::verdict::{
-    Code, Control, ExitCode, Finding, Origin, Outcome, Reference, Severity, VariantReport, Verdict,
-    apply_waivers, compare, comparison_count, disturbed, incomplete,
+    Code, Control, ExitCode, Finding, Mode, Origin, Outcome, Reference, Severity, VariantReport,
+    Verdict, apply_waivers, compare, compare_compiled, comparison_count, disturbed, incomplete,
+    incomplete_compiled,
 };
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
@@ -27,6 +28,7 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     }
     let store = Store::open(&plan.config.baselines)?;
     let mut outcome = match &arguments.from {
+        None if arguments.r#static => compile_and_judge(&plan, &store, arguments)?,
         Some(folder) => {
             if !folder.is_dir() {
                 return Err(Error::Usage(format!(
@@ -39,7 +41,7 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
             let slug = recorded
                 .heads
                 .first()
-                .map(|profile| Gpu::slug(&profile.identity.gpu));
+                .map(|profile| profile.identity.folder());
             let judge = Judge::new(&plan, &store, slug.as_deref(), &mut outcome)?;
             judge.all(&recorded, &mut outcome);
             outcome
@@ -79,6 +81,52 @@ struct Profiles {
     bases: Vec<Profile>,
     /// Of controls that were not themselves asked for.
     controls: Vec<Profile>,
+    /// Of the static rung.
+    compiled: Vec<Profile>,
+    /// The same of the base revision.
+    compiled_bases: Vec<Profile>,
+}
+
+/// What needs no GPU: builds the variants, and the base's where one is named, and judges the code.
+fn compile_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Result<Outcome, Error> {
+    let mut outcome = Outcome::new(Origin::Compiled);
+    let base = arguments
+        .against
+        .as_deref()
+        .map(|revision| BaseProject::check_out(&plan.config, revision))
+        .transpose()?;
+    let (gated, rest): (Vec<&Variant>, Vec<&Variant>) = plan
+        .variants()
+        .into_iter()
+        .partition(|variant| variant.has_static_gate());
+    for variant in rest {
+        let why = match variant.recipe {
+            Recipe::Nvcc { .. } => "every static metric is only recorded",
+            Recipe::Command { .. } => "its program is built by its own command",
+        };
+        let finding = Finding::deny(
+            Code::NotMeasured,
+            &variant.id,
+            format!("the static gate says nothing of it: {why}"),
+            format!("measure it: sparsek-gate check {}", variant.id),
+        );
+        outcome.findings.push(finding.warn());
+    }
+    let judge = Judge::new(plan, store, None, &mut outcome)?;
+    let folder = plan.profiles(arguments.output.as_deref())?;
+    let progress = Progress::new();
+    let compiled = compile_against(&plan.config, base.as_ref(), &gated, &folder, &progress)?;
+    drop(progress);
+    outcome.findings.extend(compiled.findings);
+    for variant in gated {
+        judge.compiled(
+            variant,
+            &compiled.compiled,
+            &compiled.compiled_bases,
+            &mut outcome,
+        );
+    }
+    Ok(outcome)
 }
 
 fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Result<Outcome, Error> {
@@ -89,7 +137,7 @@ fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
         .as_deref()
         .map(|revision| BaseProject::check_out(&plan.config, revision))
         .transpose()?;
-    let slug = Gpu::slug(&Gpu::query(plan.config.device)?.name);
+    let slug = Rung::Counters.folder(&Gpu::query(plan.config.device)?.name);
     let judge = Judge::new(plan, store, Some(&slug), &mut outcome)?;
     let folder = plan.profiles(arguments.output.as_deref())?;
     let progress = Progress::new();
@@ -163,7 +211,7 @@ fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
             .profiles
             .iter()
             .any(|profile| profile.variant == finding.variant)
-            || finding.code == Code::BaseUnavailable
+            || matches!(finding.code, Code::BaseUnavailable | Code::LaunchMismatch)
     };
     outcome
         .findings
@@ -176,6 +224,8 @@ fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
         heads,
         bases: measured.bases,
         controls,
+        compiled: measured.compiled,
+        compiled_bases: measured.compiled_bases,
     };
     judge.all(&profiles, &mut outcome);
     Ok(outcome)
@@ -303,6 +353,37 @@ fn read_recorded(folder: &Path, plan: &Plan, outcome: &mut Outcome) -> Result<Pr
                     "record it again".to_owned(),
                 )),
             }
+        }
+    }
+    for variant in plan.variants() {
+        let of_base = base_folder(folder, &variant.id).join(profile::STATIC_FILE_NAME);
+        let found = [
+            (Profile::recorded_static(folder, &variant.id), false),
+            (Profile::at(&of_base), true),
+        ];
+        for (found, is_base) in found {
+            let unreadable = match found {
+                Ok(None) => continue,
+                Ok(Some(profile))
+                    if profile.variant == variant.id && profile.identity.rung == Rung::Static =>
+                {
+                    let place = if is_base {
+                        &mut profiles.compiled_bases
+                    } else {
+                        &mut profiles.compiled
+                    };
+                    place.push(profile);
+                    continue;
+                }
+                Ok(Some(profile)) => format!("it is a profile of {}", profile.variant),
+                Err(error) => error.to_string(),
+            };
+            outcome.findings.push(Finding::deny(
+                Code::ProfileUnreadable,
+                &variant.id,
+                format!("its static profile cannot be used: {unreadable}"),
+                format!("make it again: sparsek-gate build {}", variant.id),
+            ));
         }
     }
     // A control that was not asked for bounds the machine's difference all the same.
@@ -465,8 +546,7 @@ impl<'a> Judge<'a> {
 
     /// What is locked of a variant on the GPU model of a profile.
     fn locked(&self, id: &VariantId, profile: &Profile) -> Option<&Profile> {
-        self.locked
-            .get(&(Gpu::slug(&profile.identity.gpu), id.clone()))
+        self.locked.get(&(profile.identity.folder(), id.clone()))
     }
 
     /// Unchanged variants that must be measured beside those that were asked for.
@@ -476,7 +556,10 @@ impl<'a> Judge<'a> {
             .variants()
             .filter(|variant| {
                 let mut locked = self.locked.keys();
-                variant.immutable && locked.any(|(_, id)| *id == variant.id)
+                variant.immutable
+                    && locked.any(|(folder, id)| {
+                        *id == variant.id && Rung::of_folder(folder) != Rung::Static
+                    })
             })
             .filter(|variant| !plan.variants.iter().any(|other| other.id == variant.id))
             .collect()
@@ -551,7 +634,73 @@ impl<'a> Judge<'a> {
             if let Some(profile) = of(&profiles.heads) {
                 self.one(variant, &profile, of(&profiles.bases), profiles, outcome);
             }
+            if variant.has_static_gate() {
+                let (heads, bases) = (&profiles.compiled, &profiles.compiled_bases);
+                self.compiled(variant, heads, bases, outcome);
+            }
         }
+    }
+
+    /// Judges what the compiler made of a variant.
+    fn compiled(
+        &self,
+        variant: &Variant,
+        heads: &[Profile],
+        bases: &[Profile],
+        outcome: &mut Outcome,
+    ) {
+        fn of<'p>(variant: &Variant, profiles: &'p [Profile]) -> Option<&'p Profile> {
+            let mut profiles = profiles.iter();
+            profiles.find(|profile| profile.variant == variant.id)
+        }
+        let Some(head) = of(variant, heads) else {
+            // Why it could not be built, or read, is told already.
+            let told = outcome
+                .findings
+                .iter()
+                .any(|finding| finding.variant == variant.id && finding.severity == Severity::Deny);
+            if !told {
+                outcome.findings.push(Finding::deny(
+                    Code::ProfileMissing,
+                    &variant.id,
+                    "there is no static profile of it: what the compiler made is not known"
+                        .to_owned(),
+                    format!("build it: sparsek-gate check --static {}", variant.id),
+                ));
+            }
+            return;
+        };
+        let locked = self.locked(&variant.id, head);
+        // Of what was measured too it is told already.
+        let told = outcome.findings.iter().any(|finding| {
+            finding.variant == variant.id && finding.code == Code::ToolchainMismatch
+        });
+        if !told {
+            for (what, profile) in [
+                ("compiled", Some(head)),
+                ("its base was compiled", of(variant, bases)),
+                ("its static baseline was compiled", locked),
+            ] {
+                let pins = profile.map_or(&[][..], |profile| &profile.provenance.pins);
+                outcome.findings.extend(unpinned(&variant.id, what, pins));
+            }
+        }
+        let (report, findings) = match (of(variant, bases), locked) {
+            (Some(base), _) => compare_compiled(variant, base, Mode::Against, head),
+            (None, Some(locked)) => compare_compiled(variant, locked, Mode::Stored, head),
+            (None, None) => {
+                outcome.findings.extend(incomplete_compiled(variant, head));
+                outcome
+                    .findings
+                    .extend(self.without_lock(variant, head, false));
+                return;
+            }
+        };
+        outcome.variants.push(report);
+        outcome.findings.extend(findings);
+        outcome
+            .findings
+            .extend(self.without_lock(variant, head, true));
     }
 
     fn one(
@@ -619,22 +768,37 @@ impl<'a> Judge<'a> {
 
     /// What the lock of a variant lacks for it to be judged.
     fn without_lock(&self, variant: &Variant, profile: &Profile, judged: bool) -> Option<Finding> {
-        let gpus = self.gpus.get(&variant.id).map_or(&[][..], Vec::as_slice);
-        let lock = format!("sparsek-gate baseline --lock --reason '...' {}", variant.id);
+        let rung = profile.identity.rung;
+        let folders = self.gpus.get(&variant.id).map_or(&[][..], Vec::as_slice);
+        // What the compiler made has locks of its own.
+        let gpus: Vec<&str> = folders
+            .iter()
+            .map(String::as_str)
+            .filter(|folder| (Rung::of_folder(folder) == Rung::Static) == (rung == Rung::Static))
+            .collect();
+        let (what, only) = match rung {
+            Rung::Static => ("static baseline", " --static"),
+            _ => ("baseline", ""),
+        };
+        let lock = format!(
+            "sparsek-gate baseline --lock{only} --reason '...' {}",
+            variant.id
+        );
         if gpus.is_empty() {
             Some(Finding::deny(
                 Code::NewBaseline,
                 &variant.id,
-                "it has no baseline yet".to_owned(),
+                format!("it has no {what} yet"),
                 format!("review its profile and lock it: {lock}"),
             ))
-        } else if !judged && !gpus.contains(&Gpu::slug(&profile.identity.gpu)) {
+        } else if !judged && !gpus.contains(&profile.identity.folder().as_str()) {
             Some(Finding::deny(
                 Code::NotComparable,
                 &variant.id,
                 format!(
-                    "it was measured on {}, and has a baseline only for {}",
+                    "it was measured on {} by {}, and has a baseline only for {}",
                     profile.identity.gpu,
+                    profile.identity.rung,
                     gpus.join(", ")
                 ),
                 format!("measure on such a GPU, or lock a baseline for this one: {lock}"),

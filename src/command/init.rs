@@ -59,6 +59,7 @@ mod tests {
             "metric.x.against",
             "metric.x.counts",
             "metric.x.plausible",
+            "static.x",
             "suite.x",
             "suite.x.work",
             "suite.x.profile",

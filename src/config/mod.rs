@@ -18,6 +18,7 @@ pub use raw::{
 pub(crate) use validate::DURATION_COUNTER;
 pub(crate) use validate::is_macro_name;
 
+use crate::binary::LaunchShape;
 use crate::metric::Chip;
 use crate::toolchain::Pins;
 
@@ -132,6 +133,10 @@ pub struct Variant {
     pub expect: Vec<String>,
     /// The metrics of this variant, by alias.
     pub metrics: Vec<Metric>,
+    /// The metrics of the compiled kernel, by name.
+    pub static_metrics: Vec<Metric>,
+    /// What is known of the kernel's launches before they happen.
+    pub launch: LaunchShape,
     /// The work that its suite declares.
     pub work: Work,
     /// A reference whose sources must not change.
@@ -233,6 +238,8 @@ pub struct Metric {
     pub level: Level,
     /// A regression only warns where the kernel became measurably faster.
     pub unless_faster: bool,
+    /// A regression only where the reference has some and the current has none.
+    pub never_zero: bool,
 }
 
 /// What one count of a counter stands for; such counters of a profile are added up, and the sum
@@ -290,6 +297,39 @@ impl TryFrom<String> for VariantId {
                 })
             }
             _ => Err(format!("`{text}` is not a variant (suite/variant)")),
+        }
+    }
+}
+
+impl Toolchain {
+    /// `major.minor` of the target; empty where its name does not tell.
+    pub fn compute_capability(&self) -> String {
+        let digits: String = self.arch.chars().filter(char::is_ascii_digit).collect();
+        match digits.split_at_checked(digits.len().saturating_sub(1)) {
+            Some((major, minor)) if !major.is_empty() => format!("{major}.{minor}"),
+            _ => String::new(),
+        }
+    }
+}
+
+/// Which kernels ncu profiles, by the function's own name.
+#[derive(Clone, Debug)]
+pub enum KernelFilter {
+    /// Every one.
+    All,
+    /// The one of that name.
+    Name(String),
+    /// Those that the expression is found in.
+    Pattern(regex::Regex),
+}
+
+impl KernelFilter {
+    /// Whether a function of that name is profiled.
+    pub fn matches(&self, name: &str) -> bool {
+        match self {
+            KernelFilter::All => true,
+            KernelFilter::Name(wanted) => wanted == name,
+            KernelFilter::Pattern(pattern) => pattern.is_match(name),
         }
     }
 }
@@ -392,6 +432,24 @@ impl Variant {
 
     fn is_named(&self, name: &str) -> bool {
         self.id.variant == name || self.id.to_string() == name
+    }
+
+    /// Its filter of kernels. What only ncu's own regular expressions can say lets all through.
+    pub fn kernel_filter(&self) -> KernelFilter {
+        match self.kernels.as_deref() {
+            None => KernelFilter::All,
+            Some(text) => match text.strip_prefix("regex:").map(regex::Regex::new) {
+                None => KernelFilter::Name(text.to_owned()),
+                Some(Ok(pattern)) => KernelFilter::Pattern(pattern),
+                Some(Err(_)) => KernelFilter::All,
+            },
+        }
+    }
+
+    /// Whether the compiler's work on it is known, and gated.
+    pub fn has_static_gate(&self) -> bool {
+        let gated = |metric: &Metric| metric.level != Level::Record;
+        matches!(self.recipe, Recipe::Nvcc { .. }) && self.static_metrics.iter().any(gated)
     }
 
     /// What the aliases of its metrics stand for, and which pass measures each.

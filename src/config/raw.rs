@@ -13,6 +13,7 @@ pub(super) struct RawConfig {
     pub profile: RawProfile,
     pub verify: RawVerify,
     pub metric: BTreeMap<String, RawMetric>,
+    pub r#static: BTreeMap<String, RawStatic>,
     pub suite: BTreeMap<String, RawSuite>,
     pub waiver: Vec<RawWaiver>,
 }
@@ -112,6 +113,22 @@ pub(super) struct RawMetric {
     pub unless_faster: bool,
 }
 
+/// How a static metric is gated; the metric itself is the tool's own.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawStatic {
+    /// `deny`, `warn` or `record`.
+    pub level: Option<Level>,
+    /// How much worse is no regression [default: nothing].
+    pub tolerance: Option<RawTolerance>,
+    /// A regression only where the reference has some and the current has none.
+    pub never_zero: Option<bool>,
+    /// Smallest value allowed, in the metric's unit.
+    pub min: Option<f64>,
+    /// Largest value allowed, in the metric's unit.
+    pub max: Option<f64>,
+}
+
 /// One counter for every chip, or one a chip.
 #[derive(Debug, Deserialize)]
 #[serde(
@@ -186,6 +203,10 @@ pub(super) struct RawVariant {
     pub kernels: Option<String>,
     pub expect: Option<Vec<String>>,
     pub env: BTreeMap<String, String>,
+    /// Dynamic shared memory a block that the kernel is launched with, in bytes.
+    pub dynamic_shared_bytes: Option<u32>,
+    /// Threads a block, where the kernel's launch bounds do not say it.
+    pub threads_per_block: Option<u32>,
     pub immutable: bool,
     pub experimental: bool,
     pub profile: RawProfile,

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Bench, Measured, StillOpen, Subject, Watch, build_all, profile_alone, verified, words,
+    Bench, Measured, StillOpen, Subject, Watch, build_all, keep_compiled, profile_alone, verified,
+    words,
 };
 use crate::build::Artifact;
 use crate::config::{self, Config, Mismatch, Pass, Toolchain, Variant};
@@ -59,6 +60,30 @@ impl BaseProject {
         })
     }
 
+    /// Static profiles of the base's versions that were built.
+    fn keep_compiled(
+        &self,
+        variants: &[Result<Variant, String>],
+        artifacts: &[Result<Artifact, String>],
+        output: &Path,
+    ) -> Result<Vec<Profile>, Error> {
+        let Ok(config) = &self.config else {
+            return Ok(Vec::new());
+        };
+        let built = variants.iter().zip(artifacts);
+        let (variants, artifacts): (Vec<&Variant>, Vec<Option<Artifact>>) = built
+            .filter_map(|(variant, artifact)| Some((variant.as_ref().ok()?, artifact.clone().ok())))
+            .unzip();
+        keep_compiled(
+            config,
+            &variants,
+            &artifacts,
+            |variant| base_folder(output, &variant.id),
+            &[],
+            Some(&self.commit),
+        )
+    }
+
     /// The base's version of a variant: its code and arguments, measured as the head's is.
     fn variant(&self, head: &Variant) -> Result<Variant, String> {
         let config = self.config.as_ref().map_err(Clone::clone)?;
@@ -70,6 +95,7 @@ impl BaseProject {
         }
         Ok(Variant {
             metrics: head.metrics.clone(),
+            static_metrics: head.static_metrics.clone(),
             work: head.work,
             profile: head.profile.clone(),
             ..base.clone()
@@ -137,6 +163,15 @@ pub fn measure_against(
         .collect();
     let base_artifacts = build_bases(base, &bases, &OfBase(watch))?;
     measured.tools_wall += started.elapsed();
+    measured.compiled = keep_compiled(
+        config,
+        variants,
+        &artifacts,
+        |variant| variant_folder(output, &variant.id),
+        &[],
+        git.as_deref(),
+    )?;
+    measured.compiled_bases = base.keep_compiled(&bases, &base_artifacts, output)?;
 
     let lock = bench.hold()?;
     let run = Run {
@@ -196,11 +231,12 @@ pub fn measure_against(
             Ok(profile) => {
                 head.keep(&profile)?;
                 let paired = measured.bases.iter().any(|base| base.variant == variant.id);
-                let gaps = if paired {
+                let mut gaps = if paired {
                     incomplete_side(variant, &profile)
                 } else {
                     incomplete(variant, &profile)
                 };
+                gaps.extend(head.mismatches());
                 let side = if paired {
                     ", side by side with the base"
                 } else {
@@ -218,6 +254,47 @@ pub fn measure_against(
         }
     }
     drop(lock);
+    Ok(measured)
+}
+
+/// Builds variants and their versions at the base, and measures nothing: what a machine without a
+/// GPU can say. Where a base cannot be built a finding says why.
+///
+/// # Errors
+/// [`Error`] where the machine failed; whatever concerns one variant is a finding.
+pub fn compile_against(
+    config: &Config,
+    base: Option<&BaseProject>,
+    variants: &[&Variant],
+    output: &Path,
+    watch: &dyn Watch,
+) -> Result<Measured, Error> {
+    let git = crate::git::revision(&config.root);
+    let mut measured = Measured::default();
+    let (artifacts, findings) = build_all(config, variants, watch)?;
+    measured.findings.extend(findings);
+    measured.compiled = keep_compiled(
+        config,
+        variants,
+        &artifacts,
+        |variant| variant_folder(output, &variant.id),
+        &[],
+        git.as_deref(),
+    )?;
+    let Some(base) = base else {
+        return Ok(measured);
+    };
+    let bases: Vec<Result<Variant, String>> = variants
+        .iter()
+        .map(|variant| base.variant(variant))
+        .collect();
+    let base_artifacts = build_bases(base, &bases, &OfBase(watch))?;
+    measured.compiled_bases = base.keep_compiled(&bases, &base_artifacts, output)?;
+    for ((variant, of_base), artifact) in variants.iter().zip(&bases).zip(base_artifacts) {
+        if let Some(why) = of_base.as_ref().err().cloned().or(artifact.err()) {
+            measured.findings.push(unavailable(variant, base, &why));
+        }
+    }
     Ok(measured)
 }
 

@@ -13,13 +13,14 @@ use crate::device::{Gpu, GpuLock, Health};
 use crate::error::Error;
 use crate::files::{empty_variant_folder, variant_folder, write_atomically};
 use crate::profile::{
-    self, CaptureRecord, Conditions, FileHash, Profile, ProfileOrigin, Provenance, Source, derive,
+    self, CaptureRecord, Conditions, FileHash, Profile, ProfileOrigin, Provenance, Source,
+    compiled_profile, derive,
 };
 use crate::toolchain::{Ncu, Nvcc, Pin, unpinned};
-use crate::verdict::{Code, Finding, disturbed, incomplete};
+use crate::verdict::{Code, Finding, disturbed, incomplete, launch_mismatches};
 use crate::verify::{Verified, verify};
 
-pub use against::{BaseProject, measure_against};
+pub use against::{BaseProject, compile_against, measure_against};
 
 /// What happens while variants are measured, for whoever shows it.
 pub trait Watch: Sync {
@@ -40,6 +41,10 @@ pub struct Measured {
     pub profiles: Vec<Profile>,
     /// Fresh profiles of the base revision, of the variants that were measured side by side.
     pub bases: Vec<Profile>,
+    /// Static profiles of the variants that were built by the compiler.
+    pub compiled: Vec<Profile>,
+    /// The same of the base revision.
+    pub compiled_bases: Vec<Profile>,
     /// Why the others could not, and what is incomplete.
     pub findings: Vec<Finding>,
     /// Time inside nvcc, the verifying runs and ncu.
@@ -70,6 +75,34 @@ pub fn build_all(
         .map(|result| result.map_err(|finding| findings.push(finding)).ok())
         .collect();
     Ok((artifacts, findings))
+}
+
+/// Static profiles of what was built, each left in the variant's folder below `output`.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn keep_compiled(
+    config: &Config,
+    variants: &[&Variant],
+    artifacts: &[Option<Artifact>],
+    folder_of: impl Fn(&Variant) -> PathBuf,
+    overrides: &[String],
+    git: Option<&str>,
+) -> Result<Vec<Profile>, Error> {
+    let mut profiles = Vec::new();
+    for (variant, artifact) in variants.iter().zip(artifacts) {
+        let compiled = artifact.as_ref().and_then(|artifact| {
+            let git = git.map(str::to_owned);
+            compiled_profile(&config.toolchain, variant, artifact, overrides, git)
+        });
+        let Some(profile) = compiled else { continue };
+        let folder = folder_of(variant);
+        std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        let path = folder.join(profile::STATIC_FILE_NAME);
+        write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))?;
+        profiles.push(profile);
+    }
+    Ok(profiles)
 }
 
 /// Runs the check of every built variant.
@@ -277,6 +310,24 @@ impl<'a> Subject<'a> {
         })
     }
 
+    /// Where what was launched is not what the compiler made.
+    fn mismatches(&self) -> Vec<Finding> {
+        let toolchain = &self.config.toolchain;
+        let compiled = compiled_profile(toolchain, self.variant, &self.artifact, &[], None);
+        let Some(compiled) = compiled else {
+            return Vec::new();
+        };
+        let mut findings = Vec::new();
+        for capture in &self.captures {
+            for finding in launch_mismatches(self.variant, &compiled, &capture.report) {
+                if !findings.contains(&finding) {
+                    findings.push(finding);
+                }
+            }
+        }
+        findings
+    }
+
     fn normalize(&self, bench: &Bench<'_>) -> Result<Profile, Finding> {
         let sources: Vec<Source<'_>> = self
             .captures
@@ -338,6 +389,7 @@ impl<'a> Subject<'a> {
             build_argv: self.artifact.build_argv.clone(),
             sources: self.artifact.sources.clone(),
             overrides: bench.overrides.to_vec(),
+            warnings: Vec::new(),
             captures: self
                 .captures
                 .iter()
@@ -383,6 +435,14 @@ pub fn measure(
     let (artifacts, findings) = build_all(config, variants, watch)?;
     measured.tools_wall += started.elapsed();
     measured.findings.extend(findings);
+    measured.compiled = keep_compiled(
+        config,
+        variants,
+        &artifacts,
+        |variant| variant_folder(output, &variant.id),
+        overrides,
+        git.as_deref(),
+    )?;
 
     let lock = bench.hold()?;
     for (variant, artifact) in variants.iter().zip(artifacts) {
@@ -404,6 +464,7 @@ pub fn measure(
                 subject.keep(&profile)?;
                 let mut gaps = incomplete(variant, &profile);
                 gaps.extend(disturbed(&variant.id, &profile));
+                gaps.extend(subject.mismatches());
                 watch.ended(variant, "profile", &words(&profile, &gaps));
                 gaps.extend(unpinned(&variant.id, "measured", &profile.provenance.pins));
                 measured.findings.extend(gaps);

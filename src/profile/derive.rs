@@ -163,6 +163,7 @@ impl Group<'_> {
             demangled: self.first.kernel.demangled.clone(),
             grid: self.first.grid,
             block: self.first.block,
+            code: None,
             metrics: counters
                 .iter()
                 .map(|(alias, (counter, pass))| (alias.clone(), series(counter, *pass)))

@@ -43,6 +43,7 @@ pub fn profile_of(
         build_argv: Vec::new(),
         sources: Default::default(),
         overrides: Vec::new(),
+        warnings: Vec::new(),
         captures: vec![CaptureRecord {
             pass: None,
             gpu_uuid: None,

@@ -1,6 +1,7 @@
 //! The normalized result of a variant: samples, medians and spread, the identity that makes two
 //! profiles comparable, and the provenance that is only shown.
 
+mod compiled;
 mod derive;
 pub mod import;
 mod merge;
@@ -11,6 +12,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use compiled::compiled_profile;
 pub use derive::{DeriveError, Derived, Source, derive};
 pub use norm::norm_text;
 
@@ -18,14 +20,16 @@ use crate::config::{
     CacheControl, ClockControl, GraphProfiling, Pass, ProfileSettings, ReplayMode, Variant,
     VariantId,
 };
-use crate::device::State;
+use crate::device::{Gpu, State};
 use crate::error::Error;
 use crate::files::variant_folder;
-use crate::toolchain::Pin;
+use crate::toolchain::{CompilerWarning, Pin};
 use crate::verdict::Samples;
 
 /// Name of the profile in a variant's folder.
 pub const FILE_NAME: &str = "profile.json";
+/// Name of the profile of the static rung beside it.
+pub const STATIC_FILE_NAME: &str = "static.json";
 
 /// The normalized result of profiling one variant (`<variant>.profile.json`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,10 +51,13 @@ pub struct Profile {
 pub struct Identity {
     /// The program's arguments: the problem it solved.
     pub workload: Vec<String>,
-    /// Name of the GPU model, as the report gives it.
+    /// Name of the GPU model, as the report gives it; the compiler's target on the static rung.
     pub gpu: String,
     /// `major.minor`.
     pub compute_capability: String,
+    /// Version of the compiler, on the static rung: another compiler makes other code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compiler: Option<String>,
     /// How ncu was told to measure.
     #[serde(flatten)]
     pub conditions: Conditions,
@@ -58,6 +65,13 @@ pub struct Identity {
     pub rung: Rung,
     /// What each alias stands for.
     pub metrics: BTreeMap<String, MetricIdentity>,
+}
+
+impl Identity {
+    /// The folder of the baselines that such a profile is compared with.
+    pub fn folder(&self) -> String {
+        self.rung.folder(&self.gpu)
+    }
 }
 
 /// How ncu was told to measure, as far as that is known.
@@ -106,12 +120,58 @@ impl From<&ProfileSettings> for Conditions {
     }
 }
 
-/// How much of the machine's counters could be read.
+/// How much of the machine could be measured, the most first. What a lower rung cannot measure is
+/// not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rung {
     /// Hardware counters, through ncu.
     Counters,
+    /// Start and end of every kernel, through CUPTI's activity records.
+    KernelTimes,
+    /// Times that the program takes itself, with CUDA events around its launches.
+    EventTimes,
+    /// What the compiler made, and nothing that runs.
+    Static,
+}
+
+impl Rung {
+    /// As the configuration and the reports spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Rung::Counters => "counters",
+            Rung::KernelTimes => "kernel-times",
+            Rung::EventTimes => "event-times",
+            Rung::Static => "static",
+        }
+    }
+
+    /// The folder of the baselines of this rung on a GPU model: `nvidia-h200` for counters, and
+    /// `nvidia-h200+kernel-times`, so that no rung is locked over another. What never runs has the
+    /// compiler's target for its model: `sm-90a+static`.
+    pub fn folder(self, gpu: &str) -> String {
+        let slug = Gpu::slug(gpu);
+        match self {
+            Rung::Counters => slug,
+            lower => format!("{slug}+{}", lower.as_str()),
+        }
+    }
+}
+
+impl Rung {
+    /// The rung of a folder of baselines, see [`Rung::folder`].
+    pub fn of_folder(folder: &str) -> Rung {
+        [Rung::KernelTimes, Rung::EventTimes, Rung::Static]
+            .into_iter()
+            .find(|rung| folder.ends_with(&format!("+{rung}")))
+            .unwrap_or(Rung::Counters)
+    }
+}
+
+impl std::fmt::Display for Rung {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
 }
 
 /// What an alias stands for.
@@ -125,7 +185,7 @@ pub struct MetricIdentity {
     pub pass: Pass,
 }
 
-/// One kernel at one grid and block.
+/// One kernel at one grid and block; both are zero on the static rung, where nothing is launched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KernelProfile {
     /// The function's name, for people.
@@ -138,8 +198,20 @@ pub struct KernelProfile {
     pub grid: [u64; 3],
     /// Threads a block in x, y, z.
     pub block: [u64; 3],
+    /// Its machine code, on the static rung.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
     /// By alias.
     pub metrics: BTreeMap<String, Series>,
+}
+
+/// What identifies and summarizes a kernel's machine code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Code {
+    /// sha256 of the kernel's `.text`.
+    pub text_sha256: String,
+    /// Instructions by opcode with its modifiers; `None` where there was no disassembler.
+    pub opcodes: Option<BTreeMap<String, u32>>,
 }
 
 /// The samples of one metric of one kernel, and what they come to, in the counter's unit.
@@ -192,6 +264,9 @@ pub struct Provenance {
     pub sources: BTreeMap<String, String>,
     /// Constants that the command line set for a trial (`--define`).
     pub overrides: Vec<String>,
+    /// What the compiler said that costs performance, on the static rung.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<CompilerWarning>,
     /// The captures it was read from.
     pub captures: Vec<CaptureRecord>,
 }
@@ -251,6 +326,7 @@ impl Profile {
                 workload: variant.args.clone(),
                 gpu: derived.gpu,
                 compute_capability: derived.compute_capability,
+                compiler: None,
                 conditions,
                 rung: Rung::Counters,
                 metrics: derived.metrics,
@@ -277,11 +353,26 @@ impl Profile {
     /// # Errors
     /// As [`Profile::read`].
     pub fn recorded(folder: &Path, variant: &VariantId) -> Result<Option<Profile>, Error> {
-        let path = variant_folder(folder, variant).join(FILE_NAME);
-        match std::fs::metadata(&path) {
-            Ok(_) => Profile::read(&path).map(Some),
+        Profile::at(&variant_folder(folder, variant).join(FILE_NAME))
+    }
+
+    /// The same of the static rung.
+    ///
+    /// # Errors
+    /// As [`Profile::read`].
+    pub fn recorded_static(folder: &Path, variant: &VariantId) -> Result<Option<Profile>, Error> {
+        Profile::at(&variant_folder(folder, variant).join(STATIC_FILE_NAME))
+    }
+
+    /// The profile in a file, if there is one.
+    ///
+    /// # Errors
+    /// As [`Profile::read`].
+    pub fn at(path: &Path) -> Result<Option<Profile>, Error> {
+        match std::fs::metadata(path) {
+            Ok(_) => Profile::read(path).map(Some),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io("read", &path)(error)),
+            Err(error) => Err(Error::io("read", path)(error)),
         }
     }
 

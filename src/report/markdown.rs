@@ -2,7 +2,7 @@
 
 use super::print::clean;
 use super::rows::{
-    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown,
+    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown, title,
     verdict_word,
 };
 use crate::verdict::{ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
@@ -66,7 +66,7 @@ fn finding(finding: &Finding, shows_next: bool) -> String {
 }
 
 fn variant(report: &VariantReport) -> String {
-    let mut text = format!("**{}**\n\n", escape(&report.variant.to_string()));
+    let mut text = format!("**{}**\n\n", escape(&title(report)));
     let shown = shown(report);
     let kernels = several_kernels(report);
     let columns = [
@@ -80,11 +80,13 @@ fn variant(report: &VariantReport) -> String {
         "why",
     ];
     let kernel_column = if kernels { "| kernel " } else { "" };
-    text.push_str(&format!("{kernel_column}| {} |\n", columns.join(" | ")));
-    text.push_str(&format!(
-        "{}|---|--:|--:|--:|--:|--:|---|---|\n",
-        if kernels { "|---" } else { "" }
-    ));
+    if !shown.is_empty() {
+        text.push_str(&format!("{kernel_column}| {} |\n", columns.join(" | ")));
+        text.push_str(&format!(
+            "{}|---|--:|--:|--:|--:|--:|---|---|\n",
+            if kernels { "|---" } else { "" }
+        ));
+    }
     for comparison in &shown {
         let row = Row::of(comparison);
         let verdict = match row.verdict {

@@ -1,7 +1,8 @@
 //! The rows that every form of a report shows.
 
+use crate::profile::Rung;
 use crate::verdict::{
-    Change, Comparison, ExitCode, Origin, Outcome, VariantReport, Verdict, display_value,
+    Change, Comparison, ExitCode, Origin, Outcome, Summary, VariantReport, Verdict, display_value,
 };
 
 /// A change that is shown, in percent, of a recorded metric whose noise is not known.
@@ -30,14 +31,14 @@ impl Row {
             )
         };
         let change = match (comparison.change, comparison.band) {
-            (Some(change), Some(band)) => {
+            (Some(change), Some(band)) if band > 0.0 => {
                 format!(
                     "{} ±{}",
                     change.display(unit),
                     change.with(band).magnitude(unit)
                 )
             }
-            (Some(change), None) => change.display(unit),
+            (Some(change), _) => change.display(unit),
             (None, _) => "–".to_owned(),
         };
         Row {
@@ -48,6 +49,7 @@ impl Row {
             change,
             tolerance: match comparison.verdict {
                 Some(_) if comparison.exact => "exact".to_owned(),
+                Some(_) if comparison.never_zero => "never to 0".to_owned(),
                 Some(_) => comparison.tolerance.display(unit),
                 None => "–".to_owned(),
             },
@@ -81,13 +83,21 @@ pub(super) fn shown(report: &VariantReport) -> Vec<&Comparison> {
     };
     let uneventful = |comparison: &Comparison| match comparison.verdict {
         None => !moved(comparison),
-        Some(verdict) => comparison.exact && verdict == Verdict::Pass,
+        Some(verdict) => {
+            verdict == Verdict::Pass && (comparison.exact || unchanged(report, comparison))
+        }
     };
     report
         .comparisons
         .iter()
         .filter(|comparison| !uneventful(comparison))
         .collect()
+}
+
+/// A static metric that reads as it did.
+fn unchanged(report: &VariantReport, comparison: &Comparison) -> bool {
+    let value = |side: Option<Summary>| side.map(|side| side.value);
+    report.rung == Rung::Static && value(comparison.reference) == value(comparison.current)
 }
 
 /// What the rows do not show: exact counters that agree, recorded metrics that did not move.
@@ -99,10 +109,19 @@ pub(super) fn left_out(report: &VariantReport) -> Option<String> {
         .iter()
         .filter(|comparison| comparison.exact && comparison.verdict == Some(Verdict::Pass))
         .count();
-    let others = all - shown - work;
+    let same = report
+        .comparisons
+        .iter()
+        .filter(|comparison| comparison.verdict == Some(Verdict::Pass))
+        .filter(|comparison| unchanged(report, comparison))
+        .count();
+    let others = all - shown - work - same;
     let mut parts = Vec::new();
     if work > 0 {
         parts.push(format!("the same work by {work} exact counters"));
+    }
+    if same > 0 {
+        parts.push(format!("{same} gated metrics are the same"));
     }
     if others > 0 {
         parts.push(format!("{others} recorded metrics did not move"));
@@ -206,10 +225,19 @@ pub(super) fn headline(outcome: &Outcome) -> String {
     )
 }
 
+/// The variant, and the rung where it is not that of the counters.
+pub(super) fn title(report: &VariantReport) -> String {
+    match report.rung {
+        Rung::Counters => report.variant.to_string(),
+        rung => format!("{} ({rung})", report.variant),
+    }
+}
+
 /// Where the judged numbers came from.
 pub(super) fn origin(outcome: &Outcome) -> String {
     match &outcome.origin {
         Origin::Measured => "measured in this run".to_owned(),
+        Origin::Compiled => "compiled in this run; nothing ran".to_owned(),
         Origin::Recorded(folder) => {
             format!("recorded profiles from {folder}, not measured in this run")
         }

@@ -5,7 +5,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use super::print::{clean, one_line};
 use super::rows::{
-    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown,
+    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown, title,
     verdict_word,
 };
 use crate::verdict::{ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
@@ -42,7 +42,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
 fn variant(report: &VariantReport) -> String {
     let mut text = format!(
         "{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n",
-        report.variant,
+        title(report),
         one_line(&provenance(report))
     );
     if report.comparisons.is_empty() {
@@ -85,7 +85,10 @@ fn variant(report: &VariantReport) -> String {
         }
         table.add_row(cells.iter().map(|cell| clean(cell).replace('\n', " ")));
     }
-    let lines = table.lines().collect::<Vec<_>>();
+    let lines = match shown.is_empty() {
+        true => Vec::new(),
+        false => table.lines().collect::<Vec<_>>(),
+    };
     for (index, line) in lines.iter().enumerate() {
         // The header is the first line; each further line is one comparison.
         let style = match index.checked_sub(1).and_then(|row| shown.get(row)) {

@@ -2,6 +2,7 @@
 
 mod ncu;
 mod nvcc;
+mod nvdisasm;
 mod pins;
 mod tool;
 mod version;
@@ -15,7 +16,10 @@ use crate::process::{Ending, Invocation};
 
 pub(crate) use ncu::{NCU_LOCK, available_kernels, home};
 pub use ncu::{Ncu, Trouble};
-pub use nvcc::{KernelResources, Nvcc, nvcc_flags, resource_report};
+pub use nvcc::{
+    CompilerWarning, KernelResources, Nvcc, compiler_warnings, nvcc_flags, resource_report,
+};
+pub use nvdisasm::Nvdisasm;
 pub(crate) use pins::numbers;
 pub use pins::{Pin, Pins, VersionRange, unpinned};
 pub use tool::Tool;

@@ -48,6 +48,18 @@ pub struct KernelResources {
     pub barriers: u32,
 }
 
+/// What ptxas says that costs performance: an `info` line with a code, of which nvcc makes no
+/// warning.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CompilerWarning {
+    /// `C7511`.
+    pub code: String,
+    /// What it says.
+    pub message: String,
+    /// Mangled name of the function, where it names one.
+    pub function: Option<String>,
+}
+
 impl Nvcc {
     /// Finds nvcc: the configuration, `CUDA_HOME`, `CUDA_PATH`, the PATH, the usual folders, the
     /// layout of NVIDIA's Python wheels in the active virtual environment.
@@ -132,7 +144,12 @@ impl Nvcc {
         text
     }
 
-    /// The argv that compiles `source` to `program` and writes the list of headers to `depfile`.
+    /// The argv that compiles `source` to `program`, writes the list of headers to `depfile`, and
+    /// leaves the cubins in the folder `kept`.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one place of the command line"
+    )]
     pub fn argv(
         &self,
         toolchain: &Toolchain,
@@ -141,6 +158,7 @@ impl Nvcc {
         source: &str,
         program: &Path,
         depfile: &Path,
+        kept: &Path,
     ) -> Vec<String> {
         let mut argv = vec![self.path.display().to_string()];
         argv.extend(nvcc_flags(toolchain, flags, defines));
@@ -149,6 +167,9 @@ impl Nvcc {
                 .map(|folder| format!("-L{}", folder.display())),
         );
         argv.extend([
+            "--keep".to_owned(),
+            "--keep-dir".to_owned(),
+            kept.display().to_string(),
             "-MMD".to_owned(),
             "-MF".to_owned(),
             depfile.display().to_string(),
@@ -223,13 +244,16 @@ fn wheel_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Reads ptxas's resource report (`-Xptxas -v`, on standard error): mangled name to resources.
-pub fn resource_report(log: &str) -> BTreeMap<String, KernelResources> {
+/// Reads ptxas's resource report (`-Xptxas -v`, on standard error) for one target, such as
+/// `sm_90a`: mangled name to resources.
+pub fn resource_report(log: &str, arch: &str) -> BTreeMap<String, KernelResources> {
     let mut kernels: BTreeMap<String, KernelResources> = BTreeMap::new();
     let mut current: Option<String> = None;
     for line in log.lines() {
         if let Some(rest) = line.split("Compiling entry function '").nth(1) {
-            current = rest.split('\'').next().map(str::to_owned);
+            let mut quoted = rest.split('\'');
+            let name = quoted.next().map(str::to_owned);
+            current = name.filter(|_| quoted.nth(1) == Some(arch));
             continue;
         }
         let Some(name) = &current else { continue };
@@ -254,6 +278,32 @@ pub fn resource_report(log: &str) -> BTreeMap<String, KernelResources> {
     kernels
 }
 
+/// The lines of ptxas that carry a code such as `(C7511)`, each once.
+pub fn compiler_warnings(log: &str) -> Vec<CompilerWarning> {
+    let mut warnings: Vec<CompilerWarning> = log
+        .lines()
+        .filter_map(|line| {
+            let rest = line.strip_prefix("ptxas ")?.split_once(": (")?.1;
+            let (code, message) = rest.split_once(") ")?;
+            let digits = code.strip_prefix('C')?;
+            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                return None;
+            }
+            let function = message
+                .split_once("function '")
+                .and_then(|(_, name)| name.split('\'').next());
+            Some(CompilerWarning {
+                code: code.to_owned(),
+                message: message.to_owned(),
+                function: function.map(str::to_owned),
+            })
+        })
+        .collect();
+    warnings.sort();
+    warnings.dedup();
+    warnings
+}
+
 fn number_before(line: &str, what: &str) -> Option<u32> {
     let before = &line[..line.find(what)?];
     before.split_whitespace().next_back()?.parse().ok()
@@ -273,7 +323,8 @@ ptxas info    : Function properties for _Z7spillerPfi
     480 bytes stack frame, 1048 bytes spill stores, 1100 bytes spill loads
 ptxas info    : Used 32 registers, used 1 barriers, 480 bytes cumulative stack size, 16384 bytes smem
 ";
-        let report = resource_report(log);
+        assert!(resource_report(log, "sm_80").is_empty());
+        let report = resource_report(log, "sm_90a");
         let spiller = KernelResources {
             registers: 32,
             shared_bytes: 16384,
@@ -286,5 +337,33 @@ ptxas info    : Used 32 registers, used 1 barriers, 480 bytes cumulative stack s
             report,
             BTreeMap::from([("_Z7spillerPfi".to_owned(), spiller)])
         );
+    }
+
+    #[test]
+    fn what_costs_performance_is_found_among_the_information() {
+        // Printed by nvcc 13.0.88 for tests/data/static/performance_loss.cu.
+        let log = "\
+ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry.
+ptxas info    : (C7519) warpgroup.arrive is injected in around line 43 by compiler to allow use of registers in GMMA in function 'serialized'
+ptxas info    : (C7517) warpgroup.wait is injected in around line 40 by compiler to allow use of registers defined by GMMA in function 'serialized'
+ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the wgmma pipeline in the function 'serialized'
+ptxas info    : 0 bytes gmem
+";
+        let told = compiler_warnings(log);
+        let found: Vec<(&str, Option<&str>)> = told
+            .iter()
+            .map(|warning| (warning.code.as_str(), warning.function.as_deref()))
+            .collect();
+        let serialized = Some("serialized");
+        assert_eq!(
+            found,
+            [
+                ("C7508", None),
+                ("C7511", serialized),
+                ("C7517", serialized),
+                ("C7519", serialized)
+            ]
+        );
+        assert!(told[1].message.contains("are serialized"));
     }
 }

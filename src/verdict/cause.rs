@@ -89,6 +89,8 @@ pub enum CauseKind {
     MoreInstructions,
     /// The machine ran slower, whatever the kernel does.
     LowerClock,
+    /// The compiler made other machine code.
+    OtherCode,
 }
 
 /// What moved between reference and current among the comparisons of one kernel, the most telling
@@ -489,6 +491,7 @@ pub(super) mod tests {
             direction: Direction::Equal,
             level: Level::Record,
             exact: false,
+            never_zero: false,
             tolerance: Tolerance::Absolute(0.0),
             reference: Some(summary(was)),
             current: Some(summary(is)),

@@ -16,7 +16,7 @@ use super::work::{declared_findings, work_findings};
 use crate::config::{DURATION_COUNTER, Level, Metric, Pass, Variant, VariantId};
 use crate::device::State;
 use crate::process::shell_line;
-use crate::profile::{Identity, Profile, ProfileOrigin, Provenance};
+use crate::profile::{Identity, Profile, ProfileOrigin, Provenance, Rung};
 
 /// A duration that falls by more than this is believed only after a look.
 const DEFAULT_LARGEST_GAIN_PERCENT: f64 = 50.0;
@@ -36,8 +36,10 @@ pub enum Mode {
 pub struct VariantReport {
     /// Which one.
     pub variant: VariantId,
-    /// Model of the GPU.
+    /// Model of the GPU; the compiler's target on the static rung.
     pub gpu: String,
+    /// How it was measured.
+    pub rung: Rung,
     /// What it was compared with.
     pub mode: Mode,
     /// Where the reference came from.
@@ -115,6 +117,7 @@ pub fn compare(
     let mut report = VariantReport {
         variant: variant.id.clone(),
         gpu: current.identity.gpu.clone(),
+        rung: current.identity.rung,
         mode,
         reference: before.provenance.clone(),
         current: current.provenance.clone(),
@@ -453,8 +456,8 @@ fn identity_differences(baseline: &Identity, current: &Identity) -> Vec<String> 
     );
     differ(
         "the rung of measurement",
-        format!("{:?}", baseline.rung),
-        format!("{:?}", current.rung),
+        baseline.rung.to_string(),
+        current.rung.to_string(),
     );
     let conditions = baseline.conditions.named();
     for ((what, was), (_, is)) in conditions.into_iter().zip(current.conditions.named()) {
@@ -610,7 +613,7 @@ fn finding_of(
     })
 }
 
-fn limit_finding(
+pub(super) fn limit_finding(
     variant: &Variant,
     metric: &Metric,
     comparison: &mut Comparison,

@@ -161,6 +161,8 @@ codes! {
     ProfilerUnsupported = "profiler-unsupported" => Environment,
     /// Tools, driver or GPU are not those that the configuration pins; it only warns.
     ToolchainMismatch = "toolchain-mismatch" => Environment,
+    /// What was launched is not what was built, or not as the configuration states it.
+    LaunchMismatch = "launch-mismatch" => Failed,
     /// A report or a CSV cannot be read.
     CaptureUnreadable = "capture-unreadable" => Failed,
     /// The report and its CSV hold different numbers.
@@ -197,6 +199,8 @@ codes! {
     Drift = "drift" => Inconclusive,
     /// Nothing tells whether the GPU was disturbed while it was measured.
     GpuUnwatched = "gpu-unwatched" => Inconclusive,
+    /// The compiler says what costs performance; it only warns, and is gated by its count.
+    PerformanceLoss = "performance-loss" => Regressed,
     /// A kernel is in the current profile and not in the baseline.
     KernelNew = "kernel-new" => Baseline,
     /// A kernel of the baseline is not in the current profile.

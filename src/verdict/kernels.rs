@@ -88,8 +88,14 @@ pub(super) fn match_kernels<'a>(
                 Code::KernelRenamed,
                 now,
                 format!(
-                    "`{}` of the {reference} is gone, and `{}` is launched with the same grid and block",
-                    locked.name, now.name
+                    "`{}` of the {reference} is gone, and `{}` {}",
+                    locked.name,
+                    now.name,
+                    if now.code.is_some() {
+                        "is new"
+                    } else {
+                        "is launched with the same grid and block"
+                    }
                 ),
             );
         } else {

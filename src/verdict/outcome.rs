@@ -14,6 +14,8 @@ use crate::config::Level;
 pub enum Origin {
     /// Measured in this run.
     Measured,
+    /// Compiled in this run; nothing ran.
+    Compiled,
     /// Read from recorded profiles in this folder.
     Recorded(String),
 }

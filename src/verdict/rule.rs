@@ -55,6 +55,21 @@ pub struct Summary {
     pub spread: Option<f64>,
 }
 
+impl Summary {
+    /// Of a value that is what it is, and no sample of anything.
+    pub fn of_one(value: f64) -> Summary {
+        Summary {
+            value,
+            launches: 0,
+            processes: 0,
+            machines: 0,
+            within: None,
+            between: None,
+            spread: None,
+        }
+    }
+}
+
 impl From<&Samples> for Summary {
     fn from(samples: &Samples) -> Summary {
         let noise = samples.noise();
@@ -128,6 +143,9 @@ pub struct Comparison {
     pub level: Level,
     /// The same for the same work.
     pub exact: bool,
+    /// Only to have none left is a regression.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub never_zero: bool,
     /// How much worse is still no regression, as configured.
     pub tolerance: Tolerance,
     /// The locked samples, or those of the base.
@@ -192,6 +210,7 @@ pub(super) fn judge(
         direction: metric.direction,
         level: metric.level,
         exact: metric.exact,
+        never_zero: false,
         tolerance: reference.tolerance(metric),
         reference: before.as_ref().map(Summary::from),
         current: now.as_ref().map(Summary::from),

@@ -296,6 +296,7 @@ mod tests {
                 demangled: None,
                 grid: [1; 3],
                 block: [1; 3],
+                code: None,
                 metrics: metrics
                     .iter()
                     .map(|(alias, launches)| ((*alias).to_owned(), series(launches)))

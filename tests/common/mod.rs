@@ -16,6 +16,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
+use sparsek_gate::binary::STATIC_METRICS;
 use sparsek_gate::config::Pass;
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::profile::{Profile, Series, norm_text};
@@ -186,11 +187,19 @@ impl Project {
         }
     }
 
-    /// The repository's configuration, kernels and recordings; nothing is locked.
+    /// The repository's configuration, kernels and recordings; nothing is locked. What the compiler
+    /// makes is only recorded: the static gate has tests of its own.
     pub fn unlocked() -> Project {
         let project = Project::empty();
         let repository = repository();
-        fs::copy(repository.join("config.toml"), project.path("config.toml")).unwrap();
+        let config = fs::read_to_string(repository.join("config.toml")).unwrap();
+        let own = "[static.occupancy]\nlevel = \"deny\"\n";
+        assert!(config.contains(own));
+        let recorded: String = STATIC_METRICS
+            .iter()
+            .map(|metric| format!("[static.{}]\nlevel = \"record\"\n", metric.name))
+            .collect();
+        project.write("config.toml", config.replace(own, &recorded));
         copy(&repository.join("kernels"), &project.path("kernels"));
         copy(
             &repository.join("ci/recordings/h200"),
@@ -202,7 +211,17 @@ impl Project {
     /// With the repository's baselines.
     pub fn shipped() -> Project {
         let project = Project::unlocked();
-        copy(&repository().join("baselines"), &project.path("baselines"));
+        let folder = format!("baselines/{GPU}");
+        copy(&repository().join(&folder), &project.path(&folder));
+        project
+    }
+
+    /// The repository's configuration, kernels, recordings and baselines as they are.
+    pub fn whole() -> Project {
+        let project = Project::unlocked();
+        let repository = repository();
+        fs::copy(repository.join("config.toml"), project.path("config.toml")).unwrap();
+        copy(&repository.join("baselines"), &project.path("baselines"));
         project
     }
 

@@ -174,10 +174,15 @@ impl File<'_> {
             max: raw.max,
             level,
             unless_faster: raw.unless_faster,
+            never_zero: false,
         })
     }
 
-    fn tolerance(&self, at: &[&str], raw: &RawTolerance) -> Result<Tolerance, ConfigError> {
+    pub(super) fn tolerance(
+        &self,
+        at: &[&str],
+        raw: &RawTolerance,
+    ) -> Result<Tolerance, ConfigError> {
         let (value, tolerance) = match (raw.relative_percent, raw.absolute) {
             (Some(percent), None) => (percent, Tolerance::RelativePercent(percent)),
             (None, Some(value)) => (value, Tolerance::Absolute(value)),

@@ -2,6 +2,7 @@
 
 mod metric;
 mod profile;
+mod static_metric;
 mod suite;
 mod toolchain;
 mod waiver;
@@ -139,6 +140,8 @@ impl File<'_> {
                 ));
         }
 
+        let static_metrics = self.static_metrics(&raw.r#static)?;
+
         let mut suites = Vec::new();
         for (name, raw_suite) in &raw.suite {
             suites.push(self.suite(
@@ -147,6 +150,7 @@ impl File<'_> {
                 &raw.profile,
                 raw.verify.timeout_s,
                 &metrics,
+                &static_metrics,
             )?);
         }
         let waivers = raw

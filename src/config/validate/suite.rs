@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{DURATION_COUNTER, File};
+use crate::binary::LaunchShape;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::raw::{Define, RawProfile, RawSuite, RawVariant};
 use crate::config::{Counts, Level, Metric, Recipe, Suite, Variant, VariantId, Work};
@@ -17,6 +18,7 @@ impl File<'_> {
         profile: &RawProfile,
         verify_timeout_s: Option<f64>,
         metrics: &[Metric],
+        static_metrics: &[Metric],
     ) -> Result<Suite, ConfigError> {
         let at = ["suite", name];
         self.name(&at, name)?;
@@ -113,6 +115,7 @@ impl File<'_> {
             profile,
             verify_timeout_s: raw.verify.timeout_s.or(verify_timeout_s),
             metrics: &metrics,
+            static_metrics,
             work,
         };
         let mut variants = Vec::new();
@@ -251,6 +254,11 @@ impl File<'_> {
                 .or_else(|| inherited.suite.expect.clone())
                 .unwrap_or_default(),
             metrics: inherited.metrics.to_vec(),
+            static_metrics: inherited.static_metrics.to_vec(),
+            launch: LaunchShape {
+                dynamic_shared_bytes: raw.dynamic_shared_bytes,
+                threads: raw.threads_per_block,
+            },
             work: inherited.work,
             immutable: raw.immutable,
             experimental: raw.experimental,
@@ -298,5 +306,6 @@ struct Inherited<'a> {
     profile: &'a RawProfile,
     verify_timeout_s: Option<f64>,
     metrics: &'a [Metric],
+    static_metrics: &'a [Metric],
     work: Work,
 }

@@ -39,9 +39,9 @@ impl File<'_> {
             let help = suggest(&raw.variant, &names);
             return Err(complain("variant", message).help(Some(help)));
         };
-        let mut metrics = variant.metrics.iter();
-        if !metrics.any(|metric| metric.alias == raw.metric) {
-            let names: Vec<&str> = variant.metrics.iter().map(|m| m.alias.as_str()).collect();
+        let metrics = || variant.metrics.iter().chain(&variant.static_metrics);
+        if !metrics().any(|metric| metric.alias == raw.metric) {
+            let names: Vec<&str> = metrics().map(|metric| metric.alias.as_str()).collect();
             let message = format!("{} has no metric `{}` to waive", raw.variant, raw.metric);
             let help = suggest(&raw.metric, &names);
             return Err(complain("metric", message).help(Some(help)));

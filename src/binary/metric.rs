@@ -1,0 +1,144 @@
+//! The static metrics: what can be gated of a compiled kernel.
+
+use super::CompiledKernel;
+use super::occupancy::{Limits, Occupancy, ResourceUse};
+use crate::config::{Direction, Level};
+
+/// A metric of a compiled kernel.
+#[derive(Debug)]
+pub struct StaticMetric {
+    /// Its name.
+    pub name: &'static str,
+    /// The unit of its values; empty for counts, and for registers, which are a thread's.
+    pub unit: &'static str,
+    /// Which way it gets better.
+    pub direction: Direction,
+    /// What a regression does where the configuration does not say.
+    pub level: Level,
+    /// A regression only where the reference has some and the current has none.
+    pub never_zero: bool,
+    value: fn(&Facts<'_>) -> Option<f64>,
+}
+
+/// A kernel with what is known of its launch.
+struct Facts<'a> {
+    kernel: &'a CompiledKernel,
+    occupancy: Option<Occupancy>,
+}
+
+/// What is known of a launch before it happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaunchShape {
+    /// Dynamic shared memory a block, in bytes; `None` where nobody stated it.
+    pub dynamic_shared_bytes: Option<u32>,
+    /// Threads a block, where the kernel's launch bounds do not say it.
+    pub threads: Option<u32>,
+}
+
+macro_rules! metrics {
+    ($($name:literal [$unit:literal] $direction:ident $level:ident $($never:ident)? = $value:expr;)+) => {
+        /// All of them, sorted by name.
+        pub const STATIC_METRICS: &[StaticMetric] = &[$(StaticMetric {
+            name: $name,
+            unit: $unit,
+            direction: Direction::$direction,
+            level: Level::$level,
+            never_zero: metrics!(@ $($never)?),
+            value: $value,
+        }),+];
+    };
+    (@) => { false };
+    (@ never_zero) => { true };
+}
+
+metrics! {
+    "async_copy_instructions" [""] Equal Record = |f| f.count(&["LDGSTS"]);
+    "barriers" [""] Equal Record = |f| Some(f64::from(f.kernel.resources.barriers));
+    "constant_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.constant_bytes));
+    "driver_shared_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.driver_shared_bytes));
+    "instructions" [""] Lower Record = |f| f.all();
+    "local_load_instructions" [""] Lower Record = |f| f.count(&["LDL"]);
+    "local_store_instructions" [""] Lower Record = |f| f.count(&["STL"]);
+    "mma_instructions" [""] Higher Record = |f| f.count(MMA);
+    "occupancy" ["%"] Higher Record = |f| Some(f.occupancy?.percent);
+    "occupancy_limit_registers" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_registers));
+    "occupancy_limit_shared_mem" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_shared_mem));
+    "occupancy_limit_warps" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_warps));
+    "performance_warnings" [""] Lower Deny = |f| Some(f64::from(f.kernel.performance_warnings));
+    "registers" [""] Lower Deny = |f| Some(f64::from(f.kernel.resources.registers));
+    "spill_bytes" ["byte"] Lower Deny = |f| {
+        let resources = &f.kernel.resources;
+        Some(f64::from(resources.spill_store_bytes) + f64::from(resources.spill_load_bytes))
+    };
+    "spill_load_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.spill_load_bytes));
+    "spill_store_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.spill_store_bytes));
+    "stack_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.stack_bytes));
+    "static_shared_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.shared_bytes));
+    "tensor_instructions" [""] Higher Deny never_zero = |f| Some(f.count(MMA)? + f.count(WGMMA)?);
+    "tma_instructions" [""] Higher Record = |f| f.count(TMA);
+    "wgmma_instructions" [""] Higher Deny never_zero = |f| f.count(WGMMA);
+}
+
+/// Matrix instructions of a warp, by the type of their operands.
+const MMA: &[&str] = &["HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA"];
+/// Matrix instructions of a warp group (sm_90a).
+const WGMMA: &[&str] = &["HGMMA", "IGMMA", "BGMMA", "QGMMA"];
+/// Bulk copies by the tensor memory accelerator, with and without a tensor map.
+const TMA: &[&str] = &[
+    "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UBLKCP", "UBLKRED", "UBLKPF",
+];
+
+impl Facts<'_> {
+    fn count(&self, names: &[&str]) -> Option<f64> {
+        let opcodes = self.kernel.opcodes.as_ref()?;
+        let of_kind = opcodes.iter().filter(|(opcode, _)| {
+            let base = opcode.split('.').next().unwrap_or_default();
+            names.contains(&base)
+        });
+        Some(of_kind.map(|(_, count)| f64::from(*count)).sum())
+    }
+
+    fn all(&self) -> Option<f64> {
+        let opcodes = self.kernel.opcodes.as_ref()?;
+        Some(opcodes.values().map(|count| f64::from(*count)).sum())
+    }
+}
+
+impl StaticMetric {
+    /// What stands for a counter's name in profiles and reports.
+    pub fn counter(&self) -> String {
+        format!("static__{}", self.name)
+    }
+}
+
+/// The metric of that name.
+pub fn static_metric(name: &str) -> Option<&'static StaticMetric> {
+    STATIC_METRICS.iter().find(|metric| metric.name == name)
+}
+
+impl CompiledKernel {
+    /// The static metrics by name; `None` is not known. `arch` is the compiler's target.
+    pub fn metrics(
+        &self,
+        arch: &str,
+        launch: LaunchShape,
+    ) -> Vec<(&'static StaticMetric, Option<f64>)> {
+        let facts = Facts {
+            kernel: self,
+            occupancy: self.occupancy(arch, launch),
+        };
+        STATIC_METRICS
+            .iter()
+            .map(|metric| (metric, (metric.value)(&facts)))
+            .collect()
+    }
+
+    fn occupancy(&self, arch: &str, launch: LaunchShape) -> Option<Occupancy> {
+        let fixed = self.resources.shared_bytes + self.driver_shared_bytes;
+        Limits::of_arch(arch)?.occupancy(ResourceUse {
+            threads: launch.threads.or(self.max_threads)?,
+            registers: self.resources.registers,
+            shared_bytes: fixed.checked_add(launch.dynamic_shared_bytes?)?,
+        })
+    }
+}

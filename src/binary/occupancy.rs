@@ -1,0 +1,102 @@
+//! How many blocks fit on a multiprocessor.
+//!
+//! Limits of the chips: CUDA C++ Programming Guide, table "Technical Specifications per Compute
+//! Capability". Allocation units: 256 registers a warp, four warps at a time, 128 bytes of shared
+//! memory. The shared memory is that of the largest carve-out: with a smaller one, which the driver
+//! may choose where it limits nothing, ncu's `launch__occupancy_limit_shared_mem` is lower.
+
+/// What one multiprocessor of a chip holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Warps.
+    pub warps: u32,
+    /// Blocks.
+    pub blocks: u32,
+    /// Registers of 32 bits.
+    pub registers: u32,
+    /// Shared memory, in bytes.
+    pub shared_bytes: u32,
+}
+
+/// What one block takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResourceUse {
+    /// Threads.
+    pub threads: u32,
+    /// Registers a thread.
+    pub registers: u32,
+    /// Shared memory in bytes: static, dynamic and the driver's share.
+    pub shared_bytes: u32,
+}
+
+/// Blocks on a multiprocessor, by what limits them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Occupancy {
+    /// By the number of blocks itself.
+    pub limit_blocks: u32,
+    /// By warps.
+    pub limit_warps: u32,
+    /// By registers.
+    pub limit_registers: u32,
+    /// By shared memory.
+    pub limit_shared_mem: u32,
+    /// Warps that are resident under the tightest limit, in percent of what the chip holds.
+    pub percent: f64,
+}
+
+const WARP: u32 = 32;
+const REGISTER_UNIT: u32 = 256;
+const WARP_UNIT: u32 = 4;
+const SHARED_UNIT: u32 = 128;
+
+impl Limits {
+    /// Of a compiler's target such as `sm_90a`; `None` for chips that are not known here.
+    pub fn of_arch(arch: &str) -> Option<Limits> {
+        let number = arch.strip_prefix("sm_")?;
+        let number = number.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let (blocks, warps, shared_kib) = match number {
+            "80" => (32, 64, 164),
+            "86" => (16, 48, 100),
+            "87" => (16, 48, 164),
+            "89" => (24, 48, 100),
+            "90" | "100" | "103" => (32, 64, 228),
+            "120" => (24, 48, 100),
+            _ => return None,
+        };
+        Some(Limits {
+            warps,
+            blocks,
+            registers: 65_536,
+            shared_bytes: shared_kib * 1024,
+        })
+    }
+
+    /// How many blocks of such a use fit; `None` where a block has no threads.
+    pub fn occupancy(self, block: ResourceUse) -> Option<Occupancy> {
+        let warps = block.threads.div_ceil(WARP);
+        if warps == 0 {
+            return None;
+        }
+        let registers_of_warp = (block.registers * WARP).next_multiple_of(REGISTER_UNIT);
+        let limit_registers = match registers_of_warp {
+            0 => self.blocks,
+            of_warp => self.registers / of_warp / WARP_UNIT * WARP_UNIT / warps,
+        };
+        let limit_shared_mem = match block.shared_bytes.next_multiple_of(SHARED_UNIT) {
+            0 => self.blocks,
+            bytes => self.shared_bytes / bytes,
+        };
+        let limit_warps = self.warps / warps;
+        let resident = limit_registers
+            .min(limit_shared_mem)
+            .min(limit_warps)
+            .min(self.blocks);
+        Some(Occupancy {
+            limit_blocks: self.blocks,
+            limit_warps,
+            limit_registers,
+            limit_shared_mem,
+            percent: 100.0 * f64::from(resident * warps) / f64::from(self.warps),
+        })
+    }
+}

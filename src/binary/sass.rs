@@ -1,0 +1,51 @@
+//! The census of machine instructions, from `nvdisasm -json`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::BinaryError;
+
+/// Instructions by opcode with its modifiers, of each kernel by mangled name.
+pub type Census = BTreeMap<String, BTreeMap<String, u32>>;
+
+#[derive(Deserialize)]
+struct Function {
+    #[serde(rename = "function-name")]
+    name: String,
+    #[serde(rename = "sass-instructions")]
+    instructions: Vec<Instruction>,
+}
+
+#[derive(Deserialize)]
+struct Instruction {
+    opcode: String,
+}
+
+/// Counts the instructions in what `nvdisasm -json` printed: a list of a header and the list of
+/// functions. Subroutines that the compiler placed behind a kernel (`$__internal_...`) are its own.
+///
+/// # Errors
+/// [`BinaryError::Disassembly`].
+pub fn census(json: &[u8]) -> Result<Census, BinaryError> {
+    let wrong = |error: serde_json::Error| BinaryError::Disassembly(error.to_string());
+    let (_, functions): (serde::de::IgnoredAny, Vec<Function>) =
+        serde_json::from_slice(json).map_err(wrong)?;
+    let mut census = Census::new();
+    let mut kernel = None;
+    for function in functions {
+        if !function.name.starts_with('$') {
+            kernel = Some(function.name);
+        }
+        let Some(name) = &kernel else {
+            return Err(BinaryError::Disassembly(
+                "a subroutine stands before any kernel".to_owned(),
+            ));
+        };
+        let counts = census.entry(name.clone()).or_default();
+        for instruction in function.instructions {
+            *counts.entry(instruction.opcode).or_insert(0) += 1;
+        }
+    }
+    Ok(census)
+}

@@ -1,0 +1,88 @@
+//! `[static.NAME]`.
+
+use std::collections::BTreeMap;
+
+use super::File;
+use crate::binary::{STATIC_METRICS, StaticMetric};
+use crate::config::error::{ConfigError, suggest};
+use crate::config::raw::RawStatic;
+use crate::config::{Level, Metric, Pass, Plausible, Tolerance};
+
+impl File<'_> {
+    /// All static metrics, each as the configuration has it or as it is by default.
+    pub(super) fn static_metrics(
+        &self,
+        raw: &BTreeMap<String, RawStatic>,
+    ) -> Result<Vec<Metric>, ConfigError> {
+        let names: Vec<&str> = STATIC_METRICS.iter().map(|metric| metric.name).collect();
+        if let Some(unknown) = raw.keys().find(|name| !names.contains(&name.as_str())) {
+            return Err(self
+                .error(
+                    &["static", unknown],
+                    format!("no static metric is called `{unknown}`"),
+                )
+                .help(Some(suggest(unknown, &names))));
+        }
+        let unset = RawStatic::default();
+        STATIC_METRICS
+            .iter()
+            .map(|metric| {
+                let raw = raw.get(metric.name).unwrap_or(&unset);
+                self.static_metric(metric, raw)
+            })
+            .collect()
+    }
+
+    fn static_metric(&self, metric: &StaticMetric, raw: &RawStatic) -> Result<Metric, ConfigError> {
+        let name = metric.name;
+        let level = raw.level.unwrap_or(metric.level);
+        let never_zero = raw.never_zero.unwrap_or(metric.never_zero);
+        if never_zero && raw.tolerance.is_some() {
+            return Err(self.error(
+                &["static", name, "tolerance"],
+                "`never_zero` asks only whether there is any: it has no tolerance",
+            ));
+        }
+        let tolerance = match &raw.tolerance {
+            Some(tolerance) => self.tolerance(&["static", name, "tolerance"], tolerance)?,
+            None => Tolerance::Absolute(0.0),
+        };
+        for (key, value) in [("min", raw.min), ("max", raw.max)] {
+            if value.is_some_and(|value| !value.is_finite()) {
+                return Err(self.error(
+                    &["static", name, key],
+                    format!("`{key}` is a finite number"),
+                ));
+            }
+            if value.is_some() && level == Level::Record {
+                return Err(self.error(
+                    &["static", name, key],
+                    format!(
+                        "`{key}` would hold nothing: `{name}` is only recorded; set its `level`"
+                    ),
+                ));
+            }
+        }
+        if let (Some(min), Some(max)) = (raw.min, raw.max)
+            && min > max
+        {
+            return Err(self.error(&["static", name, "min"], "`min` is larger than `max`"));
+        }
+        Ok(Metric {
+            alias: name.to_owned(),
+            counter: metric.counter(),
+            direction: metric.direction,
+            tolerance,
+            against: tolerance,
+            pass: Pass::Counting,
+            exact: false,
+            counts: None,
+            plausible: Plausible::default(),
+            min: raw.min,
+            max: raw.max,
+            level,
+            unless_faster: false,
+            never_zero,
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! The profile of the static rung: what the compiler made of a variant.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Code, Conditions, Identity, KernelProfile, MetricIdentity, Profile, ProfileOrigin, Provenance,
+    Rung, Series,
+};
+use crate::binary::{Compiled, base_name, demangled};
+use crate::build::Artifact;
+use crate::config::{Pass, Toolchain, Variant};
+
+/// The static profile of a built variant; `None` where this tool did not call its compiler.
+/// A value that is not known is left out: what was not measured has no place in a profile.
+pub fn compiled_profile(
+    toolchain: &Toolchain,
+    variant: &Variant,
+    artifact: &Artifact,
+    overrides: &[String],
+    git: Option<String>,
+) -> Option<Profile> {
+    let compiled = artifact.compiled.as_ref()?;
+    let kernels = kernels(toolchain, variant, compiled);
+    let mut metrics = BTreeMap::new();
+    for metric in crate::binary::STATIC_METRICS {
+        let known = |kernel: &KernelProfile| kernel.metrics.contains_key(metric.name);
+        if kernels.iter().any(known) {
+            let identity = MetricIdentity {
+                counter: metric.counter(),
+                unit: Some(metric.unit.to_owned()),
+                pass: Pass::Counting,
+            };
+            metrics.insert(metric.name.to_owned(), identity);
+        }
+    }
+    Some(Profile {
+        schema: Profile::SCHEMA,
+        variant: variant.id.clone(),
+        identity: Identity {
+            workload: Vec::new(),
+            gpu: toolchain.arch.clone(),
+            compute_capability: toolchain.compute_capability(),
+            compiler: artifact.compiler.clone(),
+            conditions: Conditions::default(),
+            rung: Rung::Static,
+            metrics,
+        },
+        kernels,
+        provenance: Provenance {
+            origin: ProfileOrigin::Measured,
+            tool: env!("CARGO_PKG_VERSION").to_owned(),
+            created: crate::measure::now(),
+            launches: 0,
+            processes: 0,
+            profiler: None,
+            compiler: artifact.compiler.clone(),
+            driver: None,
+            gpu_uuid: None,
+            pins: artifact
+                .compiler
+                .as_deref()
+                .and_then(|version| toolchain.pins.cuda(version))
+                .into_iter()
+                .collect(),
+            git,
+            artifact_sha256: artifact.sha256.clone(),
+            build_argv: artifact.build_argv.clone(),
+            sources: artifact.sources.clone(),
+            overrides: overrides.to_vec(),
+            warnings: compiled.warnings.clone(),
+            captures: Vec::new(),
+        },
+    })
+}
+
+/// Those that the variant's filter lets through, as ncu reads it: the function's own name.
+fn kernels(toolchain: &Toolchain, variant: &Variant, compiled: &Compiled) -> Vec<KernelProfile> {
+    let filter = variant.kernel_filter();
+    let mut kernels = Vec::new();
+    for (mangled, kernel) in &compiled.kernels {
+        let name = base_name(mangled);
+        if !filter.matches(&name) {
+            continue;
+        }
+        let known = kernel
+            .metrics(&toolchain.arch, variant.launch)
+            .into_iter()
+            .filter_map(|(metric, value)| {
+                let series = Series::new(vec![vec![Some(value?)]], &[None]);
+                Some((metric.name.to_owned(), series))
+            });
+        kernels.push(KernelProfile {
+            name,
+            mangled: Some(mangled.clone()),
+            demangled: demangled(mangled),
+            grid: [0; 3],
+            block: [0; 3],
+            code: Some(Code {
+                text_sha256: kernel.text_sha256.clone(),
+                opcodes: kernel.opcodes.clone(),
+            }),
+            metrics: known.collect(),
+        });
+    }
+    kernels
+}

@@ -1,0 +1,48 @@
+//! The disassembler.
+
+use std::path::{Path, PathBuf};
+
+use super::version::remembered;
+use super::{find, path_folders, query};
+use crate::error::Error;
+
+/// An nvdisasm that was found.
+#[derive(Clone, Debug)]
+pub struct Nvdisasm {
+    /// The program.
+    pub path: PathBuf,
+    /// `V13.2.86`, as `nvdisasm --version` prints it.
+    pub version: String,
+}
+
+impl Nvdisasm {
+    /// Finds nvdisasm beside the compiler or on the PATH; `None` where there is none. Without it
+    /// instructions are not counted, and what needs their count is not measured.
+    pub fn locate(toolkit: &Path, work: &Path) -> Option<Nvdisasm> {
+        let mut folders = vec![toolkit.join("bin")];
+        folders.extend(path_folders());
+        let path = find("nvdisasm", None, &folders).ok()?;
+        let program = path.display().to_string();
+        let banner =
+            remembered(work, &path, || query(vec![program, "--version".to_owned()])).ok()?;
+        let version = banner
+            .split_whitespace()
+            .find(|word| {
+                word.starts_with('V') && word[1..].starts_with(|c: char| c.is_ascii_digit())
+            })?
+            .to_owned();
+        Some(Nvdisasm { path, version })
+    }
+
+    /// The instructions of a cubin as JSON.
+    ///
+    /// # Errors
+    /// [`Error`] where it fails.
+    pub fn disassemble(&self, cubin: &Path) -> Result<String, Error> {
+        query(vec![
+            self.path.display().to_string(),
+            "-json".to_owned(),
+            cubin.display().to_string(),
+        ])
+    }
+}

@@ -1,0 +1,410 @@
+//! Compiled against compiled: the gate of the static rung. A compiler gives the same answer every
+//! time, so there is no noise and no band, and a difference is one.
+
+use super::cause::{Cause, CauseKind};
+use super::compare::{KernelCauses, Mode, VariantReport, limit_finding};
+use super::display::display_value;
+use super::finding::{Code, Finding};
+use super::kernels::match_kernels;
+use super::rule::{Change, Comparison, Pair, Summary, Verdict};
+use crate::config::{Direction, Level, Metric, Tolerance, Variant};
+use crate::profile::{KernelProfile, Profile, Rung};
+
+/// Most opcodes that a difference of machine code names.
+const NAMED_OPCODES: usize = 6;
+
+/// Compares what the compiler made of a variant with a reference of the static rung.
+pub fn compare_compiled(
+    variant: &Variant,
+    reference: &Profile,
+    mode: Mode,
+    current: &Profile,
+) -> (VariantReport, Vec<Finding>) {
+    let mut report = VariantReport {
+        variant: variant.id.clone(),
+        gpu: current.identity.gpu.clone(),
+        rung: Rung::Static,
+        mode,
+        reference: reference.provenance.clone(),
+        current: current.provenance.clone(),
+        control: None,
+        comparisons: Vec::new(),
+        causes: Vec::new(),
+        drift: Vec::new(),
+    };
+    let mut findings = incomplete_compiled(variant, current);
+    let differences = differences(reference, current);
+    if !differences.is_empty() {
+        findings.push(Finding::deny(
+            Code::NotComparable,
+            &variant.id,
+            format!(
+                "{} and current code were not compiled alike: {}",
+                mode.reference(),
+                differences.join("; ")
+            ),
+            format!(
+                "compile with the compiler that is locked, or lock what this one makes: sparsek-gate baseline --lock --static --reason '...' {}",
+                variant.id
+            ),
+        ));
+        return (report, findings);
+    }
+    let (pairs, kernel_findings) = match_kernels(variant, reference, current, mode);
+    findings.extend(kernel_findings);
+    findings.extend(performance_losses(variant, current));
+    for pair in pairs {
+        let mut worse = Vec::new();
+        for metric in &variant.static_metrics {
+            let Some(mut comparison) = judge(metric, reference, current, pair) else {
+                continue;
+            };
+            worse.extend(finding_of(variant, metric, mode, &comparison));
+            worse.extend(limit_finding(variant, metric, &mut comparison));
+            report.comparisons.push(comparison);
+        }
+        if let (Some(finding), Some(text)) = (worse.first_mut(), code_difference(pair)) {
+            finding.message.push_str("; with it: ");
+            finding.message.push_str(&text);
+            report.causes.push(KernelCauses {
+                kernel: pair.current.name.clone(),
+                causes: vec![Cause {
+                    kind: CauseKind::OtherCode,
+                    text,
+                }],
+            });
+        }
+        findings.extend(worse);
+    }
+    (report, findings)
+}
+
+/// What a static profile lacks of what is expected of it.
+pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+    let names: Vec<&str> = profile
+        .kernels
+        .iter()
+        .map(|kernel| kernel.name.as_str())
+        .collect();
+    let seen = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
+    let missing = |what: String| {
+        Finding::deny(
+            Code::KernelMissing,
+            &variant.id,
+            format!("{what}; there were {seen}"),
+            "mend `expect`, `kernels` or the source".to_owned(),
+        )
+    };
+    let expected = variant
+        .expect
+        .iter()
+        .filter(|name| !names.contains(&name.as_str()));
+    let mut findings: Vec<Finding> = expected
+        .map(|name| {
+            missing(format!(
+                "the compiler made no kernel `{name}`, which is expected"
+            ))
+            .kernel(name)
+        })
+        .collect();
+    if names.is_empty() && findings.is_empty() {
+        findings.push(missing(
+            "the compiler made no kernel that is measured".to_owned(),
+        ));
+    }
+    for kernel in &profile.kernels {
+        for metric in &variant.static_metrics {
+            if metric.level != Level::Record && value(kernel, &metric.alias).is_none() {
+                let finding = not_known(variant, metric, &kernel.name);
+                findings.push(finding);
+            }
+        }
+    }
+    findings
+}
+
+fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {
+    let next = if metric.alias.starts_with("occupancy") {
+        "state `dynamic_shared_bytes` of the variant (and `threads_per_block`, where the kernel has no launch bounds)"
+    } else {
+        "install nvdisasm, which comes with the CUDA toolkit (`pip install nvidia-cuda-nvdisasm`), or take the metric out of the gate"
+    };
+    let finding = Finding::deny(
+        Code::NotMeasured,
+        &variant.id,
+        format!("`{}` of {kernel} is not known", metric.alias),
+        next.to_owned(),
+    );
+    let finding = finding.kernel(kernel).metric(&metric.alias);
+    if metric.level == Level::Warn {
+        finding.warn()
+    } else {
+        finding
+    }
+}
+
+/// What the compiler says that costs performance: told each time, gated by its count.
+fn performance_losses(variant: &Variant, current: &Profile) -> Vec<Finding> {
+    let named = |function: &str| {
+        let mut kernels = current.kernels.iter();
+        kernels.find(|kernel| kernel.mangled.as_deref() == Some(function))
+    };
+    let mut findings = Vec::new();
+    for warning in &current.provenance.warnings {
+        let kernel = warning.function.as_deref().and_then(named);
+        // One about a kernel that is not measured concerns nobody here.
+        if warning.function.is_some() && kernel.is_none() {
+            continue;
+        }
+        let finding = Finding::deny(
+            Code::PerformanceLoss,
+            &variant.id,
+            format!("the compiler says ({}): {}", warning.code, warning.message),
+            "change the kernel so that the compiler need not; the count is gated as `performance_warnings`"
+                .to_owned(),
+        );
+        let finding = finding.warn();
+        findings.push(match kernel {
+            Some(kernel) => finding.kernel(&kernel.name),
+            None => finding,
+        });
+    }
+    findings
+}
+
+fn differences(reference: &Profile, current: &Profile) -> Vec<String> {
+    let unknown = || "unknown".to_owned();
+    let sides = |profile: &Profile| {
+        [
+            ("the target", profile.identity.gpu.clone()),
+            (
+                "the compiler",
+                profile.identity.compiler.clone().unwrap_or_else(unknown),
+            ),
+            ("the rung of measurement", profile.identity.rung.to_string()),
+        ]
+    };
+    sides(reference)
+        .into_iter()
+        .zip(sides(current))
+        .filter(|((_, was), (_, is))| was != is)
+        .map(|((what, was), (_, is))| format!("{what} was {was}, is {is}"))
+        .collect()
+}
+
+fn value(kernel: &KernelProfile, name: &str) -> Option<f64> {
+    let value = kernel.metrics.get(name)?.value?;
+    (value.is_finite() && value >= 0.0).then_some(value)
+}
+
+/// A metric of two kernels; `None` where neither side knows it and nothing is asked of it.
+fn judge(
+    metric: &Metric,
+    reference: &Profile,
+    current: &Profile,
+    pair: Pair<'_>,
+) -> Option<Comparison> {
+    let (was, is) = (
+        value(pair.reference, &metric.alias),
+        value(pair.current, &metric.alias),
+    );
+    let gated = metric.level != Level::Record;
+    if was.is_none() && is.is_none() && !gated {
+        return None;
+    }
+    let unit = [current, reference]
+        .iter()
+        .find_map(|profile| profile.identity.metrics.get(&metric.alias)?.unit.clone());
+    let mut comparison = Comparison {
+        kernel: pair.current.name.clone(),
+        grid: pair.current.grid,
+        block: pair.current.block,
+        metric: metric.alias.clone(),
+        counter: metric.counter.clone(),
+        unit,
+        direction: metric.direction,
+        level: metric.level,
+        exact: false,
+        never_zero: metric.never_zero,
+        tolerance: metric.tolerance,
+        reference: was.map(Summary::of_one),
+        current: is.map(Summary::of_one),
+        change: None,
+        band: None,
+        allowance: None,
+        threshold: None,
+        verdict: None,
+        open: false,
+        not_worse: false,
+        why: String::new(),
+    };
+    let (Some(was), Some(is)) = (was, is) else {
+        let side = if is.is_none() {
+            "current code"
+        } else {
+            "reference"
+        };
+        comparison.verdict = gated.then_some(Verdict::NotMeasured);
+        comparison.why = format!("not known of the {side}");
+        return Some(comparison);
+    };
+    let (change, by, limit) = match metric.tolerance {
+        Tolerance::RelativePercent(limit) if was > 0.0 => {
+            let percent = 100.0 * (is / was - 1.0);
+            (Change::RelativePercent(percent), percent, limit)
+        }
+        // From nothing every step is too large for any percentage.
+        Tolerance::RelativePercent(_) => (Change::Absolute(is - was), is - was, 0.0),
+        Tolerance::Absolute(limit) => (Change::Absolute(is - was), is - was, limit),
+    };
+    comparison.change = Some(change);
+    comparison.band = Some(0.0);
+    if !gated {
+        comparison.why = "recorded, not judged".to_owned();
+        return Some(comparison);
+    }
+    let (verdict, why) = if metric.never_zero {
+        if was > 0.0 && is == 0.0 {
+            (Verdict::Regressed, "there is none left")
+        } else {
+            (Verdict::Pass, "not lost: only none at all is a regression")
+        }
+    } else {
+        let worse = match metric.direction {
+            Direction::Lower => by,
+            Direction::Higher => -by,
+            Direction::Equal => by.abs(),
+        };
+        comparison.threshold = Some(match metric.direction {
+            Direction::Higher => -limit,
+            Direction::Lower | Direction::Equal => limit,
+        });
+        if !(worse <= limit) {
+            (Verdict::Regressed, "worse by more than the tolerance")
+        } else if -worse > limit {
+            (Verdict::Improved, "better by more than the tolerance")
+        } else if by == 0.0 {
+            (Verdict::Pass, "the same")
+        } else {
+            (Verdict::Pass, "within the tolerance")
+        }
+    };
+    comparison.verdict = Some(verdict);
+    comparison.not_worse = matches!(verdict, Verdict::Pass | Verdict::Improved);
+    comparison.why = why.to_owned();
+    Some(comparison)
+}
+
+fn finding_of(
+    variant: &Variant,
+    metric: &Metric,
+    mode: Mode,
+    comparison: &Comparison,
+) -> Option<Finding> {
+    let unit = comparison.unit.as_deref();
+    let value = |side: Option<Summary>| {
+        side.map_or_else(
+            || "unknown".to_owned(),
+            |side| display_value(side.value, unit),
+        )
+    };
+    let (was, is) = (value(comparison.reference), value(comparison.current));
+    let finding = match comparison.verdict? {
+        Verdict::Regressed => {
+            let tolerance = if metric.never_zero {
+                "never to none".to_owned()
+            } else {
+                format!("tolerance {}", metric.tolerance.display(unit))
+            };
+            let next = match mode {
+                Mode::Stored => format!(
+                    "mend the kernel, or accept it: sparsek-gate baseline --lock --static --reason '...' {}",
+                    variant.id
+                ),
+                Mode::Against => {
+                    "mend the kernel, or let it pass for a time with a `[[waiver]]`".to_owned()
+                }
+            };
+            Finding::deny(
+                Code::Regressed,
+                &variant.id,
+                format!(
+                    "`{}` of {}: {was} → {is} ({tolerance})",
+                    metric.alias, comparison.kernel
+                ),
+                next,
+            )
+        }
+        // What the current code lacks is told by itself.
+        Verdict::NotMeasured if comparison.current.is_some() => Finding::deny(
+            Code::NotMeasured,
+            &variant.id,
+            format!(
+                "the {} does not hold `{}` of {}",
+                mode.reference(),
+                metric.alias,
+                comparison.kernel
+            ),
+            format!(
+                "lock it: sparsek-gate baseline --lock --static --reason '...' {}",
+                variant.id
+            ),
+        ),
+        _ => return None,
+    };
+    let finding = finding.kernel(&comparison.kernel).metric(&metric.alias);
+    Some(if metric.level == Level::Warn {
+        finding.warn()
+    } else {
+        finding
+    })
+}
+
+/// How the machine code of two kernels differs, in a few opcodes; those that changed most first.
+fn code_difference(pair: Pair<'_>) -> Option<String> {
+    let (was, is) = (pair.reference.code.as_ref()?, pair.current.code.as_ref()?);
+    if was.text_sha256 == is.text_sha256 {
+        return Some("the machine code is the same".to_owned());
+    }
+    let (was, is) = (was.opcodes.as_ref()?, is.opcodes.as_ref()?);
+    let mut steps: Vec<(&str, u32, u32)> = was
+        .keys()
+        .chain(is.keys())
+        .map(|opcode| {
+            let count = |side: &std::collections::BTreeMap<String, u32>| {
+                side.get(opcode).copied().unwrap_or(0)
+            };
+            (opcode.as_str(), count(was), count(is))
+        })
+        // Padding follows from the rest.
+        .filter(|(opcode, was, is)| was != is && *opcode != "NOP")
+        .collect();
+    steps.sort();
+    steps.dedup();
+    // What came from nothing, or went to it, tells most.
+    steps.sort_by_key(|(_, was, is)| {
+        (
+            std::cmp::Reverse(*was == 0 || *is == 0),
+            std::cmp::Reverse(was.abs_diff(*is)),
+        )
+    });
+    let named: Vec<String> = steps
+        .iter()
+        .take(NAMED_OPCODES)
+        .map(|(opcode, was, is)| format!("{opcode} {was} → {is}"))
+        .collect();
+    if named.is_empty() {
+        return Some("the same instructions in another order".to_owned());
+    }
+    let more = steps.len().saturating_sub(NAMED_OPCODES);
+    let more = if more > 0 {
+        format!(" and {more} more opcodes")
+    } else {
+        String::new()
+    };
+    Some(format!("machine code: {}{more}", named.join(", ")))
+}

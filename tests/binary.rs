@@ -1,0 +1,208 @@
+//! What the compiler made is read right, and what does not fit together is refused.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use sparsek_gate::binary::{
+    BinaryError, CompiledKernel, LaunchShape, Limits, ResourceUse, census, compiled,
+};
+use sparsek_gate::toolchain::{CompilerWarning, KernelResources};
+
+fn data(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data/static")
+        .join(name)
+}
+
+const KERNEL: &str = "_Z6kernelPf";
+
+/// As ptxas reported the kernel of `kernel.cu`.
+fn reported() -> BTreeMap<String, KernelResources> {
+    let resources = KernelResources {
+        registers: 10,
+        shared_bytes: 1024,
+        barriers: 1,
+        ..KernelResources::default()
+    };
+    BTreeMap::from([(KERNEL.to_owned(), resources)])
+}
+
+fn kernel_of(cubin: &str) -> CompiledKernel {
+    let counted = census(&std::fs::read(data("kernel.json")).unwrap()).unwrap();
+    let compiled = compiled(&reported(), Vec::new(), &[data(cubin)], Some(&counted)).unwrap();
+    compiled.kernels[KERNEL].clone()
+}
+
+fn metric(kernel: &CompiledKernel, launch: LaunchShape, name: &str) -> Option<f64> {
+    let metrics = kernel.metrics("sm_90a", launch);
+    metrics
+        .into_iter()
+        .find(|(metric, _)| metric.name == name)
+        .unwrap()
+        .1
+}
+
+#[test]
+fn report_cubin_and_disassembly_make_one_kernel() {
+    let kernel = kernel_of("kernel.cubin");
+    let value = |name| metric(&kernel, LaunchShape::default(), name);
+    assert_eq!(value("registers"), Some(10.0));
+    assert_eq!(value("static_shared_bytes"), Some(1024.0));
+    assert_eq!(value("driver_shared_bytes"), Some(1024.0));
+    assert_eq!(value("barriers"), Some(1.0));
+    assert_eq!(value("spill_bytes"), Some(0.0));
+    assert_eq!(value("wgmma_instructions"), Some(0.0));
+    let counted = kernel.opcodes.as_ref().unwrap();
+    assert_eq!(counted["BAR.SYNC.DEFER_BLOCKING"], 1);
+    assert_eq!(counted["EXIT"], 1);
+    let all: u32 = counted.values().sum();
+    assert_eq!(value("instructions"), Some(f64::from(all)));
+}
+
+#[test]
+fn line_information_does_not_change_the_hash_of_the_machine_code() {
+    let (plain, lines) = ("kernel.cubin", "kernel_lineinfo.cubin");
+    assert_ne!(
+        std::fs::read(data(plain)).unwrap(),
+        std::fs::read(data(lines)).unwrap()
+    );
+    assert_eq!(kernel_of(plain).text_sha256, kernel_of(lines).text_sha256);
+}
+
+#[test]
+fn a_report_that_the_cubin_contradicts_is_refused() {
+    let edits: [(&str, fn(&mut KernelResources)); 3] = [
+        ("registers", |kernel| kernel.registers += 1),
+        ("barriers", |kernel| kernel.barriers += 1),
+        ("bytes of static shared memory", |kernel| {
+            kernel.shared_bytes += 4096
+        }),
+    ];
+    for (what, edit) in edits {
+        let mut report = reported();
+        edit(report.get_mut(KERNEL).unwrap());
+        let error = compiled(&report, Vec::new(), &[data("kernel.cubin")], None).unwrap_err();
+        assert!(
+            matches!(error, BinaryError::Contradiction { .. }),
+            "{error}"
+        );
+        assert!(error.to_string().contains(what), "{error}");
+    }
+}
+
+#[test]
+fn a_kernel_that_no_cubin_holds_is_refused() {
+    let mut report = reported();
+    report.insert("another".to_owned(), KernelResources::default());
+    let error = compiled(&report, Vec::new(), &[data("kernel.cubin")], None).unwrap_err();
+    assert!(matches!(error, BinaryError::NoCode(name) if name == "another"));
+}
+
+#[test]
+fn a_damaged_cubin_is_an_error_or_reads_the_same_and_never_a_panic() {
+    let whole = std::fs::read(data("kernel.cubin")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.cubin");
+    for length in (0..whole.len()).step_by(7) {
+        std::fs::write(&path, &whole[..length]).unwrap();
+        assert!(compiled(&reported(), Vec::new(), std::slice::from_ref(&path), None).is_err());
+    }
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0xff;
+        std::fs::write(&path, bytes).unwrap();
+        let _ = compiled(&reported(), Vec::new(), std::slice::from_ref(&path), None);
+    }
+}
+
+#[test]
+fn what_is_no_disassembly_is_an_error() {
+    for text in [
+        "",
+        "[]",
+        "{}",
+        "[{}, [{\"function-name\": \"k\"}]]",
+        "[{}, 3]",
+    ] {
+        assert!(census(text.as_bytes()).is_err(), "{text}");
+    }
+    let orphan = r#"[{}, [{"function-name": "$sub", "sass-instructions": []}]]"#;
+    assert!(census(orphan.as_bytes()).is_err());
+}
+
+#[test]
+fn a_subroutine_behind_a_kernel_is_counted_with_it() {
+    let text = r#"[{}, [
+        {"function-name": "k", "sass-instructions": [{"opcode": "MUFU.RCP"}]},
+        {"function-name": "$__internal_0_$div", "sass-instructions": [{"opcode": "FFMA"}, {"opcode": "FFMA"}]}
+    ]]"#;
+    let counted = census(text.as_bytes()).unwrap();
+    assert_eq!(counted["k"]["FFMA"], 2);
+    assert_eq!(counted.len(), 1);
+}
+
+#[test]
+fn a_warning_counts_for_the_function_it_names_and_one_without_for_all() {
+    let warning = |function: Option<&str>| CompilerWarning {
+        code: "C7511".to_owned(),
+        message: "Potential Performance Loss".to_owned(),
+        function: function.map(str::to_owned),
+    };
+    let warnings = vec![
+        warning(Some(KERNEL)),
+        warning(Some("another")),
+        warning(None),
+    ];
+    let compiled = compiled(&reported(), warnings, &[data("kernel.cubin")], None).unwrap();
+    assert_eq!(compiled.kernels[KERNEL].performance_warnings, 2);
+}
+
+#[test]
+fn occupancy_is_what_ncu_reports_of_launches_on_an_h200() {
+    // Of the recordings: threads, registers, shared memory with the driver's share; then the limits
+    // by registers, shared memory and warps as launch__occupancy_limit_* has them. The second limit
+    // is known only where the whole of shared memory was carved out.
+    let launches = [
+        (128, 232, 19_968, 2, None, 16),
+        (128, 248, 76_800, 2, Some(3), 16),
+        (256, 128, 19_968, 2, None, 8),
+        (128, 248, 66_560, 2, Some(3), 16),
+        (128, 202, 19_968, 2, None, 16),
+        (128, 128, 76_800, 4, Some(3), 16),
+    ];
+    let chip = Limits::of_arch("sm_90a").unwrap();
+    for (threads, registers, shared_bytes, by_registers, by_shared, by_warps) in launches {
+        let block = ResourceUse {
+            threads,
+            registers,
+            shared_bytes,
+        };
+        let occupancy = chip.occupancy(block).unwrap();
+        assert_eq!(occupancy.limit_registers, by_registers, "{block:?}");
+        assert_eq!(occupancy.limit_warps, by_warps, "{block:?}");
+        if let Some(by_shared) = by_shared {
+            assert_eq!(occupancy.limit_shared_mem, by_shared, "{block:?}");
+        }
+        assert_eq!(occupancy.limit_blocks, 32);
+    }
+}
+
+#[test]
+fn occupancy_is_not_known_where_the_launch_is_not() {
+    let kernel = kernel_of("kernel.cubin");
+    let unstated = LaunchShape::default();
+    assert_eq!(metric(&kernel, unstated, "occupancy"), None);
+    let stated = LaunchShape {
+        dynamic_shared_bytes: Some(0),
+        threads: Some(256),
+    };
+    assert_eq!(metric(&kernel, stated, "occupancy"), Some(100.0));
+    assert!(
+        kernel
+            .metrics("sm_35", stated)
+            .iter()
+            .any(|(metric, value)| { metric.name == "occupancy" && value.is_none() })
+    );
+}

@@ -1,0 +1,620 @@
+//! The static gate: judged from recorded static profiles, and from what nvcc makes where it is here.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::io::Write as _;
+use std::path::Path;
+
+use common::{Project, RECORDED, Ran, Report};
+use serde_json::{Value as Json, json};
+use sparsek_gate::capture;
+use sparsek_gate::config::Config;
+use sparsek_gate::profile::Profile;
+use sparsek_gate::verdict::launch_mismatches;
+
+fn static_path() -> String {
+    format!("{RECORDED}/bsr_gemm/cp_async/static.json")
+}
+
+/// The shipped project in which the compiler made something else of `cp_async`.
+fn edited(edit: impl FnOnce(&mut Json)) -> Project {
+    let project = Project::whole();
+    let mut profile = project.json(&static_path());
+    edit(&mut profile);
+    project.write(&static_path(), profile.to_string());
+    project
+}
+
+fn set(profile: &mut Json, metric: &str, value: f64) {
+    let series = &mut profile["kernels"][0]["metrics"][metric];
+    series["value"] = json!(value);
+    series["samples"] = json!([[value]]);
+}
+
+fn check(project: &Project, code: i32) -> Report {
+    project.check(&["bsr_gemm/cp_async"], code)
+}
+
+#[track_caller]
+fn fails_with(project: &Project, code: i32, finding: &str, words: &[&str]) {
+    let report = check(project, code);
+    assert_eq!(report.denied(), [finding]);
+    let message = report.message(finding);
+    for word in words {
+        assert!(message.contains(word), "{word:?} is not in {message:?}");
+    }
+}
+
+#[test]
+fn what_the_compiler_makes_is_judged_beside_what_was_measured() {
+    let project = Project::whole();
+    let report = project.check(&[], 0);
+    let rungs: Vec<(&str, &str)> = report.0["variants"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|variant| {
+            let text = |key: &str| variant[key].as_str().unwrap();
+            (text("variant"), text("rung"))
+        })
+        .collect();
+    let both = |variant| [(variant, "counters"), (variant, "static")];
+    assert_eq!(
+        rungs,
+        [
+            "bsr_gemm/baseline",
+            "bsr_gemm/cp_async",
+            "bsr_gemm/occupancy"
+        ]
+        .map(both)
+        .concat()
+    );
+}
+
+#[test]
+fn one_more_register_fails_and_names_the_kernel_and_both_numbers() {
+    let project = edited(|profile| set(profile, "registers", 249.0));
+    let words = ["`registers` of bsr_gemm_cp_async", "248 → 249"];
+    fails_with(&project, 1, "regressed", &words);
+}
+
+#[test]
+fn one_spilled_byte_fails_and_names_the_kernel_and_both_numbers() {
+    let project = edited(|profile| set(profile, "spill_bytes", 1.0));
+    let words = ["`spill_bytes` of bsr_gemm_cp_async", "0 byte → 1 byte"];
+    fails_with(&project, 1, "regressed", &words);
+}
+
+#[test]
+fn fewer_registers_are_an_improvement() {
+    let project = edited(|profile| set(profile, "registers", 240.0));
+    let report = check(&project, 0);
+    let comparisons = report.0["variants"][1]["comparisons"].as_array().unwrap();
+    let of = |name: &str| {
+        comparisons
+            .iter()
+            .find(|row| row["metric"] == name)
+            .unwrap()
+    };
+    assert_eq!(of("registers")["verdict"], "improved");
+    assert_eq!(of("spill_bytes")["verdict"], "pass");
+}
+
+#[test]
+fn tensor_core_instructions_may_become_fewer_and_never_none() {
+    let fewer = edited(|profile| set(profile, "tensor_instructions", 1.0));
+    check(&fewer, 0);
+    let none = edited(|profile| {
+        set(profile, "tensor_instructions", 0.0);
+        let code = &mut profile["kernels"][0]["code"];
+        code["text_sha256"] = json!("00");
+        let opcodes = code["opcodes"].as_object_mut().unwrap();
+        opcodes.remove("HMMA.16816.F32");
+        opcodes.insert("FFMA".to_owned(), json!(4096));
+    });
+    let words = [
+        "never to none",
+        "64 → 0",
+        "FFMA 0 → 4096, HMMA.16816.F32 64 → 0",
+    ];
+    fails_with(&none, 1, "regressed", &words);
+}
+
+#[test]
+fn a_compiler_warning_that_was_not_there_fails_and_says_what_the_compiler_said() {
+    let project = edited(|profile| {
+        set(profile, "performance_warnings", 1.0);
+        profile["provenance"]["warnings"] = json!([{
+            "code": "C7511",
+            "message": "wgmma.mma_async instructions are serialized due to ... in the function 'bsr_gemm_cp_async'",
+            "function": "bsr_gemm_cp_async"
+        }, {
+            "code": "C7511",
+            "message": "... in the function 'a kernel of the harness'",
+            "function": "a kernel of the harness"
+        }]);
+    });
+    let report = check(&project, 1);
+    assert_eq!(report.denied(), ["regressed"]);
+    assert_eq!(
+        report
+            .codes("warn")
+            .iter()
+            .filter(|code| *code == "performance-loss")
+            .count(),
+        1
+    );
+    assert!(
+        report
+            .message("performance-loss")
+            .contains("(C7511): wgmma")
+    );
+}
+
+#[test]
+fn code_of_another_compiler_is_not_compared() {
+    let project = edited(|profile| profile["identity"]["compiler"] = json!("V13.1.80"));
+    let words = ["the compiler was V13.0.88, is V13.1.80"];
+    fails_with(&project, 4, "not-comparable", &words);
+}
+
+#[test]
+fn a_missing_static_profile_does_not_pass() {
+    let project = Project::whole();
+    std::fs::remove_file(project.path(&static_path())).unwrap();
+    fails_with(&project, 6, "profile-missing", &["static profile"]);
+}
+
+#[test]
+fn a_static_profile_of_another_variant_or_rung_is_not_used() {
+    for edit in [
+        |profile: &mut Json| profile["variant"] = json!("bsr_gemm/baseline"),
+        |profile: &mut Json| profile["identity"]["rung"] = json!("counters"),
+    ] {
+        fails_with(&edited(edit), 5, "profile-unreadable", &["static profile"]);
+    }
+}
+
+#[test]
+fn a_metric_that_is_not_known_does_not_pass() {
+    let project = edited(|profile| {
+        let metrics = profile["kernels"][0]["metrics"].as_object_mut().unwrap();
+        metrics.remove("tensor_instructions");
+    });
+    let words = ["`tensor_instructions` of bsr_gemm_cp_async is not known"];
+    fails_with(&project, 6, "not-measured", &words);
+}
+
+#[test]
+fn a_variant_without_a_static_baseline_is_new() {
+    let project = Project::whole();
+    std::fs::remove_dir_all(project.path("baselines/sm-90a+static")).unwrap();
+    fails_with(&project, 4, "new-baseline", &["no static baseline"]);
+}
+
+#[test]
+fn an_edited_static_baseline_is_tampered_with() {
+    let project = Project::whole();
+    let norm = "baselines/sm-90a+static/bsr_gemm/cp_async.norm.txt";
+    project.replace(norm, "registers: 248.00", "registers: 255.00");
+    let report = check(&project, 4);
+    assert!(
+        report.denied().contains(&"tampered".to_owned()),
+        "{:?}",
+        report.denied()
+    );
+}
+
+#[test]
+fn another_kernel_in_its_place_is_renamed_and_compared() {
+    let project = edited(|profile| {
+        profile["kernels"][0]["name"] = json!("bsr_gemm_fast");
+        profile["kernels"][0]["mangled"] = json!("bsr_gemm_fast");
+        set(profile, "registers", 255.0);
+    });
+    let config = project.read("config.toml");
+    project.write(
+        "config.toml",
+        config.replace("expect = [\"bsr_gemm_cp_async\"]\n", ""),
+    );
+    let report = check(&project, 4);
+    assert_eq!(report.denied(), ["kernel-renamed", "regressed"]);
+    assert!(
+        report
+            .message("kernel-renamed")
+            .ends_with("`bsr_gemm_fast` is new")
+    );
+}
+
+#[test]
+fn tolerances_limits_levels_and_waivers_hold_for_static_metrics() {
+    let more = |table: &str, registers: f64| {
+        let project = edited(|profile| set(profile, "registers", registers));
+        let config = project.read("config.toml");
+        project.write("config.toml", format!("{config}\n{table}\n"));
+        project
+    };
+    let tolerance = "[static.registers]\ntolerance = { absolute = 2 }";
+    check(&more(tolerance, 250.0), 0);
+    check(&more(tolerance, 251.0), 1);
+    let percent = "[static.registers]\ntolerance = { relative_percent = 1 }";
+    check(&more(percent, 250.0), 0);
+    check(&more(percent, 251.0), 1);
+    let limit = "[static.registers]\nmax = 250\ntolerance = { absolute = 100 }";
+    check(&more(limit, 250.0), 0);
+    fails_with(
+        &more(limit, 251.0),
+        1,
+        "limit-exceeded",
+        &["above its limit of 250"],
+    );
+    let warn = check(&more("[static.registers]\nlevel = \"warn\"", 255.0), 0);
+    assert!(warn.warned().contains(&"regressed".to_owned()));
+    check(&more("[static.registers]\nlevel = \"record\"", 255.0), 0);
+    let waiver = "[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"registers\"\nreason = \"known\"\nwho = \"Ada\"\nexpires = 2999-12-31";
+    check(&more(waiver, 255.0), 0);
+}
+
+#[test]
+fn an_unknown_static_metric_is_refused_with_the_nearest() {
+    let project = Project::whole();
+    let config = project.read("config.toml");
+    project.write(
+        "config.toml",
+        format!("{config}\n[static.register]\nmax = 1\n"),
+    );
+    project
+        .run(&["check", "--from", RECORDED])
+        .exits(2)
+        .says("did you mean `registers`?");
+}
+
+#[test]
+fn the_static_numbers_are_what_ncu_reported_of_the_same_kernels_on_an_h200() {
+    let root = common::repository();
+    let config = Config::load(&root.join("config.toml"))
+        .map_err(|error| error.to_string())
+        .unwrap();
+    for variant in config
+        .variants()
+        .filter(|variant| variant.id.suite == "bsr_gemm")
+    {
+        let folder = root
+            .join("ci/recordings/h200/bsr_gemm")
+            .join(&variant.id.variant);
+        let compiled = Profile::read(&folder.join("static.json")).unwrap();
+        let (_, report) = capture::read_file(&folder.join("capture-1.ncu-rep")).unwrap();
+        assert_eq!(launch_mismatches(variant, &compiled, &report), []);
+        for metric in [
+            "registers",
+            "barriers",
+            "static_shared_bytes",
+            "driver_shared_bytes",
+        ] {
+            let mut other = compiled.clone();
+            let series = other.kernels[0].metrics.get_mut(metric).unwrap();
+            series.value = series.value.map(|value| value + 1.0);
+            let found = launch_mismatches(variant, &other, &report);
+            assert_eq!(found.len(), 1, "{metric}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_launch_in_another_shape_than_stated_is_found() {
+    let project = Project::whole();
+    project.replace(
+        "config.toml",
+        "dynamic_shared_bytes = 75776",
+        "dynamic_shared_bytes = 65536",
+    );
+    let config = Config::load(&project.path("config.toml"))
+        .map_err(|error| error.to_string())
+        .unwrap();
+    let variant = config
+        .variants()
+        .find(|variant| variant.id.variant == "cp_async")
+        .unwrap();
+    let folder = common::repository().join("ci/recordings/h200/bsr_gemm/cp_async");
+    let compiled = Profile::read(&folder.join("static.json")).unwrap();
+    let (_, report) = capture::read_file(&folder.join("capture-1.ncu-rep")).unwrap();
+    let found = launch_mismatches(variant, &compiled, &report);
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0]
+            .message
+            .contains("65536, and was launched with 75776"),
+        "{}",
+        found[0].message
+    );
+}
+
+/// True where nvcc and nvdisasm are; otherwise says aloud, past the test harness's capture, what was
+/// skipped.
+fn compiler_is_here() -> bool {
+    let missing = ["nvcc", "nvdisasm"].iter().find(|program| {
+        let answer = std::process::Command::new(program)
+            .arg("--version")
+            .output();
+        answer.is_err()
+    });
+    if let Some(missing) = missing {
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: the static gate on compiled code, there is no {missing} on the PATH; \
+             `ci/install-cuda.sh target/cuda && source target/cuda/env.sh` installs one"
+        );
+    }
+    missing.is_none()
+}
+
+const LADDER: &str = r#"
+[toolchain]
+arch = "sm_90a"
+flags = ["-O3"]
+
+[metric.duration]
+direction = "lower"
+tolerance = { relative_percent = 3.0 }
+
+[suite.s.variant.held]
+source = "ladder.cu"
+kernels = "held"
+defines = { LIVE = 20 }
+
+[suite.s.variant.reversed]
+source = "ladder.cu"
+kernels = "reversed"
+"#;
+
+/// The kernels of `tests/data/static/ladder.cu` in a repository of their own, with what nvcc makes
+/// of them locked.
+fn ladder() -> Project {
+    let project = Project::empty();
+    let source = std::fs::read(data("ladder.cu")).unwrap();
+    project.write("ladder.cu", source);
+    project.write("config.toml", LADDER);
+    project.write(".gitignore", ".sparsek-gate/\n");
+    project.run(&["build"]).exits(0);
+    project
+        .run(&[
+            "baseline", "--lock", "--static", "--reason", "first", "--who", "tests",
+        ])
+        .exits(0);
+    project
+}
+
+fn data(name: &str) -> std::path::PathBuf {
+    common::repository().join("tests/data/static").join(name)
+}
+
+fn git(project: &Project, arguments: &[&str]) {
+    let status = std::process::Command::new("git")
+        .current_dir(project.path("."))
+        .args(["-c", "user.name=tests", "-c", "user.email=tests@localhost"])
+        .args(arguments)
+        .status();
+    assert!(status.unwrap().success());
+}
+
+fn check_static(project: &Project, more: &[&str]) -> Ran {
+    project.run(&[&["check", "--static"], more].concat())
+}
+
+#[test]
+fn code_that_did_not_change_passes_without_a_gpu_whatever_debug_information_is_asked_for() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = ladder();
+    check_static(&project, &[])
+        .exits(0)
+        .says("compiled in this run; nothing ran");
+    project.replace(
+        "config.toml",
+        "flags = [\"-O3\"]",
+        "flags = [\"-O3\", \"-lineinfo\"]",
+    );
+    check_static(&project, &[]).exits(0);
+}
+
+#[test]
+fn a_kernel_that_takes_one_more_register_fails_the_static_check() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = ladder();
+    project.replace("config.toml", "LIVE = 20", "LIVE = 21");
+    check_static(&project, &[])
+        .exits(1)
+        .says("`registers` of held: 26 → 27")
+        .says("machine code: ");
+    // What the person accepts is locked, with its reason.
+    project.run(&["build"]).exits(0);
+    project
+        .run(&[
+            "baseline",
+            "--lock",
+            "--static",
+            "--reason",
+            "one more value",
+            "--who",
+            "tests",
+        ])
+        .exits(0)
+        .says("registers: 26.00 → 27.00");
+    check_static(&project, &[]).exits(0);
+}
+
+#[test]
+fn a_kernel_that_spills_fails_the_static_check() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = ladder();
+    project.replace(
+        "config.toml",
+        "kernels = \"reversed\"",
+        "kernels = \"reversed\"\nflags = [\"-maxrregcount=24\"]",
+    );
+    check_static(&project, &[])
+        .exits(1)
+        .says("`spill_bytes` of reversed: 0 byte → ")
+        .says("LDL.LU 0 → 1, ");
+}
+
+#[test]
+fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = ladder();
+    for arguments in [
+        &["init", "-q"][..],
+        &["add", "-A"],
+        &["commit", "-qm", "base"],
+    ] {
+        git(&project, arguments);
+    }
+    project.replace("config.toml", "LIVE = 20", "LIVE = 21");
+    // What is locked has no say beside a base.
+    std::fs::remove_dir_all(project.path("baselines")).unwrap();
+    let ran = check_static(
+        &project,
+        &["--against", "HEAD", "--format", "json", "s/held"],
+    );
+    let report = ran.json();
+    assert_eq!(report.0["variants"][0]["mode"], "against");
+    assert!(
+        report
+            .message("regressed")
+            .contains("`registers` of held: 26 → 27")
+    );
+}
+
+#[test]
+fn what_the_compiler_serializes_is_told_and_locked_by_its_count() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = Project::empty();
+    project.write(
+        "wgmma.cu",
+        std::fs::read(data("performance_loss.cu")).unwrap(),
+    );
+    let config = LADDER.split("[suite").next().unwrap();
+    let suite = "[suite.s.variant.v]\nsource = \"wgmma.cu\"\nkernels = \"NAME\"\n";
+    project.write(
+        "config.toml",
+        format!("{config}{}", suite.replace("NAME", "serialized")),
+    );
+    project.run(&["build"]).exits(0);
+    project
+        .run(&[
+            "baseline", "--lock", "--static", "--reason", "known", "--who", "tests",
+        ])
+        .exits(0);
+    check_static(&project, &[])
+        .exits(0)
+        .says("performance-loss")
+        .says("(C7511): Potential Performance Loss: wgmma.mma_async instructions are serialized");
+}
+
+#[test]
+fn every_shipped_kernel_compiles_to_what_ncu_reported_of_it_on_an_h200() {
+    if !compiler_is_here() {
+        return;
+    }
+    let root = common::repository();
+    let project = Project::whole();
+    let faults: Vec<(String, capture::Recording)> = std::fs::read_dir(data("launches"))
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            (name, capture::read_file(&path).unwrap().1)
+        })
+        .collect();
+    assert_eq!(faults.len(), 8);
+    // As ci/record.sh recorded them: in the place of cp_async, most of them under its name.
+    let named = [
+        "uncoalesced",
+        "spills",
+        "extra_sync",
+        "less_work",
+        "combined",
+    ];
+    let mut config = project
+        .read("config.toml")
+        .replace("dynamic_shared_bytes", "# ");
+    for name in named {
+        let table = format!("[suite.faults.variant.{name}]\n");
+        config = config.replace(
+            &table,
+            &format!("[suite.faults.variant.{name}]\nkernels = \"bsr_gemm_cp_async\"\n"),
+        );
+        let expect = format!("expect = [\"bsr_gemm_{name}\"]\n");
+        config = config.replace(
+            &expect,
+            if name == "combined" {
+                ""
+            } else {
+                "defines = { KERNEL_NAME = \"bsr_gemm_cp_async\" }\n"
+            },
+        );
+    }
+    config = config.replace(
+        "KERNEL_NAME = \"bsr_gemm_combined\"",
+        "KERNEL_NAME = \"bsr_gemm_cp_async\"",
+    );
+    project.write("config.toml", config);
+    let names: Vec<String> = faults
+        .iter()
+        .map(|(name, _)| format!("faults/{name}"))
+        .collect();
+    let mut arguments = vec!["build"];
+    arguments.extend(names.iter().map(String::as_str));
+    project.run(&arguments).exits(0);
+    let config = Config::load(&project.path("config.toml"))
+        .map_err(|error| error.to_string())
+        .unwrap();
+    for (name, recording) in &faults {
+        let variant = config
+            .variants()
+            .find(|variant| variant.id.to_string() == format!("faults/{name}"))
+            .unwrap();
+        let path = format!(".sparsek-gate/profiles/faults/{name}/static.json");
+        let compiled = Profile::read(&project.path(&path)).unwrap();
+        assert_eq!(compiled.kernels.len(), 1, "{name}");
+        assert_eq!(
+            compiled.kernels[0].name, recording.launches[0].kernel.function,
+            "{name}"
+        );
+        assert_eq!(
+            launch_mismatches(variant, &compiled, recording),
+            [],
+            "{name}"
+        );
+    }
+    // The shipped variants themselves, as they are compiled now.
+    project.write(
+        "config.toml",
+        std::fs::read(root.join("config.toml")).unwrap(),
+    );
+    check_static(&project, &[]).exits(0);
+    let same_code = |variant: &str| {
+        let text = |path: &Path| Profile::read(path).unwrap().kernels[0].code.clone();
+        let now = project.path(&format!(
+            ".sparsek-gate/profiles/bsr_gemm/{variant}/static.json"
+        ));
+        let locked = root.join(format!(
+            "baselines/sm-90a+static/bsr_gemm/{variant}.profile.json"
+        ));
+        assert_eq!(text(&now), text(&locked), "{variant}");
+    };
+    for variant in ["baseline", "occupancy", "cp_async"] {
+        same_code(variant);
+    }
+}
