@@ -4,13 +4,13 @@
 #     cargo build --release && ci/gpu-tests.sh target/release/sparsek-gate [OUTPUT [PART...]]
 #
 # Works in a copy of the repository and leaves the checkout alone. OUTPUT keeps captures and logs.
-# PART is any of gate, against, contention, python, misbehave; without it, all are run.
+# PART is any of gate, sanitizer, against, contention, python, misbehave; without it, all are run.
 set -u
 usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
 output=${2:-}
 parts=" ${*:3} "
-[ "$parts" = "  " ] && parts=" gate against contention python misbehave "
+[ "$parts" = "  " ] && parts=" gate sanitizer against contention python misbehave "
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gate.XXXXXX")
 [ -n "$output" ] && mkdir -p "$output" && output=$(realpath "$output")
@@ -96,6 +96,46 @@ P
   rm -rf .sparsek-gate/profiles
   expect "an unknown metric ends the run before any kernel" 2 "did you mean" "$gate" -C unknown.toml profile
   expect "and nothing was profiled" 0 "" test ! -e .sparsek-gate/profiles
+}
+
+part_sanitizer() {
+  local tools=memcheck,racecheck,initcheck,synccheck
+  # sanitize RESULT VARIANT...: every tool has this result for every variant.
+  sanitize() {
+    local result=$1 status
+    shift
+    "$gate" verify --format json --sanitizer "$tools" "$@" >answer.json
+    status=$?
+    cat answer.json
+    python3 - "$result" "$#" <<'P' || return 99
+import json, sys
+variants = json.load(open("answer.json"))["sanitizer"]["variants"]
+results = {f"{v['variant']} {t['tool']}": t["result"] for v in variants for t in v["tools"]}
+other = {name: result for name, result in results.items() if result != sys.argv[1]}
+print(f"{len(results)} results, of which not {sys.argv[1]}: {other}")
+sys.exit(bool(other) or len(results) != 4 * int(sys.argv[2]))
+P
+    return "$status"
+  }
+  expect "the shipped kernels are clean under every tool" 0 "12 results" \
+    sanitize clean bsr_gemm/baseline bsr_gemm/occupancy bsr_gemm/cp_async
+  expect "the slow ones too" 0 "20 results" sanitize clean \
+    faults/bank_conflict faults/uncoalesced faults/spills faults/extra_sync faults/no_tensor_cores
+  expect "wrong numbers are no error of the sanitizer" 5 "12 results" \
+    sanitize clean faults/wrong_numbers faults/skipped_tail faults/less_work
+  expect "a race is found by racecheck" 5 "racecheck found" "$gate" verify --sanitizer racecheck faults/race
+  expect "a write out of bounds is found by memcheck, with its line" 5 "in bsr_gemm_out_of_bounds at out_of_bounds.cu:" \
+    "$gate" verify --sanitizer memcheck faults/out_of_bounds
+  expect "a crash is found by memcheck" 5 "in bsr_gemm_crash at " "$gate" verify --sanitizer memcheck faults/crash
+  asked() {
+    sed 's/^\[verify\]/&\nsanitizer = ["racecheck"]/' config.toml >asked.toml
+    "$gate" -C asked.toml profile faults/race
+  }
+  expect "a tool that the configuration asks for comes before any profile" 5 "racecheck found" asked
+  expect "and nothing was profiled" 0 "" test ! -e .sparsek-gate/profiles/faults/race/profile.json
+  sed 's|^\[toolchain\]|&\ncompute_sanitizer = "nowhere"|' config.toml >missing.toml
+  expect "a missing compute-sanitizer is told" 3 "no compute-sanitizer was found" \
+    "$gate" -C missing.toml verify --sanitizer memcheck cp_async
 }
 
 part_against() {

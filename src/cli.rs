@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode};
+use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -60,9 +61,9 @@ pub enum Command {
     Build(StageArgs),
     /// Build variants and ask each whether its numbers are right.
     #[command(
-        after_help = "Examples:\n  sparsek-gate verify bsr_gemm\n\nThe program decides: exit status 0, and `\"correct\": true` in its result file if verify_args\nhand it one as {result}."
+        after_help = "Examples:\n  sparsek-gate verify bsr_gemm\n  sparsek-gate verify --sanitizer memcheck,racecheck\n\nThe program decides: exit status 0, and `\"correct\": true` in its result file if verify_args\nhand it one as {result}."
     )]
-    Verify(StageArgs),
+    Verify(VerifyArgs),
     /// Build, verify, run under ncu, normalize; keeps report, CSV, logs and argv.
     #[command(
         after_help = "Examples:\n  sparsek-gate profile\n  sparsek-gate profile bsr_gemm/cp_async -D SMEM_PAD=0 --output trial\n\nA variant whose numbers are wrong is never profiled. Captures (report, CSV, logs, argv) stay\nbeside each profile."
@@ -98,6 +99,21 @@ pub enum Command {
     /// Launch one empty kernel: what the doctor profiles.
     #[command(hide = true)]
     Probe(ProbeArgs),
+    /// Print the JSON Schema of config.toml, for editors.
+    #[command(
+        after_help = "Editors with taplo (Even Better TOML) read its path in the first line of the configuration:\n  #:schema ./.sparsek-gate.schema.json\nwhich `sparsek-gate init` writes; after an update of sparsek-gate:\n  sparsek-gate schema > .sparsek-gate.schema.json"
+    )]
+    Schema,
+    /// Print the completions of a shell.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate completions bash > ~/.local/share/bash-completion/completions/sparsek-gate\n  sparsek-gate completions fish > ~/.config/fish/completions/sparsek-gate.fish"
+    )]
+    Completions(CompletionsArgs),
+    /// Print the man page, or write one for each subcommand.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate man | man -l -\n  sparsek-gate man --output ~/.local/share/man/man1"
+    )]
+    Man(ManArgs),
 }
 
 /// Which variants.
@@ -137,7 +153,19 @@ pub struct InitArgs {
     pub force: bool,
 }
 
-/// Arguments of `build` and of `verify`.
+/// Arguments of `verify`.
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    /// What `build` takes too.
+    #[command(flatten)]
+    pub stage: StageArgs,
+    /// Repeat the verifying run under these tools of compute-sanitizer, instead of those that
+    /// `verify.sanitizer` names.
+    #[arg(long, value_name = "TOOL", value_delimiter = ',', value_parser = sanitizer_tools())]
+    pub sanitizer: Vec<SanitizerTool>,
+}
+
+/// Arguments of `build`.
 #[derive(Args, Debug)]
 pub struct StageArgs {
     /// Which variants.
@@ -308,6 +336,27 @@ pub struct ProbeArgs {
     /// CUDA ordinal of the GPU.
     #[arg(long, default_value_t = 0)]
     pub device: u32,
+}
+
+/// Arguments of `completions`.
+#[derive(Args, Debug)]
+pub struct CompletionsArgs {
+    /// The shell.
+    pub shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Args, Debug)]
+pub struct ManArgs {
+    /// Folder to write a page for the program and for each subcommand to.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+/// The tools, spelled as in the configuration.
+fn sanitizer_tools() -> impl TypedValueParser<Value = SanitizerTool> {
+    let names = SanitizerTool::ALL.iter().map(|tool| tool.as_str());
+    PossibleValuesParser::new(names).try_map(|text| parse_spelled(&text))
 }
 
 /// The configuration's spelling of a choice, on the command line.

@@ -81,7 +81,7 @@ pub fn empty_variant_folder(base: &Path, variant: &VariantId) -> Result<PathBuf,
 }
 
 fn clear(folder: &Path) -> Result<(), Error> {
-    const LEFT: [&str; 7] = [
+    const LEFT: [&str; 8] = [
         "capture-",
         "counting.",
         "imported.",
@@ -89,6 +89,7 @@ fn clear(folder: &Path) -> Result<(), Error> {
         "program.log",
         "result.json",
         "static.json",
+        "sanitizer-",
     ];
     for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
         let path = entry.map_err(Error::io("read", folder))?.path();

@@ -1,13 +1,13 @@
 //! `sparsek-gate` gates CUDA kernels on the hardware counters that NVIDIA Nsight Compute reads.
 //!
 //! The modules are the stages of a run, in their order: [`config`] says what to do, [`build`]
-//! makes artifacts, [`verify`] asks whether their numbers are right, [`capture`] runs ncu and
-//! reads what it left, [`profile`] normalizes that, [`baseline`] locks it, [`verdict`] compares
-//! and decides, [`report`] shows. [`measure`] runs the stages up to the profile. Besides them:
-//! [`metric`] knows counters and units, [`device`] the GPU, [`toolchain`] nvcc and ncu,
-//! [`process`] runs programs, [`files`] and [`hash`] write and identify them, [`git`] names the
-//! revision, [`doctor`] examines the machine, and [`command`] composes the stages into the
-//! subcommands of [`cli`].
+//! makes artifacts, [`verify`] asks whether their numbers are right, [`sanitize`] asks
+//! compute-sanitizer, [`capture`] runs ncu and reads what it left, [`profile`] normalizes that,
+//! [`baseline`] locks it, [`verdict`] compares and decides, [`report`] shows. [`measure`] runs the
+//! stages up to the profile. Besides them: [`metric`] knows counters and units, [`device`] the GPU,
+//! [`toolchain`] the compiler and NVIDIA's tools, [`process`] runs programs, [`files`] and [`hash`]
+//! write and identify them, [`git`] names the revision, [`doctor`] examines the machine, and
+//! [`command`] composes the stages into the subcommands of [`cli`].
 
 pub mod baseline;
 pub mod binary;
@@ -27,6 +27,7 @@ pub mod metric;
 pub mod process;
 pub mod profile;
 pub mod report;
+pub mod sanitize;
 pub mod toolchain;
 pub mod verdict;
 pub mod verify;

@@ -46,7 +46,10 @@ pub struct ResultFile {
     pub median_us: Option<f64>,
 }
 
-fn seconds<S: serde::Serializer>(wall: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn seconds<S: serde::Serializer>(
+    wall: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(wall.as_secs_f64())
 }
 
@@ -62,10 +65,7 @@ pub fn verify(
 ) -> Result<Result<Verified, Finding>, Error> {
     let folder = empty_variant_folder(&config.work.join("verify"), &variant.id)?;
     let result_path = folder.join("result.json");
-    let asks_for_result = variant
-        .verify_args
-        .iter()
-        .any(|argument| argument.contains("{result}"));
+    let asks_for_result = asks_for_result(&variant.verify_args);
     let log = folder.join("program.log");
     let argv = program_argv(
         variant,
@@ -100,9 +100,7 @@ pub fn verify(
             );
         }
     };
-    let result = crate::files::read_regular(&result_path)
-        .ok()
-        .map(|text| serde_json::from_slice::<ResultFile>(&text));
+    let then_run = |next: &str| format!("{next}: {line}");
     match finished.ending {
         Ending::Interrupted => Err(Error::Interrupted),
         Ending::TimedOut => deny(
@@ -111,66 +109,100 @@ pub fn verify(
                 "the verifying run passed its time limit of {} s and was killed",
                 variant.verify_timeout.as_secs_f64()
             ),
-            format!("raise `verify.timeout_s` if it is only slow, or run it by hand: {line}"),
+            then_run("raise `verify.timeout_s` if it is only slow, or run it by hand"),
         ),
-        Ending::Signalled(_) => deny(
-            Code::Crashed,
-            format!("the verifying run ended with {}", finished.ending),
-            format!("run it by hand, or under compute-sanitizer: {line}"),
-        ),
-        Ending::Exited(0) => match result {
-            Some(Err(error)) => deny(
-                Code::ResultUnreadable,
-                format!("the program exited 0 and its result file cannot be read: {error}"),
-                format!(
-                    "it should be JSON with `correct`; see {}",
-                    result_path.display()
-                ),
-            ),
-            Some(Ok(result)) if result.correct != Some(true) => deny(
-                Code::WrongNumbers,
-                format!(
-                    "the program exited 0, and its result file does not say that the numbers are right: {}",
-                    describe(&result)
-                ),
-                format!("run it by hand: {line}"),
-            ),
-            None if asks_for_result => deny(
-                Code::ResultUnreadable,
-                "the program exited 0 without writing the result file it was given".to_owned(),
-                format!("run it by hand: {line}"),
-            ),
-            result => Ok(Ok(Verified {
+        ending => match judge(ending, &result_path, asks_for_result) {
+            Ok(result) => Ok(Ok(Verified {
                 wall: finished.wall,
-                result: result.and_then(Result::ok),
+                result,
             })),
-        },
-        Ending::Exited(_) => match result {
-            Some(Ok(result)) if result.correct == Some(false) => deny(
-                Code::WrongNumbers,
-                format!(
-                    "the program's own check failed ({}): {}",
-                    finished.ending,
-                    describe(&result)
-                ),
-                format!("a variant with wrong numbers is never profiled; run it by hand: {line}"),
-            ),
-            // A program that has a result file to say so in did not come as far as its check.
-            _ if asks_for_result => deny(
-                Code::ProgramFailed,
-                format!(
-                    "the program failed before it checked its numbers ({})",
-                    finished.ending
-                ),
-                format!("run it by hand: {line}"),
-            ),
-            _ => deny(
-                Code::WrongNumbers,
-                format!("the program's own check failed ({})", finished.ending),
-                format!("a variant with wrong numbers is never profiled; run it by hand: {line}"),
-            ),
+            Err(failure) => deny(failure.code, failure.message, then_run(&failure.next)),
         },
     }
+}
+
+/// Why a run of the program does not show that its numbers are right.
+pub(crate) struct Failure {
+    /// What kind of finding that is.
+    pub code: Code,
+    /// What was found.
+    pub message: String,
+    /// What to do; the argv to paste comes behind it.
+    pub next: String,
+}
+
+/// What a run that came to its end says of the numbers: its result file, or why they are not
+/// shown to be right.
+pub(crate) fn judge(
+    ending: Ending,
+    result_path: &Path,
+    asks_for_result: bool,
+) -> Result<Option<ResultFile>, Failure> {
+    let result = crate::files::read_regular(result_path)
+        .ok()
+        .map(|text| serde_json::from_slice::<ResultFile>(&text));
+    let fail = |code, message: String, next: &str| {
+        Err(Failure {
+            code,
+            message,
+            next: next.to_owned(),
+        })
+    };
+    match (ending, result) {
+        (Ending::Exited(0), Some(Err(error))) => fail(
+            Code::ResultUnreadable,
+            format!("the program exited 0 and its result file cannot be read: {error}"),
+            &format!(
+                "it should be JSON with `correct`, see {}; run it by hand",
+                result_path.display()
+            ),
+        ),
+        (Ending::Exited(0), Some(Ok(result))) if result.correct != Some(true) => fail(
+            Code::WrongNumbers,
+            format!(
+                "the program exited 0, and its result file does not say that the numbers are right: {}",
+                describe(&result)
+            ),
+            "run it by hand",
+        ),
+        (Ending::Exited(0), None) if asks_for_result => fail(
+            Code::ResultUnreadable,
+            "the program exited 0 without writing the result file it was given".to_owned(),
+            "run it by hand",
+        ),
+        (Ending::Exited(0), result) => Ok(result.and_then(Result::ok)),
+        (Ending::Exited(_), Some(Ok(result))) if result.correct == Some(false) => fail(
+            Code::WrongNumbers,
+            format!(
+                "the program's own check failed ({ending}): {}",
+                describe(&result)
+            ),
+            "a variant with wrong numbers is never profiled; run it by hand",
+        ),
+        // A program that has a result file to say so in did not come as far as its check.
+        (Ending::Exited(_), _) if asks_for_result => fail(
+            Code::ProgramFailed,
+            format!("the program failed before it checked its numbers ({ending})"),
+            "run it by hand",
+        ),
+        (Ending::Exited(_), _) => fail(
+            Code::WrongNumbers,
+            format!("the program's own check failed ({ending})"),
+            "a variant with wrong numbers is never profiled; run it by hand",
+        ),
+        (ending, _) => fail(
+            Code::Crashed,
+            format!("the verifying run ended with {ending}"),
+            "run it by hand, or under compute-sanitizer (`verify --sanitizer memcheck`)",
+        ),
+    }
+}
+
+/// Whether arguments hand the program a file to write its result to.
+pub(crate) fn asks_for_result(arguments: &[String]) -> bool {
+    arguments
+        .iter()
+        .any(|argument| argument.contains("{result}"))
 }
 
 fn describe(result: &ResultFile) -> String {
@@ -197,8 +229,20 @@ pub(crate) fn program_argv(
     result: &Path,
     launches: u32,
 ) -> Vec<String> {
+    let arguments = variant.args.iter().chain(further);
+    filled_argv(variant, artifact, arguments, result, launches)
+}
+
+/// The program's argv with these arguments, and no others of its variant's.
+pub(crate) fn filled_argv<'a>(
+    variant: &Variant,
+    artifact: &Artifact,
+    arguments: impl Iterator<Item = &'a String>,
+    result: &Path,
+    launches: u32,
+) -> Vec<String> {
     let result = result.display().to_string();
-    let filled = variant.args.iter().chain(further).map(|argument| {
+    let filled = arguments.map(|argument| {
         argument
             .replace("{result}", &result)
             .replace("{launches}", &launches.to_string())

@@ -73,7 +73,8 @@ fn line_information_does_not_change_the_hash_of_the_machine_code() {
 
 #[test]
 fn a_report_that_the_cubin_contradicts_is_refused() {
-    let edits: [(&str, fn(&mut KernelResources)); 3] = [
+    type Edit = fn(&mut KernelResources);
+    let edits: [(&str, Edit); 3] = [
         ("registers", |kernel| kernel.registers += 1),
         ("barriers", |kernel| kernel.barriers += 1),
         ("bytes of static shared memory", |kernel| {

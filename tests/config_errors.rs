@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Project, Ran};
+use common::{Project, Ran, schema_complaints};
 
 /// One line a key, so that a complaint about a key can be told by its line.
 const EVERY_KEY: &str = r#"[paths]
@@ -15,6 +15,7 @@ work = ".sparsek-gate"
 arch = "sm_90a"
 nvcc = "bin/nvcc"
 ncu = "bin/ncu"
+compute_sanitizer = "bin/compute-sanitizer"
 flags = ["-O3"]
 
 [gpu]
@@ -40,6 +41,7 @@ ncu_args = ["--verbose"]
 
 [verify]
 timeout_s = 60
+sanitizer = ["memcheck", "racecheck"]
 
 [metric.duration]
 counter = "gpu__time_duration.sum"
@@ -67,10 +69,20 @@ counter = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 exact = true
 counts = { bytes_written = 32 }
 
+[static.registers]
+level = "warn"
+tolerance = { absolute = 4 }
+min = 1
+max = 255
+
+[static.wgmma_instructions]
+never_zero = true
+
 [suite.s]
 description = "a suite"
 args = ["--m", "8"]
 verify_args = ["--check"]
+sanitizer_args = ["--small"]
 profile_args = ["--profile"]
 kernels = "regex:^k"
 expect = ["k"]
@@ -90,9 +102,12 @@ flags = ["-G"]
 defines = { TILE = 8 }
 args = ["--n", "8"]
 verify_args = ["--check"]
+sanitizer_args = ["--small"]
 profile_args = ["--profile"]
 kernels = "k"
 expect = ["k"]
+dynamic_shared_bytes = 1024
+threads_per_block = 128
 env = { A = "b" }
 immutable = true
 experimental = false
@@ -156,9 +171,17 @@ fn refused(from: &str, to: &str, words: &[&str]) -> String {
     ran.err
 }
 
+/// The schema for editors refuses it too.
+#[track_caller]
+fn refused_in_editors(from: &str, to: &str) {
+    let complaints = schema_complaints(&EVERY_KEY.replacen(from, to, 1));
+    assert_eq!(complaints.len(), 1, "{to}: {complaints:?}");
+}
+
 #[test]
 fn the_configuration_with_every_key_is_accepted() {
     load(EVERY_KEY).exits(0).says("nothing is locked yet");
+    assert_eq!(schema_complaints(EVERY_KEY), Vec::<String>::new());
 }
 
 #[test]
@@ -178,7 +201,7 @@ fn a_typo_of_any_key_of_any_table_is_refused_with_its_line_and_the_right_name() 
         };
         let key = match bare(line) {
             Some(table) if table.contains(".variant.") || table.starts_with("metric.") => continue,
-            Some("suite.s") => continue,
+            Some(table) if table == "suite.s" || table.starts_with("static.") => continue,
             Some(table) => table.rsplit('.').next().unwrap(),
             None => match line.split_once(" = ") {
                 Some((key, _)) => key,
@@ -193,7 +216,9 @@ fn a_typo_of_any_key_of_any_table_is_refused_with_its_line_and_the_right_name() 
             .enumerate()
             .map(|(at, line)| if at == index { wrong.as_str() } else { line })
             .collect();
-        let ran = load(&config.join("\n")).exits(2);
+        let config = config.join("\n");
+        let ran = load(&config).exits(2);
+        assert_ne!(schema_complaints(&config), Vec::<String>::new(), "{typo}");
         for words in [
             format!("config.toml:{}:", index + 1),
             format!("unknown key `{typo}`"),
@@ -253,6 +278,35 @@ fn a_typo_in_a_small_table_within_a_line_is_refused_too() {
 }
 
 #[test]
+fn a_static_metric_that_could_hold_nothing_is_refused() {
+    refused(
+        "[static.registers]",
+        "[static.register]",
+        &[
+            "no static metric is called `register`",
+            "did you mean `registers`?",
+        ],
+    );
+    refused(
+        "min = 1\nmax = 255",
+        "min = 256\nmax = 255",
+        &["`min` is larger than `max`"],
+    );
+    refused("max = 255", "max = inf", &["`max` is a finite number"]);
+    refused(
+        "level = \"warn\"\ntolerance = { absolute = 4 }\nmin = 1",
+        "level = \"record\"\nmin = 1",
+        &["only recorded"],
+    );
+    refused(
+        "never_zero = true",
+        "never_zero = true\ntolerance = { absolute = 1 }",
+        &["it has no tolerance"],
+    );
+    refused("{ absolute = 4 }", "{ absolute = -4 }", &["0 or more"]);
+}
+
+#[test]
 fn a_value_of_another_type_is_refused() {
     for (from, to) in [
         ("device = 0", "device = \"first\""),
@@ -272,8 +326,11 @@ fn a_value_of_another_type_is_refused() {
         ),
         ("counter = \"gpu__time_duration.sum\"", "counter = 1"),
         ("run = [\"./b\"]", "run = \"./b\""),
+        ("max = 255", "max = \"many\""),
+        ("dynamic_shared_bytes = 1024", "dynamic_shared_bytes = -1"),
     ] {
         refused(from, to, &[]);
+        refused_in_editors(from, to);
     }
 }
 
@@ -315,8 +372,14 @@ fn a_value_that_is_no_choice_is_refused_with_the_nearest() {
             "graph_profiling = \"nodes\"",
             "did you mean `node`?",
         ),
+        (
+            "sanitizer = [\"memcheck\", \"racecheck\"]",
+            "sanitizer = [\"memcheck\", \"racechek\"]",
+            "did you mean `racecheck`?",
+        ),
     ] {
         refused(from, to, &["unknown value", words]);
+        refused_in_editors(from, to);
     }
 }
 

@@ -7,12 +7,12 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use common::{Project, Ran, Report, aloud, repository};
+use common::{Project, Ran, Report, driver, repository};
 use serde_json::{Value as Json, json};
 
 /// As the stand-in of the driver tells it.
@@ -46,37 +46,6 @@ run = ["sh", "cp_async.sh"]
 inputs = ["cp_async.sh"]
 expect = ["bsr_gemm_cp_async"]
 "#;
-
-/// The folder with the stand-in of the driver's library; `None`, and said aloud, where there is
-/// nothing to build it with.
-fn driver() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    FOLDER
-        .get_or_init(|| {
-            for program in ["cc", "git"] {
-                if Command::new(program).arg("--version").output().is_err() {
-                    aloud(&format!(
-                        "SKIPPED: nothing was measured with stand-ins, there is no {program} on the PATH"
-                    ));
-                    return None;
-                }
-            }
-            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in");
-            fs::create_dir_all(&folder).unwrap();
-            let fresh = folder.join(format!("built-{}", std::process::id()));
-            let built = Command::new("cc")
-                .args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
-                .arg(&fresh)
-                .arg(repository().join("tests/data/stand_in/libcuda.c"))
-                .output()
-                .unwrap();
-            Ran::of(&built).exits(0);
-            // By the name that is looked for first: a real one must not be found before it.
-            fs::rename(fresh, folder.join("libcuda.so")).unwrap();
-            Some(folder)
-        })
-        .as_deref()
-}
 
 /// A project in a git repository, on a machine with an H200 and ncu, as far as the program sees.
 struct Machine {
@@ -550,6 +519,50 @@ fn a_head_that_fails_beside_its_base_is_the_heads_finding() {
     for file in ["profile.json", "base/profile.json"] {
         assert!(!machine.left("cp_async", file).exists(), "{file}");
     }
+}
+
+#[test]
+fn compute_sanitizer_is_asked_of_the_head_alone_and_before_anything_is_profiled() {
+    const SANITIZER: &str = "\
+#!/bin/sh
+if [ \"$1\" = --version ]; then echo 'Version 2025.3.1.0 (build 1)'; exit 0; fi
+while [ \"${1#--}\" != \"$1\" ]; do
+    if [ \"$1\" = --log-file ]; then log=$2; fi
+    shift 2
+done
+case $PWD in */worktrees/*) side=base ;; *) side=head ;; esac
+echo \"$side ${2%.sh} racecheck 1\" >>\"$JOURNAL\"
+cp \"$LOG\" \"$log\"
+\"$@\"
+exit $STATUS
+";
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    machine.write("compute-sanitizer", SANITIZER);
+    let path = machine.path("compute-sanitizer");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    let named = "[toolchain]\ncompute_sanitizer = \"compute-sanitizer\"\n";
+    machine.replace("config.toml", "[toolchain]\n", named);
+    let asked = "[verify]\nsanitizer = [\"racecheck\"]\n";
+    machine.replace("config.toml", "[verify]\n", asked);
+    machine.commit();
+    let check = |log: &str, status: &str| {
+        let log = format!("tests/data/sanitizer/{log}.racecheck.log");
+        let arguments = ["check", "--against", "HEAD", "cp_async", "--format", "json"];
+        let mut gate = machine.gate(&arguments);
+        gate.env("LOG", repository().join(log))
+            .env("STATUS", status);
+        Ran::of(&gate.output().unwrap())
+    };
+    check("cp_async", "0").exits(0);
+    let of_variant = machine.order("cp_async");
+    assert_eq!(of_variant[..2], ["head racecheck", "base counting"]);
+    assert!(!of_variant.contains(&"base racecheck".to_owned()));
+    machine.project.write(&format!("{STAND_IN}/journal"), "");
+    let report = check("race", "86").exits(5).json();
+    assert_eq!(report.denied(), ["sanitizer"]);
+    assert_eq!(machine.order("cp_async"), ["head racecheck"]);
 }
 
 #[test]

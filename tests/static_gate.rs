@@ -285,7 +285,7 @@ fn the_static_numbers_are_what_ncu_reported_of_the_same_kernels_on_an_h200() {
             .join("ci/recordings/h200/bsr_gemm")
             .join(&variant.id.variant);
         let compiled = Profile::read(&folder.join("static.json")).unwrap();
-        let (_, report) = capture::read_file(&folder.join("capture-1.ncu-rep")).unwrap();
+        let (_, report) = capture::read_file(folder.join("capture-1.ncu-rep")).unwrap();
         assert_eq!(launch_mismatches(variant, &compiled, &report), []);
         for metric in [
             "registers",
@@ -319,7 +319,7 @@ fn a_launch_in_another_shape_than_stated_is_found() {
         .unwrap();
     let folder = common::repository().join("ci/recordings/h200/bsr_gemm/cp_async");
     let compiled = Profile::read(&folder.join("static.json")).unwrap();
-    let (_, report) = capture::read_file(&folder.join("capture-1.ncu-rep")).unwrap();
+    let (_, report) = capture::read_file(folder.join("capture-1.ncu-rep")).unwrap();
     let found = launch_mismatches(variant, &compiled, &report);
     assert_eq!(found.len(), 1);
     assert!(

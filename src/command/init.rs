@@ -10,6 +10,9 @@ use crate::verdict::ExitCode;
 
 /// The annotated configuration of a new project.
 const TEMPLATE: &str = include_str!("init.toml");
+/// The schema that its first line names. A file beside it serves without a network, and is of the
+/// version that wrote it.
+const SCHEMA_NAME: &str = ".sparsek-gate.schema.json";
 
 pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error> {
     if config.exists() && !arguments.force {
@@ -18,12 +21,16 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
             config.display()
         )));
     }
-    write_atomically(config, TEMPLATE.as_bytes()).map_err(Error::io("write", config))?;
+    let schema = config.with_file_name(SCHEMA_NAME);
+    for (path, text) in [(&*schema, &*crate::config::schema()), (config, TEMPLATE)] {
+        write_atomically(path, text.as_bytes()).map_err(Error::io("write", path))?;
+    }
     print(&format!(
-        "wrote {}\n\nnext:\n  1. point `source` (or `run`) at a program that launches your kernel\n  \
+        "wrote {}, and {} for editors\n\nnext:\n  1. point `source` (or `run`) at a program that launches your kernel\n  \
          2. sparsek-gate profile\n  3. sparsek-gate baseline --lock --reason 'first measurement'\n  \
          4. ignore `.sparsek-gate/` in git, commit the baselines, and run `sparsek-gate check` in CI\n",
-        config.display()
+        config.display(),
+        schema.display()
     ))?;
     Ok(ExitCode::Pass)
 }

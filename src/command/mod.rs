@@ -3,11 +3,14 @@
 mod baseline;
 mod build;
 mod check;
+mod completions;
 mod doctor;
 mod import;
 mod init;
 mod inspect;
+mod man;
 mod profile;
+mod schema;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -39,6 +42,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Probe(arguments) => {
             crate::device::probe::launch(arguments.device).map(|()| ExitCode::Pass)
         }
+        Command::Schema => schema::run(),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         report::print_error(&error.to_string());

@@ -2,6 +2,7 @@
 
 mod error;
 mod raw;
+mod schema;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,9 @@ pub use error::ConfigError;
 pub(crate) use error::{nearest, suggest};
 pub use raw::{
     CacheControl, ClockControl, Direction, GraphProfiling, Level, Mismatch, Pass, ReplayMode,
+    SanitizerTool,
 };
+pub use schema::schema;
 pub(crate) use validate::DURATION_COUNTER;
 pub(crate) use validate::is_macro_name;
 
@@ -74,6 +77,8 @@ pub struct Toolchain {
     pub nvcc: Option<PathBuf>,
     /// ncu, where the configuration names one.
     pub ncu: Option<PathBuf>,
+    /// compute-sanitizer, where the configuration names one.
+    pub compute_sanitizer: Option<PathBuf>,
     /// Flags of every nvcc build.
     pub flags: Vec<String>,
     /// What tools, driver and GPU must be.
@@ -145,8 +150,12 @@ pub struct Variant {
     pub experimental: bool,
     /// How it is profiled.
     pub profile: ProfileSettings,
-    /// When the verifying run is killed.
+    /// When the verifying run is killed, and each of those under compute-sanitizer.
     pub verify_timeout: Duration,
+    /// Tools of compute-sanitizer that the verifying run is repeated under.
+    pub sanitizer: Vec<SanitizerTool>,
+    /// Arguments of the runs under compute-sanitizer, in the place of `args` and `verify_args`.
+    pub sanitizer_args: Option<Vec<String>>,
 }
 
 /// How a variant's program comes to be.

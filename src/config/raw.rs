@@ -2,29 +2,49 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-#[derive(Debug, Default, Deserialize)]
+/// What sparsek-gate builds, measures and gates.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(title = "config.toml of sparsek-gate")]
 pub(super) struct RawConfig {
+    /// Folders of the tool.
     pub paths: RawPaths,
+    /// Compiler, profiler, and what they work for.
     pub toolchain: RawToolchain,
+    /// The GPU to measure on.
     pub gpu: RawGpu,
+    /// How ncu is run. A suite or a variant may override any of it.
     pub profile: RawProfile,
+    /// How the numbers are checked. A suite or a variant may override any of it.
     pub verify: RawVerify,
+    /// What is measured, by the name that people read.
     pub metric: BTreeMap<String, RawMetric>,
+    /// How what the compiler makes is gated, by the name of the static metric.
     pub r#static: BTreeMap<String, RawStatic>,
+    /// Problems to solve, each with its variants: same inputs, same answer.
     pub suite: BTreeMap<String, RawSuite>,
+    /// Findings that pass with a warning until a day.
     pub waiver: Vec<RawWaiver>,
 }
 
-#[derive(Debug, Deserialize)]
+/// Lets the findings on one metric of one variant pass, with a warning, until a day.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "waiver")]
 pub(super) struct RawWaiver {
+    /// The variant, as `suite/variant`.
     pub variant: String,
+    /// The metric's name.
     pub metric: String,
+    /// Why it may pass.
     pub reason: String,
+    /// Who answers for it.
     pub who: String,
+    /// The last day on which it helps, in UTC, such as 2026-12-31.
+    #[schemars(with = "String", extend("format" = "date"))]
     pub expires: ExpiryDate,
 }
 
@@ -36,92 +56,155 @@ pub(super) enum ExpiryDate {
     Text(String),
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// Folders, seen from the folder of the configuration.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "paths")]
 pub(super) struct RawPaths {
+    /// Locked baselines; belongs in version control. Default: `baselines`.
     pub baselines: Option<String>,
+    /// Builds, captures and fresh profiles; does not. Default: `.sparsek-gate`.
     pub work: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// Compiler, profiler, and what they work for.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "toolchain")]
 pub(super) struct RawToolchain {
+    /// Target of nvcc, which decides which counters exist. Default: `sm_90a`.
     pub arch: Option<String>,
+    /// nvcc. Default: CUDA_HOME, CUDA_PATH, the PATH, the usual folders.
     pub nvcc: Option<String>,
+    /// ncu. Default: the PATH, CUDA_HOME, CUDA_PATH, the usual folders.
     pub ncu: Option<String>,
+    /// compute-sanitizer. Default: the PATH, CUDA_HOME, CUDA_PATH, the usual folders.
+    pub compute_sanitizer: Option<String>,
+    /// Flags of every nvcc build. Default: `-O3 -std=c++17 -lineinfo`.
     pub flags: Option<Vec<String>>,
+    /// What tools, driver and GPU must be.
     pub pins: RawPins,
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// What tools, driver and GPU must be. A version is what begins so, `13.0`, or has bounds,
+/// `>=2025.3, <2027`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "pins")]
 pub(super) struct RawPins {
+    /// nvcc's release, such as `13.0` or `13.0.88`. Default: any.
     pub cuda: Option<String>,
+    /// ncu's version. Default: any.
     pub ncu: Option<String>,
+    /// The kernel driver's version. Default: any.
     pub driver: Option<String>,
+    /// Names of GPU models; `*` stands for any text. Default: any.
     pub gpus: Option<Vec<String>>,
+    /// What a machine that is not so does to a run. Default: `deny`.
     pub mismatch: Option<Mismatch>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// The GPU to measure on.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "gpu")]
 pub(super) struct RawGpu {
+    /// CUDA ordinal. Default: 0.
     pub device: Option<u32>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+/// How ncu is run.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "profile")]
 pub(super) struct RawProfile {
+    /// Launches profiled in one ncu process, 1 to 10000. Default: 20.
     pub launches: Option<u32>,
+    /// Matching launches before them that are left out. Default: 0.
     pub skip: Option<u32>,
+    /// Separate ncu processes of a profile; they show what is noise, so 2 at least. Default: 4.
     pub processes: Option<u32>,
+    /// The most processes, while the answer is open. Default: twice `processes`.
     pub max_processes: Option<u32>,
+    /// Launches profiled in the one process of the counting pass, 1 to 10000. Default: 2.
     pub counted_launches: Option<u32>,
+    /// Rounds of base, head, head, base with `check --against`. Default: 3.
     pub rounds: Option<u32>,
+    /// The most rounds, while the answer is open. Default: 5, or `rounds` if that is more.
     pub max_rounds: Option<u32>,
+    /// Whether ncu locks the clocks while it profiles. Default: `base`.
     pub clock_control: Option<ClockControl>,
+    /// Whether ncu flushes the caches before each replay pass. Default: `all`.
     pub cache_control: Option<CacheControl>,
+    /// How ncu collects more counters than fit in one pass. Default: `kernel`.
     pub replay_mode: Option<ReplayMode>,
+    /// How ncu treats CUDA graphs. Default: `node`.
     pub graph_profiling: Option<GraphProfiling>,
+    /// Profile only these NVTX ranges (`--nvtx-include`). Default: everything.
     pub nvtx: Option<Vec<String>>,
+    /// Profile only between cudaProfilerStart and cudaProfilerStop. Default: false.
     pub profiler_range: Option<bool>,
+    /// Keep machine code and sources in the report file. Default: false.
     pub keep_sass: Option<bool>,
+    /// Seconds after which ncu and everything below it is killed, up to a day. Default: 300.
     pub timeout_s: Option<f64>,
+    /// Further arguments of ncu. Default: none.
     pub ncu_args: Option<Vec<String>>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+/// How the numbers are checked.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "verify")]
 pub(super) struct RawVerify {
+    /// Seconds after which the verifying run is killed, and each under compute-sanitizer, up to a
+    /// day. Default: 120.
     pub timeout_s: Option<f64>,
+    /// Tools of compute-sanitizer that the verifying run is repeated under. Default: none.
+    pub sanitizer: Option<Vec<SanitizerTool>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// A metric of the gate.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "metric")]
 pub(super) struct RawMetric {
+    /// ncu's counter. Default: what the metric's name stands for, where it is a built-in one.
     pub counter: Option<Counter>,
+    /// Which way it gets better. Needed where it is judged, unless `exact`.
     pub direction: Option<Direction>,
+    /// How much worse than a locked baseline is no regression.
     pub tolerance: Option<RawTolerance>,
+    /// How much worse than a base measured side by side is no regression. Default: `tolerance`.
     pub against: Option<RawTolerance>,
+    /// Which capture measures it. Default: `timing`, or `counting` for an `exact` one.
     pub pass: Option<Pass>,
+    /// The same for the same work, so any difference is other work; takes no tolerance.
     pub exact: bool,
+    /// What its counts stand for; needs `exact`. They must add up to the suite's `work`.
     pub counts: Option<RawCounts>,
+    /// Beyond these it is not believed.
     pub plausible: RawPlausible,
+    /// Smallest value allowed, in the counter's unit.
     pub min: Option<f64>,
+    /// Largest value allowed, in the counter's unit.
     pub max: Option<f64>,
+    /// What a regression does. Default: `deny`.
     pub level: Option<Level>,
+    /// A regression only warns where the kernel became measurably faster.
     pub unless_faster: bool,
 }
 
 /// How a static metric is gated; the metric itself is the tool's own.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "static")]
 pub(super) struct RawStatic {
-    /// `deny`, `warn` or `record`.
+    /// What a regression does. Default: `deny` or `record`, as the metric is.
     pub level: Option<Level>,
-    /// How much worse is no regression [default: nothing].
+    /// How much worse is no regression. Default: nothing.
     pub tolerance: Option<RawTolerance>,
-    /// A regression only where the reference has some and the current has none.
+    /// Only to have none left is a regression. Default: true for tensor-core instructions.
     pub never_zero: Option<bool>,
     /// Smallest value allowed, in the metric's unit.
     pub min: Option<f64>,
@@ -129,107 +212,169 @@ pub(super) struct RawStatic {
     pub max: Option<f64>,
 }
 
-/// One counter for every chip, or one a chip.
-#[derive(Debug, Deserialize)]
+/// One counter for every chip, or one a chip: `{ gh100 = "...", ga100 = "..." }`.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "a counter name, or a table of chip = \"counter name\""
 )]
+#[schemars(rename = "counter")]
 pub(super) enum Counter {
+    /// The same for every chip.
     Same(String),
+    /// By chip.
     PerChip(BTreeMap<String, String>),
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// How much worse is no regression: the one or the other.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "tolerance")]
 pub(super) struct RawTolerance {
+    /// Percent of the reference.
     pub relative_percent: Option<f64>,
+    /// In the counter's unit; for a counter in `%` these are percentage points.
     pub absolute: Option<f64>,
 }
 
-/// What one count of the counter stands for.
-#[derive(Debug, Default, Deserialize)]
+/// What one count of the counter stands for: the one or the other.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "counts")]
 pub(super) struct RawCounts {
+    /// So many floating-point operations.
     pub flop: Option<f64>,
+    /// So many bytes stored to global memory.
     pub bytes_written: Option<f64>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// What can be believed of a metric.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "plausible")]
 pub(super) struct RawPlausible {
+    /// Smallest believable value, in the counter's unit.
     pub min: Option<f64>,
+    /// Largest believable value, in the counter's unit.
     pub max: Option<f64>,
+    /// Largest believable improvement, in percent of the reference.
     pub gain_percent: Option<f64>,
 }
 
 /// What a suite's kernels have to do, all of them together, in one run of the problem.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "work")]
 pub(super) struct RawWork {
+    /// Floating-point operations.
     pub flop: Option<u64>,
+    /// Bytes stored to global memory.
     pub bytes_written: Option<u64>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// The variants of one problem: same inputs, same answer, comparable.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "suite")]
 pub(super) struct RawSuite {
+    /// One line for people.
     pub description: Option<String>,
+    /// Arguments of every run: the workload. Part of what makes profiles comparable.
     pub args: Vec<String>,
+    /// Further arguments of the verifying run; `{result}` is where to write `{"correct": true}`.
     pub verify_args: Option<Vec<String>>,
+    /// Arguments under compute-sanitizer, in the place of `args` and `verify_args`. Default: those.
+    pub sanitizer_args: Option<Vec<String>>,
+    /// Further arguments of the profiled run; `{launches}` is how many must be launched.
     pub profile_args: Option<Vec<String>>,
+    /// ncu's filter: which kernels to profile, `NAME` or `regex:PATTERN`. Default: all.
     pub kernels: Option<String>,
+    /// Function names that must have been measured.
     pub expect: Option<Vec<String>>,
+    /// The metrics of this suite. Default: all of them.
     pub metrics: Option<Vec<String>>,
+    /// What all its kernels do together; checked by the metrics with `counts`.
     pub work: RawWork,
+    /// Overrides of `[profile]`.
     pub profile: RawProfile,
+    /// Overrides of `[verify]`.
     pub verify: RawVerify,
+    /// The variants, by name.
     pub variant: BTreeMap<String, RawVariant>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// One version of a kernel: a `source` for nvcc, or any program to `run`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "variant")]
 pub(super) struct RawVariant {
+    /// One line for people.
     pub description: Option<String>,
+    /// The .cu file that nvcc compiles to one program. Exit status 0 means right numbers.
     pub source: Option<String>,
+    /// nvcc flags besides the toolchain's; with `source`.
     pub flags: Vec<String>,
+    /// `-D` constants; true defines the name alone, false does not. With `source`.
     pub defines: BTreeMap<String, Define>,
+    /// Command that is run before, if anything needs building: program and arguments; with `run`.
     pub build: Option<Vec<String>>,
+    /// The program and its fixed arguments, such as `["python3", "kernel.py"]`.
     pub run: Option<Vec<String>>,
+    /// The files that the program is made of; with `run`.
     pub inputs: Option<Vec<String>>,
+    /// Arguments of every run, behind those of the suite.
     pub args: Vec<String>,
+    /// Further arguments of the verifying run. Default: those of the suite.
     pub verify_args: Option<Vec<String>>,
+    /// Arguments under compute-sanitizer, in the place of all others. Default: those of the suite.
+    pub sanitizer_args: Option<Vec<String>>,
+    /// Further arguments of the profiled run. Default: those of the suite.
     pub profile_args: Option<Vec<String>>,
+    /// Which kernels to profile, `NAME` or `regex:PATTERN`. Default: as the suite says.
     pub kernels: Option<String>,
+    /// Function names that must have been measured. Default: those of the suite.
     pub expect: Option<Vec<String>>,
+    /// Added to the program's environment.
     pub env: BTreeMap<String, String>,
     /// Dynamic shared memory a block that the kernel is launched with, in bytes.
     pub dynamic_shared_bytes: Option<u32>,
     /// Threads a block, where the kernel's launch bounds do not say it.
     pub threads_per_block: Option<u32>,
+    /// A reference: its sources, headers and flags are locked too.
     pub immutable: bool,
+    /// Left out unless it is named, or asked for with --experimental.
     pub experimental: bool,
+    /// Overrides of `[profile]`.
     pub profile: RawProfile,
+    /// Overrides of `[verify]`.
     pub verify: RawVerify,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// The value of a `-D` constant.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a whole number, a text or a boolean")]
+#[schemars(rename = "define")]
 pub(super) enum Define {
+    /// The name alone, or nothing.
     Flag(bool),
+    /// A whole number.
     Number(i64),
+    /// A text.
     Text(String),
 }
 
 macro_rules! spelled {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         pub enum $name {
             $($(#[$vdoc])* #[serde(rename = $text)] $variant),+
         }
 
         impl $name {
+            /// All of them.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
             /// As the configuration and the reports spell it.
             pub fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $text),+ }
@@ -296,6 +441,20 @@ spelled! {
         Timing = "timing",
         /// A few launches in a process of their own: what is exact, or only explains.
         Counting = "counting",
+    }
+}
+
+spelled! {
+    /// A tool of NVIDIA's compute-sanitizer (`--tool`).
+    SanitizerTool {
+        /// Accesses out of bounds or misaligned, and failing CUDA calls.
+        Memcheck = "memcheck",
+        /// Races on shared memory.
+        Racecheck = "racecheck",
+        /// Reads of global memory that nothing wrote.
+        Initcheck = "initcheck",
+        /// Barriers that not all threads reach.
+        Synccheck = "synccheck",
     }
 }
 

@@ -1,7 +1,8 @@
 //! The programs that this tool runs.
 
-use super::{Check, Patient};
-use crate::toolchain::{Ncu, Nvcc, Tool, numbers};
+use super::{Check, Patient, State};
+use crate::config::Config;
+use crate::toolchain::{Ncu, Nvcc, Sanitizer, Tool, numbers};
 
 /// The tools that further checks need, where they were found.
 pub(super) struct Tools {
@@ -83,15 +84,28 @@ pub(super) fn checks(patient: &Patient<'_>, checks: &mut Vec<Check>) -> Tools {
         tool.ok()
     };
     let cuobjdump = further("cuobjdump", "nothing reads what is in built programs");
-    further("nvdisasm", "nothing disassembles a kernel");
-    further(
-        "compute-sanitizer",
-        "nothing looks for races and bad accesses",
-    );
+    further("nvdisasm", "no instructions are counted");
+    checks.push(sanitizer(config));
     Tools {
         nvcc,
         ncu: ncu.ok(),
         cuobjdump,
+    }
+}
+
+/// Needed where a variant is verified under it.
+fn sanitizer(config: &Config) -> Check {
+    const WHAT: &str = "compute-sanitizer";
+    let needed = config
+        .variants()
+        .any(|variant| !variant.sanitizer.is_empty());
+    match Sanitizer::locate(&config.toolchain, &config.work) {
+        Ok(tool) => Check::ok(WHAT, format!("{} at {}", tool.version, tool.path.display())),
+        Err(error) => {
+            let fail = Check::of_error(WHAT, &error);
+            let state = if needed { State::Fail } else { State::Warn };
+            Check { state, ..fail }
+        }
     }
 }
 

@@ -98,6 +98,8 @@ impl BaseProject {
             static_metrics: head.static_metrics.clone(),
             work: head.work,
             profile: head.profile.clone(),
+            // The base is there to be compared with: what it does wrong is not this change's.
+            sanitizer: Vec::new(),
             ..base.clone()
         })
     }

@@ -16,8 +16,9 @@ use crate::profile::{
     self, CaptureRecord, Conditions, FileHash, Profile, ProfileOrigin, Provenance, Source,
     compiled_profile, derive,
 };
-use crate::toolchain::{Ncu, Nvcc, Pin, unpinned};
-use crate::verdict::{Code, Finding, disturbed, incomplete, launch_mismatches};
+use crate::sanitize::{Sanitized, SanitizedVariant, sanitize};
+use crate::toolchain::{Ncu, Nvcc, Pin, Sanitizer, unpinned};
+use crate::verdict::{Code, Finding, Severity, disturbed, incomplete, launch_mismatches};
 use crate::verify::{Verified, verify};
 
 pub use against::{BaseProject, compile_against, measure_against};
@@ -143,9 +144,67 @@ pub fn verify_all(
     Ok((verified, findings))
 }
 
+/// The compute-sanitizer that any of the variants asks for.
+///
+/// # Errors
+/// As [`Sanitizer::locate`].
+pub fn locate_sanitizer(
+    config: &Config,
+    variants: &[&Variant],
+) -> Result<Option<Sanitizer>, Error> {
+    let asked = variants.iter().any(|variant| !variant.sanitizer.is_empty());
+    asked
+        .then(|| Sanitizer::locate(&config.toolchain, &config.work))
+        .transpose()
+}
+
+/// Repeats the verifying run of every built variant under the tools of compute-sanitizer that it
+/// asks for; `plain` are the findings of the runs without. What is wrong in numbers alone is not
+/// told again.
+///
+/// # Errors
+/// [`Error`] where the machine failed.
+pub fn sanitize_all(
+    config: &Config,
+    variants: &[&Variant],
+    artifacts: &[Option<Artifact>],
+    plain: &[Finding],
+    sanitizer: &Sanitizer,
+    env: &BTreeMap<String, String>,
+    watch: &dyn Watch,
+) -> Result<(Vec<SanitizedVariant>, Vec<Finding>), Error> {
+    let mut findings = Vec::new();
+    let mut sanitized = Vec::new();
+    for (variant, artifact) in variants.iter().zip(artifacts) {
+        let Some(artifact) = artifact else { continue };
+        let failed = plain
+            .iter()
+            .find(|finding| finding.variant == variant.id)
+            .map(|finding| finding.code);
+        let mut tools: Vec<Sanitized> = Vec::new();
+        for &tool in &variant.sanitizer {
+            if tools.iter().any(|done| done.tool == tool) {
+                continue;
+            }
+            watch.begins(variant, tool.as_str());
+            let (said, finding) =
+                sanitize(config, variant, artifact, failed, sanitizer, tool, env)?;
+            watch.ended(variant, tool.as_str(), &said.words(finding.as_ref()));
+            findings.extend(finding);
+            tools.push(said);
+        }
+        sanitized.push(SanitizedVariant {
+            variant: variant.id.clone(),
+            tools,
+        });
+    }
+    Ok((sanitized, findings))
+}
+
 /// Where profiles are measured, and for whom.
 pub struct Bench<'a> {
     ncu: Ncu,
+    sanitizer: Option<Sanitizer>,
     gpu: Gpu,
     env: BTreeMap<String, String>,
     overrides: &'a [String],
@@ -165,6 +224,7 @@ impl<'a> Bench<'a> {
         watch: &'a dyn Watch,
     ) -> Result<Bench<'a>, Error> {
         let ncu = Ncu::locate(&config.toolchain, &config.work)?;
+        let sanitizer = locate_sanitizer(config, variants)?;
         let gpu = Gpu::query(config.device)?;
         let toolchain = &config.toolchain;
         let mut pins = toolchain.gpu_pins(&gpu);
@@ -178,6 +238,7 @@ impl<'a> Bench<'a> {
         let env = gpu_env(&gpu);
         Ok(Bench {
             ncu,
+            sanitizer,
             gpu,
             env,
             overrides,
@@ -488,7 +549,8 @@ fn words(profile: &Profile, gaps: &[Finding]) -> String {
     }
 }
 
-/// Whether the numbers of a built variant are right.
+/// Whether the numbers of a built variant are right, and compute-sanitizer finds nothing where it
+/// is asked.
 fn verified(
     config: &Config,
     variant: &Variant,
@@ -497,17 +559,28 @@ fn verified(
     watch: &dyn Watch,
     measured: &mut Measured,
 ) -> Result<bool, Error> {
-    let (verified, findings) = verify_all(
-        config,
-        &[variant],
-        std::slice::from_ref(&Some(artifact.clone())),
-        &bench.env,
-        watch,
-    )?;
-    measured.findings.extend(findings);
+    let artifacts = [Some(artifact.clone())];
+    let (verified, mut findings) = verify_all(config, &[variant], &artifacts, &bench.env, watch)?;
     let right = verified.into_iter().flatten().next();
     measured.tools_wall += right.as_ref().map_or(Duration::ZERO, |right| right.wall);
-    Ok(right.is_some())
+    if let Some(sanitizer) = &bench.sanitizer {
+        let (sanitized, found) = sanitize_all(
+            config,
+            &[variant],
+            &artifacts,
+            &findings,
+            sanitizer,
+            &bench.env,
+            watch,
+        )?;
+        findings.extend(found);
+        let tools = sanitized.iter().flat_map(|variant| &variant.tools);
+        measured.tools_wall += tools.map(|tool| tool.wall).sum::<Duration>();
+    }
+    let denied = |finding: &Finding| finding.severity == Severity::Deny;
+    let clean = !findings.iter().any(denied);
+    measured.findings.extend(findings);
+    Ok(right.is_some() && clean)
 }
 
 fn profile_alone(

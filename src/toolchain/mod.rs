@@ -1,9 +1,11 @@
-//! nvcc, ncu and the tools beside them: where they are, which version they are, how they are called, what their text means.
+//! nvcc, ncu, compute-sanitizer and the tools beside them: where they are, which version they are,
+//! how they are called, what their text means.
 
 mod ncu;
 mod nvcc;
 mod nvdisasm;
 mod pins;
+mod sanitizer;
 mod tool;
 mod version;
 
@@ -22,6 +24,7 @@ pub use nvcc::{
 pub use nvdisasm::Nvdisasm;
 pub(crate) use pins::numbers;
 pub use pins::{Pin, Pins, VersionRange, unpinned};
+pub use sanitizer::{FirstError, Sanitizer, SanitizerLog};
 pub use tool::Tool;
 
 /// How long a tool may take to tell its version.

@@ -141,6 +141,8 @@ codes! {
     BuildFailed = "build-failed" => Failed,
     /// The program's own check said that its numbers are wrong.
     WrongNumbers = "wrong-numbers" => Failed,
+    /// A tool of compute-sanitizer found errors, or cannot be trusted to have found none.
+    Sanitizer = "sanitizer" => Failed,
     /// The program's result file is missing or cannot be read.
     ResultUnreadable = "result-unreadable" => Failed,
     /// The program could not be started.

@@ -445,6 +445,61 @@ pub fn aloud(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
+/// The folder with the stand-in of the driver's library; `None`, and said aloud, where there is
+/// nothing to build it with.
+pub fn driver() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    FOLDER
+        .get_or_init(|| {
+            for program in ["cc", "git"] {
+                if Command::new(program).arg("--version").output().is_err() {
+                    aloud(&format!(
+                        "SKIPPED: nothing was measured with stand-ins, there is no {program} on the PATH"
+                    ));
+                    return None;
+                }
+            }
+            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in");
+            fs::create_dir_all(&folder).unwrap();
+            let fresh = folder.join(format!("built-{}", std::process::id()));
+            let built = Command::new("cc")
+                .args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
+                .arg(&fresh)
+                .arg(repository().join("tests/data/stand_in/libcuda.c"))
+                .output()
+                .unwrap();
+            Ran::of(&built).exits(0);
+            // By the name that is looked for first: a real one must not be found before it.
+            fs::rename(fresh, folder.join("libcuda.so")).unwrap();
+            Some(folder)
+        })
+        .as_deref()
+}
+
+/// What the schema for editors says against a configuration; empty where it accepts it.
+pub fn schema_complaints(config: &str) -> Vec<String> {
+    let schema = serde_json::from_str(&sparsek_gate::config::schema()).unwrap();
+    let validator = jsonschema::draft7::new(&schema).unwrap();
+    let config = as_editors_see(toml::from_str(config).unwrap());
+    let complaints = validator.iter_errors(&config);
+    complaints
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect()
+}
+
+/// Dates are text to a JSON Schema.
+fn as_editors_see(value: toml::Value) -> Json {
+    match value {
+        toml::Value::Datetime(date) => json!(date.to_string()),
+        toml::Value::Array(values) => values.into_iter().map(as_editors_see).collect(),
+        toml::Value::Table(table) => table
+            .into_iter()
+            .map(|(key, value)| (key, as_editors_see(value)))
+            .collect(),
+        value => serde_json::to_value(value).unwrap(),
+    }
+}
+
 /// Copies a folder. Captures are large and never written: links to them do.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();

@@ -102,7 +102,8 @@ impl Machine {
         let settings = format!("{settings}{recorded}");
         let settings = settings.replacen(
             "[toolchain]\n",
-            "[toolchain]\nnvcc = \"toolkit/bin/nvcc\"\nncu = \"bin/ncu\"\n",
+            "[toolchain]\nnvcc = \"toolkit/bin/nvcc\"\nncu = \"bin/ncu\"\n\
+             compute_sanitizer = \"toolkit/bin/compute-sanitizer\"\n",
             1,
         );
         let suite = r#"

@@ -148,7 +148,7 @@ impl File<'_> {
                 name,
                 raw_suite,
                 &raw.profile,
-                raw.verify.timeout_s,
+                &raw.verify,
                 &metrics,
                 &static_metrics,
             )?);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{DURATION_COUNTER, File};
 use crate::binary::LaunchShape;
 use crate::config::error::{ConfigError, suggest};
-use crate::config::raw::{Define, RawProfile, RawSuite, RawVariant};
+use crate::config::raw::{Define, RawProfile, RawSuite, RawVariant, RawVerify};
 use crate::config::{Counts, Level, Metric, Recipe, Suite, Variant, VariantId, Work};
 
 const DEFAULT_VERIFY_TIMEOUT_S: f64 = 120.0;
@@ -16,7 +16,7 @@ impl File<'_> {
         name: &str,
         raw: &RawSuite,
         profile: &RawProfile,
-        verify_timeout_s: Option<f64>,
+        verify: &RawVerify,
         metrics: &[Metric],
         static_metrics: &[Metric],
     ) -> Result<Suite, ConfigError> {
@@ -113,7 +113,7 @@ impl File<'_> {
         let inherited = Inherited {
             suite: raw,
             profile,
-            verify_timeout_s: raw.verify.timeout_s.or(verify_timeout_s),
+            verify,
             metrics: &metrics,
             static_metrics,
             work,
@@ -226,8 +226,17 @@ impl File<'_> {
         let verify_timeout = raw
             .verify
             .timeout_s
-            .or(inherited.verify_timeout_s)
+            .or(inherited.suite.verify.timeout_s)
+            .or(inherited.verify.timeout_s)
             .unwrap_or(DEFAULT_VERIFY_TIMEOUT_S);
+        let sanitizer = [
+            &raw.verify.sanitizer,
+            &inherited.suite.verify.sanitizer,
+            &inherited.verify.sanitizer,
+        ]
+        .into_iter()
+        .find_map(Clone::clone)
+        .unwrap_or_default();
         Ok(Variant {
             id: VariantId {
                 suite: suite.to_owned(),
@@ -267,6 +276,11 @@ impl File<'_> {
                 &["suite", suite, "variant", name, "verify", "timeout_s"],
                 verify_timeout,
             )?,
+            sanitizer,
+            sanitizer_args: raw
+                .sanitizer_args
+                .clone()
+                .or_else(|| inherited.suite.sanitizer_args.clone()),
         })
     }
 
@@ -304,7 +318,7 @@ pub(crate) fn is_macro_name(name: &str) -> bool {
 struct Inherited<'a> {
     suite: &'a RawSuite,
     profile: &'a RawProfile,
-    verify_timeout_s: Option<f64>,
+    verify: &'a RawVerify,
     metrics: &'a [Metric],
     static_metrics: &'a [Metric],
     work: Work,

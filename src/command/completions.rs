@@ -1,0 +1,17 @@
+//! `sparsek-gate completions`.
+
+use clap::CommandFactory as _;
+
+use super::print;
+use crate::cli::{Cli, CompletionsArgs};
+use crate::error::Error;
+use crate::verdict::ExitCode;
+
+pub(super) fn run(arguments: &CompletionsArgs) -> Result<ExitCode, Error> {
+    let mut command = Cli::command();
+    let name = command.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut command, name, &mut script);
+    print(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::Pass)
+}

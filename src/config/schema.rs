@@ -1,0 +1,53 @@
+//! The JSON Schema of `config.toml`, for editors. It knows names, types and meanings; what depends
+//! on several keys at once only the validation knows.
+
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use serde_json::{Map, Value};
+
+use super::raw::RawConfig;
+
+/// The schema, draft 7, which is what the editors' TOML plugins read.
+pub fn schema() -> String {
+    let mut settings = SchemaSettings::draft07();
+    // Before the others: they handle references that have neighbours, and this makes some.
+    settings
+        .transforms
+        .insert(0, Box::new(RecursiveTransform(without_null)));
+    let schema = settings
+        .into_generator()
+        .into_root_schema_for::<RawConfig>();
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// TOML has no null: what is optional is left out. Formats that only Rust knows go too.
+fn without_null(schema: &mut Schema) {
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
+    if object.get("default").is_some_and(Value::is_null) {
+        object.remove("default");
+    }
+    if object.get("format").is_some_and(|format| format != "date") {
+        object.remove("format");
+    }
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = &types[..] {
+            let only = only.clone();
+            object.insert("type".to_owned(), only);
+        }
+    }
+    let Some(Value::Array(choices)) = object.get_mut("anyOf") else {
+        return;
+    };
+    choices.retain(|choice| choice.get("type").is_none_or(|name| name != "null"));
+    if let [Value::Object(only)] = &choices[..] {
+        let only: Map<String, Value> = only.clone();
+        object.remove("anyOf");
+        object.extend(only);
+    }
+}

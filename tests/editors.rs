@@ -1,0 +1,156 @@
+//! What editors and shells get: the JSON Schema of `config.toml`, completions, man pages.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use clap::CommandFactory as _;
+use common::{Project, aloud, repository, schema_complaints};
+use sparsek_gate::cli::Cli;
+
+/// The schema's path as editors read it, in the first line of a configuration.
+fn directive(config: &str) -> &str {
+    config
+        .lines()
+        .next()
+        .unwrap()
+        .strip_prefix("#:schema ")
+        .unwrap()
+}
+
+fn names_of_subcommands() -> Vec<String> {
+    Cli::command()
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+        .map(|command| command.get_name().to_owned())
+        .collect()
+}
+
+#[test]
+fn the_schema_in_the_repository_is_the_one_of_the_types() {
+    let committed = fs::read_to_string(repository().join("docs/config.schema.json")).unwrap();
+    let printed = Project::empty().run(&["schema"]).exits(0).out;
+    assert!(
+        committed == printed,
+        "docs/config.schema.json is not what the types in src/config/raw.rs say; write it again:\n  \
+         cargo run -- schema > docs/config.schema.json"
+    );
+}
+
+#[test]
+fn every_configuration_in_the_repository_fits_the_schema_it_names() {
+    for path in ["config.toml", "tests/gpu/config.toml"] {
+        let path = repository().join(path);
+        let config = fs::read_to_string(&path).unwrap();
+        assert_eq!(schema_complaints(&config), Vec::<String>::new());
+        let named = path.with_file_name(directive(&config));
+        let committed = repository().join("docs/config.schema.json");
+        assert_eq!(named.canonicalize().unwrap(), committed);
+    }
+}
+
+#[test]
+fn a_new_project_gets_the_schema_that_its_configuration_names() {
+    for config in ["config.toml", "below/gate.toml"] {
+        let project = Project::empty();
+        fs::create_dir(project.path("below")).unwrap();
+        project.run(&["init", "--config", config]).exits(0);
+        let text = project.read(config);
+        assert_eq!(schema_complaints(&text), Vec::<String>::new());
+        let named = Path::new(config).with_file_name(directive(&text));
+        let schema = project.read(named.to_str().unwrap());
+        assert_eq!(schema, project.run(&["schema"]).out);
+    }
+}
+
+#[test]
+fn an_init_that_is_refused_writes_no_schema_either() {
+    let project = Project::empty();
+    project.write("config.toml", "");
+    project.run(&["init"]).exits(2);
+    assert_eq!(fs::read_dir(project.path("")).unwrap().count(), 1);
+}
+
+#[test]
+fn every_table_of_the_schema_says_what_its_keys_mean_and_refuses_others() {
+    let schema = sparsek_gate::config::schema();
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let definitions = schema["definitions"].as_object().unwrap();
+    let mut keys = 0;
+    for (name, table) in definitions.iter().chain([(&String::new(), &schema)]) {
+        let Some(properties) = table["properties"].as_object() else {
+            continue;
+        };
+        assert_eq!(table["additionalProperties"], false, "{name}");
+        for (key, property) in properties {
+            assert!(property["description"].is_string(), "`{key}` of {name}");
+            keys += 1;
+        }
+    }
+    assert!(keys > 60, "{keys}");
+}
+
+#[test]
+fn the_schema_knows_no_null() {
+    assert!(!sparsek_gate::config::schema().contains("null"));
+}
+
+#[test]
+fn every_shell_gets_completions_that_know_every_subcommand() {
+    let project = Project::empty();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = project.run(&["completions", shell]).exits(0).out;
+        for name in names_of_subcommands() {
+            assert!(script.contains(&name), "{shell}: {name}");
+        }
+        if ["bash", "zsh", "fish"].contains(&shell) {
+            // The others complete no values.
+            assert!(script.contains("racecheck"), "{shell}");
+        }
+    }
+    project.run(&["completions", "tcsh"]).exits(2);
+}
+
+#[test]
+fn bash_can_parse_its_completions() {
+    if Command::new("bash").arg("--version").output().is_err() {
+        aloud("SKIPPED: the completions of bash were not parsed, there is no bash on the PATH");
+        return;
+    }
+    let project = Project::empty();
+    project.write("script", project.run(&["completions", "bash"]).out);
+    let parsed = Command::new("bash")
+        .arg("-n")
+        .arg(project.path("script"))
+        .output()
+        .unwrap();
+    common::Ran::of(&parsed).exits(0);
+}
+
+#[test]
+fn there_is_a_man_page_for_the_program_and_for_each_subcommand() {
+    let project = Project::empty();
+    project.run(&["man", "--output", "pages/man1"]).exits(0);
+    let page = |name: &str| project.read(&format!("pages/man1/{name}.1"));
+    let names = names_of_subcommands();
+    let whole = page("sparsek-gate");
+    assert_eq!(whole, project.run(&["man"]).out);
+    for name in &names {
+        // A hyphen is escaped in a man page.
+        assert!(
+            whole.contains(&format!("sparsek\\-gate\\-{name}(1)")),
+            "{name}"
+        );
+        assert!(
+            page(&format!("sparsek-gate-{name}")).starts_with(".ie"),
+            "{name}"
+        );
+    }
+    assert!(page("sparsek-gate-verify").contains("memcheck"));
+    let files = fs::read_dir(project.path("pages/man1")).unwrap().count();
+    assert_eq!(files, names.len() + 1);
+}

@@ -1,0 +1,576 @@
+//! compute-sanitizer: what its logs are taken for, and `verify --sanitizer` of the real program on
+//! a machine without a GPU. The logs are those that the real one wrote on an H200
+//! (`tests/data/sanitizer`).
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use common::{Project, Ran, Report, driver, repository};
+use serde_json::Value as Json;
+use sparsek_gate::toolchain::SanitizerLog;
+
+/// What the recorded runs found; in the others nothing was found.
+const FOUND: &[(&str, &str, u64)] = &[
+    ("crash", "memcheck", 385),
+    ("out_of_bounds", "memcheck", 2),
+    ("race", "racecheck", 16),
+];
+
+fn recordings() -> PathBuf {
+    repository().join("tests/data/sanitizer")
+}
+
+fn recorded_log(name: &str) -> String {
+    fs::read_to_string(recordings().join(format!("{name}.log"))).unwrap()
+}
+
+#[test]
+fn every_recorded_log_counts_the_errors_that_its_exit_status_tells_of() {
+    let statuses = fs::read_to_string(recordings().join("statuses.txt")).unwrap();
+    let mut logs = 0;
+    for line in statuses.lines() {
+        let [kernel, tool, status] = line.split(' ').collect::<Vec<_>>()[..] else {
+            unreachable!("{line}")
+        };
+        let log = SanitizerLog::parse(&recorded_log(&format!("{kernel}.{tool}"))).unwrap();
+        let found = FOUND
+            .iter()
+            .find(|(of, under, _)| (*of, *under) == (kernel, tool))
+            .map_or(0, |(_, _, errors)| *errors);
+        assert_eq!(log.errors, found, "{kernel} under {tool}");
+        assert_eq!(log.warnings, 0, "{kernel} under {tool}");
+        assert_eq!(log.first.is_some(), found > 0, "{kernel} under {tool}");
+        assert_eq!(status == "86", found > 0, "{kernel} under {tool}");
+        logs += 1;
+    }
+    let files = fs::read_dir(recordings()).unwrap();
+    let there = files.filter(|file| {
+        let path = file.as_ref().unwrap().path();
+        path.extension().is_some_and(|ending| ending == "log")
+    });
+    assert_eq!(logs, there.count());
+}
+
+#[test]
+fn the_first_error_has_its_kernel_its_line_and_its_address() {
+    let log = SanitizerLog::parse(&recorded_log("out_of_bounds.memcheck")).unwrap();
+    let first = log.first.unwrap();
+    assert_eq!(first.what, "Invalid __global__ write of size 4 bytes");
+    assert_eq!(first.kernel.as_deref(), Some("bsr_gemm_out_of_bounds"));
+    assert_eq!(first.location.as_deref(), Some("out_of_bounds.cu:20"));
+    assert_eq!(first.address.as_deref(), Some("0xff04e2890400"));
+    assert_eq!(first.callers, Vec::<String>::new());
+}
+
+#[test]
+fn an_error_in_an_inlined_function_is_its_kernels_with_the_lines_that_lead_to_it() {
+    let log = SanitizerLog::parse(&recorded_log("crash.memcheck")).unwrap();
+    let first = log.first.unwrap();
+    assert_eq!(first.kernel.as_deref(), Some("bsr_gemm_crash"));
+    assert!(
+        first
+            .function
+            .unwrap()
+            .starts_with("nvcuda::wmma::store_matrix_sync(")
+    );
+    assert_eq!(first.location.as_deref(), Some("mma.hpp:474"));
+    assert_eq!(first.callers, ["baseline.cu:139", "crash.cu:13"]);
+    assert_eq!(first.address.as_deref(), Some("0x10300"));
+}
+
+#[test]
+fn a_race_has_two_places_and_no_kernel_is_made_up_for_it() {
+    let log = SanitizerLog::parse(&recorded_log("race.racecheck")).unwrap();
+    let first = log.first.unwrap();
+    assert_eq!(
+        first.what,
+        "Race reported between Read access at mma.hpp:91 and Write access at cp_async.cuh:11"
+    );
+    assert_eq!(first.kernel, None);
+    assert_eq!(first.location.as_deref(), Some("mma.hpp:91"));
+    assert!(
+        first
+            .function
+            .unwrap()
+            .starts_with("nvcuda::wmma::load_matrix_sync(")
+    );
+}
+
+#[test]
+fn a_log_that_was_cut_off_is_no_clean_one() {
+    for name in ["baseline.memcheck", "race.racecheck", "crash.memcheck"] {
+        let whole = recorded_log(name);
+        let lines: Vec<&str> = whole.lines().collect();
+        // Up to the summary, which is the last or followed by what was not printed.
+        let end = lines
+            .iter()
+            .position(|line| line.contains("SUMMARY"))
+            .unwrap();
+        for kept in 0..end.min(60) {
+            let text = lines[..kept].join("\n");
+            let why = SanitizerLog::parse(&text).unwrap_err();
+            assert!(why.starts_with("it wrote no summary"), "{name}: {why}");
+        }
+    }
+}
+
+#[test]
+fn a_summary_that_the_records_contradict_is_not_believed() {
+    let log = recorded_log("out_of_bounds.memcheck").replace("2 errors", "0 errors");
+    let why = SanitizerLog::parse(&log).unwrap_err();
+    assert_eq!(
+        why,
+        "its summary counts no error, and it says: Invalid __global__ write of size 4 bytes"
+    );
+}
+
+#[test]
+fn a_summary_in_other_words_is_no_summary() {
+    for (from, to) in [
+        ("0 errors", "no errors"),
+        ("0 errors", "errors"),
+        ("ERROR SUMMARY", "SUMMARY OF ERRORS"),
+    ] {
+        let log = recorded_log("baseline.memcheck").replace(from, to);
+        assert!(SanitizerLog::parse(&log).is_err(), "{log}");
+    }
+    let log = recorded_log("baseline.racecheck").replace(", 0 warnings", "");
+    assert!(SanitizerLog::parse(&log).is_err(), "{log}");
+}
+
+#[test]
+fn one_error_is_counted_as_well_as_two_and_a_thousand() {
+    for (count, errors) in [
+        ("1 error", 1),
+        ("1,385 errors", 1385),
+        ("1385 errors", 1385),
+    ] {
+        let log = recorded_log("out_of_bounds.memcheck").replace("2 errors", count);
+        assert_eq!(SanitizerLog::parse(&log).unwrap().errors, errors);
+    }
+}
+
+#[test]
+fn warnings_are_no_errors() {
+    let log = recorded_log("race.racecheck")
+        .replace("Error: Race", "Warning: Race")
+        .replace("(16 errors, 0 warnings)", "(0 errors, 16 warnings)");
+    let log = SanitizerLog::parse(&log).unwrap();
+    assert_eq!((log.errors, log.warnings), (0, 16));
+    assert!(log.first.unwrap().what.starts_with("Race reported between"));
+}
+
+/// A machine with an H200 and compute-sanitizer, as far as the program sees.
+struct Machine {
+    project: Project,
+    driver: &'static Path,
+}
+
+const CONFIG: &str = r#"
+[toolchain]
+compute_sanitizer = "compute-sanitizer"
+
+[metric.duration]
+direction = "lower"
+tolerance = { relative_percent = 3.0 }
+
+[suite.s]
+args = ["--size", "8192"]
+verify_args = ["--check"]
+"#;
+
+impl Machine {
+    /// With variants whose programs end with these statuses without the tool.
+    fn new(variants: &[(&str, i32)]) -> Option<Machine> {
+        let driver = driver()?;
+        let project = Project::empty();
+        let mut config = CONFIG.to_owned();
+        for (variant, status) in variants {
+            config.push_str(&format!(
+                "[suite.s.variant.{variant}]\nrun = [\"sh\", \"{variant}.sh\"]\n"
+            ));
+            let script = format!("echo 'recorded: {variant}'\nexit {status}\n");
+            project.write(&format!("{variant}.sh"), script);
+        }
+        project.write("config.toml", config);
+        fs::create_dir(project.path("tmp")).unwrap();
+        let machine = Machine { project, driver };
+        let stand_in = repository().join("tests/data/stand_in/compute-sanitizer");
+        machine.sanitizer(&fs::read_to_string(stand_in).unwrap());
+        Some(machine)
+    }
+
+    /// With another compute-sanitizer: the lines of a script, which knows `$log` and the program's
+    /// argv as `$@`.
+    fn other_sanitizer(&self, lines: &str) {
+        self.sanitizer(&format!(
+            "#!/bin/sh\n\
+             if [ \"$1\" = --version ]; then echo 'Version 2025.3.1.0 (build 1)'; exit 0; fi\n\
+             while [ \"${{1#--}}\" != \"$1\" ]; do\n\
+             if [ \"$1\" = --log-file ]; then log=$2; fi\nshift 2\ndone\n{lines}\n"
+        ));
+    }
+
+    fn sanitizer(&self, text: &str) {
+        self.project.write("compute-sanitizer", text);
+        let path = self.project.path("compute-sanitizer");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let mut command = self.project.gate();
+        command
+            .args(arguments)
+            .env("LD_LIBRARY_PATH", self.driver)
+            .env("SANITIZED", recordings())
+            .env("JOURNAL", self.project.path("journal"))
+            .env("TMPDIR", self.project.path("tmp"))
+            .env_remove("CUDA_VISIBLE_DEVICES");
+        Ran::of(&command.output().unwrap())
+    }
+
+    #[track_caller]
+    fn verify(&self, arguments: &[&str], code: i32) -> Report {
+        let all = [&["verify", "--format", "json"], arguments].concat();
+        self.run(&all).exits(code).json()
+    }
+
+    /// What the stand-in was called for.
+    fn journal(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.project.path("journal")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+/// `tool result` of each tool, of the only variant.
+#[track_caller]
+fn results(report: &Report) -> Vec<String> {
+    let variants = report.0["sanitizer"]["variants"].as_array().unwrap();
+    assert_eq!(variants.len(), 1);
+    let tools = variants[0]["tools"].as_array().unwrap();
+    let word = |value: &Json| value.as_str().unwrap().to_owned();
+    let of_tool = |tool: &Json| format!("{} {}", word(&tool["tool"]), word(&tool["result"]));
+    tools.iter().map(of_tool).collect()
+}
+
+const ALL: &str = "memcheck,racecheck,initcheck,synccheck";
+
+#[test]
+fn a_kernel_without_fault_is_clean_under_every_tool() {
+    let Some(machine) = Machine::new(&[("cp_async", 0)]) else {
+        return;
+    };
+    let report = machine.verify(&["--sanitizer", ALL], 0);
+    assert_eq!(
+        results(&report),
+        [
+            "memcheck clean",
+            "racecheck clean",
+            "initcheck clean",
+            "synccheck clean"
+        ]
+    );
+    assert_eq!(report.0["sanitizer"]["version"], "2025.3.1.0");
+    assert_eq!(report.denied(), Vec::<String>::new());
+    assert_eq!(report.0["variants"][0]["variant"], "s/cp_async");
+    assert_eq!(
+        machine.journal(),
+        ["memcheck", "racecheck", "initcheck", "synccheck"]
+            .map(|tool| format!("{tool} sh cp_async.sh --size 8192 --check"))
+    );
+}
+
+#[test]
+fn a_race_whose_numbers_are_right_is_denied_for_the_race() {
+    let Some(machine) = Machine::new(&[("race", 0)]) else {
+        return;
+    };
+    let report = machine.verify(&["--sanitizer", "memcheck,racecheck"], 5);
+    assert_eq!(results(&report), ["memcheck clean", "racecheck errors"]);
+    assert_eq!(report.denied(), ["sanitizer"]);
+    assert_eq!(
+        report.message("sanitizer"),
+        "racecheck found 16 errors, the first: Race reported between Read access at mma.hpp:91 \
+         and Write access at cp_async.cuh:11"
+    );
+    let racecheck = &report.0["sanitizer"]["variants"][0]["tools"][1];
+    assert_eq!(racecheck["errors"], 16);
+    assert_eq!(racecheck["ending"]["exited"], 86);
+    assert_eq!(racecheck["first"]["location"], "mma.hpp:91");
+}
+
+#[test]
+fn numbers_that_are_wrong_only_under_a_tool_that_finds_nothing_are_told_as_such() {
+    let Some(machine) = Machine::new(&[("race", 0)]) else {
+        return;
+    };
+    let report = machine.verify(&["--sanitizer", "synccheck"], 5);
+    assert_eq!(results(&report), ["synccheck clean"]);
+    assert_eq!(report.denied(), ["wrong-numbers"]);
+    let message = report.message("wrong-numbers");
+    assert!(
+        message.starts_with("under synccheck, which found no error: "),
+        "{message}"
+    );
+}
+
+#[test]
+fn wrong_numbers_are_no_error_of_the_sanitizer_and_told_once() {
+    let Some(machine) = Machine::new(&[("wrong_numbers", 1)]) else {
+        return;
+    };
+    let report = machine.verify(&["--sanitizer", ALL], 5);
+    assert_eq!(report.denied(), ["wrong-numbers"]);
+    assert!(
+        results(&report)
+            .iter()
+            .all(|result| result.ends_with(" clean"))
+    );
+}
+
+#[test]
+fn a_program_that_fails_is_told_together_with_where_it_goes_wrong() {
+    let Some(machine) = Machine::new(&[("out_of_bounds", 4)]) else {
+        return;
+    };
+    let report = machine.verify(&["--sanitizer", "memcheck"], 5);
+    assert_eq!(report.denied(), ["wrong-numbers", "sanitizer"]);
+    assert_eq!(
+        report.message("sanitizer"),
+        "memcheck found 2 errors, the first: Invalid __global__ write of size 4 bytes in \
+         bsr_gemm_out_of_bounds at out_of_bounds.cu:20, address 0xff04e2890400"
+    );
+    let found = report.findings("deny")[1];
+    assert_eq!(found["kernel"], "bsr_gemm_out_of_bounds");
+    assert!(
+        found["detail"]
+            .as_str()
+            .unwrap()
+            .contains("by thread (0,0,0) in block (1,1,0)")
+    );
+    assert!(
+        found["next"].as_str().unwrap().contains("--tool memcheck"),
+        "{found}"
+    );
+}
+
+#[test]
+fn the_configuration_asks_for_tools_and_the_command_line_for_others() {
+    let Some(machine) = Machine::new(&[("cp_async", 0), ("baseline", 0)]) else {
+        return;
+    };
+    let asked = "verify = { sanitizer = [\"memcheck\", \"memcheck\"] }\n";
+    let config = machine.project.read("config.toml");
+    let head = "[suite.s.variant.cp_async]\n";
+    machine.project.write(
+        "config.toml",
+        config.replace(head, &format!("{head}{asked}")) + "[verify]\nsanitizer = [\"initcheck\"]\n",
+    );
+    machine.verify(&[], 0);
+    let tools = |journal: &[String]| -> Vec<String> {
+        let words = |line: &String| line.split(' ').take(3).collect::<Vec<_>>().join(" ");
+        journal.iter().map(words).collect()
+    };
+    let configured = ["initcheck sh baseline.sh", "memcheck sh cp_async.sh"];
+    assert_eq!(tools(&machine.journal()), configured);
+    machine.verify(&["--sanitizer", "synccheck"], 0);
+    let asked = ["synccheck sh baseline.sh", "synccheck sh cp_async.sh"];
+    assert_eq!(tools(&machine.journal()[2..]), asked);
+}
+
+#[test]
+fn a_smaller_problem_stands_in_the_place_of_all_arguments() {
+    let Some(machine) = Machine::new(&[("cp_async", 0)]) else {
+        return;
+    };
+    let key = "args = [\"--size\", \"8192\"]\n";
+    let smaller =
+        format!("{key}sanitizer_args = [\"--size\", \"256\", \"--launches\", \"{{launches}}\"]\n");
+    machine.project.replace("config.toml", key, &smaller);
+    machine.verify(&["--sanitizer", "racecheck"], 0);
+    assert_eq!(
+        machine.journal(),
+        ["racecheck sh cp_async.sh --size 256 --launches 20"]
+    );
+}
+
+#[test]
+fn a_missing_compute_sanitizer_ends_the_run_before_anything_runs() {
+    let Some(machine) = Machine::new(&[("cp_async", 0)]) else {
+        return;
+    };
+    fs::remove_file(machine.project.path("compute-sanitizer")).unwrap();
+    machine.project.write("cp_async.sh", "touch ran\n");
+    machine
+        .run(&["verify", "--sanitizer", "memcheck"])
+        .exits(3)
+        .says("no compute-sanitizer was found; only at ");
+    assert!(!machine.project.path("ran").exists());
+    machine.run(&["verify"]).exits(0);
+}
+
+#[test]
+fn an_unknown_tool_is_refused_with_those_that_there_are() {
+    let project = Project::empty();
+    project
+        .run(&["verify", "--sanitizer", "memchek"])
+        .exits(2)
+        .says("memcheck, racecheck, initcheck, synccheck");
+}
+
+#[test]
+fn a_tool_that_does_not_say_that_there_are_no_errors_is_not_trusted() {
+    let Some(machine) = Machine::new(&[("cp_async", 0)]) else {
+        return;
+    };
+    let clean = recordings().join("cp_async.memcheck.log");
+    let clean = format!("cat '{}' >\"$log\"", clean.display());
+    for (lines, why) in [
+        // As the recorded one with `--xml` and without `--save`.
+        (
+            "echo '--xml was enabled but no save location was specified'; exit 255".to_owned(),
+            "its log cannot be read",
+        ),
+        (
+            ": >\"$log\"; \"$@\"".to_owned(),
+            "it wrote no summary (exit status 0)",
+        ),
+        (
+            format!("{clean}; \"$@\"; exit 86"),
+            "it counts no error and exits as if there were some (exit status 86)",
+        ),
+        (
+            format!("{clean}; \"$@\"; kill -9 $$"),
+            "it ended with signal 9 (SIGKILL)",
+        ),
+    ] {
+        machine.other_sanitizer(&lines);
+        let report = machine.verify(&["--sanitizer", "memcheck"], 5);
+        assert_eq!(report.denied(), ["sanitizer"], "{lines}");
+        assert_eq!(results(&report), ["memcheck untrusted"], "{lines}");
+        let message = report.message("sanitizer");
+        assert!(message.contains(why), "{message}");
+        assert_eq!(
+            report.0["sanitizer"]["variants"][0]["tools"][0]["errors"],
+            Json::Null
+        );
+    }
+}
+
+#[test]
+fn a_tool_that_never_ran_the_program_is_found_by_the_missing_result() {
+    let Some(machine) = Machine::new(&[("cp_async", 0)]) else {
+        return;
+    };
+    machine
+        .project
+        .replace("config.toml", "[\"--check\"]", "[\"{result}\"]");
+    let writes = "echo '{\"correct\": true}' >\"$3\"\n";
+    machine.project.write("cp_async.sh", writes);
+    let clean = recordings().join("cp_async.memcheck.log");
+    let clean = format!("cat '{}' >\"$log\"", clean.display());
+    machine.other_sanitizer(&format!("{clean}; \"$@\""));
+    machine.verify(&["--sanitizer", "memcheck"], 0);
+    machine.other_sanitizer(&clean);
+    let report = machine.verify(&["--sanitizer", "memcheck"], 5);
+    assert_eq!(report.denied(), ["result-unreadable"]);
+    // Nor does it vanish behind what was wrong before.
+    machine.project.write("cp_async.sh", "exit 1\n");
+    let report = machine.verify(&["--sanitizer", "memcheck"], 5);
+    assert_eq!(report.denied(), ["program-failed", "result-unreadable"]);
+}
+
+#[test]
+fn a_warning_of_a_tool_is_a_warning() {
+    let Some(machine) = Machine::new(&[("cp_async", 0)]) else {
+        return;
+    };
+    let log = recorded_log("race.racecheck")
+        .replace("Error: Race", "Warning: Race")
+        .replace("(16 errors, 0 warnings)", "(0 errors, 16 warnings)");
+    machine.project.write("warnings.log", log);
+    machine.other_sanitizer("cp warnings.log \"$log\"; \"$@\"");
+    let report = machine.verify(&["--sanitizer", "racecheck"], 0);
+    assert_eq!(results(&report), ["racecheck warnings"]);
+    assert_eq!(report.warned(), ["sanitizer"]);
+    let message = report.message("sanitizer");
+    assert!(
+        message.starts_with("racecheck found 16 warnings, the first: Race"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_run_under_a_tool_is_killed_at_its_time_limit() {
+    let Some(machine) = Machine::new(&[("cp_async", 0)]) else {
+        return;
+    };
+    machine.other_sanitizer("exec sleep 600");
+    let config = machine.project.read("config.toml");
+    machine
+        .project
+        .write("config.toml", config + "[verify]\ntimeout_s = 1\n");
+    let report = machine.verify(&["--sanitizer", "memcheck"], 5);
+    assert_eq!(report.denied(), ["timed-out"]);
+    assert!(report.message("timed-out").contains("under memcheck"));
+    assert_eq!(results(&report), ["memcheck untrusted"]);
+}
+
+#[test]
+fn a_program_that_hangs_is_not_run_under_the_tools() {
+    let Some(machine) = Machine::new(&[("cp_async", 0)]) else {
+        return;
+    };
+    machine.project.write("cp_async.sh", "exec sleep 600\n");
+    let config = machine.project.read("config.toml");
+    machine
+        .project
+        .write("config.toml", config + "[verify]\ntimeout_s = 1\n");
+    let report = machine.verify(&["--sanitizer", ALL], 5);
+    assert_eq!(report.denied(), ["timed-out"]);
+    assert!(
+        results(&report)
+            .iter()
+            .all(|result| result.ends_with(" not-run"))
+    );
+    assert_eq!(machine.journal(), Vec::<String>::new());
+}
+
+#[test]
+fn what_the_configured_tool_denies_is_never_profiled() {
+    let Some(machine) = Machine::new(&[("cp_async", 0), ("race", 0)]) else {
+        return;
+    };
+    let ncu = repository().join("tests/data/stand_in/ncu");
+    let config = machine.project.read("config.toml");
+    let found = format!("[toolchain]\nncu = {:?}", ncu.display().to_string());
+    let asked = "[verify]\nsanitizer = [\"racecheck\"]\n";
+    machine
+        .project
+        .write("config.toml", config.replace("[toolchain]", &found) + asked);
+    let ran = machine.run(&["profile", "race"]).exits(5);
+    ran.says("sanitizer s/race: racecheck found 16 errors");
+    let journal = machine.journal();
+    assert_eq!(journal, ["racecheck sh race.sh --size 8192 --check"]);
+    // A clean one comes as far as ncu; there are no recordings of that to hand over.
+    machine.run(&["profile", "cp_async"]);
+    assert_eq!(
+        machine.journal()[1],
+        "racecheck sh cp_async.sh --size 8192 --check"
+    );
+    assert!(
+        machine.journal()[2].contains("timing"),
+        "{:?}",
+        machine.journal()
+    );
+    machine.project.write("compute-sanitizer", "");
+    machine
+        .run(&["profile", "cp_async"])
+        .exits(3)
+        .says("no compute-sanitizer was found");
+}
