@@ -51,6 +51,11 @@ nvidia-smi -L
 part_gate() {
   expect "every variant builds" 0 "built" "$gate" build --experimental
   expect "an unchanged variant is not built again" 0 "unchanged" "$gate" build
+  healthy() { local start=$SECONDS; "$gate" doctor || return; [ $((SECONDS - start)) -lt 10 ]; }
+  expect "the doctor finds nothing wrong, in less than 10 s" 0 " 0 warn, 0 fail, 0 skipped" healthy
+  sed 's/^cuda = .*/cuda = "12"/; s/^driver = .*/driver = "<500"/' config.toml >pins.toml
+  expect "a toolchain off its pins ends the run" 3 "driver: " "$gate" -C pins.toml profile
+  expect "and the doctor names it" 3 "toolchain.pins.driver" "$gate" -C pins.toml doctor
   profile_as_json() { "$gate" profile --format json >answer.json && cat answer.json; }
   expect "three variants are profiled" 0 "tensor_core" profile_as_json
   own_share() {

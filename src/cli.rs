@@ -91,6 +91,14 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate check                                   # profile afresh, then judge\n  sparsek-gate check --from profiles --report out.md   # judge what another machine recorded\n  sparsek-gate check --static                          # registers, spills, machine code: no GPU\n  sparsek-gate check bsr_gemm --format json"
     )]
     Check(CheckArgs),
+    /// Say what this machine can do, and what mends what it cannot; changes nothing.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate doctor\n  sparsek-gate doctor --format json | jq '.checks[] | select(.state == \"fail\")'\n\nExits with 0, or with 3 where something that the configuration needs does not work."
+    )]
+    Doctor(DoctorArgs),
+    /// Launch one empty kernel: what the doctor profiles.
+    #[command(hide = true)]
+    Probe(ProbeArgs),
     /// Print the JSON Schema of config.toml, for editors.
     #[command(
         after_help = "Editors with taplo (Even Better TOML) read its path in the first line of the configuration:\n  #:schema ./.sparsek-gate.schema.json\nwhich `sparsek-gate init` writes; after an update of sparsek-gate:\n  sparsek-gate schema > .sparsek-gate.schema.json"
@@ -312,6 +320,22 @@ pub struct CheckArgs {
     /// How to print.
     #[arg(long, default_value = "text")]
     pub format: ReportFormat,
+}
+
+/// Arguments of `doctor`.
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// How to print.
+    #[arg(long, default_value = "text")]
+    pub format: Format,
+}
+
+/// Arguments of `probe`.
+#[derive(Args, Debug)]
+pub struct ProbeArgs {
+    /// CUDA ordinal of the GPU.
+    #[arg(long, default_value_t = 0)]
+    pub device: u32,
 }
 
 /// Arguments of `completions`.

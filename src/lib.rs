@@ -6,8 +6,8 @@
 //! [`baseline`] locks it, [`verdict`] compares and decides, [`report`] shows. [`measure`] runs the
 //! stages up to the profile. Besides them: [`metric`] knows counters and units, [`device`] the GPU,
 //! [`toolchain`] the compiler and NVIDIA's tools, [`process`] runs programs, [`files`] and [`hash`]
-//! write and identify them, [`git`] names the revision, and [`command`] composes the stages into
-//! the subcommands of [`cli`].
+//! write and identify them, [`git`] names the revision, [`doctor`] examines the machine, and
+//! [`command`] composes the stages into the subcommands of [`cli`].
 
 pub mod baseline;
 pub mod binary;
@@ -17,6 +17,7 @@ pub mod cli;
 pub mod command;
 pub mod config;
 pub mod device;
+pub mod doctor;
 pub mod error;
 pub mod files;
 pub mod git;

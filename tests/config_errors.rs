@@ -125,6 +125,13 @@ metric = "duration"
 reason = "the new driver"
 who = "Ada"
 expires = 2026-12-31
+
+[toolchain.pins]
+cuda = "13.0"
+ncu = ">=2025.3, <2027"
+driver = ">=580"
+gpus = ["NVIDIA H*"]
+mismatch = "warn"
 "#;
 
 fn project(config: &str) -> Project {
@@ -980,6 +987,30 @@ fn an_argument_of_ncu_that_the_tool_sets_itself_is_refused() {
             &["is set by the tool itself"],
         );
     }
+}
+
+#[test]
+fn a_pin_is_a_version_or_bounds_on_one_and_a_gpu_has_a_name() {
+    for (from, to, word) in [
+        (r#"cuda = "13.0""#, r#"cuda = "latest""#, "`latest`"),
+        (r#"cuda = "13.0""#, r#"cuda = "^13""#, "`^13`"),
+        (">=2025.3, <2027", ">=2025.3, <", "`<`"),
+        (r#"driver = ">=580""#, r#"driver = """#, "``"),
+    ] {
+        let words = [word, "is no version", ">=2025.3, <2027"];
+        refused(from, to, &words);
+    }
+    refused(
+        "NVIDIA H*",
+        " ",
+        &["a GPU model has a name", "nvidia-smi -L"],
+    );
+    refused(
+        r#"mismatch = "warn""#,
+        r#"mismatch = "warm""#,
+        &["unknown value `warm`", "did you mean `warn`?"],
+    );
+    refused(r#"cuda = "13.0""#, "cuda = 13.0", &[]);
 }
 
 #[test]

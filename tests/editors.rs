@@ -25,6 +25,7 @@ fn directive(config: &str) -> &str {
 fn names_of_subcommands() -> Vec<String> {
     Cli::command()
         .get_subcommands()
+        .filter(|command| !command.is_hide_set())
         .map(|command| command.get_name().to_owned())
         .collect()
 }

@@ -249,6 +249,29 @@ impl Store {
         }
     }
 
+    /// What lies beside a folder of baselines because a process was killed while it stored, or
+    /// is storing now.
+    pub fn leftovers(root: &Path) -> Vec<PathBuf> {
+        let store = Store {
+            root: followed(root),
+            held: None,
+        };
+        let beside = ["next", "old", "staged"].map(|name| store.beside(name));
+        beside.into_iter().filter(|path| is_there(path)).collect()
+    }
+
+    /// Whether another process is storing in it now.
+    pub fn is_changing(root: &Path) -> bool {
+        let root = followed(root);
+        let guard = root.parent().and_then(|parent| File::open(parent).ok());
+        guard.is_some_and(|guard| {
+            matches!(
+                guard.try_lock_shared(),
+                Err(std::fs::TryLockError::WouldBlock)
+            )
+        })
+    }
+
     /// Finishes or clears what a killed process left. The caller holds the lock.
     fn recover(&self) -> Result<(), Error> {
         if !self.root.exists() {

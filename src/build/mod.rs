@@ -71,14 +71,16 @@ impl<'a> Builder<'a> {
     /// A builder for these variants. nvcc is looked for only if one of them needs it.
     ///
     /// # Errors
-    /// [`Error::Environment`] where nvcc is needed and missing.
+    /// [`Error::Environment`] where nvcc is needed and missing, or not as pinned.
     pub fn new(config: &'a Config, variants: &[&Variant]) -> Result<Self, Error> {
-        let needed = variants
-            .iter()
-            .any(|variant| matches!(variant.recipe, Recipe::Nvcc { .. }));
+        let needed = variants.iter().any(|variant| variant.needs_nvcc());
         let nvcc = needed
             .then(|| Nvcc::locate(&config.toolchain, &config.work))
             .transpose()?;
+        if let Some(nvcc) = &nvcc {
+            let pin = config.toolchain.pins.cuda(&nvcc.version);
+            config.toolchain.enforce(&config.path, pin.as_slice())?;
+        }
         let nvdisasm = nvcc
             .as_ref()
             .and_then(|nvcc| Nvdisasm::locate(&nvcc.root(), &config.work));
@@ -175,21 +177,12 @@ impl<'a> Builder<'a> {
         }
         let store = self.config.work.join("builds");
         fs::create_dir_all(&store).map_err(Error::io("create", &store))?;
-        let stated = nvcc_flags(toolchain, flags, defines);
-        let disassembler = self.nvdisasm.as_ref().map_or("", |tool| &tool.version);
-        let base = sha256_hex(
-            format!("{}{disassembler}\n{stated:?}\n{source}", nvcc.fingerprint()).as_bytes(),
-        );
-        let headers_file = store.join(format!("{}.headers.json", &base[..32]));
-
-        let known_headers: Option<Vec<String>> = fs::read(&headers_file)
-            .ok()
-            .and_then(|text| serde_json::from_slice(&text).ok());
-        if let Some(key) = known_headers.and_then(|files| build_key(root, &base, &files))
-            && let Some(artifact) = self.cached(nvcc, &store.join(&key), &stated, source)
-        {
+        if let Some(artifact) = self.known(nvcc, source, flags, defines) {
             return Ok(Ok(artifact));
         }
+        let stated = nvcc_flags(toolchain, flags, defines);
+        let base = self.base_key(nvcc, &stated, source);
+        let headers_file = headers_file(&store, &base);
 
         let scratch = tempfile::Builder::new()
             .prefix(".building-")
@@ -325,6 +318,30 @@ impl<'a> Builder<'a> {
         }))
     }
 
+    /// The artifact of an earlier build of the same, if there is one.
+    fn known(
+        &self,
+        nvcc: &Nvcc,
+        source: &str,
+        flags: &[String],
+        defines: &BTreeMap<String, String>,
+    ) -> Option<Artifact> {
+        let store = self.config.work.join("builds");
+        let stated = nvcc_flags(&self.config.toolchain, flags, defines);
+        let base = self.base_key(nvcc, &stated, source);
+        let headers = fs::read(headers_file(&store, &base)).ok()?;
+        let files: Vec<String> = serde_json::from_slice(&headers).ok()?;
+        let key = build_key(&self.config.root, &base, &files)?;
+        self.cached(nvcc, &store.join(key), &stated, source)
+    }
+
+    /// What decides what comes out, besides the content of files.
+    fn base_key(&self, nvcc: &Nvcc, stated: &[String], source: &str) -> String {
+        let disassembler = self.nvdisasm.as_ref().map_or("", |tool| &tool.version);
+        let text = format!("{}{disassembler}\n{stated:?}\n{source}", nvcc.fingerprint());
+        sha256_hex(text.as_bytes())
+    }
+
     /// The kernels of a build from the compiler's log and the folder of what it kept.
     fn look_into(&self, log: &str, kept: &Path) -> Result<Result<Compiled, BinaryError>, Error> {
         let arch = &self.config.toolchain.arch;
@@ -444,6 +461,30 @@ impl<'a> Builder<'a> {
             cached: build.is_none(),
         }))
     }
+}
+
+/// The program of a variant as it is now, where it was built before; nothing is built.
+pub fn built_program(config: &Config, nvcc: &Nvcc, variant: &Variant) -> Option<PathBuf> {
+    let Recipe::Nvcc {
+        source,
+        flags,
+        defines,
+    } = &variant.recipe
+    else {
+        return None;
+    };
+    let builder = Builder {
+        config,
+        nvcc: None,
+        nvdisasm: Nvdisasm::locate(&nvcc.root(), &config.work),
+    };
+    let artifact = builder.known(nvcc, source, flags, defines)?;
+    artifact.run.first().map(PathBuf::from)
+}
+
+/// Where the list of the headers of a build is kept.
+fn headers_file(store: &Path, base: &str) -> PathBuf {
+    store.join(format!("{}.headers.json", &base[..32]))
 }
 
 /// The cubins that nvcc kept, for the target where it built for several. Where the kernels were

@@ -13,7 +13,7 @@ use crate::device::{State, Watcher};
 use crate::error::Error;
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
-use crate::toolchain::{Ncu, Trouble, available_kernels};
+use crate::toolchain::{Ncu, Trouble, available_kernels, home};
 use crate::verdict::{Code, Finding};
 use crate::verify::program_argv;
 
@@ -106,10 +106,7 @@ pub fn capture(
     );
     let mut env = env.clone();
     env.extend(variant.env.clone());
-    // ncu writes below its home.
-    if std::env::var_os("HOME").is_none_or(|home| home.is_empty()) {
-        env.insert("HOME".to_owned(), folder.display().to_string());
-    }
+    env.extend(home(folder));
     let run = Invocation {
         argv: ncu.profile_argv(variant, pass, &folder.join(stem), &log, &program),
         dir: config.root.clone(),
@@ -302,29 +299,18 @@ fn judge(
     }
     // ncu reports before its log file is open, or writes to standard output: both places count.
     match Trouble::in_log(&logs.ncu).or_else(|| Trouble::in_log(&logs.program)) {
-        Some(Trouble::NoPermission) => {
-            return deny(
-                Code::NoPermission,
-                "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM)".to_owned(),
-                "as root: echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > /etc/modprobe.d/nvidia-profiling.conf \
-                 and reboot; or run as root, or give the container `--cap-add SYS_ADMIN`"
-                    .to_owned(),
-            );
-        }
-        Some(Trouble::Busy) => {
-            return deny(
-                Code::ProfilerBusy,
-                "another profiler holds the counters of this GPU".to_owned(),
-                "stop the other ncu, or pause DCGM with `dcgmi profile --pause`, and run again"
-                    .to_owned(),
-            );
-        }
-        Some(Trouble::NotSupported) => {
-            return deny(
-                Code::ProfilerUnsupported,
-                "ncu's libraries do not work on this machine (LibraryNotLoaded), as on some virtual GPUs".to_owned(),
-                "profile on a machine with direct access to the GPU".to_owned(),
-            );
+        Some(
+            trouble @ (Trouble::NoPermission
+            | Trouble::Busy
+            | Trouble::Locked
+            | Trouble::NotSupported),
+        ) => {
+            let code = match trouble {
+                Trouble::NoPermission => Code::NoPermission,
+                Trouble::Busy | Trouble::Locked => Code::ProfilerBusy,
+                _ => Code::ProfilerUnsupported,
+            };
+            return deny(code, trouble.words().to_owned(), trouble.next().to_owned());
         }
         Some(Trouble::NoKernels) => {
             let seen = available_kernels(&format!("{}\n{}", logs.ncu, logs.program));

@@ -17,6 +17,7 @@ use crate::files::variant_folder;
 use crate::measure::now;
 use crate::profile::{Profile, Rung};
 use crate::report;
+use crate::toolchain::unpinned;
 use crate::verdict::{Code, ExitCode, Finding};
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
@@ -163,6 +164,7 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     };
     let store = Store::open_to_change(&plan.config.baselines)?;
     let mut findings = Vec::new();
+    let mut warnings = Vec::new();
     let mut accepted: Vec<NewBaseline> = Vec::new();
     let mut locked = Vec::new();
     for variant in plan.variants() {
@@ -175,6 +177,7 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
             &acceptance,
             &mut locked,
             &mut accepted,
+            &mut warnings,
         )?;
         findings.extend(static_findings);
         if arguments.r#static {
@@ -199,6 +202,7 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
                 continue;
             }
         };
+        warnings.extend(measured_unpinned(&profile));
         let gpu = profile.identity.folder();
         let stored = store.load(&gpu, &variant.id)?;
         match accept(
@@ -217,6 +221,7 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     if !refused && !accepted.is_empty() {
         store.replace(&accepted)?;
     }
+    findings.extend(warnings);
     #[derive(Serialize)]
     struct Content {
         locked: bool,
@@ -248,6 +253,11 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
         }
         report::clean(&text)
     })
+}
+
+/// That a profile was measured with another toolchain than was pinned.
+fn measured_unpinned(profile: &Profile) -> Option<Finding> {
+    unpinned(&profile.variant, "measured", &profile.provenance.pins)
 }
 
 /// Notes what a new baseline changes, and keeps it where it changes anything.
@@ -291,6 +301,7 @@ fn lock_compiled(
     acceptance: &Acceptance,
     locked: &mut Vec<Locked>,
     accepted: &mut Vec<NewBaseline>,
+    warnings: &mut Vec<Finding>,
 ) -> Result<Vec<Finding>, Error> {
     if !variant.has_static_gate() {
         return Ok(Vec::new());
@@ -336,6 +347,7 @@ fn lock_compiled(
             "lock profiles of the same code".to_owned(),
         )]);
     }
+    warnings.extend(unpinned(&variant.id, "compiled", &profile.provenance.pins));
     let stored = store.load(&profile.identity.folder(), &variant.id)?;
     // The same code compiled at another time is no other baseline.
     let same = stored
@@ -412,6 +424,7 @@ fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCo
                 held.push(format!("{gpu}/{}", variant.id));
             }
             findings.extend(found);
+            findings.extend(trusted.and_then(|trusted| measured_unpinned(&trusted.profile)));
         }
     }
     #[derive(Serialize)]
@@ -457,7 +470,9 @@ fn show(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
             let Some(stored) = store.load(&gpu, &variant.id)? else {
                 continue;
             };
-            findings.extend(trust(&plan.config, variant, &stored).1);
+            let (trusted, found) = trust(&plan.config, variant, &stored);
+            findings.extend(found);
+            findings.extend(trusted.and_then(|trusted| measured_unpinned(&trusted.profile)));
             let norm = stored.norm.unwrap_or_default();
             baselines.push(Shown {
                 variant: variant.id.clone(),

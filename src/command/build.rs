@@ -35,8 +35,9 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
     let plan = Plan::new(config, &arguments.selection, Some(&arguments.trial))?;
     let variants = plan.variants();
     let progress = Progress::new();
-    let (artifacts, findings) = build_all(&plan.config, &variants, &progress)?;
+    let (artifacts, mut findings) = build_all(&plan.config, &variants, &progress)?;
     drop(progress);
+    findings.extend(plan.unpinned(&artifacts, &[]));
     // A trial must not be found where the profile of the code as it is would lie.
     if plan.overrides.is_empty() {
         let folder = plan.profiles(None)?;

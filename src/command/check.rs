@@ -13,6 +13,7 @@ use crate::files::{base_folder, variant_folder};
 use crate::measure::{BaseProject, compile_against, measure, measure_against};
 use crate::profile::{self, Profile, ProfileOrigin, Rung};
 use crate::report::{self, Progress};
+use crate::toolchain::unpinned;
 use crate::verdict::{
     Code, Control, ExitCode, Finding, Mode, Origin, Outcome, Reference, Severity, VariantReport,
     Verdict, apply_waivers, compare, compare_compiled, comparison_count, disturbed, incomplete,
@@ -677,6 +678,20 @@ impl<'a> Judge<'a> {
             return;
         };
         let locked = self.locked(&variant.id, head);
+        // Of what was measured too it is told already.
+        let told = outcome.findings.iter().any(|finding| {
+            finding.variant == variant.id && finding.code == Code::ToolchainMismatch
+        });
+        if !told {
+            for (what, profile) in [
+                ("compiled", Some(head)),
+                ("its base was compiled", of(variant, bases)),
+                ("its static baseline was compiled", locked),
+            ] {
+                let pins = profile.map_or(&[][..], |profile| &profile.provenance.pins);
+                outcome.findings.extend(unpinned(&variant.id, what, pins));
+            }
+        }
         let (report, findings) = match (of(variant, bases), locked) {
             (Some(base), _) => compare_compiled(variant, base, Mode::Against, head),
             (None, Some(locked)) => compare_compiled(variant, locked, Mode::Stored, head),
@@ -723,6 +738,15 @@ impl<'a> Judge<'a> {
             None => self.stored(variant, profile, control.as_ref()),
         };
         let judged = answer.is_some();
+        let locked = self.locked(&variant.id, profile);
+        for (what, profile) in [
+            ("measured", Some(profile)),
+            ("its base was measured", base.as_ref()),
+            ("its baseline was measured", locked),
+        ] {
+            let pins = profile.map_or(&[][..], |profile| &profile.provenance.pins);
+            outcome.findings.extend(unpinned(&variant.id, what, pins));
+        }
         if let Some((report, findings)) = answer {
             let comparable = findings
                 .iter()

@@ -56,6 +56,7 @@ mod tests {
         let path = folder.path().join("config.toml");
         let tables = [
             "toolchain",
+            "toolchain.pins",
             "paths",
             "gpu",
             "profile",

@@ -4,6 +4,7 @@ mod baseline;
 mod build;
 mod check;
 mod completions;
+mod doctor;
 mod import;
 mod init;
 mod inspect;
@@ -12,16 +13,17 @@ mod profile;
 mod schema;
 mod verify;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::build::Artifact;
 use crate::capture::ReadError;
 use crate::cli::{Cli, Command, Format, Selection, Trial};
 use crate::config::{Config, Recipe, Variant, is_macro_name};
 use crate::error::Error;
 use crate::report;
+use crate::toolchain::{Pin, unpinned};
 use crate::verdict::{ExitCode, Finding, Severity};
 
 /// Runs a subcommand and says what to exit with.
@@ -36,6 +38,10 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Baseline(arguments) => baseline::run(&config, &arguments),
         Command::Check(arguments) => check::run(&config, &arguments),
+        Command::Doctor(arguments) => doctor::run(&config, &arguments),
+        Command::Probe(arguments) => {
+            crate::device::probe::launch(arguments.device).map(|()| ExitCode::Pass)
+        }
         Command::Schema => schema::run(),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
@@ -109,10 +115,20 @@ impl Plan {
         }
     }
 
-    /// The environment that shows programs the configured GPU alone.
-    fn gpu_env(&self) -> Result<BTreeMap<String, String>, Error> {
-        let gpu = crate::device::Gpu::query(self.config.device)?;
-        Ok(crate::measure::gpu_env(&gpu))
+    /// That variants were built, and perhaps run, with another toolchain than is pinned.
+    fn unpinned(&self, artifacts: &[Option<Artifact>], machine: &[Pin]) -> Vec<Finding> {
+        let pins_of = |artifact: &Artifact| {
+            let compiler = artifact.compiler.as_deref();
+            let cuda = compiler.and_then(|version| self.config.toolchain.pins.cuda(version));
+            machine.iter().cloned().chain(cuda).collect::<Vec<_>>()
+        };
+        let what = if machine.is_empty() { "built" } else { "run" };
+        let built = self.variants.iter().zip(artifacts);
+        built
+            .filter_map(|(variant, artifact)| {
+                unpinned(&variant.id, what, &pins_of(artifact.as_ref()?))
+            })
+            .collect()
     }
 }
 

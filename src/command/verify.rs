@@ -7,8 +7,9 @@ use serde::Serialize;
 use super::{Plan, answer};
 use crate::cli::VerifyArgs;
 use crate::config::VariantId;
+use crate::device::Gpu;
 use crate::error::Error;
-use crate::measure::{build_all, locate_sanitizer, sanitize_all, verify_all};
+use crate::measure::{build_all, gpu_env, locate_sanitizer, sanitize_all, verify_all};
 use crate::report::Progress;
 use crate::sanitize::SanitizedVariant;
 use crate::verdict::ExitCode;
@@ -46,7 +47,10 @@ pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Err
     }
     let variants = plan.variants();
     let sanitizer = locate_sanitizer(&plan.config, &variants)?;
-    let env = plan.gpu_env()?;
+    let gpu = Gpu::query(plan.config.device)?;
+    let pins = plan.config.toolchain.gpu_pins(&gpu);
+    plan.config.toolchain.enforce(&plan.config.path, &pins)?;
+    let env = gpu_env(&gpu);
     let progress = Progress::new();
     let (artifacts, mut findings) = build_all(&plan.config, &variants, &progress)?;
     let (verified, wrong) = verify_all(&plan.config, &variants, &artifacts, &env, &progress)?;
@@ -71,6 +75,7 @@ pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Err
         }
     };
     drop(progress);
+    findings.extend(plan.unpinned(&artifacts, &pins));
     let right = variants
         .iter()
         .zip(verified)

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 pub use error::ConfigError;
 pub(crate) use error::{nearest, suggest};
 pub use raw::{
-    CacheControl, ClockControl, Direction, GraphProfiling, Level, Pass, ReplayMode, SanitizerTool,
+    CacheControl, ClockControl, Direction, GraphProfiling, Level, Mismatch, Pass, ReplayMode,
+    SanitizerTool,
 };
 pub use schema::schema;
 pub(crate) use validate::DURATION_COUNTER;
@@ -22,6 +23,7 @@ pub(crate) use validate::is_macro_name;
 
 use crate::binary::LaunchShape;
 use crate::metric::Chip;
+use crate::toolchain::Pins;
 
 /// The name of the configuration file.
 pub const FILE_NAME: &str = "config.toml";
@@ -79,6 +81,8 @@ pub struct Toolchain {
     pub compute_sanitizer: Option<PathBuf>,
     /// Flags of every nvcc build.
     pub flags: Vec<String>,
+    /// What tools, driver and GPU must be.
+    pub pins: Pins,
 }
 
 /// The variants of one problem: same inputs, same answer, comparable.
@@ -359,6 +363,17 @@ impl Config {
         validate::validate(path, &source)
     }
 
+    /// A configuration of defaults, without suites, where there is no file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the current folder cannot be told.
+    pub fn defaults(path: &Path) -> Result<Config, ConfigError> {
+        // A configuration gates something.
+        const LEAST: &str =
+            "metric.duration = { direction = \"lower\", tolerance = { relative_percent = 3 } }";
+        validate::validate(path, LEAST)
+    }
+
     /// Every variant, in the order of the names.
     pub fn variants(&self) -> impl Iterator<Item = &Variant> {
         self.suites.iter().flat_map(|suite| &suite.variants)
@@ -419,6 +434,11 @@ impl Config {
 }
 
 impl Variant {
+    /// Whether this tool calls nvcc for it.
+    pub fn needs_nvcc(&self) -> bool {
+        matches!(self.recipe, Recipe::Nvcc { .. })
+    }
+
     fn is_named(&self, name: &str) -> bool {
         self.id.variant == name || self.id.to_string() == name
     }

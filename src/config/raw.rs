@@ -82,6 +82,26 @@ pub(super) struct RawToolchain {
     pub compute_sanitizer: Option<String>,
     /// Flags of every nvcc build. Default: `-O3 -std=c++17 -lineinfo`.
     pub flags: Option<Vec<String>>,
+    /// What tools, driver and GPU must be.
+    pub pins: RawPins,
+}
+
+/// What tools, driver and GPU must be. A version is what begins so, `13.0`, or has bounds,
+/// `>=2025.3, <2027`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "pins")]
+pub(super) struct RawPins {
+    /// nvcc's release, such as `13.0` or `13.0.88`. Default: any.
+    pub cuda: Option<String>,
+    /// ncu's version. Default: any.
+    pub ncu: Option<String>,
+    /// The kernel driver's version. Default: any.
+    pub driver: Option<String>,
+    /// Names of GPU models; `*` stands for any text. Default: any.
+    pub gpus: Option<Vec<String>>,
+    /// What a machine that is not so does to a run. Default: `deny`.
+    pub mismatch: Option<Mismatch>,
 }
 
 /// The GPU to measure on.
@@ -459,5 +479,15 @@ spelled! {
         Warn = "warn",
         /// The metric is measured and shown, and never judged.
         Record = "record",
+    }
+}
+
+spelled! {
+    /// What a machine does that is not as pinned.
+    Mismatch {
+        /// Ends the run before anything is done.
+        Deny = "deny",
+        /// Is reported, and the run goes on.
+        Warn = "warn",
     }
 }

@@ -95,17 +95,7 @@ impl Watcher {
     /// [`Unwatched`] where there is no NVML, or no such GPU for it. A single value that the GPU
     /// does not tell is absent in the state, and no error.
     pub fn start(uuid: &str) -> Result<Watcher, Unwatched> {
-        let nvml = nvml().map_err(Unwatched::Library)?;
-        let device = nvml
-            .device_by_uuid(uuid)
-            .map_err(|error| Unwatched::Device {
-                uuid: uuid.to_owned(),
-                cause: error.to_string(),
-            })?;
-        Watcher::over(NvmlProbe {
-            device,
-            ours: HashSet::new(),
-        })
+        Watcher::over(NvmlProbe::open(uuid)?)
     }
 
     /// Stops watching. Empty where the watching thread broke.
@@ -153,10 +143,26 @@ impl Watcher {
 }
 
 /// Whatever can be asked about a GPU.
-trait Probe: Send {
+pub(super) trait Probe: Send {
     fn read(&mut self) -> Reading;
     /// Time spent below the requested clock, by reason, in ns.
     fn counters(&mut self) -> BTreeMap<Slowdown, u64>;
+}
+
+/// The version of the kernel driver, where NVML tells it.
+pub(super) fn driver_version() -> Option<String> {
+    nvml().ok()?.sys_driver_version().ok()
+}
+
+/// Whether any GPU of this machine is split into instances (MIG): of an instance the driver tells
+/// a UUID that is no GPU's.
+pub(super) fn any_mig() -> bool {
+    let Ok(nvml) = nvml() else {
+        return false;
+    };
+    let count = nvml.device_count().unwrap_or(0);
+    let mut devices = (0..count).filter_map(|index| nvml.device_by_index(index).ok());
+    devices.any(|device| device.mig_mode().is_ok_and(|mode| mode.current != 0))
 }
 
 /// Loaded once and never shut down: where no persistence daemon runs, whoever uses NVML keeps the
@@ -174,7 +180,7 @@ fn nvml() -> Result<&'static Nvml, String> {
     loaded.as_ref().map_err(Clone::clone)
 }
 
-struct NvmlProbe {
+pub(super) struct NvmlProbe {
     device: Device<'static>,
     /// Once ours, always ours: a process that ends loses its parent and its environment first.
     ours: HashSet<u32>,
@@ -237,6 +243,25 @@ impl Probe for NvmlProbe {
 }
 
 impl NvmlProbe {
+    /// The GPU of a UUID, as NVML shows it.
+    pub(super) fn open(uuid: &str) -> Result<NvmlProbe, Unwatched> {
+        let nvml = nvml().map_err(Unwatched::Library)?;
+        let device = nvml
+            .device_by_uuid(uuid)
+            .map_err(|error| Unwatched::Device {
+                uuid: uuid.to_owned(),
+                cause: error.to_string(),
+            })?;
+        Ok(NvmlProbe {
+            device,
+            ours: HashSet::new(),
+        })
+    }
+
+    pub(super) fn device(&self) -> &Device<'static> {
+        &self.device
+    }
+
     fn owned(&mut self, pid: u32, memory_bytes: Option<u64>) -> (ComputeProcess, Owner) {
         let owner = if self.ours.contains(&pid) {
             Owner::Ours

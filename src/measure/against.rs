@@ -7,11 +7,12 @@ use super::{
     words,
 };
 use crate::build::Artifact;
-use crate::config::{self, Config, Pass, Variant};
+use crate::config::{self, Config, Mismatch, Pass, Toolchain, Variant};
 use crate::error::Error;
 use crate::files::{base_folder, empty_variant_folder, variant_folder};
 use crate::git::Worktree;
 use crate::profile::Profile;
+use crate::toolchain::{Pins, unpinned};
 use crate::verdict::{Code, Finding, incomplete, incomplete_side};
 
 /// The project as it is at the base revision, in a worktree of its own.
@@ -40,6 +41,15 @@ impl BaseProject {
                 // One cache of builds serves both revisions.
                 work: head.work.clone(),
                 device: head.device,
+                // What is pinned now is what both are measured with. A compiler of the base's own
+                // that is not so is told, and does not end the run.
+                toolchain: Toolchain {
+                    pins: Pins {
+                        mismatch: Mismatch::Warn,
+                        ..head.toolchain.pins.clone()
+                    },
+                    ..base.toolchain
+                },
                 ..base
             })
             .map_err(|error| error.summary());
@@ -115,6 +125,10 @@ impl Watch for OfBase<'_> {
 
     fn waits(&self) {
         self.0.waits();
+    }
+
+    fn warns(&self, obstacle: &str) {
+        self.0.warns(obstacle);
     }
 }
 
@@ -233,6 +247,10 @@ pub fn measure_against(
                 let text = format!("{}{side}", words(&profile, &gaps));
                 watch.ended(variant, "profile", &text);
                 measured.findings.extend(gaps);
+                let pins = &profile.provenance.pins;
+                measured
+                    .findings
+                    .extend(unpinned(&variant.id, "measured", pins));
                 measured.profiles.push(profile);
             }
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::build::{Artifact, Builder};
 use crate::capture::{Capture, Pending, capture};
 use crate::config::{Config, Pass, Variant};
-use crate::device::{Gpu, GpuLock};
+use crate::device::{Gpu, GpuLock, Health};
 use crate::error::Error;
 use crate::files::{empty_variant_folder, variant_folder, write_atomically};
 use crate::profile::{
@@ -17,7 +17,7 @@ use crate::profile::{
     compiled_profile, derive,
 };
 use crate::sanitize::{Sanitized, SanitizedVariant, sanitize};
-use crate::toolchain::{Ncu, Sanitizer};
+use crate::toolchain::{Ncu, Nvcc, Pin, Sanitizer, unpinned};
 use crate::verdict::{Code, Finding, Severity, disturbed, incomplete, launch_mismatches};
 use crate::verify::{Verified, verify};
 
@@ -31,6 +31,8 @@ pub trait Watch: Sync {
     fn ended(&self, variant: &Variant, stage: &str, outcome: &str);
     /// Another run of this tool measures on the GPU.
     fn waits(&self);
+    /// Something about the machine speaks against measuring on it now.
+    fn warns(&self, obstacle: &str);
 }
 
 /// What measuring gave.
@@ -210,7 +212,8 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Finds profiler and GPU, and refuses counters that the chip does not have.
+    /// Finds profiler, GPU and compiler, and refuses those that are not as pinned, and counters
+    /// that the chip does not have.
     ///
     /// # Errors
     /// [`Error`] where the machine lacks something.
@@ -223,6 +226,14 @@ impl<'a> Bench<'a> {
         let ncu = Ncu::locate(&config.toolchain, &config.work)?;
         let sanitizer = locate_sanitizer(config, variants)?;
         let gpu = Gpu::query(config.device)?;
+        let toolchain = &config.toolchain;
+        let mut pins = toolchain.gpu_pins(&gpu);
+        pins.extend(toolchain.pins.ncu(&ncu.version));
+        if variants.iter().any(|variant| variant.needs_nvcc()) {
+            let nvcc = Nvcc::locate(toolchain, &config.work)?;
+            pins.extend(toolchain.pins.cuda(&nvcc.version));
+        }
+        toolchain.enforce(&config.path, &pins)?;
         check_counters(config, variants, &ncu)?;
         let env = gpu_env(&gpu);
         Ok(Bench {
@@ -235,12 +246,20 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Holds the GPU until the answer is dropped.
+    /// Holds the GPU until the answer is dropped, and says what disturbs it.
     ///
     /// # Errors
     /// As [`Gpu::lock`].
     pub fn hold(&self) -> Result<GpuLock, Error> {
-        self.gpu.lock(|| self.watch.waits())
+        let lock = self.gpu.lock(|| self.watch.waits())?;
+        // Told now, and not only when all is measured. Without NVML each profile says so.
+        for obstacle in Health::of(&self.gpu.uuid)
+            .iter()
+            .flat_map(Health::obstacles)
+        {
+            self.watch.warns(&obstacle);
+        }
+        Ok(lock)
     }
 }
 
@@ -403,6 +422,17 @@ impl<'a> Subject<'a> {
         write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))
     }
 
+    /// What the project pins of what this variant is measured with. A base may be of another
+    /// compiler than its head.
+    fn pins(&self, bench: &Bench<'_>) -> Vec<Pin> {
+        let toolchain = &self.config.toolchain;
+        let mut pins = toolchain.gpu_pins(&bench.gpu);
+        pins.extend(toolchain.pins.ncu(&bench.ncu.version));
+        let compiler = self.artifact.compiler.as_deref();
+        pins.extend(compiler.and_then(|version| toolchain.pins.cuda(version)));
+        pins
+    }
+
     fn provenance(&self, bench: &Bench<'_>) -> Provenance {
         Provenance {
             origin: ProfileOrigin::Measured,
@@ -414,6 +444,7 @@ impl<'a> Subject<'a> {
             compiler: self.artifact.compiler.clone(),
             driver: bench.gpu.driver.clone(),
             gpu_uuid: Some(bench.gpu.uuid.clone()),
+            pins: self.pins(bench),
             git: self.git.clone(),
             artifact_sha256: self.artifact.sha256.clone(),
             build_argv: self.artifact.build_argv.clone(),
@@ -496,6 +527,7 @@ pub fn measure(
                 gaps.extend(disturbed(&variant.id, &profile));
                 gaps.extend(subject.mismatches());
                 watch.ended(variant, "profile", &words(&profile, &gaps));
+                gaps.extend(unpinned(&variant.id, "measured", &profile.provenance.pins));
                 measured.findings.extend(gaps);
                 measured.profiles.push(profile);
             }

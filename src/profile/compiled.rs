@@ -56,6 +56,12 @@ pub fn compiled_profile(
             compiler: artifact.compiler.clone(),
             driver: None,
             gpu_uuid: None,
+            pins: artifact
+                .compiler
+                .as_deref()
+                .and_then(|version| toolchain.pins.cuda(version))
+                .into_iter()
+                .collect(),
             git,
             artifact_sha256: artifact.sha256.clone(),
             build_argv: artifact.build_argv.clone(),

@@ -37,6 +37,7 @@ pub fn profile_of(
         compiler: None,
         driver: None,
         gpu_uuid: None,
+        pins: Vec::new(),
         git: None,
         artifact_sha256: None,
         build_argv: Vec::new(),

@@ -62,6 +62,11 @@ impl Profile {
         own.compiler = shared(own.compiler.take(), provenance.compiler);
         own.driver = shared(own.driver.take(), provenance.driver);
         own.gpu_uuid = shared(own.gpu_uuid.take(), provenance.gpu_uuid);
+        for pin in provenance.pins {
+            if !own.pins.contains(&pin) {
+                own.pins.push(pin);
+            }
+        }
         own.git = shared(own.git.take(), provenance.git);
         own.artifact_sha256 = shared(own.artifact_sha256.take(), provenance.artifact_sha256);
 

@@ -23,7 +23,7 @@ use crate::config::{
 use crate::device::{Gpu, State};
 use crate::error::Error;
 use crate::files::variant_folder;
-use crate::toolchain::CompilerWarning;
+use crate::toolchain::{CompilerWarning, Pin};
 use crate::verdict::Samples;
 
 /// Name of the profile in a variant's folder.
@@ -251,6 +251,9 @@ pub struct Provenance {
     pub driver: Option<String>,
     /// UUID of the GPU.
     pub gpu_uuid: Option<String>,
+    /// What the configuration pinned of these, and whether it held.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pins: Vec<Pin>,
     /// Commit of the working tree, with `+dirty` where it had changes.
     pub git: Option<String>,
     /// sha256 of the program.

@@ -1,5 +1,6 @@
 //! One outcome, several forms, all from the same rows.
 
+mod checks;
 mod json;
 mod markdown;
 mod print;
@@ -9,6 +10,7 @@ mod terminal;
 
 use std::path::Path;
 
+pub use checks::checks as checks_text;
 pub(crate) use print::clean;
 pub use print::{color, print, print_error, say};
 pub use progress::Progress;

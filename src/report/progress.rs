@@ -66,4 +66,10 @@ impl Watch for Progress {
     fn waits(&self) {
         self.line("another sparsek-gate measures on this GPU; waiting for it");
     }
+
+    fn warns(&self, obstacle: &str) {
+        self.line(&format!(
+            "{obstacle}; what is measured meanwhile cannot be locked"
+        ));
+    }
 }

@@ -1,10 +1,12 @@
-//! nvcc, ncu and compute-sanitizer: where they are, which version they are, how they are called,
-//! what their text means.
+//! nvcc, ncu, compute-sanitizer and the tools beside them: where they are, which version they are,
+//! how they are called, what their text means.
 
 mod ncu;
 mod nvcc;
 mod nvdisasm;
+mod pins;
 mod sanitizer;
+mod tool;
 mod version;
 
 use std::collections::BTreeMap;
@@ -14,13 +16,16 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::process::{Ending, Invocation};
 
-pub(crate) use ncu::available_kernels;
+pub(crate) use ncu::{NCU_LOCK, available_kernels, home};
 pub use ncu::{Ncu, Trouble};
 pub use nvcc::{
     CompilerWarning, KernelResources, Nvcc, compiler_warnings, nvcc_flags, resource_report,
 };
 pub use nvdisasm::Nvdisasm;
+pub(crate) use pins::numbers;
+pub use pins::{Pin, Pins, VersionRange, unpinned};
 pub use sanitizer::{FirstError, Sanitizer, SanitizerLog};
+pub use tool::Tool;
 
 /// How long a tool may take to tell its version.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);

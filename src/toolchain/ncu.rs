@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::version::remembered;
 use super::{env_folder, find, path_folders, query, versioned};
-use crate::config::{Pass, Toolchain, Variant};
+use crate::config::{ClockControl, DURATION_COUNTER, Pass, Toolchain, Variant};
 use crate::error::Error;
+
+/// The file in the temporary folder by which several ncu take turns. It stays when they are over.
+pub(crate) const NCU_LOCK: &str = "nsight-compute-lock";
 
 /// An ncu that was found.
 #[derive(Clone, Debug)]
@@ -25,6 +28,8 @@ pub enum Trouble {
     Busy,
     /// The filters matched no kernel.
     NoKernels,
+    /// The file by which several ncu take turns cannot be opened: it is another user's.
+    Locked,
     /// The profiler's libraries do not work here, as seen on some virtual GPUs.
     NotSupported,
 }
@@ -118,6 +123,26 @@ impl Ncu {
         argv
     }
 
+    /// The argv that reads one counter of one launch of `program`, into `<stem>.ncu-rep`.
+    pub fn probe_argv(
+        &self,
+        clocks: ClockControl,
+        stem: &Path,
+        log: &Path,
+        program: &[String],
+    ) -> Vec<String> {
+        let mut argv = vec![self.path.display().to_string()];
+        let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
+        option("--metrics", DURATION_COUNTER.to_owned());
+        option("--launch-count", "1".to_owned());
+        option("--clock-control", clocks.to_string());
+        option("--log-file", log.display().to_string());
+        option("--export", stem.display().to_string());
+        argv.push("--force-overwrite".to_owned());
+        argv.extend(program.iter().cloned());
+        argv
+    }
+
     /// The argv that prints the raw page of a report, in base units.
     pub fn csv_argv(&self, report: &Path) -> Vec<String> {
         let mut argv = vec![
@@ -152,11 +177,46 @@ impl Ncu {
 }
 
 impl Trouble {
+    /// What it is, in words, where it is the machine's.
+    pub fn words(self) -> &'static str {
+        match self {
+            Trouble::NoPermission => "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM)",
+            Trouble::Busy => "another profiler holds the counters of this GPU",
+            Trouble::Locked => {
+                "ncu cannot open the file by which several ncu take turns (InterprocessLockFailed): it is another user's"
+            }
+            Trouble::NoKernels => "ncu profiled no kernel",
+            Trouble::NotSupported => {
+                "ncu's libraries do not work on this machine (LibraryNotLoaded), as on some virtual GPUs"
+            }
+        }
+    }
+
+    /// What mends it.
+    pub fn next(self) -> &'static str {
+        match self {
+            Trouble::NoPermission => {
+                "as root: echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > /etc/modprobe.d/nvidia-profiling.conf \
+                 and reboot; or run as root, or give the container `--cap-add SYS_ADMIN`"
+            }
+            Trouble::Busy => {
+                "stop the other ncu, or pause DCGM with `dcgmi profile --pause`, and run again"
+            }
+            Trouble::Locked => {
+                "have its owner remove nsight-compute-lock from the temporary folder, or set TMPDIR to a folder of your own"
+            }
+            Trouble::NoKernels => "see whether the program launches any",
+            Trouble::NotSupported => "profile on a machine with direct access to the GPU",
+        }
+    }
+
     /// What a log of ncu, or the output it shares with the program, says.
     pub fn in_log(log: &str) -> Option<Trouble> {
         const SIGNS: &[(&str, Trouble)] = &[
             ("ERR_NVGPUCTRPERM", Trouble::NoPermission),
             ("because a driver resource was unavailable", Trouble::Busy),
+            ("InterprocessLockFailed", Trouble::Locked),
+            (NCU_LOCK, Trouble::Locked),
             ("No kernels were profiled", Trouble::NoKernels),
             ("LibraryNotLoaded", Trouble::NotSupported),
         ];
@@ -167,6 +227,12 @@ impl Trouble {
             .find(|(sign, _)| log.lines().filter(own).any(|line| line.contains(sign)))
             .map(|(_, trouble)| *trouble)
     }
+}
+
+/// A home for ncu, which writes below it, where there is none.
+pub(crate) fn home(folder: &Path) -> Option<(String, String)> {
+    let homeless = std::env::var_os("HOME").is_none_or(|home| home.is_empty());
+    homeless.then(|| ("HOME".to_owned(), folder.display().to_string()))
 }
 
 /// The kernels that ncu saw and did not profile, where its log lists them.
@@ -199,6 +265,15 @@ Available Kernels:
 ";
         assert_eq!(Trouble::in_log(log), Some(Trouble::NoKernels));
         assert_eq!(available_kernels(log), ["k1", "k2"]);
+    }
+
+    #[test]
+    fn the_lock_of_another_users_ncu_is_told_apart() {
+        let log = "\
+==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock. Please check that this process has write permissions on this file.
+==ERROR== Failed to prepare kernel for profiling
+";
+        assert_eq!(Trouble::in_log(log), Some(Trouble::Locked));
     }
 
     #[test]

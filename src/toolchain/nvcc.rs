@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::tool::Tool;
 use super::version::remembered;
 use super::{env_folder, find, path_folders, query, versioned};
 use crate::config::Toolchain;
@@ -66,6 +67,19 @@ impl Nvcc {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Nvcc, Error> {
+        let compiler = Nvcc::compiler(toolchain, work)?;
+        Ok(Nvcc {
+            path: compiler.path,
+            version: compiler.version,
+            host_compiler: Nvcc::host_compiler(work)?.1,
+        })
+    }
+
+    /// nvcc alone, which compiles nothing without a host compiler.
+    ///
+    /// # Errors
+    /// [`Error::Environment`], with the places that were looked at.
+    pub fn compiler(toolchain: &Toolchain, work: &Path) -> Result<Tool, Error> {
         let mut folders: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
             .iter()
             .filter_map(|name| env_folder(name))
@@ -88,45 +102,35 @@ impl Nvcc {
                     .to_owned(),
             }
         })?;
-        let program = path.display().to_string();
-        let banner = remembered(work, &path, || query(vec![program, "--version".to_owned()]))?;
-        let version = banner
-            .split_whitespace()
-            .find(|word| {
-                word.starts_with('V') && word[1..].starts_with(|c: char| c.is_ascii_digit())
-            })
-            .ok_or_else(|| Error::Environment {
-                what: format!("`{} --version` names no version", path.display()),
+        let compiler = Tool::at(path, work)?;
+        if compiler.version.is_empty() {
+            return Err(Error::Environment {
+                what: format!("`{} --version` names no version", compiler.path.display()),
                 next: "check the installation".to_owned(),
-            })?
-            .to_owned();
+            });
+        }
+        Ok(compiler)
+    }
+
+    /// The host compiler of nvcc, and the first line that it says of itself.
+    ///
+    /// # Errors
+    /// [`Error::Environment`] where it is not on the PATH.
+    pub fn host_compiler(work: &Path) -> Result<(PathBuf, String), Error> {
         let host = std::env::var("NVCC_CCBIN").unwrap_or_else(|_| "g++".to_owned());
         let host_path = find(
             &host,
             host.contains('/').then(|| Path::new(&host)),
             &path_folders(),
         );
-        let host_compiler = match host_path {
-            Ok(host_path) => {
-                let program = host_path.display().to_string();
-                let banner = remembered(work, &host_path, || {
-                    query(vec![program, "--version".to_owned()])
-                })?;
-                banner.lines().next().unwrap_or_default().to_owned()
-            }
-            Err(_) => {
-                return Err(Error::Environment {
-                    what: format!("nvcc needs a host compiler and `{host}` is not on the PATH"),
-                    next: "install g++ (Debian: `apt-get install g++`), or set NVCC_CCBIN"
-                        .to_owned(),
-                });
-            }
-        };
-        Ok(Nvcc {
-            path,
-            version,
-            host_compiler,
-        })
+        let path = host_path.map_err(|_| Error::Environment {
+            what: format!("nvcc needs a host compiler and `{host}` is not on the PATH"),
+            next: "install g++ (Debian: `apt-get install g++`), or set NVCC_CCBIN".to_owned(),
+        })?;
+        let program = path.display().to_string();
+        let banner = remembered(work, &path, || query(vec![program, "--version".to_owned()]))?;
+        let line = banner.lines().next().unwrap_or_default().to_owned();
+        Ok((path, line))
     }
 
     /// Everything besides argv, sources and headers that decides what comes out.

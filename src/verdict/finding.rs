@@ -155,12 +155,14 @@ codes! {
     TimedOut = "timed-out" => Failed,
     /// The profiler failed for a reason of its own.
     ProfilerFailed = "profiler-failed" => Failed,
-    /// Another profiler holds the counters of the GPU.
+    /// Another profiler holds the counters of the GPU, or another user's the turn to profile.
     ProfilerBusy = "profiler-busy" => Environment,
     /// The right to read the counters is missing.
     NoPermission = "no-permission" => Environment,
     /// The profiler does not work on this machine at all.
     ProfilerUnsupported = "profiler-unsupported" => Environment,
+    /// Tools, driver or GPU are not those that the configuration pins; it only warns.
+    ToolchainMismatch = "toolchain-mismatch" => Environment,
     /// What was launched is not what was built, or not as the configuration states it.
     LaunchMismatch = "launch-mismatch" => Failed,
     /// A report or a CSV cannot be read.

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use super::File;
-use crate::config::raw::RawToolchain;
-use crate::config::{ConfigError, Toolchain};
+use crate::config::raw::{RawPins, RawToolchain};
+use crate::config::{ConfigError, Mismatch, Toolchain};
 use crate::metric;
+use crate::toolchain::{Pins, VersionRange};
 
 impl File<'_> {
     pub(super) fn toolchain(
@@ -36,6 +37,34 @@ impl File<'_> {
                     .map(String::from)
                     .to_vec()
             }),
+            pins: self.pins(raw.pins)?,
+        })
+    }
+
+    fn pins(&self, raw: RawPins) -> Result<Pins, ConfigError> {
+        let range = |key: &str, text: Option<String>| {
+            text.map(|text| VersionRange::parse(&text))
+                .transpose()
+                .map_err(|why| {
+                    self.error(&["toolchain", "pins", key], why)
+                        .help(Some("write it as `13.0`, which is what begins so, or with bounds as `>=2025.3, <2027`".into()))
+                })
+        };
+        let gpus = raw.gpus.unwrap_or_default();
+        if gpus.iter().any(|name| name.trim().is_empty()) {
+            return Err(self
+                .error(&["toolchain", "pins", "gpus"], "a GPU model has a name")
+                .help(Some(
+                    "`nvidia-smi -L` tells it, such as `NVIDIA H200`; `*` stands for any text"
+                        .into(),
+                )));
+        }
+        Ok(Pins {
+            cuda: range("cuda", raw.cuda)?,
+            ncu: range("ncu", raw.ncu)?,
+            driver: range("driver", raw.driver)?,
+            gpus,
+            mismatch: raw.mismatch.unwrap_or(Mismatch::Deny),
         })
     }
 }

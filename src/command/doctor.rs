@@ -1,0 +1,50 @@
+//! `sparsek-gate doctor`.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{json, print};
+use crate::cli::{DoctorArgs, Format};
+use crate::config::{self, Config};
+use crate::doctor::{self, Check, Patient, examine};
+use crate::error::Error;
+use crate::report;
+use crate::verdict::ExitCode;
+
+/// The JSON form.
+#[derive(Serialize)]
+struct Answer<'a> {
+    schema: u32,
+    checks: &'a [Check],
+    exit_code: u8,
+}
+
+pub(super) fn run(path: &Path, arguments: &DoctorArgs) -> Result<ExitCode, Error> {
+    // Only the file that nobody named may be missing.
+    let configured = path.exists() || path != Path::new(config::FILE_NAME);
+    let scratch = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
+    let config = if configured {
+        Config::load(path)?
+    } else {
+        Config {
+            // Nothing is left where no project is.
+            work: scratch.path().to_path_buf(),
+            ..Config::defaults(path)?
+        }
+    };
+    let checks = examine(&Patient {
+        config: &config,
+        configured,
+    })?;
+    let code = doctor::exit_code(&checks);
+    print(&match arguments.format {
+        Format::Text => report::checks_text(&checks),
+        Format::Json => json(&Answer {
+            schema: 1,
+            checks: &checks,
+            exit_code: code as u8,
+        }),
+    })?;
+    Ok(code)
+}

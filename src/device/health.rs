@@ -1,0 +1,105 @@
+//! What NVML says of a GPU at one moment, before anything is measured on it.
+
+use std::collections::HashSet;
+use std::thread;
+use std::time::Duration;
+
+use nvml_wrapper::enum_wrappers::device::{EccCounter, MemoryError, TemperatureThreshold};
+
+use super::state::{Owner, Reading, Slowdown};
+use super::watcher::{self, NvmlProbe, Probe as _, Unwatched};
+
+/// Between the two readings of a GPU that is not at rest. A clock that changes takes less.
+const AGAIN: Duration = Duration::from_millis(300);
+
+/// The health of a GPU. Absent is what it does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Its state; of slowdowns and processes only those that stayed for two readings.
+    pub reading: Reading,
+    /// Whether it is split into instances (MIG).
+    pub mig: Option<bool>,
+    /// Whether errors of its memory are corrected (ECC).
+    pub ecc: Option<bool>,
+    /// Memory errors that could not be corrected, since the driver was loaded.
+    pub uncorrected_errors: Option<u64>,
+    /// Temperature of the chip, in degrees Celsius, from which the hardware lowers the clock.
+    pub slowdown_temperature_c: Option<u32>,
+}
+
+impl Health {
+    /// Asks NVML about the GPU of a UUID.
+    ///
+    /// # Errors
+    /// [`Unwatched`] where there is no NVML, or no such GPU for it.
+    pub fn of(uuid: &str) -> Result<Health, Unwatched> {
+        let mut probe = NvmlProbe::open(uuid)?;
+        let mut reading = probe.read();
+        if !reading.slowdown.is_empty() || !reading.processes.is_empty() {
+            thread::sleep(AGAIN);
+            let later = probe.read();
+            let still: HashSet<u32> = later.processes.iter().map(|(it, _)| it.pid).collect();
+            reading.processes.retain(|(it, _)| still.contains(&it.pid));
+            reading
+                .slowdown
+                .retain(|reason| later.slowdown.contains(reason));
+        }
+        let device = probe.device();
+        let ecc = device.is_ecc_enabled().ok();
+        Ok(Health {
+            reading,
+            mig: device.mig_mode().ok().map(|mode| mode.current != 0),
+            ecc: ecc.map(|ecc| ecc.currently_enabled),
+            uncorrected_errors: device
+                .total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile)
+                .ok(),
+            slowdown_temperature_c: device
+                .temperature_threshold(TemperatureThreshold::Slowdown)
+                .ok(),
+        })
+    }
+
+    /// Whether any GPU of the machine is split into instances (MIG).
+    pub fn any_mig() -> bool {
+        watcher::any_mig()
+    }
+
+    /// Processes on the GPU that are not of this run, in words.
+    pub fn others(&self) -> Vec<String> {
+        let others = self.reading.processes.iter();
+        others
+            .filter(|(_, owner)| *owner != Owner::Ours)
+            .map(|(process, _)| match &process.name {
+                Some(name) => format!("{} ({name})", process.pid),
+                None => process.pid.to_string(),
+            })
+            .collect()
+    }
+
+    /// The reasons for which it runs below its clock, in words; those that are a fault of the
+    /// machine apart from those that come of how it is set up.
+    pub fn slowdowns(&self, faults: bool) -> Vec<&'static str> {
+        let reasons = self.reading.slowdown.iter();
+        reasons
+            .filter(|reason| reason.is_fault() == faults)
+            .map(|reason| Slowdown::as_str(*reason))
+            .collect()
+    }
+
+    /// What keeps profiles that are taken now from being locked, in words.
+    pub fn obstacles(&self) -> Vec<String> {
+        let mut obstacles = Vec::new();
+        let others = self.others();
+        if !others.is_empty() {
+            obstacles.push(format!(
+                "another process is on the GPU: {}",
+                others.join(", ")
+            ));
+        }
+        let faults = self.slowdowns(true);
+        if !faults.is_empty() {
+            obstacles.push(format!("the GPU lowers its clock: {}", faults.join(", ")));
+        }
+        obstacles
+    }
+}

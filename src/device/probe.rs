@@ -1,0 +1,52 @@
+//! The smallest kernel there is, launched: what shows that a GPU can be used, and read by a
+//! profiler, without a compiler.
+
+use std::ffi::CString;
+
+use cudarc::driver::{result, sys};
+
+use super::{Refusal, device, guarded};
+use crate::error::Error;
+
+/// The name of its kernel.
+pub const KERNEL: &str = "sparsek_gate_probe";
+
+/// The driver compiles it for whatever GPU there is.
+const PTX: &str = "\
+.version 6.0
+.target sm_50
+.address_size 64
+
+.visible .entry sparsek_gate_probe()
+{
+    ret;
+}
+";
+
+/// Launches the kernel on a GPU and waits for its end.
+///
+/// # Errors
+/// [`Error::Environment`] where there is no driver, no such GPU, or the launch fails.
+pub fn launch(ordinal: u32) -> Result<(), Error> {
+    guarded(move || {
+        let text = |text: &str| {
+            CString::new(text).map_err(|_| Refusal::Driver("a text that holds a zero".to_owned()))
+        };
+        let (ptx, kernel) = (text(PTX)?, text(KERNEL)?);
+        result::init()?;
+        let device = device(ordinal)?;
+        // SAFETY: the device came from the driver, and each handle from the call before it; the
+        // text of the module ends in a zero; the kernel has no parameters.
+        unsafe {
+            let context = result::primary_ctx::retain(device)?;
+            result::ctx::set_current(context)?;
+            let module = result::module::load_data(ptx.as_ptr().cast())?;
+            let function = result::module::get_function(module, kernel)?;
+            let stream: sys::CUstream = std::ptr::null_mut();
+            result::launch_kernel(function, (1, 1, 1), (32, 1, 1), 0, stream, &mut [])?;
+            result::ctx::synchronize()?;
+            result::primary_ctx::release(device)?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,229 @@
+//! A machine with an H200 and its whole toolchain, as far as the program sees: stand-ins of the
+//! driver's libraries, of ncu, and of the compiler's folder.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use super::{Project, Ran, aloud, repository};
+
+/// As the stand-in of the driver tells it.
+pub const UUID: &str = "GPU-00112233-4455-6677-8899-aabbccddeeff";
+
+/// Answers as nvcc 13.0 does, and "compiles" to a script that prints what the stand-in of ncu wants
+/// to hear. Every compilation is noted.
+const NVCC: &str = r##"#!/bin/sh
+if [ "$1" = --version ]; then
+    echo "Cuda compilation tools, release ${NVCC_RELEASE-13.0, V13.0.88}"
+    exit 0
+fi
+while [ $# -gt 0 ]; do
+    case $1 in
+    -o) program=$2; shift ;;
+    -MF) depfile=$2; shift ;;
+    *.cu) source=$1 ;;
+    esac
+    shift
+done
+echo "$source" >>calls
+printf '#!/bin/sh\necho "variant: baseline"\necho "recorded: h200"\n' >"$program"
+chmod +x "$program"
+printf '%s : %s\n' "$program" "$source" >"$depfile"
+"##;
+
+/// A compiled stand-in of a library; `None`, and said aloud, where there is no C compiler.
+pub fn library(folder: &str, name: &str, source: &Path) -> Option<PathBuf> {
+    if Command::new("cc").arg("--version").output().is_err() {
+        aloud(&format!(
+            "SKIPPED: there is no C compiler for a stand-in of {name}"
+        ));
+        return None;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    fs::create_dir_all(&folder).unwrap();
+    let fresh = folder.join(format!("{name}.{}", std::process::id()));
+    let built = Command::new("cc")
+        .args([
+            "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o",
+        ])
+        .arg(&fresh)
+        .arg(source)
+        .output()
+        .unwrap();
+    Ran::of(&built).exits(0);
+    fs::rename(fresh, folder.join(name)).unwrap();
+    Some(folder)
+}
+
+/// The folders with the stand-ins of libcuda and of NVML.
+pub fn libraries() -> Option<(&'static Path, &'static Path)> {
+    static FOLDERS: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
+    let folders = FOLDERS.get_or_init(|| {
+        let source = |name| repository().join("tests/data/stand_in").join(name);
+        // By the name that is looked for first: a real one must not be found before it.
+        let cuda = library("machine-libcuda", "libcuda.so", &source("libcuda.c"))?;
+        let nvml = library(
+            "machine-nvml",
+            "libnvidia-ml.so.1",
+            &source("libnvidia-ml.c"),
+        )?;
+        Some((cuda, nvml))
+    });
+    folders
+        .as_ref()
+        .map(|(cuda, nvml)| (cuda.as_path(), nvml.as_path()))
+}
+
+/// A project on that machine.
+pub struct Machine {
+    pub project: Project,
+    libraries: Vec<PathBuf>,
+    env: Vec<(String, String)>,
+}
+
+impl Machine {
+    /// Everything is as the repository's configuration pins it. One variant is built by nvcc.
+    pub fn new() -> Option<Machine> {
+        let (cuda, nvml) = libraries()?;
+        let project = Project::empty();
+        for folder in ["tmp", "home"] {
+            fs::create_dir(project.path(folder)).unwrap();
+        }
+        let text = fs::read_to_string(repository().join("config.toml")).unwrap();
+        let (settings, _) = text.split_once("# C[M,N]").unwrap();
+        // The stand-in of nvcc makes no machine code, so none is gated.
+        let (settings, _) = settings.split_once("[static.").unwrap();
+        let recorded: String = sparsek_gate::binary::STATIC_METRICS
+            .iter()
+            .map(|metric| format!("[static.{}]\nlevel = \"record\"\n\n", metric.name))
+            .collect();
+        let settings = format!("{settings}{recorded}");
+        let settings = settings.replacen(
+            "[toolchain]\n",
+            "[toolchain]\nnvcc = \"toolkit/bin/nvcc\"\nncu = \"bin/ncu\"\n\
+             compute_sanitizer = \"toolkit/bin/compute-sanitizer\"\n",
+            1,
+        );
+        let suite = r#"
+[suite.bsr_gemm]
+kernels = "regex:^bsr_gemm_"
+args = ["--m", "8192", "--n", "8192", "--k", "8192", "--blocks-per-row", "16"]
+work = { flop = 68719476736, bytes_written = 268435456 }
+
+[suite.bsr_gemm.variant.baseline]
+source = "kernels/a.cu"
+expect = ["bsr_gemm_baseline"]
+"#;
+        project.write("config.toml", format!("{settings}{suite}"));
+        project.write("kernels/a.cu", "// a\n");
+        project.write("journal", "");
+        project.write("reports", "");
+        let machine = Machine {
+            project,
+            libraries: vec![cuda.to_path_buf(), nvml.to_path_buf()],
+            env: Vec::new(),
+        };
+        machine.program("toolkit/bin/nvcc", NVCC);
+        for (tool, says) in [
+            (
+                "cuobjdump",
+                "Cuda compilation tools, release 13.0, V13.0.85",
+            ),
+            ("nvdisasm", "Cuda compilation tools, release 13.0, V13.0.85"),
+            (
+                "compute-sanitizer",
+                "Version 2025.3.1.0 (build 36400806) (public-release)",
+            ),
+        ] {
+            machine.program(
+                &format!("toolkit/bin/{tool}"),
+                &format!(
+                    "#!/bin/sh\nif [ \"$1\" = --version ]; then echo '{says}'; \
+                     else echo \"ELF file    1: a.${{TARGET-sm_90a}}.cubin\"; fi\n"
+                ),
+            );
+        }
+        machine.program(
+            "host/g++",
+            "#!/bin/sh\necho 'g++ (Debian 12.2.0-14) 12.2.0'\n",
+        );
+        // The argv of every call is noted, and the recorded reports handed over.
+        let ncu = repository().join("tests/data/stand_in/ncu");
+        machine.program(
+            "bin/ncu",
+            &format!(
+                "#!/bin/sh\necho \"$*\" >>\"$ARGV\"\nexec {} \"$@\"\n",
+                ncu.display()
+            ),
+        );
+        Some(machine)
+    }
+
+    /// An executable script.
+    pub fn program(&self, path: &str, text: &str) {
+        self.project.write(path, text);
+        fs::set_permissions(self.project.path(path), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// With a variable in the program's environment.
+    pub fn with(mut self, name: &str, value: &str) -> Machine {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// With other libraries of the driver.
+    pub fn with_libraries(mut self, folders: &[&Path]) -> Machine {
+        self.libraries = folders.iter().map(|folder| folder.to_path_buf()).collect();
+        self
+    }
+
+    /// Replaces a text of the configuration that must be there once.
+    #[track_caller]
+    pub fn configured(self, from: &str, to: &str) -> Machine {
+        self.project.replace("config.toml", from, to);
+        self
+    }
+
+    /// The program on this machine.
+    pub fn gate(&self, arguments: &[&str]) -> Command {
+        let path = std::env::var("PATH").unwrap();
+        let libraries = std::env::join_paths(&self.libraries).unwrap();
+        let mut command = self.project.gate();
+        command
+            .args(arguments)
+            .env("PATH", format!("{}:{path}", self.project.path("host").display()))
+            .env("LD_LIBRARY_PATH", libraries)
+            .env("RECORDINGS", repository().join("ci/recordings"))
+            .env("ARGV", self.project.path("argv"))
+            .env("JOURNAL", self.project.path("journal"))
+            .env("REPORTS", self.project.path("reports"))
+            .env("HOME", self.project.path("home"))
+            // The lock on the GPU is one of this machine's alone.
+            .env("TMPDIR", self.project.path("tmp"))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env_remove("CUDA_HOME")
+            .env_remove("CUDA_PATH")
+            .env_remove("CUDA_VISIBLE_DEVICES")
+            .envs(self.env.iter().cloned());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(&self.gate(arguments).output().unwrap())
+    }
+
+    /// The argv of every call of ncu.
+    pub fn ncu_calls(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.project.path("argv")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// The sources that were compiled.
+    pub fn compiled(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.project.path("calls")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}

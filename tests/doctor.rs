@@ -1,0 +1,717 @@
+//! `sparsek-gate doctor`, on machines that stand-ins make up: whole ones, and each with one thing
+//! wrong. It names that thing and what mends it, and changes nothing.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::stand_in::{Machine, UUID, libraries, library};
+use common::{Project, Ran, aloud};
+use serde_json::Value as Json;
+
+/// The checks of a run, by name.
+struct Checks(Vec<Json>);
+
+impl Checks {
+    #[track_caller]
+    fn of(ran: &Ran) -> Checks {
+        assert!(!ran.err.contains("panicked"), "{}", ran.err);
+        let json = ran.json().0;
+        assert_eq!(json["schema"], 1);
+        assert_eq!(json["exit_code"], ran.code);
+        Checks(json["checks"].as_array().unwrap().clone())
+    }
+
+    #[track_caller]
+    fn get(&self, what: &str) -> &Json {
+        let found: Vec<&Json> = self.0.iter().filter(|it| it["what"] == what).collect();
+        assert_eq!(found.len(), 1, "{what}: {:#?}", self.0);
+        found[0]
+    }
+
+    /// The check is in this state and says so, and has a next step where it is not as it should be.
+    #[track_caller]
+    fn says(&self, what: &str, state: &str, words: &[&str]) {
+        let check = self.get(what);
+        assert_eq!(check["state"], state, "{check:#}");
+        let next = check["next"].as_str().unwrap_or_default();
+        assert_eq!(
+            !next.is_empty(),
+            matches!(state, "warn" | "fail"),
+            "{check:#}"
+        );
+        let text = format!("{} {next}", check["detail"].as_str().unwrap());
+        for word in words {
+            assert!(text.contains(word), "{word:?} is not in {check:#}");
+        }
+    }
+
+    /// What is in this state.
+    fn in_state(&self, state: &str) -> Vec<&str> {
+        let of_state = self.0.iter().filter(|it| it["state"] == state);
+        of_state.map(|it| it["what"].as_str().unwrap()).collect()
+    }
+}
+
+#[track_caller]
+fn examined(machine: &Machine, code: i32) -> Checks {
+    let ran = machine.run(&["doctor", "--format", "json"]).exits(code);
+    Checks::of(&ran)
+}
+
+/// A machine with one thing in its environment another: that check alone is not as it should be.
+#[track_caller]
+fn odd(name: &str, value: &str, what: &str, state: &str, words: &[&str]) {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let code = if state == "fail" { 3 } else { 0 };
+    let checks = examined(&machine.with(name, value), code);
+    checks.says(what, state, words);
+    assert_eq!(checks.in_state(state), [what]);
+    let other = if state == "fail" { "warn" } else { "fail" };
+    assert_eq!(checks.in_state(other), Vec::<&str>::new());
+}
+
+#[test]
+fn a_machine_that_is_as_pinned_is_all_green() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let checks = examined(&machine, 0);
+    // What is skipped is what was not built yet, and nothing else.
+    assert_eq!(checks.in_state("skipped"), ["built programs"]);
+    machine.run(&["build"]).exits(0);
+    let checks = examined(&machine, 0);
+    assert_eq!(
+        checks.in_state("ok").len(),
+        checks.0.len(),
+        "{:#?}",
+        checks.0
+    );
+    for (what, words) in [
+        (
+            "configuration",
+            &["config.toml", "1 variants in 1 suites"][..],
+        ),
+        ("nvcc", &["V13.0.88", "as pinned (13.0)"]),
+        ("host compiler", &["g++ (Debian 12.2.0-14) 12.2.0"]),
+        ("ncu", &["2025.3.1.0", "as pinned (>=2025.3)"]),
+        ("cuobjdump", &["V13.0.85"]),
+        ("compute-sanitizer", &["2025.3.1.0"]),
+        ("driver", &["580.159.04", "as pinned (>=580)", "CUDA 13.0"]),
+        ("GPU", &["NVIDIA H200", "140 GiB", UUID]),
+        ("target", &["compute capability 9.0", "as pinned (sm_90a)"]),
+        ("counters", &["gpu__time_duration.sum", " ns"]),
+        ("clock control", &["not needed"]),
+        ("MIG", &["off"]),
+        ("ECC", &["on, no uncorrected error"]),
+        ("temperature", &["31 °C"]),
+        ("other processes", &["none"]),
+        ("GPU lock", &["free"]),
+        (
+            "built programs",
+            &["1 of these sources, with code for sm_90a"],
+        ),
+    ] {
+        checks.says(what, "ok", words);
+    }
+    let text = machine.run(&["doctor"]).exits(0).out;
+    assert!(
+        text.contains("everything that is configured works here"),
+        "{text}"
+    );
+    assert!(!text.contains("next: "), "{text}");
+    assert!(
+        text.lines()
+            .any(|line| line.starts_with("ok       nvcc   ")),
+        "{text}"
+    );
+}
+
+#[test]
+fn nothing_is_left_behind_and_no_clock_is_locked_where_nothing_asks_for_it() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    examined(&machine, 0);
+    for call in machine
+        .ncu_calls()
+        .iter()
+        .filter(|call| !call.starts_with("--version"))
+    {
+        assert!(call.contains("--clock-control none"), "{call}");
+        assert!(call.contains("--metrics gpu__time_duration.sum"), "{call}");
+        assert!(call.contains(" probe "), "{call}");
+    }
+    let left: Vec<String> = fs::read_dir(machine.project.path("tmp"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    // The file by which runs take turns stays.
+    assert_eq!(left, [format!("sparsek-gate-{UUID}.lock")]);
+    assert!(!machine.project.path("baselines").exists());
+    assert_eq!(machine.compiled(), Vec::<String>::new());
+}
+
+#[test]
+fn clocks_are_locked_for_a_try_where_the_configuration_asks_for_it() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let machine = machine.configured("clock_control = \"none\"", "clock_control = \"base\"");
+    let checks = examined(&machine, 3);
+    checks.says(
+        "clock control",
+        "fail",
+        &[
+            "could not lock",
+            "bsr_gemm/baseline",
+            "clock_control = \"none\"",
+        ],
+    );
+    let machine = machine.with("CLOCKS", "lock");
+    examined(&machine, 0).says("clock control", "ok", &["ncu locks the clocks"]);
+    let calls = machine.ncu_calls();
+    assert!(
+        calls
+            .iter()
+            .any(|call| call.contains("--clock-control base"))
+    );
+}
+
+#[test]
+fn without_cuda_and_without_a_driver_each_missing_thing_is_a_line() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    if has_driver() {
+        aloud("SKIPPED: this machine has an NVIDIA driver");
+        return;
+    }
+    fs::remove_dir_all(machine.project.path("toolkit")).unwrap();
+    fs::remove_dir_all(machine.project.path("bin")).unwrap();
+    fs::create_dir(machine.project.path("nothing")).unwrap();
+    let nothing = machine.project.path("nothing");
+    let machine = machine
+        .with("PATH", &nothing.display().to_string())
+        .with_libraries(&[&nothing]);
+    let checks = examined(&machine, 3);
+    checks.says(
+        "nvcc",
+        "fail",
+        &["no nvcc was found", "toolkit/bin/nvcc", "pip install"],
+    );
+    checks.says("host compiler", "fail", &["g++", "apt-get install g++"]);
+    checks.says("ncu", "fail", &["no ncu", "bin/ncu", "toolchain.ncu"]);
+    checks.says(
+        "driver",
+        "fail",
+        &[
+            "libcuda.so.1 is not on this machine",
+            "install the NVIDIA driver",
+        ],
+    );
+    for what in ["GPU", "kernel launch", "counters", "clock control"] {
+        checks.says(what, "skipped", &[]);
+    }
+    let text = machine.run(&["doctor"]).exits(3).out;
+    assert!(text.contains("4 things to mend first"), "{text}");
+}
+
+fn has_driver() -> bool {
+    // SAFETY: only tries to open the library.
+    unsafe { cudarc::driver::sys::is_culib_present() }
+}
+
+#[test]
+fn a_library_of_the_driver_that_is_none_is_told_with_what_the_loader_says() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    for (text, why) in [
+        ("text", "file too short"),
+        (&*"no library. ".repeat(99), "invalid ELF header"),
+    ] {
+        // Under both names, so that no real one is found.
+        machine.project.write("broken/libcuda.so.1", text);
+        let folder = machine.project.path("broken");
+        if has_driver() {
+            aloud("SKIPPED: this machine has an NVIDIA driver");
+            return;
+        }
+        let mut gate = machine.gate(&["doctor", "--format", "json"]);
+        gate.env("LD_LIBRARY_PATH", folder);
+        let ran = Ran::of(&gate.output().unwrap()).exits(3);
+        let words = [
+            "cannot be loaded",
+            "broken/libcuda.so.1",
+            why,
+            "reinstall the driver",
+        ];
+        Checks::of(&ran).says("driver", "fail", &words);
+    }
+}
+
+#[test]
+fn a_library_of_the_driver_that_lacks_a_function_is_told_and_is_no_panic() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    // Of all functions, and of those alone that launch a kernel.
+    let whole =
+        fs::read_to_string(common::repository().join("tests/data/stand_in/libcuda.c")).unwrap();
+    let (start, rest) = whole.split_once("int cuModuleLoadData").unwrap();
+    let (_, end) = rest.split_once("int cuModuleGetFunction").unwrap();
+    let cases = [
+        (
+            "lacks-all",
+            "int nothing(void) { return 0; }\n".to_owned(),
+            "driver",
+        ),
+        (
+            "lacks-one",
+            format!("{start}int cuModuleGetFunction{end}"),
+            "kernel launch",
+        ),
+    ];
+    for (folder, source, what) in cases {
+        machine.project.write("libcuda.c", source);
+        let source = machine.project.path("libcuda.c");
+        let Some(folder) = library(folder, "libcuda.so", &source) else {
+            return;
+        };
+        let nvml = libraries().unwrap().1;
+        let mut gate = machine.gate(&["doctor", "--format", "json"]);
+        gate.env(
+            "LD_LIBRARY_PATH",
+            std::env::join_paths([folder.as_path(), nvml]).unwrap(),
+        );
+        let ran = Ran::of(&gate.output().unwrap()).exits(3);
+        let checks = Checks::of(&ran);
+        checks.says(what, "fail", &["libcuda.so.1 is broken", "a function"]);
+        assert_eq!(checks.in_state("fail"), [what]);
+        checks.says("counters", "skipped", &[]);
+    }
+}
+
+#[test]
+fn a_launch_that_fails_is_the_drivers_and_not_laid_to_ncu() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let machine = machine.with("CUDA_LAUNCH", "fails");
+    let checks = examined(&machine, 3);
+    checks.says(
+        "kernel launch",
+        "fail",
+        &[
+            "the NVIDIA driver refuses",
+            "CUDA_ERROR_LAUNCH_FAILED",
+            "probe --device 0",
+        ],
+    );
+    assert_eq!(checks.in_state("fail"), ["kernel launch"]);
+    checks.says("counters", "skipped", &["no kernel runs"]);
+}
+
+#[test]
+fn a_tool_a_driver_or_a_gpu_that_is_not_as_pinned_fails_or_warns_as_configured() {
+    for (name, value, what, words) in [
+        (
+            "NVCC_RELEASE",
+            "12.4, V12.4.131",
+            "nvcc",
+            &["V12.4.131", "`13.0` is pinned", "toolchain.pins.cuda"][..],
+        ),
+        (
+            "NVML_DRIVER",
+            "570.86.10",
+            "driver",
+            &["570.86.10", "`>=580` is pinned"],
+        ),
+        (
+            "CUDA_NAME",
+            "NVIDIA H100",
+            "GPU",
+            &["NVIDIA H100", "`NVIDIA H200` is pinned"],
+        ),
+        (
+            "CUDA_MINOR",
+            "3",
+            "target",
+            &["compute capability 9.3", "`sm_90a`", "toolchain.arch"],
+        ),
+    ] {
+        odd(name, value, what, "fail", words);
+        let Some(machine) = Machine::new() else {
+            return;
+        };
+        let machine = machine
+            .configured(
+                "gpus = [\"NVIDIA H200\"]",
+                "gpus = [\"NVIDIA H200\"]\nmismatch = \"warn\"",
+            )
+            .with(name, value);
+        examined(&machine, 0).says(what, "warn", words);
+    }
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let machine = machine.configured("ncu = \">=2025.3\"", "ncu = \">=2026\"");
+    examined(&machine, 3).says("ncu", "fail", &["2025.3.1.0", "`>=2026` is pinned"]);
+}
+
+#[test]
+fn a_driver_whose_version_cannot_be_told_does_not_hold_its_pin() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    if Path::new("/proc/driver/nvidia/version").exists() {
+        aloud("SKIPPED: this machine has an NVIDIA driver");
+        return;
+    }
+    let cuda = libraries().unwrap().0;
+    let checks = examined(&machine.with_libraries(&[cuda]), 3);
+    checks.says("driver", "fail", &["cannot be told", "`>=580` is pinned"]);
+    // Without NVML nothing is told of the GPU's state, and that is a line too.
+    checks.says("GPU state", "warn", &["NVML", "libnvidia-ml.so.1"]);
+}
+
+/// A machine whose ncu answers so when it profiles.
+#[track_caller]
+fn refused(answer: &str) -> Option<Checks> {
+    let machine = Machine::new()?;
+    machine.program(
+        "bin/ncu",
+        &format!(
+            "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Version 2025.3.1.0 (build 1)'; exit 0; fi\n{answer}\n"
+        ),
+    );
+    Some(examined(&machine, 3))
+}
+
+#[test]
+fn a_right_to_the_counters_that_is_missing_is_told_with_the_setting_that_gives_it() {
+    let Some(checks) = refused(
+        "echo '==PROF== Connected to process 12 (probe)'\n\
+         echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0. For instructions on enabling permissions and to get more information see https://developer.nvidia.com/ERR_NVGPUCTRPERM'\n\
+         exit 1",
+    ) else {
+        return;
+    };
+    checks.says(
+        "counters",
+        "fail",
+        &[
+            "ERR_NVGPUCTRPERM",
+            "NVreg_RestrictProfilingToAdminUsers=0",
+            "/etc/modprobe.d/",
+            "--cap-add SYS_ADMIN",
+        ],
+    );
+    assert_eq!(checks.in_state("fail"), ["counters"]);
+}
+
+#[test]
+fn counters_that_another_profiler_holds_are_told_with_what_lets_them_go() {
+    let Some(checks) = refused(
+        "echo '==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is concurrently collecting profiling data. See https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#faq for more details.'\n\
+         exit 9",
+    ) else {
+        return;
+    };
+    checks.says("counters", "fail", &["another profiler holds the counters"]);
+    checks.says(
+        "other profilers",
+        "fail",
+        &["DCGM", "dcgmi profile --pause", "dcgmi profile --resume"],
+    );
+    assert_eq!(checks.in_state("fail"), ["counters", "other profilers"]);
+}
+
+#[test]
+fn an_ncu_that_reads_nothing_is_believed_in_no_exit_status() {
+    for (answer, words) in [
+        ("exit 0", "No such file"),
+        (
+            "echo '==WARNING== No kernels were profiled.'; exit 0",
+            "read no counter",
+        ),
+        (
+            "echo '==ERROR== Failed to initialize the profiler: LibraryNotLoaded'; exit 1",
+            "direct access to the GPU",
+        ),
+        (
+            "echo '==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock.'; exit 9",
+            "TMPDIR",
+        ),
+        (
+            "echo '==ERROR== Something else.'; exit 1",
+            "==ERROR== Something else.",
+        ),
+        ("kill -SEGV $$", "signal 11"),
+    ] {
+        let Some(checks) = refused(answer) else {
+            return;
+        };
+        checks.says("counters", "fail", &[words]);
+        assert_eq!(checks.in_state("fail"), ["counters"], "{answer}");
+    }
+}
+
+#[test]
+fn what_the_gpu_says_against_itself_is_told() {
+    odd(
+        "NVML_REASONS",
+        "0x60",
+        "throttling",
+        "fail",
+        &["hw-thermal, sw-thermal", "nvidia-smi"],
+    );
+    odd(
+        "NVML_REASONS",
+        "0x4",
+        "throttling",
+        "warn",
+        &["sw-power-cap"],
+    );
+    odd(
+        "NVML_MIG",
+        "1",
+        "MIG",
+        "warn",
+        &["on", "nvidia-smi -i", "-mig 0"],
+    );
+    odd("NVML_ECC", "0", "ECC", "warn", &["off", "-e 1"]);
+    odd(
+        "NVML_ERRORS",
+        "2",
+        "ECC",
+        "fail",
+        &["2 memory errors could not be corrected"],
+    );
+    odd(
+        "NVML_TEMPERATURE",
+        "88",
+        "temperature",
+        "warn",
+        &["88 °C", "92 °C"],
+    );
+    let own = std::process::id();
+    let words = [&*own.to_string(), "cannot be locked", "gpu.device"];
+    odd(
+        "NVML_PROCESS",
+        &own.to_string(),
+        "other processes",
+        "warn",
+        &words,
+    );
+}
+
+#[test]
+fn an_instance_of_a_split_gpu_is_told_though_nvml_does_not_know_it() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let machine = machine
+        .with("NVML_UUID", "GPU-another")
+        .with("NVML_MIG", "1");
+    let checks = examined(&machine, 0);
+    checks.says("MIG", "warn", &["on", "-mig 0"]);
+    checks.says("GPU state", "warn", &[UUID]);
+}
+
+#[test]
+fn an_interrupted_doctor_leaves_no_process_and_no_file() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    machine.program(
+        "bin/ncu",
+        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Version 2025.3.1.0 (build 1)'; exit 0; fi\n\
+         echo $$ >\"$ARGV.new\"; mv \"$ARGV.new\" \"$ARGV\"; exec sleep 300\n",
+    );
+    let mut child = machine.gate(&["doctor"]).spawn().unwrap();
+    let started = machine.project.path("argv");
+    while !started.exists() {
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "it ended before it was interrupted"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let sleeper = machine.project.read("argv");
+    let stat = fs::read_to_string(format!("/proc/{}/stat", sleeper.trim()));
+    assert!(
+        stat.map_or(true, |stat| stat.contains(") Z ")),
+        "{sleeper} still runs"
+    );
+    assert_eq!(
+        fs::read_dir(machine.project.path("tmp")).unwrap().count(),
+        1
+    );
+}
+
+#[test]
+fn a_profile_beside_another_process_is_warned_of_before_it_is_measured() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let machine = machine.with("NVML_PROCESS", &std::process::id().to_string());
+    let ran = machine.run(&["profile"]).exits(6);
+    let warned = ran.err.find("another process is on the GPU").unwrap();
+    let measured = ran.err.find("profile bsr_gemm").unwrap();
+    assert!(warned < measured, "{}", ran.err);
+    let ran = machine.run(&["baseline", "--lock", "--reason", "first", "--who", "tester"]);
+    ran.exits(6).says("gpu-shared").says("nothing was locked");
+}
+
+#[test]
+fn a_lock_that_a_living_process_holds_is_told_and_one_that_was_left_is_not() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let path = machine
+        .project
+        .path(&format!("tmp/sparsek-gate-{UUID}.lock"));
+    let file = fs::File::create(&path).unwrap();
+    examined(&machine, 0).says("GPU lock", "ok", &["free"]);
+    file.lock().unwrap();
+    let before = machine.ncu_calls();
+    let checks = examined(&machine, 0);
+    let own = std::process::id().to_string();
+    checks.says(
+        "GPU lock",
+        "warn",
+        &["which lives", &own, &format!("kill {own}")],
+    );
+    // ncu would fail beside the other.
+    checks.says("counters", "skipped", &["another sparsek-gate"]);
+    assert_eq!(machine.ncu_calls(), before);
+}
+
+#[test]
+fn a_lock_of_ncus_that_cannot_be_opened_fails() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    machine.project.write("tmp/nsight-compute-lock", "");
+    examined(&machine, 0).says("ncu lock", "ok", &["can be taken"]);
+    // A folder is what not even root can open so.
+    fs::remove_file(machine.project.path("tmp/nsight-compute-lock")).unwrap();
+    fs::create_dir(machine.project.path("tmp/nsight-compute-lock")).unwrap();
+    let checks = examined(&machine, 3);
+    checks.says("ncu lock", "fail", &["nsight-compute-lock", "TMPDIR"]);
+}
+
+#[test]
+fn baselines_that_a_killed_process_was_storing_are_told_and_left() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    machine.project.write(
+        ".baselines.staged/nvidia-h200/bsr_gemm/a.norm.txt",
+        "duration: 1\n",
+    );
+    let checks = examined(&machine, 0);
+    checks.says(
+        "baselines",
+        "warn",
+        &[".baselines.staged", "baseline --verify"],
+    );
+    assert!(machine.project.path(".baselines.staged").exists());
+    // And that does put it right.
+    machine.run(&["baseline", "--verify"]);
+    examined(&machine, 0).says("baselines", "ok", &[]);
+}
+
+#[test]
+fn a_built_program_without_code_for_the_target_fails() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    machine.run(&["build"]).exits(0);
+    let machine = machine.with("TARGET", "sm_80");
+    let checks = examined(&machine, 3);
+    checks.says(
+        "built programs",
+        "fail",
+        &["bsr_gemm/baseline holds sm_80", "not for sm_90a", "rm -r"],
+    );
+    // What was built of other sources is not asked.
+    machine.project.write("kernels/a.cu", "// another\n");
+    examined(&machine, 0).says("built programs", "skipped", &["sparsek-gate build"]);
+}
+
+#[test]
+fn without_a_configuration_the_defaults_are_examined_and_nothing_is_left_there() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let empty = Project::empty();
+    let path = std::env::join_paths([
+        machine.project.path("bin"),
+        machine.project.path("toolkit/bin"),
+        machine.project.path("host"),
+        "/usr/bin".into(),
+        "/bin".into(),
+    ])
+    .unwrap();
+    let mut gate = machine.gate(&["doctor", "--format", "json"]);
+    gate.current_dir(empty.path("")).env("PATH", &path);
+    let ran = Ran::of(&gate.output().unwrap()).exits(0);
+    let checks = Checks::of(&ran);
+    checks.says(
+        "configuration",
+        "skipped",
+        &["there is no config.toml", "init"],
+    );
+    checks.says("target", "skipped", &["no configuration asks"]);
+    for what in ["nvcc", "ncu", "GPU", "counters"] {
+        checks.says(what, "ok", &[]);
+    }
+    // The default locks clocks; nobody asked for that here.
+    checks.says("clock control", "ok", &["not tried"]);
+    assert_eq!(fs::read_dir(empty.path("")).unwrap().count(), 0);
+
+    let mut named = machine.gate(&["-C", "no-such.toml", "doctor"]);
+    Ran::of(&named.current_dir(empty.path("")).output().unwrap()).exits(2);
+}
+
+#[test]
+fn a_compiler_that_no_variant_needs_is_not_missed() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    fs::remove_dir_all(machine.project.path("toolkit")).unwrap();
+    let machine = machine.configured(
+        "source = \"kernels/a.cu\"",
+        "run = [\"sh\", \"a.sh\"]\ninputs = [\"kernels/a.cu\"]",
+    );
+    let checks = examined(&machine, 0);
+    checks.says("nvcc", "skipped", &["not needed"]);
+    for tool in ["cuobjdump", "nvdisasm", "compute-sanitizer"] {
+        let state = checks.get(tool)["state"].as_str().unwrap();
+        assert!(matches!(state, "warn" | "ok"), "{tool}: {state}");
+    }
+}
+
+#[test]
+fn the_doctor_reads_the_configuration_as_every_command_does() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let machine = machine.configured("cuda = \"13.0\"", "cuda = \"newest\"");
+    machine
+        .run(&["doctor"])
+        .exits(2)
+        .says("config.toml:")
+        .says("`newest` is no version");
+}

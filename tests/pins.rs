@@ -1,0 +1,374 @@
+//! Pins: a toolchain that is not the promised one ends a run before anything is built or measured,
+//! or is warned of, and every profile records what was there.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::stand_in::{Machine, libraries};
+use common::{Project, Ran, aloud};
+use serde_json::{Value as Json, json};
+use sparsek_gate::profile::STATIC_FILE_NAME;
+
+/// Where `profile` leaves the profile of the machine's variant.
+const PROFILE: &str = ".sparsek-gate/profiles/bsr_gemm/baseline/profile.json";
+
+/// A machine with another compiler than is pinned.
+fn other_compiler() -> Option<Machine> {
+    Some(Machine::new()?.with("NVCC_RELEASE", "12.4, V12.4.131"))
+}
+
+fn warning(machine: Machine) -> Machine {
+    machine.configured(
+        "gpus = [\"NVIDIA H200\"]",
+        "gpus = [\"NVIDIA H200\"]\nmismatch = \"warn\"",
+    )
+}
+
+/// Nothing was compiled, and ncu measured nothing.
+#[track_caller]
+fn untouched(machine: &Machine) {
+    assert_eq!(machine.compiled(), Vec::<String>::new());
+    assert!(!machine.project.path(PROFILE).exists());
+    let measured = machine.ncu_calls();
+    assert!(
+        !measured.iter().any(|call| call.contains("--metrics")),
+        "{measured:?}"
+    );
+}
+
+fn pin(what: &str, wanted: &str, found: &str, held: bool) -> Json {
+    json!({ "what": what, "wanted": wanted, "found": found, "held": held })
+}
+
+#[test]
+fn another_compiler_ends_every_run_that_builds_before_it_does() {
+    let Some(machine) = other_compiler() else {
+        return;
+    };
+    for command in ["build", "verify", "profile"] {
+        let ran = machine.run(&[command]).exits(3);
+        for words in [
+            "config.toml pins",
+            "cuda: V12.4.131, where `13.0` is pinned",
+            "next: install what is pinned",
+            "mismatch = \"warn\"",
+        ] {
+            assert!(
+                ran.err.contains(words),
+                "{command}: {words:?} is not in\n{}",
+                ran.err
+            );
+        }
+        untouched(&machine);
+    }
+}
+
+#[test]
+fn everything_that_differs_is_told_at_once() {
+    let Some(machine) = other_compiler() else {
+        return;
+    };
+    let machine = machine
+        .with("NVML_DRIVER", "570.86.10")
+        .with("CUDA_NAME", "NVIDIA H100")
+        .with("CUDA_MINOR", "3")
+        .configured("ncu = \">=2025.3\"", "ncu = \">=2026, <2027\"");
+    let ran = machine.run(&["profile"]).exits(3);
+    for words in [
+        "arch: compute capability 9.3, where `sm_90a` is pinned",
+        "cuda: V12.4.131, where `13.0` is pinned",
+        "ncu: 2025.3.1.0, where `>=2026, <2027` is pinned",
+        "driver: 570.86.10, where `>=580` is pinned",
+        "gpus: NVIDIA H100, where `NVIDIA H200` is pinned",
+    ] {
+        assert!(ran.err.contains(words), "{words:?} is not in\n{}", ran.err);
+    }
+    untouched(&machine);
+}
+
+#[test]
+fn a_command_is_held_to_the_pins_of_what_it_uses() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let machine = machine.with("NVML_DRIVER", "570.86.10");
+    // nvcc needs no driver; a program that is run does, and no ncu.
+    machine.run(&["build"]).exits(0);
+    machine.run(&["verify"]).exits(3).says("570.86.10");
+    machine.run(&["profile"]).exits(3).says("570.86.10");
+    machine.run(&["check"]).exits(3).says("570.86.10");
+    machine
+        .run(&["baseline", "--verify"])
+        .exits(4)
+        .says("no baseline yet");
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let machine = machine.configured("ncu = \">=2025.3\"", "ncu = \"2026\"");
+    machine.run(&["verify"]).exits(0);
+    machine.run(&["profile"]).exits(3).says("`2026` is pinned");
+    // What no variant is built with is not looked for.
+    let Some(machine) = other_compiler() else {
+        return;
+    };
+    machine
+        .project
+        .write("a.sh", "echo 'variant: baseline'; echo 'recorded: h200'\n");
+    let machine = machine.configured(
+        "source = \"kernels/a.cu\"",
+        "run = [\"sh\", \"a.sh\"]\ninputs = [\"a.sh\"]",
+    );
+    machine.run(&["profile"]).exits(0);
+    let pins = machine.project.json(PROFILE)["provenance"]["pins"].clone();
+    let named: Vec<&Json> = pins
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pin| &pin["what"])
+        .collect();
+    assert_eq!(named, ["arch", "driver", "gpus", "ncu"]);
+}
+
+#[test]
+fn what_cannot_be_told_does_not_hold() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    if Path::new("/proc/driver/nvidia/version").exists() {
+        aloud("SKIPPED: this machine has an NVIDIA driver");
+        return;
+    }
+    let machine = machine.with_libraries(&[libraries().unwrap().0]);
+    machine
+        .run(&["profile"])
+        .exits(3)
+        .says("driver: it cannot be told, where `>=580` is pinned");
+    untouched(&machine);
+    let machine = warning(machine);
+    machine
+        .run(&["profile"])
+        .exits(0)
+        .says("driver: it cannot be told");
+    let pins = machine.project.json(PROFILE)["provenance"]["pins"].clone();
+    let unknown = json!({ "what": "driver", "wanted": ">=580", "held": false });
+    assert!(pins.as_array().unwrap().contains(&unknown), "{pins:#}");
+}
+
+#[test]
+fn a_profile_records_each_pin_and_what_was_there() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let ran = machine.run(&["profile", "--format", "json"]).exits(0);
+    assert_eq!(ran.json().warned(), Vec::<String>::new());
+    let profile = machine.project.json(PROFILE);
+    assert_eq!(profile["schema"], 2);
+    assert_eq!(
+        profile["provenance"]["pins"],
+        json!([
+            pin("arch", "sm_90a", "compute capability 9.0", true),
+            pin("driver", ">=580", "580.159.04", true),
+            pin("gpus", "NVIDIA H200", "NVIDIA H200", true),
+            pin("ncu", ">=2025.3", "2025.3.1.0", true),
+            pin("cuda", "13.0", "V13.0.88", true),
+        ])
+    );
+    // What the compiler made was made with a compiler, and with nothing else.
+    let compiled = machine
+        .project
+        .json(&PROFILE.replace("profile.json", STATIC_FILE_NAME));
+    assert_eq!(
+        compiled["provenance"]["pins"],
+        json!([pin("cuda", "13.0", "V13.0.88", true)])
+    );
+}
+
+#[test]
+fn where_a_mismatch_only_warns_it_is_told_recorded_and_told_again_of_what_is_locked() {
+    let Some(machine) = other_compiler() else {
+        return;
+    };
+    let machine = warning(machine);
+    let told = "cuda: V12.4.131, where `13.0` is pinned";
+    for command in ["build", "verify", "profile"] {
+        let ran = machine.run(&[command, "--format", "json"]).exits(0);
+        let report = ran.json();
+        assert_eq!(report.warned(), ["toolchain-mismatch"], "{command}");
+        assert!(
+            report.message("toolchain-mismatch").contains(told),
+            "{command}"
+        );
+    }
+    let pins = machine.project.json(PROFILE)["provenance"]["pins"].clone();
+    let broken = pin("cuda", "13.0", "V12.4.131", false);
+    assert!(pins.as_array().unwrap().contains(&broken), "{pins:#}");
+
+    let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
+    machine
+        .run(&lock)
+        .exits(0)
+        .says("toolchain-mismatch")
+        .says(told);
+    for action in ["--verify", "--show"] {
+        machine
+            .run(&["baseline", action])
+            .exits(0)
+            .says("toolchain-mismatch");
+    }
+    // Of the profile, and of the baseline it is held against.
+    let from = [
+        "check",
+        "--from",
+        ".sparsek-gate/profiles",
+        "--format",
+        "json",
+    ];
+    let report = machine.run(&from).exits(0).json();
+    assert_eq!(
+        report.warned(),
+        ["toolchain-mismatch", "toolchain-mismatch"]
+    );
+    let report = machine.run(&["check", "--format", "json"]).exits(0).json();
+    assert_eq!(
+        report.warned(),
+        ["toolchain-mismatch", "toolchain-mismatch"]
+    );
+}
+
+#[test]
+fn what_was_recorded_is_held_to_no_pin_of_the_machine_that_judges_it() {
+    let project = Project::shipped();
+    project.replace("config.toml", "cuda = \"13.0\"", "cuda = \"99\"");
+    project.replace(
+        "config.toml",
+        "gpus = [\"NVIDIA H200\"]",
+        "gpus = [\"NVIDIA B200\"]",
+    );
+    let report = project.check(&["bsr_gemm"], 0);
+    // Recorded before there were pins.
+    assert!(!report.warned().contains(&"toolchain-mismatch".to_owned()));
+    project.edit_profile("cp_async", |profile| {
+        profile["provenance"]["pins"] = json!([
+            pin("ncu", ">=2025.3", "2025.3.1.0", true),
+            pin("cuda", "13.0", "V12.4.131", false),
+        ]);
+    });
+    let report = project.check(&["bsr_gemm"], 0);
+    let told = report.message("toolchain-mismatch");
+    assert!(
+        told.contains("cuda: V12.4.131, where `13.0` is pinned"),
+        "{told}"
+    );
+    assert!(!told.contains("2025.3.1.0"), "{told}");
+}
+
+#[test]
+fn profiles_of_several_machines_keep_the_pins_of_each() {
+    let project = Project::unlocked();
+    let second = "second/bsr_gemm/cp_async";
+    common::copy(
+        &project.path("recorded/bsr_gemm/cp_async"),
+        &project.path(second),
+    );
+    let first = pin("driver", ">=580", "580.159.04", true);
+    let other = pin("driver", ">=580", "570.86.10", false);
+    for (path, pins) in [
+        ("recorded/bsr_gemm/cp_async", json!([first])),
+        (second, json!([first, other])),
+    ] {
+        project.edit(&format!("{path}/profile.json"), |profile| {
+            profile["provenance"]["pins"] = pins;
+        });
+    }
+    // The same captures twice are no two machines, but what is told of them does not depend on it.
+    let lock = [
+        "baseline", "--lock", "--reason", "first", "--who", "tester", "cp_async",
+    ];
+    let from = ["--from", "recorded", "--from", "second"];
+    let ran = project.run(&[&lock[..], &from].concat());
+    assert!(
+        ran.out.contains("570.86.10, where `>=580` is pinned"),
+        "{}\n{}",
+        ran.out,
+        ran.err
+    );
+    assert_eq!(ran.out.matches("580.159.04").count(), 0, "{}", ran.out);
+}
+
+fn git(machine: &Machine, arguments: &[&str]) {
+    let output = Command::new("git")
+        .args([
+            "-c",
+            "user.name=tester",
+            "-c",
+            "user.email=tester@localhost",
+        ])
+        .args(arguments)
+        .current_dir(machine.project.path(""))
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap();
+    Ran::of(&output).exits(0);
+}
+
+#[test]
+fn the_pins_of_the_working_tree_hold_for_the_base_too() {
+    if Command::new("git").arg("--version").output().is_err() {
+        aloud("SKIPPED: there is no git on the PATH");
+        return;
+    }
+    let Some(machine) = other_compiler() else {
+        return;
+    };
+    // The change moves the project to another compiler; the base pins the one before.
+    machine.project.write(
+        ".gitignore",
+        ".sparsek-gate/\n/tmp/\n/home/\n/argv\n/calls\n/journal\n/reports\n",
+    );
+    git(&machine, &["init", "--quiet"]);
+    git(&machine, &["add", "--all"]);
+    git(&machine, &["commit", "--quiet", "--message", "a step"]);
+    let machine = machine.configured("cuda = \"13.0\"", "cuda = \"12.4\"");
+    let against = ["check", "--against", "HEAD", "--format", "json"];
+    let ran = machine.run(&against);
+    let report = ran.json();
+    assert_eq!(report.variant("baseline")["mode"], "against", "{}", ran.err);
+    assert!(!report.warned().contains(&"toolchain-mismatch".to_owned()));
+    let base = ".sparsek-gate/profiles/bsr_gemm/baseline/base/profile.json";
+    let pins = machine.project.json(base)["provenance"]["pins"].clone();
+    let held = pin("cuda", "12.4", "V12.4.131", true);
+    assert!(pins.as_array().unwrap().contains(&held), "{pins:#}");
+}
+
+#[test]
+fn the_shipped_configuration_pins_what_its_recordings_were_measured_with() {
+    let project = Project::shipped();
+    let pins = fs::read_to_string(project.path("config.toml")).unwrap();
+    for pinned in ["cuda = \"13.0\"", "driver = \">=580\"", "\"NVIDIA H200\""] {
+        assert!(pins.contains(pinned), "{pinned}");
+    }
+    let profile = project.json("recorded/bsr_gemm/cp_async/profile.json");
+    let provenance = &profile["provenance"];
+    let toolchain = sparsek_gate::config::Config::load(&project.path("config.toml"))
+        .unwrap()
+        .toolchain;
+    let found = |key: &str| provenance[key].as_str().unwrap();
+    for pin in [
+        toolchain.pins.cuda(found("compiler")),
+        toolchain.pins.ncu(found("profiler")),
+        toolchain.pins.driver(Some(found("driver"))),
+        toolchain
+            .pins
+            .gpu(profile["identity"]["gpu"].as_str().unwrap()),
+        toolchain.arch_pin(profile["identity"]["compute_capability"].as_str().unwrap()),
+    ] {
+        let pin = pin.unwrap();
+        assert!(pin.held, "{pin:?}");
+    }
+}
