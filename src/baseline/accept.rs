@@ -8,7 +8,6 @@ use super::store::{NewBaseline, Stored};
 use super::verify::{CaptureIndex, rederive};
 use crate::build::stated_flags;
 use crate::config::{Config, Pass, Variant};
-use crate::device::Gpu;
 use crate::error::Error;
 use crate::hash::sha256_hex;
 use crate::profile::{Profile, ProfileOrigin, norm_text};
@@ -189,7 +188,7 @@ pub fn accept(
     lock.head = entry.hash();
     lock.ledger.push(entry);
     Ok(Ok(NewBaseline {
-        gpu: Gpu::slug(&profile.identity.gpu),
+        gpu: profile.identity.folder(),
         lock,
         norm,
         profile: json,

@@ -9,7 +9,6 @@ use super::store::Stored;
 use crate::build::stated_flags;
 use crate::capture::{self, Format, Recording};
 use crate::config::{Config, Pass, Variant};
-use crate::device::Gpu;
 use crate::error::Error;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::profile::import::conditions_of;
@@ -119,11 +118,12 @@ pub fn trust(
             profile.variant
         ));
     }
-    if Gpu::slug(&profile.identity.gpu) != stored.gpu {
+    if profile.identity.folder() != stored.gpu {
         tampered(format!(
-            "{} was measured on {}",
+            "{} was measured on {}, by {}",
             name("profile.json"),
-            profile.identity.gpu
+            profile.identity.gpu,
+            profile.identity.rung
         ));
     }
     if norm_text(&profile).map(String::into_bytes) != stored.norm {

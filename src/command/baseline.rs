@@ -11,7 +11,6 @@ use crate::baseline::{
 };
 use crate::cli::BaselineArgs;
 use crate::config::{Variant, VariantId};
-use crate::device::Gpu;
 use crate::error::Error;
 use crate::files::variant_folder;
 use crate::measure::now;
@@ -184,7 +183,7 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
                 continue;
             }
         };
-        let gpu = Gpu::slug(&profile.identity.gpu);
+        let gpu = profile.identity.folder();
         let stored = store.load(&gpu, &variant.id)?;
         match accept(
             &plan.config,

@@ -11,7 +11,7 @@ use crate::device::Gpu;
 use crate::error::Error;
 use crate::files::{base_folder, variant_folder};
 use crate::measure::{BaseProject, measure, measure_against};
-use crate::profile::{self, Profile, ProfileOrigin};
+use crate::profile::{self, Profile, ProfileOrigin, Rung};
 use crate::report::{self, Progress};
 use crate::verdict::{
     Code, Control, ExitCode, Finding, Origin, Outcome, Reference, Severity, VariantReport, Verdict,
@@ -38,7 +38,7 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
             let slug = recorded
                 .heads
                 .first()
-                .map(|profile| Gpu::slug(&profile.identity.gpu));
+                .map(|profile| profile.identity.folder());
             let judge = Judge::new(&plan, &store, slug.as_deref(), &mut outcome)?;
             judge.all(&recorded, &mut outcome);
             outcome
@@ -88,7 +88,7 @@ fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
         .as_deref()
         .map(|revision| BaseProject::check_out(&plan.config, revision))
         .transpose()?;
-    let slug = Gpu::slug(&Gpu::query(plan.config.device)?.name);
+    let slug = Rung::Counters.folder(&Gpu::query(plan.config.device)?.name);
     let judge = Judge::new(plan, store, Some(&slug), &mut outcome)?;
     let folder = plan.profiles(arguments.output.as_deref())?;
     let progress = Progress::new();
@@ -465,7 +465,7 @@ impl<'a> Judge<'a> {
     /// What is locked of a variant on the GPU model of a profile.
     fn locked(&self, id: &VariantId, profile: &Profile) -> Option<&Profile> {
         self.locked
-            .get(&(Gpu::slug(&profile.identity.gpu), id.clone()))
+            .get(&(profile.identity.folder(), id.clone()))
     }
 
     /// Unchanged variants that must be measured beside those that were asked for.
@@ -618,13 +618,14 @@ impl<'a> Judge<'a> {
                 "it has no baseline yet".to_owned(),
                 format!("review its profile and lock it: {lock}"),
             ))
-        } else if !judged && !gpus.contains(&Gpu::slug(&profile.identity.gpu)) {
+        } else if !judged && !gpus.contains(&profile.identity.folder()) {
             Some(Finding::deny(
                 Code::NotComparable,
                 &variant.id,
                 format!(
-                    "it was measured on {}, and has a baseline only for {}",
+                    "it was measured on {} by {}, and has a baseline only for {}",
                     profile.identity.gpu,
+                    profile.identity.rung,
                     gpus.join(", ")
                 ),
                 format!("measure on such a GPU, or lock a baseline for this one: {lock}"),

@@ -18,7 +18,7 @@ use crate::config::{
     CacheControl, ClockControl, GraphProfiling, Pass, ProfileSettings, ReplayMode, Variant,
     VariantId,
 };
-use crate::device::State;
+use crate::device::{Gpu, State};
 use crate::error::Error;
 use crate::files::variant_folder;
 use crate::verdict::Samples;
@@ -57,6 +57,13 @@ pub struct Identity {
     pub rung: Rung,
     /// What each alias stands for.
     pub metrics: BTreeMap<String, MetricIdentity>,
+}
+
+impl Identity {
+    /// The folder of the baselines that such a profile is compared with.
+    pub fn folder(&self) -> String {
+        self.rung.folder(&self.gpu)
+    }
 }
 
 /// How ncu was told to measure, as far as that is known.
@@ -105,12 +112,44 @@ impl From<&ProfileSettings> for Conditions {
     }
 }
 
-/// How much of the machine's counters could be read.
+/// How much of the machine could be measured, the most first. What a lower rung cannot measure is
+/// not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rung {
     /// Hardware counters, through ncu.
     Counters,
+    /// Start and end of every kernel, through CUPTI's activity records.
+    KernelTimes,
+    /// Times that the program takes itself, with CUDA events around its launches.
+    EventTimes,
+}
+
+impl Rung {
+    /// As the configuration and the reports spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Rung::Counters => "counters",
+            Rung::KernelTimes => "kernel-times",
+            Rung::EventTimes => "event-times",
+        }
+    }
+
+    /// The folder of the baselines of this rung on a GPU model: `nvidia-h200` for counters, and
+    /// `nvidia-h200+kernel-times`, so that no rung is locked over another.
+    pub fn folder(self, gpu: &str) -> String {
+        let slug = Gpu::slug(gpu);
+        match self {
+            Rung::Counters => slug,
+            lower => format!("{slug}+{}", lower.as_str()),
+        }
+    }
+}
+
+impl std::fmt::Display for Rung {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
 }
 
 /// What an alias stands for.

@@ -453,8 +453,8 @@ fn identity_differences(baseline: &Identity, current: &Identity) -> Vec<String> 
     );
     differ(
         "the rung of measurement",
-        format!("{:?}", baseline.rung),
-        format!("{:?}", current.rung),
+        baseline.rung.to_string(),
+        current.rung.to_string(),
     );
     let conditions = baseline.conditions.named();
     for ((what, was), (_, is)) in conditions.into_iter().zip(current.conditions.named()) {
