@@ -2,7 +2,7 @@
 //!
 //! The modules are the stages of a run, in their order: [`config`] says what to do, [`build`]
 //! makes artifacts, [`verify`] asks whether their numbers are right, [`capture`] runs ncu and
-//! reads what it left, [`profile`] normalizes that, [`baseline`] locks it, [`verdict`] compares
+//! reads what it left, [`cupti`] times kernels where ncu may not, [`profile`] normalizes that, [`baseline`] locks it, [`verdict`] compares
 //! and decides, [`report`] shows. [`measure`] runs the stages up to the profile. Besides them:
 //! [`metric`] knows counters and units, [`device`] the GPU, [`toolchain`] nvcc and ncu,
 //! [`process`] runs programs, [`files`] and [`hash`] write and identify them, [`git`] names the
@@ -14,6 +14,7 @@ pub mod capture;
 pub mod cli;
 pub mod command;
 pub mod config;
+pub mod cupti;
 pub mod device;
 pub mod error;
 pub mod files;

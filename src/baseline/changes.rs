@@ -3,7 +3,7 @@
 use crate::build::stated_flags;
 use crate::config::{Config, Recipe, Variant};
 use crate::hash::sha256_file;
-use crate::profile::{Conditions, Profile, ProfileOrigin};
+use crate::profile::{Conditions, Profile, ProfileOrigin, Rung};
 
 /// What changed in the project since a profile was measured, each in a few words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,8 @@ fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<String> {
     if profile.identity.workload != variant.args {
         changed.push("the workload in the configuration".to_owned());
     }
-    if profile.provenance.origin == ProfileOrigin::Measured {
+    let by_ncu = profile.identity.rung == Rung::Counters;
+    if profile.provenance.origin == ProfileOrigin::Measured && by_ncu {
         let stated = Conditions::from(&variant.profile).named();
         let differing = stated.into_iter().zip(profile.identity.conditions.named());
         changed.extend(

@@ -11,7 +11,7 @@ use crate::device::Gpu;
 use crate::error::Error;
 use crate::files::{base_folder, variant_folder};
 use crate::measure::{BaseProject, measure, measure_against};
-use crate::profile::{self, Profile, ProfileOrigin, Rung};
+use crate::profile::{self, Profile, ProfileOrigin};
 use crate::report::{self, Progress};
 use crate::verdict::{
     Code, Control, ExitCode, Finding, Origin, Outcome, Reference, Severity, VariantReport, Verdict,
@@ -35,11 +35,7 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
             }
             let mut outcome = Outcome::new(Origin::Recorded(folder.display().to_string()));
             let recorded = read_recorded(folder, &plan, &mut outcome)?;
-            let slug = recorded
-                .heads
-                .first()
-                .map(|profile| profile.identity.folder());
-            let judge = Judge::new(&plan, &store, slug.as_deref(), &mut outcome)?;
+            let judge = Judge::new(&plan, &store, &mut outcome)?;
             judge.all(&recorded, &mut outcome);
             outcome
         }
@@ -88,8 +84,9 @@ fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
         .as_deref()
         .map(|revision| BaseProject::check_out(&plan.config, revision))
         .transpose()?;
-    let slug = Rung::Counters.folder(&Gpu::query(plan.config.device)?.name);
-    let judge = Judge::new(plan, store, Some(&slug), &mut outcome)?;
+    // Without a GPU nothing can be measured, and that comes before what is wrong with a lock.
+    Gpu::query(plan.config.device)?;
+    let judge = Judge::new(plan, store, &mut outcome)?;
     let folder = plan.profiles(arguments.output.as_deref())?;
     let progress = Progress::new();
     let mut seen: BTreeMap<VariantId, Profile> = BTreeMap::new();
@@ -408,22 +405,15 @@ struct Judge<'a> {
     locked: BTreeMap<(String, VariantId), Profile>,
     /// The GPU models that a variant has a lock for.
     gpus: BTreeMap<VariantId, Vec<String>>,
-    comparisons: usize,
 }
 
 impl<'a> Judge<'a> {
     /// Verifies every lock of the selected variants; what is wrong with one is a finding.
-    fn new(
-        plan: &'a Plan,
-        store: &Store,
-        slug: Option<&str>,
-        outcome: &mut Outcome,
-    ) -> Result<Judge<'a>, Error> {
+    fn new(plan: &'a Plan, store: &Store, outcome: &mut Outcome) -> Result<Judge<'a>, Error> {
         let mut judge = Judge {
             plan,
             locked: BTreeMap::new(),
             gpus: BTreeMap::new(),
-            comparisons: 1,
         };
         let selected = plan.variants();
         let controls = plan.config.variants().filter(|variant| {
@@ -448,12 +438,18 @@ impl<'a> Judge<'a> {
             }
             judge.gpus.insert(variant.id.clone(), gpus);
         }
-        let counted = selected.into_iter().map(|variant| {
-            let key = (slug.unwrap_or_default().to_owned(), variant.id.clone());
-            (variant, judge.locked.get(&key))
-        });
-        judge.comparisons = comparison_count(counted).max(1);
         Ok(judge)
+    }
+
+    /// How many comparisons the check judges, where all profiles are of the rung and the GPU model
+    /// of this one.
+    fn comparisons(&self, profile: &Profile) -> usize {
+        let (folder, rung) = (profile.identity.folder(), profile.identity.rung);
+        let counted = self.plan.variants().into_iter().map(|variant| {
+            let key = (folder.clone(), variant.id.clone());
+            (variant, self.locked.get(&key))
+        });
+        comparison_count(rung, counted).max(1)
     }
 
     /// Whether a waiver names the metric, so that its regression does not decide.
@@ -464,8 +460,7 @@ impl<'a> Judge<'a> {
 
     /// What is locked of a variant on the GPU model of a profile.
     fn locked(&self, id: &VariantId, profile: &Profile) -> Option<&Profile> {
-        self.locked
-            .get(&(profile.identity.folder(), id.clone()))
+        self.locked.get(&(profile.identity.folder(), id.clone()))
     }
 
     /// Unchanged variants that must be measured beside those that were asked for.
@@ -495,7 +490,7 @@ impl<'a> Judge<'a> {
                 let now = profile(&other.id)?;
                 // One that is not a whole and undisturbed measurement bounds nothing.
                 let sound = incomplete(other, now).is_empty()
-                    && disturbed(&other.id, now)
+                    && disturbed(other, now)
                         .iter()
                         .all(|finding| finding.severity == Severity::Warn);
                 let control = Control::new(other, self.locked(&other.id, now)?, now);
@@ -512,7 +507,12 @@ impl<'a> Judge<'a> {
     ) -> Option<(VariantReport, Vec<Finding>)> {
         let locked = self.locked(&variant.id, profile)?;
         let reference = Reference::Stored { locked, control };
-        Some(compare(variant, &reference, profile, self.comparisons))
+        Some(compare(
+            variant,
+            &reference,
+            profile,
+            self.comparisons(profile),
+        ))
     }
 
     fn against(
@@ -523,7 +523,7 @@ impl<'a> Judge<'a> {
     ) -> (VariantReport, Vec<Finding>) {
         let learned = self.locked(&variant.id, head);
         let reference = Reference::Base { base, learned };
-        compare(variant, &reference, head, self.comparisons)
+        compare(variant, &reference, head, self.comparisons(head))
     }
 
     fn all(&self, profiles: &Profiles, outcome: &mut Outcome) {
@@ -537,7 +537,7 @@ impl<'a> Judge<'a> {
         for control in profiles.controls.iter().filter(|_| stored) {
             if let Some(variant) = self.plan.config.variant(&control.variant) {
                 outcome.findings.extend(incomplete(variant, control));
-                outcome.findings.extend(disturbed(&variant.id, control));
+                outcome.findings.extend(disturbed(variant, control));
             }
         }
         for variant in self.plan.variants() {

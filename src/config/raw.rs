@@ -48,6 +48,7 @@ pub(super) struct RawToolchain {
     pub arch: Option<String>,
     pub nvcc: Option<String>,
     pub ncu: Option<String>,
+    pub cupti: Option<String>,
     pub flags: Option<Vec<String>>,
 }
 
@@ -76,6 +77,7 @@ pub(super) struct RawProfile {
     pub keep_sass: Option<bool>,
     pub timeout_s: Option<f64>,
     pub ncu_args: Option<Vec<String>>,
+    pub accept_rungs: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -150,6 +152,7 @@ pub(super) struct RawSuite {
     pub args: Vec<String>,
     pub verify_args: Option<Vec<String>>,
     pub profile_args: Option<Vec<String>>,
+    pub time_args: Option<Vec<String>>,
     pub kernels: Option<String>,
     pub expect: Option<Vec<String>>,
     pub metrics: Option<Vec<String>>,
@@ -172,6 +175,7 @@ pub(super) struct RawVariant {
     pub args: Vec<String>,
     pub verify_args: Option<Vec<String>>,
     pub profile_args: Option<Vec<String>>,
+    pub time_args: Option<Vec<String>>,
     pub kernels: Option<String>,
     pub expect: Option<Vec<String>>,
     pub env: BTreeMap<String, String>,

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::files::{base_folder, empty_variant_folder, variant_folder};
 use crate::git::Worktree;
 use crate::profile::Profile;
-use crate::verdict::{Code, Finding, incomplete, incomplete_side};
+use crate::verdict::{Code, Finding, below_counters, incomplete, incomplete_side};
 
 /// The project as it is at the base revision, in a worktree of its own.
 #[derive(Debug)]
@@ -154,11 +154,27 @@ pub fn measure_against(
         watch.begins(variant, "profile");
         let pair = match base_subject {
             Ok(mut base_subject) => {
-                let pair = interleave(&mut base_subject, &mut head, &bench, pair_open)?;
+                let mut rung = bench.rung();
+                let pair = loop {
+                    base_subject.restart(rung);
+                    head.restart(rung);
+                    let pair = interleave(&mut base_subject, &mut head, &bench, pair_open)?;
+                    // Both sides stand on one rung, whichever of them cannot reach the one above.
+                    let lower = match &pair {
+                        Ok(_) => None,
+                        Err(Stopped::Base(found) | Stopped::Head(found)) => {
+                            bench.below(variant, rung, found)
+                        }
+                    };
+                    match lower {
+                        Some(lower) => rung = lower,
+                        None => break pair.map_err(Stopped::into_words),
+                    }
+                };
                 measured.tools_wall += base_subject.tools_wall();
                 pair.map(|(of_base, of_head)| (base_subject, of_base, of_head))
             }
-            Err(why) => Err(Stopped::Base(why)),
+            Err(why) => Err(Unpaired::Base(why)),
         };
         let answer = match pair {
             Ok((base_subject, of_base, of_head)) => {
@@ -166,18 +182,18 @@ pub fn measure_against(
                 measured.bases.push(of_base);
                 Ok(of_head)
             }
-            Err(Stopped::Base(why)) => {
+            Err(Unpaired::Base(why)) => {
                 measured.findings.push(unavailable(variant, base, &why));
-                head.restart();
                 profile_alone(&mut head, &bench, open)?
             }
-            Err(Stopped::Head(finding)) => Err(finding),
+            Err(Unpaired::Head(finding)) => Err(finding),
         };
         measured.tools_wall += head.tools_wall();
         match answer {
             Err(finding) => {
                 watch.ended(variant, "profile", &finding.message);
-                measured.findings.push(finding);
+                let told = bench.told(variant, head.rung, finding);
+                measured.findings.extend(told);
             }
             Ok(profile) => {
                 head.keep(&profile)?;
@@ -187,6 +203,7 @@ pub fn measure_against(
                 } else {
                     incomplete(variant, &profile)
                 };
+                let rung = below_counters(variant, &profile);
                 let side = if paired {
                     ", side by side with the base"
                 } else {
@@ -194,7 +211,7 @@ pub fn measure_against(
                 };
                 let text = format!("{}{side}", words(&profile, &gaps));
                 watch.ended(variant, "profile", &text);
-                measured.findings.extend(gaps);
+                measured.findings.extend(gaps.into_iter().chain(rung));
                 measured.profiles.push(profile);
             }
         }
@@ -239,10 +256,25 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Which side could not be measured, and why.
+/// Which side could not be measured.
 enum Stopped {
+    Base(Finding),
+    Head(Finding),
+}
+
+/// Which side keeps the two from being compared, and why.
+enum Unpaired {
     Base(String),
     Head(Finding),
+}
+
+impl Stopped {
+    fn into_words(self) -> Unpaired {
+        match self {
+            Stopped::Base(finding) => Unpaired::Base(finding.message),
+            Stopped::Head(finding) => Unpaired::Head(finding),
+        }
+    }
 }
 
 fn interleave(
@@ -252,7 +284,6 @@ fn interleave(
     open: &mut PairStillOpen<'_>,
 ) -> Result<Result<(Profile, Profile), Stopped>, Error> {
     let variant = head.variant;
-    let of_base = |finding: Finding| Stopped::Base(finding.message);
     macro_rules! proceed {
         ($step:expr, $stopped:expr) => {
             match $step? {
@@ -261,24 +292,24 @@ fn interleave(
             }
         };
     }
-    if variant.has_pass(Pass::Counting) {
-        proceed!(base.capture(bench, Pass::Counting), of_base);
+    if head.has_pass(Pass::Counting) {
+        proceed!(base.capture(bench, Pass::Counting), Stopped::Base);
         proceed!(head.capture(bench, Pass::Counting), Stopped::Head);
     }
     let mut round = 0;
     loop {
-        if variant.has_pass(Pass::Timing) {
-            proceed!(base.capture(bench, Pass::Timing), of_base);
+        if head.has_pass(Pass::Timing) {
+            proceed!(base.capture(bench, Pass::Timing), Stopped::Base);
             proceed!(head.capture(bench, Pass::Timing), Stopped::Head);
             proceed!(head.capture(bench, Pass::Timing), Stopped::Head);
-            proceed!(base.capture(bench, Pass::Timing), of_base);
+            proceed!(base.capture(bench, Pass::Timing), Stopped::Base);
         }
         round += 1;
         if round < variant.profile.rounds {
             continue;
         }
         let profiles = (
-            proceed!(base.profile(bench), of_base),
+            proceed!(base.profile(bench), Stopped::Base),
             proceed!(head.profile(bench), Stopped::Head),
         );
         if round >= variant.profile.max_rounds || !open(variant, &profiles.0, &profiles.1) {

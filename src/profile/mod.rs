@@ -15,8 +15,8 @@ pub use derive::{DeriveError, Derived, Source, derive};
 pub use norm::norm_text;
 
 use crate::config::{
-    CacheControl, ClockControl, GraphProfiling, Pass, ProfileSettings, ReplayMode, Variant,
-    VariantId,
+    CacheControl, ClockControl, DURATION_COUNTER, GraphProfiling, Pass, ProfileSettings,
+    ReplayMode, Variant, VariantId,
 };
 use crate::device::{Gpu, State};
 use crate::error::Error;
@@ -50,7 +50,7 @@ pub struct Identity {
     pub gpu: String,
     /// `major.minor`.
     pub compute_capability: String,
-    /// How ncu was told to measure.
+    /// How ncu was told to measure; nothing on a rung on which it did not.
     #[serde(flatten)]
     pub conditions: Conditions,
     /// How it was measured.
@@ -126,6 +126,24 @@ pub enum Rung {
 }
 
 impl Rung {
+    /// Those that stand in for the counters, the better first.
+    pub const LOWER: [Rung; 2] = [Rung::KernelTimes, Rung::EventTimes];
+
+    /// The rung below the counters of this name.
+    pub fn lower(name: &str) -> Option<Rung> {
+        Rung::LOWER.into_iter().find(|rung| rung.as_str() == name)
+    }
+
+    /// Whether it can measure a counter in a pass: below the counters, times of launches alone.
+    pub fn measures(self, counter: &str, pass: Pass) -> bool {
+        match self {
+            Rung::Counters => true,
+            Rung::KernelTimes | Rung::EventTimes => {
+                counter == DURATION_COUNTER && pass == Pass::Timing
+            }
+        }
+    }
+
     /// As the configuration and the reports spell it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -172,9 +190,9 @@ pub struct KernelProfile {
     pub mangled: Option<String>,
     /// The signature as the report spells it.
     pub demangled: Option<String>,
-    /// Blocks in x, y, z.
+    /// Blocks in x, y, z; zeros on the rung of event times, which does not tell.
     pub grid: [u64; 3],
-    /// Threads a block in x, y, z.
+    /// Threads a block in x, y, z; zeros likewise.
     pub block: [u64; 3],
     /// By alias.
     pub metrics: BTreeMap<String, Series>,
@@ -276,6 +294,7 @@ impl Profile {
     pub fn new(
         variant: &Variant,
         derived: Derived,
+        rung: Rung,
         conditions: Conditions,
         provenance: Provenance,
     ) -> Profile {
@@ -287,7 +306,7 @@ impl Profile {
                 gpu: derived.gpu,
                 compute_capability: derived.compute_capability,
                 conditions,
-                rung: Rung::Counters,
+                rung,
                 metrics: derived.metrics,
             },
             kernels: derived.kernels,

@@ -157,6 +157,10 @@ codes! {
     ProfilerBusy = "profiler-busy" => Environment,
     /// The right to read the counters is missing.
     NoPermission = "no-permission" => Environment,
+    /// The counters could not be read, and a lower rung measured in their place.
+    CountersDenied = "counters-denied" => Environment,
+    /// Kernels cannot be timed without ncu either.
+    KernelTimesUnavailable = "kernel-times-unavailable" => Environment,
     /// The profiler does not work on this machine at all.
     ProfilerUnsupported = "profiler-unsupported" => Environment,
     /// A report or a CSV cannot be read.
