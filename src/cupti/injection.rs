@@ -54,11 +54,17 @@ const CORRELATION: usize = 92;
 const NAME: usize = 104;
 const GRAPH_NODE: usize = 144;
 
+/// Attributes of `cuptiActivitySetAttribute`, each a `size_t`: bytes of a buffer on the device, of
+/// which CUPTI may take 250 (8,000 kernels fit into one), and how many it takes at once. Its own
+/// 3 × 3.2 MB cost a short program 10 ms.
+const DEVICE_BUFFERS: [(u32, usize); 2] = [(0, 256 << 10), (6, 1)];
+
 /// Holds some 4,800 records; CUPTI asks for one such buffer a launching thread.
 const BUFFER_BYTES: usize = 1 << 20;
 const ALIGNMENT: usize = 8;
 
-const RTLD_NOW: c_int = 2;
+/// Resolved as called: few of libcupti's functions are.
+const RTLD_LAZY: c_int = 1;
 const RTLD_NOLOAD: c_int = 4;
 
 unsafe extern "C" {
@@ -202,6 +208,19 @@ fn start() -> Result<(Cupti, u32), String> {
             "CUPTI of version {version} (status {status}) is older than {OLDEST_VERSION}, that of CUDA 11.1"
         ));
     }
+    // SAFETY: as above.
+    let set = unsafe {
+        std::mem::transmute::<
+            *mut c_void,
+            unsafe extern "C" fn(u32, *mut usize, *mut c_void) -> Status,
+        >(symbol("cuptiActivitySetAttribute")?)
+    };
+    for (attribute, mut value) in DEVICE_BUFFERS {
+        let mut size = size_of::<usize>();
+        // A version that refuses keeps its own sizes.
+        // SAFETY: reads as many bytes as `size` says.
+        unsafe { set(attribute, &mut size, (&raw mut value).cast()) };
+    }
     // SAFETY: both callbacks live as long as the process, and this library is never closed.
     let status = unsafe { register(request, complete) };
     if status != SUCCESS {
@@ -228,13 +247,13 @@ fn library() -> Result<*mut c_void, String> {
         unsafe { dlopen(text.as_ptr(), mode) }
     };
     for name in ["libcupti.so.13", "libcupti.so.12", "libcupti.so"] {
-        let loaded = open(name, RTLD_NOW | RTLD_NOLOAD);
+        let loaded = open(name, RTLD_LAZY | RTLD_NOLOAD);
         if !loaded.is_null() {
             return Ok(loaded);
         }
     }
     let path = std::env::var("SPARSEK_GATE_CUPTI").unwrap_or_default();
-    let opened = open(&path, RTLD_NOW);
+    let opened = open(&path, RTLD_LAZY);
     if !opened.is_null() {
         return Ok(opened);
     }
