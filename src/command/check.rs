@@ -15,7 +15,7 @@ use crate::profile::{self, Profile, ProfileOrigin};
 use crate::report::{self, Progress};
 use crate::verdict::{
     Code, Control, ExitCode, Finding, Origin, Outcome, Reference, Severity, VariantReport, Verdict,
-    apply_waivers, compare, comparison_count, disturbed, incomplete,
+    apply_waivers, below_counters, compare, comparison_count, disturbed, incomplete,
 };
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
@@ -600,7 +600,9 @@ impl<'a> Judge<'a> {
                 ));
             }
         } else {
-            outcome.findings.extend(incomplete(variant, profile));
+            let rung = below_counters(variant, profile);
+            let gaps = incomplete(variant, profile);
+            outcome.findings.extend(gaps.into_iter().chain(rung));
         }
         outcome
             .findings
