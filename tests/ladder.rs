@@ -567,6 +567,34 @@ fn without_cupti_the_programs_own_times_are_the_last_resort() {
 }
 
 #[test]
+fn a_file_of_kernel_times_is_inspected_and_not_imported() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    let file = ".sparsek-gate/profiles/bsr_gemm/cp_async/capture-1.records";
+    let inspected = machine.run(&["inspect", file, "--format", "json"]).exits(0);
+    let Report(inspected) = inspected.json();
+    assert_eq!(inspected["launches"].as_array().unwrap().len(), 20);
+    machine
+        .run(&["import", file, "--variant", "bsr_gemm/cp_async"])
+        .exits(2)
+        .says("measured, not imported");
+}
+
+#[test]
+fn an_edited_record_is_found() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    machine.project.edit(PROFILE, |profile| {
+        profile["kernels"][0]["metrics"]["duration"]["samples"][0][3] = json!(200_000.0);
+    });
+    let report = machine.check(&["--from", ".sparsek-gate/profiles"], 0);
+    assert!(report.message("profile-altered").contains("other samples"));
+    machine.lock().exits(4).says("profile-altered");
+}
+
+#[test]
 fn a_rung_that_does_not_exist_is_a_slip_in_the_configuration() {
     let project = Project::shipped();
     for (slip, meant) in [

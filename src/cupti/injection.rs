@@ -25,6 +25,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 type Status = u32;
 const SUCCESS: Status = 0;
@@ -86,7 +87,6 @@ struct Cupti {
 
 struct Recorder {
     file: File,
-    pid: u32,
     cupti: Option<Cupti>,
     records: u64,
     dropped: u64,
@@ -94,6 +94,9 @@ struct Recorder {
 }
 
 static RECORDER: Mutex<Option<Recorder>> = Mutex::new(None);
+/// The process that records; 0 before there is one. A forked child has no CUDA to record, shares
+/// the file, and may have been forked while a thread that it lacks held the lock.
+static PID: AtomicU32 = AtomicU32::new(0);
 
 impl Recorder {
     fn write(&mut self, text: &str) {
@@ -107,10 +110,11 @@ impl Recorder {
 }
 
 fn with_recorder<T>(act: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
+    if PID.load(Ordering::Acquire) != std::process::id() {
+        return None;
+    }
     let mut recorder = RECORDER.lock().ok()?;
-    let recorder = recorder.as_mut()?;
-    // A forked child shares the file, and has no CUDA to record.
-    (recorder.pid == std::process::id()).then(|| act(recorder))
+    recorder.as_mut().map(act)
 }
 
 /// Called by the driver. 1 lets the program go on.
@@ -120,6 +124,12 @@ pub extern "C" fn InitializeInjection() -> c_int {
         return 1;
     };
     let pid = std::process::id();
+    if PID
+        .compare_exchange(0, pid, Ordering::AcqRel, Ordering::Acquire)
+        .is_err()
+    {
+        return 1;
+    }
     let mut path = prefix;
     path.push(format!(".{pid}"));
     let Ok(file) = File::create(path) else {
@@ -129,12 +139,8 @@ pub extern "C" fn InitializeInjection() -> c_int {
         let Ok(mut place) = RECORDER.lock() else {
             return 1;
         };
-        if place.as_ref().is_some_and(|there| there.pid == pid) {
-            return 1;
-        }
         *place = Some(Recorder {
             file,
-            pid,
             cupti: None,
             records: 0,
             dropped: 0,
