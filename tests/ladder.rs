@@ -482,6 +482,31 @@ fn a_profiler_that_does_not_work_at_all_is_stepped_down_from_too() {
 }
 
 #[test]
+fn a_variant_of_which_no_lower_rung_measures_anything_is_denied() {
+    let Some(machine) = Machine::accepting("kernel-times") else {
+        return;
+    };
+    let suite =
+        "metrics = [\"dram_bw\"]\n[suite.other.variant.lone]\nrun = [\"sh\", \"cp_async.sh\"]\n";
+    let config = machine.project.read("config.toml");
+    machine
+        .project
+        .write("config.toml", format!("{config}\n[suite.other]\n{suite}"));
+    machine.commit();
+    // Whether it is the first to be denied or not.
+    for names in [&["bsr_gemm", "other"][..], &["other"]] {
+        let all = [&["profile", "--format", "json"], names].concat();
+        assert_eq!(
+            machine.run(&all).exits(3).json().denied(),
+            ["no-permission"]
+        );
+        let all = [&["check", "--against", "HEAD", "--format", "json"], names].concat();
+        let report = machine.run(&all).exits(3).json();
+        assert!(report.denied().contains(&"no-permission".to_owned()));
+    }
+}
+
+#[test]
 fn other_failures_of_ncu_are_not_stepped_down_from() {
     let Some(machine) = Machine::accepting("kernel-times") else {
         return;

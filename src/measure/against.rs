@@ -154,23 +154,7 @@ pub fn measure_against(
         watch.begins(variant, "profile");
         let pair = match base_subject {
             Ok(mut base_subject) => {
-                let mut rung = bench.rung();
-                let pair = loop {
-                    base_subject.restart(rung);
-                    head.restart(rung);
-                    let pair = interleave(&mut base_subject, &mut head, &bench, pair_open)?;
-                    // Both sides stand on one rung, whichever of them cannot reach the one above.
-                    let lower = match &pair {
-                        Ok(_) => None,
-                        Err(Stopped::Base(found) | Stopped::Head(found)) => {
-                            bench.below(variant, rung, found)
-                        }
-                    };
-                    match lower {
-                        Some(lower) => rung = lower,
-                        None => break pair.map_err(Stopped::into_words),
-                    }
-                };
+                let pair = measure_pair(&mut base_subject, &mut head, &bench, pair_open)?;
                 measured.tools_wall += base_subject.tools_wall();
                 pair.map(|(of_base, of_head)| (base_subject, of_base, of_head))
             }
@@ -273,6 +257,32 @@ impl Stopped {
         match self {
             Stopped::Base(finding) => Unpaired::Base(finding.message),
             Stopped::Head(finding) => Unpaired::Head(finding),
+        }
+    }
+}
+
+/// Measures base and head on the highest rung that both can reach.
+fn measure_pair(
+    base: &mut Subject<'_>,
+    head: &mut Subject<'_>,
+    bench: &Bench<'_>,
+    open: &mut PairStillOpen<'_>,
+) -> Result<Result<(Profile, Profile), Unpaired>, Error> {
+    let mut rung = match bench.rung(head.variant) {
+        Ok(rung) => rung,
+        Err(denied) => return Ok(Err(Unpaired::Head(denied))),
+    };
+    loop {
+        base.restart(rung);
+        head.restart(rung);
+        let stopped = match interleave(base, head, bench, open)? {
+            Ok(pair) => return Ok(Ok(pair)),
+            Err(stopped) => stopped,
+        };
+        let (Stopped::Base(found) | Stopped::Head(found)) = &stopped;
+        match bench.below(head.variant, rung, found) {
+            Some(lower) => rung = lower,
+            None => return Ok(Err(stopped.into_words())),
         }
     }
 }

@@ -150,12 +150,16 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// The highest rung that is not known to be out of reach.
-    fn rung(&self) -> Rung {
-        match self.denied.get() {
-            None => Rung::Counters,
-            Some(_) => Rung::KernelTimes,
-        }
+    /// The highest rung for a variant that is not known to be out of reach; the denial of the
+    /// counters where no other serves it.
+    fn rung(&self, variant: &Variant) -> Result<Rung, Finding> {
+        let Some(denied) = self.denied.get() else {
+            return Ok(Rung::Counters);
+        };
+        lower_rung(variant, Rung::Counters).ok_or_else(|| Finding {
+            variant: variant.id.clone(),
+            ..denied.clone()
+        })
     }
 
     /// The rung to try after one that cannot measure a variant, by what was found there; `None`
@@ -172,14 +176,7 @@ impl<'a> Bench<'a> {
         if rung == Rung::Counters {
             self.denied.get_or_init(|| found.clone());
         }
-        let serves = |lower: &Rung| {
-            let can = *lower != Rung::EventTimes || !variant.time_args.is_empty();
-            can && variant.has_pass_on(*lower, Pass::Timing)
-        };
-        let next = Rung::LOWER
-            .into_iter()
-            .skip_while(|lower| rung != Rung::Counters && *lower != rung)
-            .find(|lower| *lower != rung && serves(lower))?;
+        let next = lower_rung(variant, rung)?;
         self.watch.ended(
             variant,
             rung.as_str(),
@@ -221,6 +218,19 @@ impl<'a> Bench<'a> {
     pub fn hold(&self) -> Result<GpuLock, Error> {
         self.gpu.lock(|| self.watch.waits())
     }
+}
+
+/// The next rung below one that measures anything of a variant.
+fn lower_rung(variant: &Variant, above: Rung) -> Option<Rung> {
+    let serves = |rung: &Rung| {
+        let can = *rung != Rung::EventTimes || !variant.time_args.is_empty();
+        can && variant.has_pass_on(*rung, Pass::Timing)
+    };
+    let below = Rung::LOWER.iter().position(|rung| *rung == above);
+    let mut lower = Rung::LOWER
+        .into_iter()
+        .skip(below.map_or(0, |place| place + 1));
+    lower.find(serves)
 }
 
 /// A built and verified variant that is being measured, process by process.
@@ -538,7 +548,10 @@ fn profile_alone(
     bench: &Bench<'_>,
     open: &mut StillOpen<'_>,
 ) -> Result<Result<Profile, Finding>, Error> {
-    let mut rung = bench.rung();
+    let mut rung = match bench.rung(subject.variant) {
+        Ok(rung) => rung,
+        Err(denied) => return Ok(Err(denied)),
+    };
     loop {
         subject.restart(rung);
         match profile_on_rung(subject, bench, open)? {
