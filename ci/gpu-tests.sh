@@ -4,13 +4,14 @@
 #     cargo build --release && ci/gpu-tests.sh target/release/sparsek-gate [OUTPUT [PART...]]
 #
 # Works in a copy of the repository and leaves the checkout alone. OUTPUT keeps captures and logs.
-# PART is any of gate, sanitizer, against, contention, python, misbehave; without it, all are run.
+# PART is any of gate, sanitizer, against, contention, python, misbehave, ladder; without it, all are
+# run.
 set -u
 usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
 output=${2:-}
 parts=" ${*:3} "
-[ "$parts" = "  " ] && parts=" gate sanitizer against contention python misbehave "
+[ "$parts" = "  " ] && parts=" gate sanitizer against contention python misbehave ladder "
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gate.XXXXXX")
 [ -n "$output" ] && mkdir -p "$output" && output=$(realpath "$output")
@@ -236,9 +237,120 @@ part_misbehave() {
   cd ..
 }
 
+# The counters themselves cannot be taken away here: a stand-in for ncu answers as it is documented
+# to do without the right to them.
+part_ladder() {
+  export DENIED=$work/denied
+  local work_of=$work/ladder
+  mkdir "$work_of"
+  cp -r kernels gpu "$work_of/"
+  git show HEAD:config.toml >"$work_of/config.toml"
+  cd "$work_of" || exit 70
+  # Processes of kernel times differ by up to 0.4 %, more than ncu's: side by side needs more room.
+  sed -i -e 's|^\[toolchain\]|[toolchain]\nncu = "gpu/denied-ncu"|' \
+    -e 's|^against = { relative_percent = 0.25 }|against = { relative_percent = 1.0 }|' config.toml
+  expect "denied counters fail where no lower rung is accepted" 3 "counters-denied" "$gate" profile bsr_gemm
+  expect "and ncu was asked once for all variants" 0 "" test "$(wc -l <"$DENIED")" = 1
+  expect "what was measured all the same is labelled" 0 '"rung": "kernel-times"' \
+    cat .sparsek-gate/profiles/bsr_gemm/cp_async/profile.json
+  expect "it cannot be locked unaccepted" 3 "counters-denied" \
+    "$gate" baseline --lock --reason "no counters" --who tests bsr_gemm
+  sed -i 's|^\[profile\]|[profile]\naccept_rungs = ["kernel-times"]|' config.toml
+  printf '.sparsek-gate/\n' >.gitignore
+  git init -q && git add -A && git -c user.name=tests -c user.email=tests@localhost commit -qm base
+  expect "an accepted rung is profiled, with a warning" 0 "by kernel-times" "$gate" profile bsr_gemm
+  cp -r .sparsek-gate/profiles "$work/kernel-times"
+  expect "it is locked in a folder of its own" 0 "+kernel-times: locked" \
+    "$gate" baseline --lock --reason "no counters" --who tests bsr_gemm
+  expect "and derived again from the records" 0 "derived again" \
+    "$gate" baseline --verify --captures .sparsek-gate/profiles bsr_gemm
+  expect "unchanged kernels pass on it" 0 "kernel-times without counters" "$gate" check bsr_gemm
+  expect "and side by side" 0 "PASS" "$gate" check --against HEAD bsr_gemm/cp_async
+  sed 's|^ncu = .*||' config.toml >counters.toml
+  expect "counters are not compared with it" 4 "by counters, and has a baseline only for" \
+    "$gate" -C counters.toml check bsr_gemm/baseline
+  sed '/^\[suite.bsr_gemm.variant.cp_async\]/a defines = { SMEM_PAD = 0 }' config.toml >worse.toml
+  expect "a kernel made slower fails on it" 1 "regressed" "$gate" -C worse.toml check cp_async
+  sed -i '/^\[suite.bsr_gemm.variant.cp_async\]/,/^$/s|^source = .*|source = "kernels/faults/slower.cu"\ndefines = { KERNEL_NAME = "bsr_gemm_cp_async", EXTRA_WORK = 400 }|' config.toml
+  expect "and one made slower by a little, side by side" 1 "regressed" "$gate" check --against HEAD cp_async
+  git checkout -q config.toml
+
+  # Without a libcupti, the program's own events are what is left.
+  sed -e 's|^ncu = |cupti = "/nowhere/libcupti.so"\nncu = |' -e 's|"kernel-times"|"event-times"|' \
+    -e 's|^profile_args = .*|&\ntime_args = ["--mode", "time", "--launches", "{launches}", "--result", "{result}"]|' \
+    config.toml >events.toml
+  expect "without CUPTI the program's own events time it" 0 "by event-times" "$gate" -C events.toml profile bsr_gemm/cp_async
+  sed -i '/^time_args/d' events.toml
+  expect "and without those nothing is measured" 3 "no-permission" "$gate" -C events.toml profile bsr_gemm/cp_async
+
+  # A GPU that idled before a launch, as it does under ncu, runs it slower than one that was busy
+  # until then, whatever its caches hold: like is compared with like.
+  agree() {
+    sed -i 's|for (.*options.launches; ++i) launch();|for (std::int64_t i = 0; i < options.launches; ++i) { usleep(20000); launch(); }|' \
+      kernels/bsr_gemm/harness.cuh
+    grep -q usleep kernels/bsr_gemm/harness.cuh || return
+    local both="bsr_gemm/baseline bsr_gemm/cp_async" cache status
+    # shellcheck disable=SC2086
+    "$gate" profile $both --output "$work/paused" || return
+    sed -i -e '/^accept_rungs/d' -e '/^ncu = /d' config.toml
+    for cache in all none; do
+      sed -i "s/^cache_control = \"[a-z]*\"/cache_control = \"$cache\"/" config.toml
+      # shellcheck disable=SC2086
+      "$gate" profile $both --output "$work/ncu-$cache" || return
+    done
+    python3 - "$work" <<'P'
+import json, sys
+work, apart = sys.argv[1], 0
+for variant in ("baseline", "cp_async"):
+    def duration_us(folder):
+        profile = json.load(open(f"{work}/{folder}/bsr_gemm/{variant}/profile.json"))
+        return profile["kernels"][0]["metrics"]["duration"]["value"] / 1e3
+    for recorded, how in (("paused", "with pauses"), ("kernel-times", "in a row")):
+        for cache in ("all", "none"):
+            ours, ncu = duration_us(recorded), duration_us(f"ncu-{cache}")
+            change = 100 * (ours / ncu - 1)
+            if recorded == "paused":
+                apart = max(apart, abs(change))
+            print(f"{variant} {how}: {ours:.1f} us, by ncu with cache_control {cache} {ncu:.1f} us: {change:+.2f} %")
+print(f"at most {apart:.2f} % apart")
+sys.exit(not apart <= 3)
+P
+    status=$?
+    git checkout -q .
+    return "$status"
+  }
+  expect "recorded times agree with those of ncu" 0 "apart" agree
+  grep "cache_control\|apart" "$log"
+
+  has_torch "kernel times of Python programs" || { cd ..; return; }
+  cd gpu || exit 70
+  sed -i -e 's|^\[toolchain\]|[toolchain]\nncu = "denied-ncu"|' -e 's|^\[profile\]|[profile]\naccept_rungs = ["kernel-times"]|' \
+    -e 's|relative_percent = 5.0|relative_percent = 20.0|' config.toml
+  for variant in plain two_processes; do
+    expect "python/$variant is profiled by its records" 0 "by kernel-times" "$gate" profile "python/$variant"
+  done
+  expect "what only ncu can select is told" 3 "NVTX ranges" "$gate" profile python/nvtx
+  expect "a Python variant is locked" 0 "locked" "$gate" baseline --lock --reason "no counters" --who tests python/plain
+  expect "an unchanged Python variant passes" 0 "PASS" "$gate" check python/plain
+  local injection cupti
+  injection=$(ls "$PWD"/.sparsek-gate/cupti/injection-*.so)
+  cupti=$(ls /usr/local/cuda/lib64/libcupti.so.1[2-9] 2>/dev/null | tail -1)
+  local program="$work_of"/.sparsek-gate/builds
+  program=$(find "$program" -type f -perm -u+x -size +100k | head -1)
+  [ -n "$program" ] && expect "recording costs a program of a third of a second less than 5 %" 0 "recorded" \
+    python3 injected.py "$injection" "$cupti" 21 "$program" --m 8192 --n 8192 --k 8192 --blocks-per-row 16 \
+    --mode profile --launches 20
+  cat "$log"
+  expect "recording costs a PyTorch program less than 5 %" 0 "recorded" \
+    python3 injected.py "$injection" "$cupti" "${TURNS:-9}" python3 double.py --launches 1000
+  cat "$log"
+  cd ../..
+}
+
 for part in $parts; do "part_$part"; done
 if [ -n "$output" ]; then
-  tar czf "$output/work.tgz" --exclude=builds .sparsek-gate second baselines gpu/.sparsek-gate gpu/baselines 2>/dev/null
+  tar czf "$output/work.tgz" --exclude=builds .sparsek-gate second baselines gpu/.sparsek-gate gpu/baselines \
+    kernel-times paused ncu-all ncu-none ladder/baselines ladder/gpu/baselines ladder/gpu/.sparsek-gate 2>/dev/null
 fi
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

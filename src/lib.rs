@@ -2,12 +2,13 @@
 //!
 //! The modules are the stages of a run, in their order: [`config`] says what to do, [`build`]
 //! makes artifacts, [`verify`] asks whether their numbers are right, [`sanitize`] asks
-//! compute-sanitizer, [`capture`] runs ncu and reads what it left, [`profile`] normalizes that,
-//! [`baseline`] locks it, [`verdict`] compares and decides, [`report`] shows. [`measure`] runs the
-//! stages up to the profile. Besides them: [`metric`] knows counters and units, [`device`] the GPU,
-//! [`toolchain`] the compiler and NVIDIA's tools, [`process`] runs programs, [`files`] and [`hash`]
-//! write and identify them, [`git`] names the revision, [`doctor`] examines the machine, and
-//! [`command`] composes the stages into the subcommands of [`cli`].
+//! compute-sanitizer, [`capture`] runs ncu and reads what it left, [`cupti`] times kernels where
+//! ncu may not, [`profile`] normalizes that, [`baseline`] locks it, [`verdict`] compares and
+//! decides, [`report`] shows. [`measure`] runs the stages up to the profile. Besides them:
+//! [`binary`] looks into what the compiler made, [`metric`] knows counters and units, [`device`]
+//! the GPU, [`toolchain`] the compiler and NVIDIA's tools, [`process`] runs programs, [`files`] and
+//! [`hash`] write and identify them, [`git`] names the revision, [`doctor`] examines the machine,
+//! and [`command`] composes the stages into the subcommands of [`cli`].
 
 pub mod baseline;
 pub mod binary;
@@ -16,6 +17,7 @@ pub mod capture;
 pub mod cli;
 pub mod command;
 pub mod config;
+pub mod cupti;
 pub mod device;
 pub mod doctor;
 pub mod error;

@@ -1,6 +1,7 @@
 //! The questions that are asked of the data, each answered by many checks.
 
 use sparsek_gate::config::{Tolerance, Variant};
+use sparsek_gate::profile::Rung;
 use sparsek_gate::verdict::{Control, comparison_count};
 
 use super::Settings;
@@ -287,5 +288,8 @@ fn same(variants: &[Variant]) -> Vec<(&Variant, Sides)> {
 
 /// Each variant here has one kernel.
 fn comparisons<'v>(variants: impl IntoIterator<Item = &'v Variant>) -> usize {
-    comparison_count(variants.into_iter().map(|variant| (variant, None)))
+    comparison_count(
+        Rung::Counters,
+        variants.into_iter().map(|variant| (variant, None)),
+    )
 }

@@ -109,7 +109,7 @@ pub fn accept(
     }
     findings.extend(rederive(variant, profile, captures)?);
     findings.extend(
-        disturbed(&variant.id, profile)
+        disturbed(variant, profile)
             .into_iter()
             .filter(|finding| finding.severity == Severity::Deny),
     );

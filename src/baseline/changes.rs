@@ -72,7 +72,8 @@ fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<String> {
     if profile.identity.workload != variant.args {
         changed.push("the workload in the configuration".to_owned());
     }
-    if profile.provenance.origin == ProfileOrigin::Measured {
+    let by_ncu = profile.identity.rung == Rung::Counters;
+    if profile.provenance.origin == ProfileOrigin::Measured && by_ncu {
         let stated = Conditions::from(&variant.profile).named();
         let differing = stated.into_iter().zip(profile.identity.conditions.named());
         changed.extend(

@@ -12,7 +12,7 @@ use crate::config::{Config, Pass, Variant};
 use crate::error::Error;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::profile::import::conditions_of;
-use crate::profile::{Derived, Identity, Profile, ProfileOrigin, Source, derive, norm_text};
+use crate::profile::{Derived, Identity, Profile, ProfileOrigin, Rung, Source, derive, norm_text};
 use crate::verdict::{Code, Finding};
 
 /// A baseline whose lock holds.
@@ -196,6 +196,9 @@ fn immutable_changes(config: &Config, variant: &Variant, lock: &Lock) -> Vec<Fin
     findings
 }
 
+/// What the names of captures end in.
+const ENDINGS: [&str; 4] = ["ncu-rep", "csv", "records", "times"];
+
 /// Files of a folder by their sha256, to find captures wherever they were put.
 #[derive(Debug, Default)]
 pub struct CaptureIndex {
@@ -226,7 +229,7 @@ impl CaptureIndex {
                 self.add(&path)?;
             } else if path
                 .extension()
-                .is_some_and(|ending| ending == "ncu-rep" || ending == "csv")
+                .is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
                 && let Ok(hash) = sha256_file(&path)
             {
                 self.by_hash.insert(hash, path);
@@ -359,10 +362,17 @@ fn not_this_tools(profile: &Profile, formats: &[(Option<Format>, bool)]) -> Opti
             of_pass(Pass::Timing)
         ));
     }
-    let whole =
-        |(format, has_csv): &(Option<Format>, bool)| *format == Some(Format::Report) && *has_csv;
-    (!formats.iter().all(whole))
-        .then(|| "a measured profile has a report file and its CSV for each process".to_owned())
+    let rung = profile.identity.rung;
+    let whole = |(format, has_csv): &(Option<Format>, bool)| {
+        let of_rung = format.is_some_and(|format| format.rung() == rung && format != Format::Csv);
+        of_rung && *has_csv == (rung == Rung::Counters)
+    };
+    (!formats.iter().all(whole)).then(|| match rung {
+        Rung::Counters => {
+            "a measured profile has a report file and its CSV for each process".to_owned()
+        }
+        lower => format!("a profile of {lower} has one file of them for each process"),
+    })
 }
 
 /// A condition that the report's own command line contradicts.

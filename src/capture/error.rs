@@ -47,6 +47,14 @@ pub enum ReadError {
         /// What was expected and what was found.
         problem: String,
     },
+    /// Kernel records or event times that are truncated or corrupt.
+    #[error("line {line}: {problem}")]
+    Records {
+        /// Line in the file, from 1; 0 where it is the end that is missing.
+        line: u64,
+        /// What was expected and what was found.
+        problem: String,
+    },
     /// The profiler ran and no launch matched its filters.
     #[error(
         "no kernels were profiled{}",

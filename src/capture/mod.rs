@@ -1,11 +1,13 @@
 //! What one profiling run left, and the two readers of it.
 //!
 //! [`ncu_rep`] decodes the report file at full precision, [`csv`] reads the pages that
-//! `ncu --csv` prints. Both give a [`Recording`]; [`read_file`] tells them apart by content.
+//! `ncu --csv` prints. Both give a [`Recording`], and so do the files of the lower rungs;
+//! [`read_file`] tells them apart by content.
 
 mod agree;
 pub mod csv;
 mod error;
+pub mod event_times;
 mod launch;
 mod metrics;
 pub mod ncu_rep;
@@ -17,11 +19,15 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use crate::cupti;
+use crate::profile::Rung;
+
 pub use error::ReadError;
 pub use launch::{Kernel, Label, Launch, Measurement, Recording, ResultKind, Text, Value};
 pub use metrics::Metrics;
 pub use rounding::Rounding;
-pub use session::{Capture, Pending, capture};
+pub(crate) use session::failure_of_program;
+pub use session::{Capture, Page, Pending, capture};
 
 /// Which reader a file needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +36,28 @@ pub enum Format {
     Report,
     /// A CSV page, with or without the profiler's and the program's own lines around it.
     Csv,
+    /// Kernel records, see [`crate::cupti`].
+    KernelRecords,
+    /// Times that a program took itself, see [`event_times`].
+    EventTimes,
+}
+
+impl Format {
+    /// The rung of measurement that leaves such files.
+    pub fn rung(self) -> Rung {
+        match self {
+            Format::Report | Format::Csv => Rung::Counters,
+            Format::KernelRecords => Rung::KernelTimes,
+            Format::EventTimes => Rung::EventTimes,
+        }
+    }
 }
 
 /// Largest file that [`read_file`] reads, in bytes. A `--set full` report of one launch holds
 /// 2.6 MB.
 pub const MAX_FILE_SIZE: u64 = 1 << 30;
 
-/// Reads a report or a CSV page, whichever the content is.
+/// Reads a report, a CSV page, kernel records or event times, whichever the content is.
 ///
 /// # Errors
 /// [`ReadError::InFile`] with the path, around whatever was wrong with the file.
@@ -46,6 +67,10 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadErro
         .and_then(|bytes| {
             if bytes.starts_with(ncu_rep::MAGIC) {
                 Ok((Format::Report, ncu_rep::read(&bytes)?))
+            } else if bytes.starts_with(cupti::MAGIC) {
+                Ok((Format::KernelRecords, cupti::read(&bytes)?))
+            } else if bytes.starts_with(event_times::MAGIC) {
+                Ok((Format::EventTimes, event_times::read(&bytes)?))
             } else {
                 Ok((Format::Csv, csv::read(&bytes)?))
             }

@@ -20,24 +20,31 @@ use crate::verify::program_argv;
 /// What one profiling run left.
 #[derive(Clone, Debug)]
 pub struct Capture {
-    /// The report file.
+    /// The report file, or the records of a lower rung.
     pub report_path: PathBuf,
     /// sha256 of the report.
     pub report_sha256: String,
-    /// The CSV that ncu printed of it.
-    pub csv_path: PathBuf,
-    /// sha256 of the CSV.
-    pub csv_sha256: String,
+    /// The CSV that ncu printed of its report.
+    pub page: Option<Page>,
     /// Which metrics it measured.
     pub pass: Pass,
     /// The state of the GPU meanwhile, where the driver tells it.
     pub device: Option<State>,
-    /// ncu's argv.
+    /// The argv of ncu, or of the program where ncu was not run.
     pub argv: Vec<String>,
     /// The report, decoded.
     pub report: Recording,
-    /// The CSV, read.
-    pub csv: Recording,
+}
+
+/// The CSV page of a report.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The file.
+    pub path: PathBuf,
+    /// Its sha256.
+    pub sha256: String,
+    /// What it says.
+    pub recording: Recording,
 }
 
 /// A profiling run that is over, and whose report is still being printed as CSV and read. That
@@ -47,7 +54,7 @@ pub struct Pending {
     /// Which metrics it measured.
     pub pass: Pass,
     /// Time that the profiling run took.
-    pub ncu_wall: Duration,
+    pub wall: Duration,
     reader: Option<JoinHandle<Result<Result<Capture, Finding>, Error>>>,
 }
 
@@ -61,6 +68,15 @@ impl Drop for Pending {
 }
 
 impl Pending {
+    /// A run of a lower rung, which leaves nothing to wait for.
+    pub(crate) fn of(capture: Capture, wall: Duration) -> Pending {
+        Pending {
+            pass: capture.pass,
+            wall,
+            reader: Some(std::thread::spawn(move || Ok(Ok(capture)))),
+        }
+    }
+
     /// Waits for the readers.
     ///
     /// # Errors
@@ -170,7 +186,7 @@ pub fn capture(
     };
     Ok(Ok(Pending {
         pass,
-        ncu_wall: finished.wall,
+        wall: finished.wall,
         reader: Some(std::thread::spawn(move || reader.read())),
     }))
 }
@@ -250,14 +266,16 @@ impl Reader {
         }
         Ok(Ok(Capture {
             report_sha256: sha256_hex(&bytes),
-            csv_sha256: sha256_hex(&csv_bytes),
             report_path: self.report_path,
-            csv_path: self.csv_path,
+            page: Some(Page {
+                path: self.csv_path,
+                sha256: sha256_hex(&csv_bytes),
+                recording: csv,
+            }),
             pass: self.pass,
             device: self.device,
             argv: self.argv,
             report,
-            csv,
         }))
     }
 }
@@ -368,6 +386,37 @@ fn judge(
             format!("run it by hand: {line}"),
         ),
     }
+}
+
+/// Why a program that ran without ncu is no measurement, by how it ended.
+pub(crate) fn failure_of_program(
+    variant: &Variant,
+    ending: Ending,
+    when: &str,
+    line: &str,
+) -> Option<Finding> {
+    let (code, message, next) = match ending {
+        Ending::Exited(0) => return None,
+        Ending::TimedOut => (
+            Code::TimedOut,
+            format!(
+                "the program passed its time limit of {} s {when}, and was killed",
+                variant.profile.timeout.as_secs_f64()
+            ),
+            format!("raise `profile.timeout_s` if it is only slow, or run it by hand: {line}"),
+        ),
+        Ending::Signalled(_) => (
+            Code::Crashed,
+            format!("the program crashed {when} ({ending})"),
+            format!("run it by hand: {line}"),
+        ),
+        _ => (
+            Code::ProgramFailed,
+            format!("the program failed {when} ({ending}), though it passed when it was verified"),
+            format!("run it by hand: {line}"),
+        ),
+    };
+    Some(Finding::deny(code, &variant.id, message, next))
 }
 
 /// Whether a process that ncu connected to ended without saying so: a signal took it.

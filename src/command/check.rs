@@ -16,8 +16,8 @@ use crate::report::{self, Progress};
 use crate::toolchain::unpinned;
 use crate::verdict::{
     Code, Control, ExitCode, Finding, Mode, Origin, Outcome, Reference, Severity, VariantReport,
-    Verdict, apply_waivers, compare, compare_compiled, comparison_count, disturbed, incomplete,
-    incomplete_compiled,
+    Verdict, apply_waivers, below_counters, compare, compare_compiled, comparison_count, disturbed,
+    incomplete, incomplete_compiled,
 };
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
@@ -38,11 +38,7 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
             }
             let mut outcome = Outcome::new(Origin::Recorded(folder.display().to_string()));
             let recorded = read_recorded(folder, &plan, &mut outcome)?;
-            let slug = recorded
-                .heads
-                .first()
-                .map(|profile| profile.identity.folder());
-            let judge = Judge::new(&plan, &store, slug.as_deref(), &mut outcome)?;
+            let judge = Judge::new(&plan, &store, &mut outcome)?;
             judge.all(&recorded, &mut outcome);
             outcome
         }
@@ -112,7 +108,7 @@ fn compile_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
         );
         outcome.findings.push(finding.warn());
     }
-    let judge = Judge::new(plan, store, None, &mut outcome)?;
+    let judge = Judge::new(plan, store, &mut outcome)?;
     let folder = plan.profiles(arguments.output.as_deref())?;
     let progress = Progress::new();
     let compiled = compile_against(&plan.config, base.as_ref(), &gated, &folder, &progress)?;
@@ -137,8 +133,9 @@ fn measure_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
         .as_deref()
         .map(|revision| BaseProject::check_out(&plan.config, revision))
         .transpose()?;
-    let slug = Rung::Counters.folder(&Gpu::query(plan.config.device)?.name);
-    let judge = Judge::new(plan, store, Some(&slug), &mut outcome)?;
+    // Without a GPU nothing can be measured, and that comes before what is wrong with a lock.
+    Gpu::query(plan.config.device)?;
+    let judge = Judge::new(plan, store, &mut outcome)?;
     let folder = plan.profiles(arguments.output.as_deref())?;
     let progress = Progress::new();
     let mut seen: BTreeMap<VariantId, Profile> = BTreeMap::new();
@@ -497,22 +494,15 @@ struct Judge<'a> {
     locked: BTreeMap<(String, VariantId), Profile>,
     /// The GPU models that a variant has a lock for.
     gpus: BTreeMap<VariantId, Vec<String>>,
-    comparisons: usize,
 }
 
 impl<'a> Judge<'a> {
     /// Verifies every lock of the selected variants; what is wrong with one is a finding.
-    fn new(
-        plan: &'a Plan,
-        store: &Store,
-        slug: Option<&str>,
-        outcome: &mut Outcome,
-    ) -> Result<Judge<'a>, Error> {
+    fn new(plan: &'a Plan, store: &Store, outcome: &mut Outcome) -> Result<Judge<'a>, Error> {
         let mut judge = Judge {
             plan,
             locked: BTreeMap::new(),
             gpus: BTreeMap::new(),
-            comparisons: 1,
         };
         let selected = plan.variants();
         let controls = plan.config.variants().filter(|variant| {
@@ -537,12 +527,18 @@ impl<'a> Judge<'a> {
             }
             judge.gpus.insert(variant.id.clone(), gpus);
         }
-        let counted = selected.into_iter().map(|variant| {
-            let key = (slug.unwrap_or_default().to_owned(), variant.id.clone());
-            (variant, judge.locked.get(&key))
-        });
-        judge.comparisons = comparison_count(counted).max(1);
         Ok(judge)
+    }
+
+    /// How many comparisons the check judges, where all profiles are of the rung and the GPU model
+    /// of this one.
+    fn comparisons(&self, profile: &Profile) -> usize {
+        let (folder, rung) = (profile.identity.folder(), profile.identity.rung);
+        let counted = self.plan.variants().into_iter().map(|variant| {
+            let key = (folder.clone(), variant.id.clone());
+            (variant, self.locked.get(&key))
+        });
+        comparison_count(rung, counted).max(1)
     }
 
     /// Whether a waiver names the metric, so that its regression does not decide.
@@ -586,7 +582,7 @@ impl<'a> Judge<'a> {
                 let now = profile(&other.id)?;
                 // One that is not a whole and undisturbed measurement bounds nothing.
                 let sound = incomplete(other, now).is_empty()
-                    && disturbed(&other.id, now)
+                    && disturbed(other, now)
                         .iter()
                         .all(|finding| finding.severity == Severity::Warn);
                 let control = Control::new(other, self.locked(&other.id, now)?, now);
@@ -603,7 +599,12 @@ impl<'a> Judge<'a> {
     ) -> Option<(VariantReport, Vec<Finding>)> {
         let locked = self.locked(&variant.id, profile)?;
         let reference = Reference::Stored { locked, control };
-        Some(compare(variant, &reference, profile, self.comparisons))
+        Some(compare(
+            variant,
+            &reference,
+            profile,
+            self.comparisons(profile),
+        ))
     }
 
     fn against(
@@ -614,7 +615,7 @@ impl<'a> Judge<'a> {
     ) -> (VariantReport, Vec<Finding>) {
         let learned = self.locked(&variant.id, head);
         let reference = Reference::Base { base, learned };
-        compare(variant, &reference, head, self.comparisons)
+        compare(variant, &reference, head, self.comparisons(head))
     }
 
     fn all(&self, profiles: &Profiles, outcome: &mut Outcome) {
@@ -628,7 +629,7 @@ impl<'a> Judge<'a> {
         for control in profiles.controls.iter().filter(|_| stored) {
             if let Some(variant) = self.plan.config.variant(&control.variant) {
                 outcome.findings.extend(incomplete(variant, control));
-                outcome.findings.extend(disturbed(&variant.id, control));
+                outcome.findings.extend(disturbed(variant, control));
             }
         }
         for variant in self.plan.variants() {
@@ -766,7 +767,9 @@ impl<'a> Judge<'a> {
                 ));
             }
         } else {
-            outcome.findings.extend(incomplete(variant, profile));
+            let rung = below_counters(variant, profile);
+            let gaps = incomplete(variant, profile);
+            outcome.findings.extend(gaps.into_iter().chain(rung));
         }
         outcome
             .findings

@@ -43,6 +43,12 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     let ending = match format {
         capture::Format::Report => "ncu-rep",
         capture::Format::Csv => "csv",
+        capture::Format::KernelRecords | capture::Format::EventTimes => {
+            return Err(Error::Usage(format!(
+                "{} holds times that were taken without counters: a profile of them is measured, not imported",
+                arguments.file.display()
+            )));
+        }
     };
     let file = FileHash {
         file: format!("imported.{ending}"),

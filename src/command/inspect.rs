@@ -54,6 +54,8 @@ fn format_name(format: FileFormat) -> &'static str {
     match format {
         FileFormat::Report => "ncu-rep",
         FileFormat::Csv => "csv",
+        FileFormat::KernelRecords => "kernel-records",
+        FileFormat::EventTimes => "event-times",
     }
 }
 

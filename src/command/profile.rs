@@ -9,7 +9,7 @@ use super::{Plan, answer};
 use crate::cli::ProfileArgs;
 use crate::error::Error;
 use crate::measure::measure;
-use crate::profile::{Profile, norm_text};
+use crate::profile::{Profile, Rung, norm_text};
 use crate::report::Progress;
 use crate::verdict::ExitCode;
 
@@ -45,8 +45,12 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
         let mut text = String::new();
         for profile in &content.profiles {
             let norm = norm_text(profile).unwrap_or_else(|| "a value is missing\n".to_owned());
+            let rung = match profile.identity.rung {
+                Rung::Counters => String::new(),
+                lower => format!(", by {lower} without counters"),
+            };
             text.push_str(&format!(
-                "\n{} on {}\n",
+                "\n{} on {}{rung}\n",
                 profile.variant, profile.identity.gpu
             ));
             for line in norm.lines() {

@@ -23,6 +23,7 @@ pub(crate) use validate::is_macro_name;
 
 use crate::binary::LaunchShape;
 use crate::metric::Chip;
+use crate::profile::Rung;
 use crate::toolchain::Pins;
 
 /// The name of the configuration file.
@@ -79,6 +80,8 @@ pub struct Toolchain {
     pub ncu: Option<PathBuf>,
     /// compute-sanitizer, where the configuration names one.
     pub compute_sanitizer: Option<PathBuf>,
+    /// libcupti, where the configuration names one.
+    pub cupti: Option<PathBuf>,
     /// Flags of every nvcc build.
     pub flags: Vec<String>,
     /// What tools, driver and GPU must be.
@@ -130,6 +133,9 @@ pub struct Variant {
     pub verify_args: Vec<String>,
     /// Further arguments of the profiled run; `{launches}` is how many must be launched.
     pub profile_args: Vec<String>,
+    /// Further arguments of a run that times itself, where nothing else can; empty where the
+    /// program cannot. `{result}` is the path of the file for its times.
+    pub time_args: Vec<String>,
     /// Added to the program's environment.
     pub env: BTreeMap<String, String>,
     /// ncu's kernel-name filter, `NAME` or `regex:PATTERN`.
@@ -216,6 +222,9 @@ pub struct ProfileSettings {
     pub timeout: Duration,
     /// Further arguments of ncu.
     pub ncu_args: Vec<String>,
+    /// Rungs below the counters that may stand in for them: what they cannot measure is then not
+    /// judged.
+    pub accept_rungs: Vec<Rung>,
 }
 
 /// A metric of the gate.
@@ -463,15 +472,32 @@ impl Variant {
 
     /// What the aliases of its metrics stand for, and which pass measures each.
     pub fn counters(&self) -> BTreeMap<String, (String, Pass)> {
+        self.counters_on(Rung::Counters)
+    }
+
+    /// The same of the metrics that a rung measures.
+    pub fn counters_on(&self, rung: Rung) -> BTreeMap<String, (String, Pass)> {
         self.metrics
             .iter()
+            .filter(|metric| rung.measures(&metric.counter, metric.pass))
             .map(|metric| (metric.alias.clone(), (metric.counter.clone(), metric.pass)))
             .collect()
     }
 
     /// Whether any of its metrics is measured in this pass.
     pub fn has_pass(&self, pass: Pass) -> bool {
-        self.metrics.iter().any(|metric| metric.pass == pass)
+        self.has_pass_on(Rung::Counters, pass)
+    }
+
+    /// Whether a rung measures any of its metrics in this pass.
+    pub fn has_pass_on(&self, rung: Rung, pass: Pass) -> bool {
+        let mut metrics = self.metrics.iter();
+        metrics.any(|metric| metric.pass == pass && rung.measures(&metric.counter, pass))
+    }
+
+    /// Whether the configuration takes a profile of this rung for a measurement.
+    pub fn accepts(&self, rung: Rung) -> bool {
+        rung == Rung::Counters || self.profile.accept_rungs.contains(&rung)
     }
 
     /// Launches that are profiled in one process of a pass.

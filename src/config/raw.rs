@@ -80,6 +80,8 @@ pub(super) struct RawToolchain {
     pub ncu: Option<String>,
     /// compute-sanitizer. Default: the PATH, CUDA_HOME, CUDA_PATH, the usual folders.
     pub compute_sanitizer: Option<String>,
+    /// libcupti. Default: the toolkits, Python packages, ncu's own.
+    pub cupti: Option<String>,
     /// Flags of every nvcc build. Default: `-O3 -std=c++17 -lineinfo`.
     pub flags: Option<Vec<String>>,
     /// What tools, driver and GPU must be.
@@ -150,6 +152,7 @@ pub(super) struct RawProfile {
     pub timeout_s: Option<f64>,
     /// Further arguments of ncu. Default: none.
     pub ncu_args: Option<Vec<String>>,
+    pub accept_rungs: Option<Vec<String>>,
 }
 
 /// How the numbers are checked.
@@ -287,6 +290,8 @@ pub(super) struct RawSuite {
     pub sanitizer_args: Option<Vec<String>>,
     /// Further arguments of the profiled run; `{launches}` is how many must be launched.
     pub profile_args: Option<Vec<String>>,
+    /// Further arguments of a run that times its own launches. Default: none, so that it cannot.
+    pub time_args: Option<Vec<String>>,
     /// ncu's filter: which kernels to profile, `NAME` or `regex:PATTERN`. Default: all.
     pub kernels: Option<String>,
     /// Function names that must have been measured.
@@ -330,6 +335,8 @@ pub(super) struct RawVariant {
     pub sanitizer_args: Option<Vec<String>>,
     /// Further arguments of the profiled run. Default: those of the suite.
     pub profile_args: Option<Vec<String>>,
+    /// Further arguments of a run that times its own launches. Default: as the suite says.
+    pub time_args: Option<Vec<String>>,
     /// Which kernels to profile, `NAME` or `regex:PATTERN`. Default: as the suite says.
     pub kernels: Option<String>,
     /// Function names that must have been measured. Default: those of the suite.

@@ -13,7 +13,7 @@ use crate::files::{base_folder, empty_variant_folder, variant_folder};
 use crate::git::Worktree;
 use crate::profile::Profile;
 use crate::toolchain::{Pins, unpinned};
-use crate::verdict::{Code, Finding, incomplete, incomplete_side};
+use crate::verdict::{Code, Finding, below_counters, incomplete, incomplete_side};
 
 /// The project as it is at the base revision, in a worktree of its own.
 #[derive(Debug)]
@@ -205,11 +205,11 @@ pub fn measure_against(
         watch.begins(variant, "profile");
         let pair = match base_subject {
             Ok(mut base_subject) => {
-                let pair = interleave(&mut base_subject, &mut head, &bench, pair_open)?;
+                let pair = measure_pair(&mut base_subject, &mut head, &bench, pair_open)?;
                 measured.tools_wall += base_subject.tools_wall();
                 pair.map(|(of_base, of_head)| (base_subject, of_base, of_head))
             }
-            Err(why) => Err(Stopped::Base(why)),
+            Err(why) => Err(Unpaired::Base(why)),
         };
         let answer = match pair {
             Ok((base_subject, of_base, of_head)) => {
@@ -217,18 +217,18 @@ pub fn measure_against(
                 measured.bases.push(of_base);
                 Ok(of_head)
             }
-            Err(Stopped::Base(why)) => {
+            Err(Unpaired::Base(why)) => {
                 measured.findings.push(unavailable(variant, base, &why));
-                head.restart();
                 profile_alone(&mut head, &bench, open)?
             }
-            Err(Stopped::Head(finding)) => Err(finding),
+            Err(Unpaired::Head(finding)) => Err(finding),
         };
         measured.tools_wall += head.tools_wall();
         match answer {
             Err(finding) => {
                 watch.ended(variant, "profile", &finding.message);
-                measured.findings.push(finding);
+                let told = bench.told(variant, head.rung, finding);
+                measured.findings.extend(told);
             }
             Ok(profile) => {
                 head.keep(&profile)?;
@@ -239,6 +239,7 @@ pub fn measure_against(
                     incomplete(variant, &profile)
                 };
                 gaps.extend(head.mismatches());
+                let rung = below_counters(variant, &profile);
                 let side = if paired {
                     ", side by side with the base"
                 } else {
@@ -246,7 +247,7 @@ pub fn measure_against(
                 };
                 let text = format!("{}{side}", words(&profile, &gaps));
                 watch.ended(variant, "profile", &text);
-                measured.findings.extend(gaps);
+                measured.findings.extend(gaps.into_iter().chain(rung));
                 let pins = &profile.provenance.pins;
                 measured
                     .findings
@@ -336,10 +337,51 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Which side could not be measured, and why.
+/// Which side could not be measured.
 enum Stopped {
+    Base(Finding),
+    Head(Finding),
+}
+
+/// Which side keeps the two from being compared, and why.
+enum Unpaired {
     Base(String),
     Head(Finding),
+}
+
+impl Stopped {
+    fn into_words(self) -> Unpaired {
+        match self {
+            Stopped::Base(finding) => Unpaired::Base(finding.message),
+            Stopped::Head(finding) => Unpaired::Head(finding),
+        }
+    }
+}
+
+/// Measures base and head on the highest rung that both can reach.
+fn measure_pair(
+    base: &mut Subject<'_>,
+    head: &mut Subject<'_>,
+    bench: &Bench<'_>,
+    open: &mut PairStillOpen<'_>,
+) -> Result<Result<(Profile, Profile), Unpaired>, Error> {
+    let mut rung = match bench.rung(head.variant) {
+        Ok(rung) => rung,
+        Err(denied) => return Ok(Err(Unpaired::Head(denied))),
+    };
+    loop {
+        base.restart(rung);
+        head.restart(rung);
+        let stopped = match interleave(base, head, bench, open)? {
+            Ok(pair) => return Ok(Ok(pair)),
+            Err(stopped) => stopped,
+        };
+        let (Stopped::Base(found) | Stopped::Head(found)) = &stopped;
+        match bench.below(head.variant, rung, found) {
+            Some(lower) => rung = lower,
+            None => return Ok(Err(stopped.into_words())),
+        }
+    }
 }
 
 fn interleave(
@@ -349,7 +391,6 @@ fn interleave(
     open: &mut PairStillOpen<'_>,
 ) -> Result<Result<(Profile, Profile), Stopped>, Error> {
     let variant = head.variant;
-    let of_base = |finding: Finding| Stopped::Base(finding.message);
     macro_rules! proceed {
         ($step:expr, $stopped:expr) => {
             match $step? {
@@ -358,24 +399,24 @@ fn interleave(
             }
         };
     }
-    if variant.has_pass(Pass::Counting) {
-        proceed!(base.capture(bench, Pass::Counting), of_base);
+    if head.has_pass(Pass::Counting) {
+        proceed!(base.capture(bench, Pass::Counting), Stopped::Base);
         proceed!(head.capture(bench, Pass::Counting), Stopped::Head);
     }
     let mut round = 0;
     loop {
-        if variant.has_pass(Pass::Timing) {
-            proceed!(base.capture(bench, Pass::Timing), of_base);
+        if head.has_pass(Pass::Timing) {
+            proceed!(base.capture(bench, Pass::Timing), Stopped::Base);
             proceed!(head.capture(bench, Pass::Timing), Stopped::Head);
             proceed!(head.capture(bench, Pass::Timing), Stopped::Head);
-            proceed!(base.capture(bench, Pass::Timing), of_base);
+            proceed!(base.capture(bench, Pass::Timing), Stopped::Base);
         }
         round += 1;
         if round < variant.profile.rounds {
             continue;
         }
         let profiles = (
-            proceed!(base.profile(bench), of_base),
+            proceed!(base.profile(bench), Stopped::Base),
             proceed!(head.profile(bench), Stopped::Head),
         );
         if round >= variant.profile.max_rounds || !open(variant, &profiles.0, &profiles.1) {

@@ -2,18 +2,20 @@
 
 mod against;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::build::{Artifact, Builder};
-use crate::capture::{Capture, Pending, capture};
+use crate::capture::{Capture, Pending, capture, event_times};
 use crate::config::{Config, Pass, Variant};
+use crate::cupti::{self, Recorder};
 use crate::device::{Gpu, GpuLock, Health};
 use crate::error::Error;
 use crate::files::{empty_variant_folder, variant_folder, write_atomically};
 use crate::profile::{
-    self, CaptureRecord, Conditions, FileHash, Profile, ProfileOrigin, Provenance, Source,
+    self, CaptureRecord, Conditions, FileHash, Profile, ProfileOrigin, Provenance, Rung, Source,
     compiled_profile, derive,
 };
 use crate::sanitize::{Sanitized, SanitizedVariant, sanitize};
@@ -209,6 +211,10 @@ pub struct Bench<'a> {
     env: BTreeMap<String, String>,
     overrides: &'a [String],
     watch: &'a dyn Watch,
+    /// What ncu said when it was refused the counters: it is asked once a run.
+    denied: OnceCell<Finding>,
+    /// What kernels are timed with where the counters are denied, or why they cannot be.
+    recorder: OnceCell<Result<Recorder, String>>,
 }
 
 impl<'a> Bench<'a> {
@@ -243,7 +249,77 @@ impl<'a> Bench<'a> {
             env,
             overrides,
             watch,
+            denied: OnceCell::new(),
+            recorder: OnceCell::new(),
         })
+    }
+
+    /// The highest rung for a variant that is not known to be out of reach; the denial of the
+    /// counters where no other serves it.
+    fn rung(&self, variant: &Variant) -> Result<Rung, Finding> {
+        let Some(denied) = self.denied.get() else {
+            return Ok(Rung::Counters);
+        };
+        lower_rung(variant, Rung::Counters).ok_or_else(|| Finding {
+            variant: variant.id.clone(),
+            ..denied.clone()
+        })
+    }
+
+    /// The rung to try after one that cannot measure a variant, by what was found there; `None`
+    /// where the finding is not about the rung, or no rung is left.
+    fn below(&self, variant: &Variant, rung: Rung, found: &Finding) -> Option<Rung> {
+        let out_of_reach = match rung {
+            Rung::Counters => matches!(found.code, Code::NoPermission | Code::ProfilerUnsupported),
+            Rung::KernelTimes => found.code == Code::KernelTimesUnavailable,
+            Rung::EventTimes | Rung::Static => false,
+        };
+        if !out_of_reach {
+            return None;
+        }
+        if rung == Rung::Counters {
+            self.denied.get_or_init(|| found.clone());
+        }
+        let next = lower_rung(variant, rung)?;
+        self.watch.ended(
+            variant,
+            rung.as_str(),
+            &format!("{}; {next} instead", found.message),
+        );
+        self.watch.begins(variant, "profile");
+        Some(next)
+    }
+
+    /// What keeps a variant from being measured, with the denial of the counters where that led
+    /// there.
+    fn told(&self, variant: &Variant, rung: Rung, found: Finding) -> Vec<Finding> {
+        // Where no rung is left that runs anything, what the compiler made may be accepted alone.
+        let out_of_reach = matches!(
+            found.code,
+            Code::NoPermission | Code::ProfilerUnsupported | Code::KernelTimesUnavailable
+        );
+        let code_alone = out_of_reach && variant.accepts(Rung::Static) && variant.has_static_gate();
+        let found = if code_alone { found.warn() } else { found };
+        let denied = self.denied.get().filter(|_| rung != Rung::Counters);
+        let Some(denied) = denied else {
+            return vec![found];
+        };
+        let denied = Finding {
+            variant: variant.id.clone(),
+            ..denied.clone()
+        };
+        let accepted = variant.accepts(rung) || code_alone;
+        vec![if accepted { denied.warn() } else { denied }, found]
+    }
+
+    /// What kernels are timed with without ncu.
+    fn recorder(&self, config: &Config) -> Result<&Result<Recorder, String>, Error> {
+        if let Some(known) = self.recorder.get() {
+            return Ok(known);
+        }
+        let (toolchain, work) = (&config.toolchain, &config.work);
+        let found = Recorder::prepare(toolchain, &self.ncu.path, work, &self.gpu.cuda)?;
+        Ok(self.recorder.get_or_init(|| found))
     }
 
     /// Holds the GPU until the answer is dropped, and says what disturbs it.
@@ -263,6 +339,19 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// The next rung below one that measures anything of a variant.
+fn lower_rung(variant: &Variant, above: Rung) -> Option<Rung> {
+    let serves = |rung: &Rung| {
+        let can = *rung != Rung::EventTimes || !variant.time_args.is_empty();
+        can && variant.has_pass_on(*rung, Pass::Timing)
+    };
+    let below = Rung::LOWER.iter().position(|rung| *rung == above);
+    let mut lower = Rung::LOWER
+        .into_iter()
+        .skip(below.map_or(0, |place| place + 1));
+    lower.find(serves)
+}
+
 /// A built and verified variant that is being measured, process by process.
 pub struct Subject<'a> {
     config: &'a Config,
@@ -270,6 +359,7 @@ pub struct Subject<'a> {
     artifact: Artifact,
     folder: PathBuf,
     git: Option<String>,
+    rung: Rung,
     captures: Vec<Capture>,
     pending: Option<Pending>,
     processes: u32,
@@ -291,6 +381,7 @@ impl<'a> Subject<'a> {
             artifact,
             folder,
             git,
+            rung: Rung::Counters,
             captures: Vec::new(),
             pending: None,
             processes: 0,
@@ -307,21 +398,37 @@ impl<'a> Subject<'a> {
             Pass::Timing => format!("capture-{}", self.processes + 1),
             Pass::Counting => "counting".to_owned(),
         };
-        let pending = match capture(
-            self.config,
-            &bench.ncu,
-            self.variant,
-            &self.artifact,
-            pass,
-            Some(&bench.gpu.uuid),
-            &bench.env,
-            &self.folder,
-            &stem,
-        )? {
+        let (variant, artifact, gpu) = (self.variant, &self.artifact, &bench.gpu);
+        let (config, env, folder) = (self.config, &bench.env, &self.folder);
+        let ran = match self.rung {
+            Rung::Counters => capture(
+                config,
+                &bench.ncu,
+                variant,
+                artifact,
+                pass,
+                Some(&gpu.uuid),
+                env,
+                folder,
+                &stem,
+            )?,
+            Rung::KernelTimes => {
+                let recorder = bench.recorder(config)?;
+                cupti::record(config, recorder, variant, artifact, gpu, env, folder, &stem)?
+            }
+            Rung::EventTimes => {
+                event_times::time(config, variant, artifact, gpu, env, folder, &stem)?
+            }
+            Rung::Static => {
+                let what = format!("{} is to be measured where nothing runs", variant.id);
+                return Err(Error::Usage(what));
+            }
+        };
+        let pending = match ran {
             Ok(pending) => pending,
             Err(finding) => return Ok(Err(finding)),
         };
-        self.tools_wall += pending.ncu_wall;
+        self.tools_wall += pending.wall;
         self.processes += u32::from(pass == Pass::Timing);
         // The one before was read meanwhile.
         let answer = self.settle()?;
@@ -329,8 +436,9 @@ impl<'a> Subject<'a> {
         Ok(answer)
     }
 
-    /// Forgets what was measured; the captures will be written over.
-    pub fn restart(&mut self) {
+    /// Forgets what was measured, to measure on a rung; the captures will be written over.
+    pub fn restart(&mut self, rung: Rung) {
+        self.rung = rung;
         self.captures.clear();
         self.processes = 0;
         if let Some(pending) = self.pending.take() {
@@ -348,6 +456,11 @@ impl<'a> Subject<'a> {
         // Waiting is for ncu, which prints the CSV.
         self.tools_wall += started.elapsed();
         Ok(answer.map(|capture| self.captures.push(capture)))
+    }
+
+    /// Whether its rung measures anything in a pass.
+    fn has_pass(&self, pass: Pass) -> bool {
+        self.variant.has_pass_on(self.rung, pass)
     }
 
     /// Processes of the timing pass so far.
@@ -395,12 +508,12 @@ impl<'a> Subject<'a> {
             .iter()
             .map(|capture| Source {
                 report: &capture.report,
-                csv: Some(&capture.csv),
+                csv: capture.page.as_ref().map(|page| &page.recording),
                 pass: Some(capture.pass),
                 gpu_uuid: Some(&bench.gpu.uuid),
             })
             .collect();
-        let derived = derive(&self.variant.counters(), &sources).map_err(|error| {
+        let derived = derive(&self.variant.counters_on(self.rung), &sources).map_err(|error| {
             Finding::deny(
                 Code::CaptureUnreadable,
                 &self.variant.id,
@@ -408,9 +521,18 @@ impl<'a> Subject<'a> {
                 "look into the report: sparsek-gate inspect FILE".to_owned(),
             )
         })?;
-        let conditions = Conditions::from(&self.variant.profile);
+        let conditions = match self.rung {
+            Rung::Counters => Conditions::from(&self.variant.profile),
+            Rung::KernelTimes | Rung::EventTimes | Rung::Static => Conditions::default(),
+        };
         let provenance = self.provenance(bench);
-        Ok(Profile::new(self.variant, derived, conditions, provenance))
+        Ok(Profile::new(
+            self.variant,
+            derived,
+            self.rung,
+            conditions,
+            provenance,
+        ))
     }
 
     /// Writes the profile beside its captures.
@@ -433,6 +555,15 @@ impl<'a> Subject<'a> {
         pins
     }
 
+    fn profiler(&self, bench: &Bench<'_>) -> Option<String> {
+        match self.rung {
+            Rung::Counters => Some(bench.ncu.version.clone()),
+            Rung::KernelTimes | Rung::EventTimes | Rung::Static => {
+                self.captures.first()?.report.profiler_version.clone()
+            }
+        }
+    }
+
     fn provenance(&self, bench: &Bench<'_>) -> Provenance {
         Provenance {
             origin: ProfileOrigin::Measured,
@@ -440,7 +571,7 @@ impl<'a> Subject<'a> {
             created: now(),
             launches: self.variant.profile.launches,
             processes: self.processes(),
-            profiler: Some(bench.ncu.version.clone()),
+            profiler: self.profiler(bench),
             compiler: self.artifact.compiler.clone(),
             driver: bench.gpu.driver.clone(),
             gpu_uuid: Some(bench.gpu.uuid.clone()),
@@ -459,7 +590,10 @@ impl<'a> Subject<'a> {
                     gpu_uuid: Some(bench.gpu.uuid.clone()),
                     device: capture.device.clone(),
                     report: file_hash(&capture.report_path, &capture.report_sha256),
-                    csv: Some(file_hash(&capture.csv_path, &capture.csv_sha256)),
+                    csv: capture
+                        .page
+                        .as_ref()
+                        .map(|page| file_hash(&page.path, &page.sha256)),
                     argv: capture.argv.clone(),
                 })
                 .collect(),
@@ -519,12 +653,13 @@ pub fn measure(
         match profile {
             Err(finding) => {
                 watch.ended(variant, "profile", &finding.message);
-                measured.findings.push(finding);
+                let told = bench.told(variant, subject.rung, finding);
+                measured.findings.extend(told);
             }
             Ok(profile) => {
                 subject.keep(&profile)?;
                 let mut gaps = incomplete(variant, &profile);
-                gaps.extend(disturbed(&variant.id, &profile));
+                gaps.extend(disturbed(variant, &profile));
                 gaps.extend(subject.mismatches());
                 watch.ended(variant, "profile", &words(&profile, &gaps));
                 gaps.extend(unpinned(&variant.id, "measured", &profile.provenance.pins));
@@ -583,18 +718,40 @@ fn verified(
     Ok(right.is_some() && clean)
 }
 
+/// Measures a variant on the highest rung that can be reached.
 fn profile_alone(
     subject: &mut Subject<'_>,
     bench: &Bench<'_>,
     open: &mut StillOpen<'_>,
 ) -> Result<Result<Profile, Finding>, Error> {
+    let mut rung = match bench.rung(subject.variant) {
+        Ok(rung) => rung,
+        Err(denied) => return Ok(Err(denied)),
+    };
+    loop {
+        subject.restart(rung);
+        match profile_on_rung(subject, bench, open)? {
+            Ok(profile) => return Ok(Ok(profile)),
+            Err(found) => match bench.below(subject.variant, rung, &found) {
+                Some(lower) => rung = lower,
+                None => return Ok(Err(found)),
+            },
+        }
+    }
+}
+
+fn profile_on_rung(
+    subject: &mut Subject<'_>,
+    bench: &Bench<'_>,
+    open: &mut StillOpen<'_>,
+) -> Result<Result<Profile, Finding>, Error> {
     let variant = subject.variant;
-    if variant.has_pass(Pass::Counting)
+    if subject.has_pass(Pass::Counting)
         && let Err(finding) = subject.capture(bench, Pass::Counting)?
     {
         return Ok(Err(finding));
     }
-    while variant.has_pass(Pass::Timing) && subject.processes() < variant.profile.max_processes {
+    while subject.has_pass(Pass::Timing) && subject.processes() < variant.profile.max_processes {
         if variant
             .profile
             .process_looks()

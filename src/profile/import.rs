@@ -1,8 +1,8 @@
 //! Somebody else's recording to a profile.
 
 use super::{
-    CaptureRecord, Conditions, DeriveError, FileHash, Profile, ProfileOrigin, Provenance, Source,
-    derive,
+    CaptureRecord, Conditions, DeriveError, FileHash, Profile, ProfileOrigin, Provenance, Rung,
+    Source, derive,
 };
 use crate::capture::Recording;
 use crate::config::Variant;
@@ -59,7 +59,13 @@ pub fn profile_of(
         }],
     };
     let conditions = conditions_of(recording).or(*stated);
-    Ok(Profile::new(variant, derived, conditions, provenance))
+    Ok(Profile::new(
+        variant,
+        derived,
+        Rung::Counters,
+        conditions,
+        provenance,
+    ))
 }
 
 /// What the profiler's own command line in a recording says of its conditions, with ncu's defaults

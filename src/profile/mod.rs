@@ -17,8 +17,8 @@ pub use derive::{DeriveError, Derived, Source, derive};
 pub use norm::norm_text;
 
 use crate::config::{
-    CacheControl, ClockControl, GraphProfiling, Pass, ProfileSettings, ReplayMode, Variant,
-    VariantId,
+    CacheControl, ClockControl, DURATION_COUNTER, GraphProfiling, Pass, ProfileSettings,
+    ReplayMode, Variant, VariantId,
 };
 use crate::device::{Gpu, State};
 use crate::error::Error;
@@ -58,7 +58,7 @@ pub struct Identity {
     /// Version of the compiler, on the static rung: another compiler makes other code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compiler: Option<String>,
-    /// How ncu was told to measure.
+    /// How ncu was told to measure; nothing on a rung on which it did not.
     #[serde(flatten)]
     pub conditions: Conditions,
     /// How it was measured.
@@ -136,6 +136,30 @@ pub enum Rung {
 }
 
 impl Rung {
+    /// Those that stand in for the counters, the better first.
+    pub const LOWER: [Rung; 2] = [Rung::KernelTimes, Rung::EventTimes];
+
+    /// What a configuration may take for a measurement where the counters are denied.
+    pub const ACCEPTABLE: [Rung; 3] = [Rung::KernelTimes, Rung::EventTimes, Rung::Static];
+
+    /// The rung below the counters of this name.
+    pub fn lower(name: &str) -> Option<Rung> {
+        Rung::ACCEPTABLE
+            .into_iter()
+            .find(|rung| rung.as_str() == name)
+    }
+
+    /// Whether it can measure a counter in a pass: below the counters, times of launches alone.
+    pub fn measures(self, counter: &str, pass: Pass) -> bool {
+        match self {
+            Rung::Counters => true,
+            Rung::KernelTimes | Rung::EventTimes => {
+                counter == DURATION_COUNTER && pass == Pass::Timing
+            }
+            Rung::Static => false,
+        }
+    }
+
     /// As the configuration and the reports spell it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -161,7 +185,7 @@ impl Rung {
 impl Rung {
     /// The rung of a folder of baselines, see [`Rung::folder`].
     pub fn of_folder(folder: &str) -> Rung {
-        [Rung::KernelTimes, Rung::EventTimes, Rung::Static]
+        Rung::ACCEPTABLE
             .into_iter()
             .find(|rung| folder.ends_with(&format!("+{rung}")))
             .unwrap_or(Rung::Counters)
@@ -194,9 +218,9 @@ pub struct KernelProfile {
     pub mangled: Option<String>,
     /// The signature as the report spells it.
     pub demangled: Option<String>,
-    /// Blocks in x, y, z.
+    /// Blocks in x, y, z; zeros on the rung of event times, which does not tell.
     pub grid: [u64; 3],
-    /// Threads a block in x, y, z.
+    /// Threads a block in x, y, z; zeros likewise.
     pub block: [u64; 3],
     /// Its machine code, on the static rung.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -316,6 +340,7 @@ impl Profile {
     pub fn new(
         variant: &Variant,
         derived: Derived,
+        rung: Rung,
         conditions: Conditions,
         provenance: Provenance,
     ) -> Profile {
@@ -328,7 +353,7 @@ impl Profile {
                 compute_capability: derived.compute_capability,
                 compiler: None,
                 conditions,
-                rung: Rung::Counters,
+                rung,
                 metrics: derived.metrics,
             },
             kernels: derived.kernels,

@@ -1,5 +1,6 @@
 //! The rows that every form of a report shows.
 
+use crate::config::Level;
 use crate::profile::Rung;
 use crate::verdict::{
     Change, Comparison, ExitCode, Origin, Outcome, Summary, VariantReport, Verdict, display_value,
@@ -82,7 +83,7 @@ pub(super) fn shown(report: &VariantReport) -> Vec<&Comparison> {
         size.abs() > band
     };
     let uneventful = |comparison: &Comparison| match comparison.verdict {
-        None => !moved(comparison),
+        None => unmeasured(report, comparison) || !moved(comparison),
         Some(verdict) => {
             verdict == Verdict::Pass && (comparison.exact || unchanged(report, comparison))
         }
@@ -115,7 +116,12 @@ pub(super) fn left_out(report: &VariantReport) -> Option<String> {
         .filter(|comparison| comparison.verdict == Some(Verdict::Pass))
         .filter(|comparison| unchanged(report, comparison))
         .count();
-    let others = all - shown - work - same;
+    let unmeasured = report
+        .comparisons
+        .iter()
+        .filter(|comparison| unmeasured(report, comparison))
+        .count();
+    let others = all - shown - work - same - unmeasured;
     let mut parts = Vec::new();
     if work > 0 {
         parts.push(format!("the same work by {work} exact counters"));
@@ -126,7 +132,20 @@ pub(super) fn left_out(report: &VariantReport) -> Option<String> {
     if others > 0 {
         parts.push(format!("{others} recorded metrics did not move"));
     }
+    if unmeasured > 0 {
+        parts.push(format!(
+            "{unmeasured} recorded metrics cannot be measured by {}",
+            report.rung
+        ));
+    }
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// A metric that is only recorded, on a rung that has no value for it.
+fn unmeasured(report: &VariantReport, comparison: &Comparison) -> bool {
+    report.rung != Rung::Counters
+        && comparison.level == Level::Record
+        && comparison.current.is_none()
 }
 
 /// One line a kernel that got worse, with what moved together; and one with how far the base
@@ -285,8 +304,12 @@ pub(super) fn provenance(report: &VariantReport) -> String {
             control.variant
         )
     });
+    let rung = match report.rung {
+        Rung::Counters => String::new(),
+        lower => format!(", {lower} without counters"),
+    };
     format!(
-        "{}; {} {}; current {}{control}",
+        "{}{rung}; {} {}; current {}{control}",
         report.gpu,
         report.mode.reference(),
         side(&report.reference),

@@ -60,10 +60,21 @@ fn is_program(path: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-fn path_folders() -> Vec<PathBuf> {
+pub(crate) fn path_folders() -> Vec<PathBuf> {
     std::env::var_os("PATH")
         .map(|path| std::env::split_paths(&path).collect())
         .unwrap_or_default()
+}
+
+/// Where CUDA toolkits are, in the order in which they are taken.
+pub(crate) fn cuda_roots() -> Vec<PathBuf> {
+    let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
+        .iter()
+        .filter_map(|name| env_folder(name))
+        .collect();
+    roots.push("/usr/local/cuda".into());
+    roots.extend(versioned("/usr/local", "cuda-"));
+    roots
 }
 
 fn env_folder(name: &str) -> Option<PathBuf> {

@@ -38,7 +38,7 @@ pub struct VariantReport {
     pub variant: VariantId,
     /// Model of the GPU; the compiler's target on the static rung.
     pub gpu: String,
-    /// How it was measured.
+    /// How the current profile was measured.
     pub rung: Rung,
     /// What it was compared with.
     pub mode: Mode,
@@ -84,9 +84,10 @@ pub struct KernelCauses {
     pub causes: Vec<Cause>,
 }
 
-/// How many comparisons a check of these variants judges, for the chance of a false alarm: known
+/// How many comparisons a check of these variants judges on a rung, for the chance of a false alarm: known
 /// before anything is measured, and the same when the recording is judged again.
 pub fn comparison_count<'a>(
+    rung: Rung,
     variants: impl Iterator<Item = (&'a Variant, Option<&'a Profile>)>,
 ) -> usize {
     variants
@@ -95,6 +96,7 @@ pub fn comparison_count<'a>(
                 .metrics
                 .iter()
                 .filter(|metric| metric.level != Level::Record && !metric.exact)
+                .filter(|metric| rung.measures(&metric.counter, metric.pass))
                 .count();
             judged * locked.map_or(1, |locked| locked.kernels.len().max(1))
         })
@@ -154,10 +156,11 @@ pub fn compare(
     findings.extend(declared_findings(variant, current));
     // A baseline was measured at another time, and what was wrong then was judged then.
     findings.extend(match reference {
-        Reference::Stored { .. } => disturbed(&variant.id, current),
+        Reference::Stored { .. } => disturbed(variant, current),
         Reference::Base { base, .. } => {
             let mut findings = disturbances(&variant.id, &[("base", base), ("head", current)]);
             findings.extend(unwatched(&variant.id, current));
+            findings.extend(below_counters(variant, current));
             findings
         }
     });
@@ -254,9 +257,10 @@ fn doubt(
     })
 }
 
-/// What the GPU said of itself while a profile was measured that speaks against it.
-/// Each GPU is held against itself alone.
-pub fn disturbed(variant: &VariantId, profile: &Profile) -> Vec<Finding> {
+/// What the machine said of itself while a profile was measured that speaks against it: that the
+/// counters could not be read, and what the GPU told of its state. Each GPU is held against itself
+/// alone.
+pub fn disturbed(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let captures = &profile.provenance.captures;
     let mut uuids: Vec<Option<&str>> = captures
         .iter()
@@ -274,10 +278,38 @@ pub fn disturbed(variant: &VariantId, profile: &Profile) -> Vec<Finding> {
             name: "current",
             states: &states,
         };
-        device_findings(variant, &[side])
+        device_findings(&variant.id, &[side])
     };
     let disturbances = uuids.iter().flat_map(of_one);
-    disturbances.chain(unwatched(variant, profile)).collect()
+    below_counters(variant, profile)
+        .into_iter()
+        .chain(disturbances)
+        .chain(unwatched(&variant.id, profile))
+        .collect()
+}
+
+/// That a profile was taken without the counters. It only warns where the configuration accepts
+/// that rung by name.
+pub fn below_counters(variant: &Variant, profile: &Profile) -> Option<Finding> {
+    let rung = profile.identity.rung;
+    if rung == Rung::Counters {
+        return None;
+    }
+    let finding = Finding::deny(
+        Code::CountersDenied,
+        &variant.id,
+        format!(
+            "the GPU's counters could not be read: measured by {rung}, which tell how long launches took and nothing else"
+        ),
+        format!(
+            "give ncu the right to the counters (README: Permission to read counters), or accept the rung: `accept_rungs = [\"{rung}\"]` under `[profile]`"
+        ),
+    );
+    Some(if variant.accepts(rung) {
+        finding.warn()
+    } else {
+        finding
+    })
 }
 
 /// That nothing tells whether the GPU was disturbed.
@@ -459,6 +491,10 @@ fn identity_differences(baseline: &Identity, current: &Identity) -> Vec<String> 
         baseline.rung.to_string(),
         current.rung.to_string(),
     );
+    // The conditions are ncu's, and say nothing where it did not measure.
+    if baseline.rung != Rung::Counters || current.rung != Rung::Counters {
+        return differences;
+    }
     let conditions = baseline.conditions.named();
     for ((what, was), (_, is)) in conditions.into_iter().zip(current.conditions.named()) {
         // Two unknown conditions are not known to be the same.

@@ -159,6 +159,10 @@ codes! {
     ProfilerBusy = "profiler-busy" => Environment,
     /// The right to read the counters is missing.
     NoPermission = "no-permission" => Environment,
+    /// The counters could not be read, and a lower rung measured in their place.
+    CountersDenied = "counters-denied" => Environment,
+    /// Kernels cannot be timed without ncu either.
+    KernelTimesUnavailable = "kernel-times-unavailable" => Environment,
     /// The profiler does not work on this machine at all.
     ProfilerUnsupported = "profiler-unsupported" => Environment,
     /// Tools, driver or GPU are not those that the configuration pins; it only warns.

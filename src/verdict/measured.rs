@@ -18,7 +18,7 @@ pub fn incomplete_side(variant: &Variant, profile: &Profile) -> Vec<Finding> {
 fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
     let mut findings = Vec::new();
     for pass in [Pass::Timing, Pass::Counting] {
-        if variant.has_pass(pass)
+        if variant.has_pass_on(profile.identity.rung, pass)
             && let Some(gap) = gap(variant, profile, pass, processes)
         {
             findings.push(Finding::deny(
@@ -63,6 +63,7 @@ fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding>
             .metrics
             .iter()
             .filter(|metric| metric.level != Level::Record)
+            .filter(|metric| !given_up(variant, metric, profile))
         {
             if let Some(why) = why_not_measured(metric, profile, kernel) {
                 let other_counter = profile
@@ -93,6 +94,13 @@ fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding>
     findings
 }
 
+/// Whether a metric is one that the profile's rung cannot measure, and the configuration accepts
+/// that rung.
+pub(super) fn given_up(variant: &Variant, metric: &Metric, profile: &Profile) -> bool {
+    let rung = profile.identity.rung;
+    !rung.measures(&metric.counter, metric.pass) && variant.accepts(rung)
+}
+
 /// Why a metric of a profile has no value to judge; `None` where it has one. No counter of the
 /// hardware counts below zero.
 pub(super) fn why_not_measured(
@@ -100,6 +108,10 @@ pub(super) fn why_not_measured(
     profile: &Profile,
     kernel: &KernelProfile,
 ) -> Option<String> {
+    let rung = profile.identity.rung;
+    if !rung.measures(&metric.counter, metric.pass) {
+        return Some(format!("`{}` cannot be measured by {rung}", metric.counter));
+    }
     let Some(definition) = profile.identity.metrics.get(&metric.alias) else {
         return Some("the profile does not hold this metric".to_owned());
     };

@@ -21,7 +21,9 @@ mod work;
 
 pub use band::{Decision, Question, Scale, against_stored, side_by_side};
 pub use cause::{Cause, CauseKind, causes};
-pub use compare::{KernelCauses, Mode, VariantReport, compare, comparison_count, disturbed};
+pub use compare::{
+    KernelCauses, Mode, VariantReport, below_counters, compare, comparison_count, disturbed,
+};
 pub use compiled::{compare_compiled, incomplete_compiled};
 pub use control::Control;
 pub use display::display_value;

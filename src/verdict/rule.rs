@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::band::{Decision, Question, Scale, against_stored, side_by_side};
 use super::control::Control;
-use super::measured::why_not_measured;
+use super::measured::{given_up, why_not_measured};
 use super::sample::Samples;
 use crate::config::{Direction, Level, Metric, Tolerance, Variant};
 use crate::profile::{KernelProfile, Profile};
@@ -239,8 +239,14 @@ pub(super) fn judge(
         (None, Some(before), Some(now)) => (before, now),
         (gap, _, _) => {
             let (side, why) = gap.unwrap_or((Gap::Current, "there is no sample".to_owned()));
-            comparison.verdict = (metric.level != Level::Record).then_some(Verdict::NotMeasured);
-            comparison.why = why;
+            let given_up = given_up(variant, metric, current);
+            let judged = metric.level != Level::Record && !given_up;
+            comparison.verdict = judged.then_some(Verdict::NotMeasured);
+            comparison.why = if given_up {
+                format!("not judged: {why}, and that is accepted")
+            } else {
+                why
+            };
             return (comparison, Some(side));
         }
     };

@@ -3,10 +3,12 @@
 use toml::de::DeValue;
 
 use super::File;
+use crate::config::error::suggest;
 use crate::config::raw::RawProfile;
 use crate::config::{
     CacheControl, ClockControl, ConfigError, GraphProfiling, ProfileSettings, ReplayMode,
 };
+use crate::profile::Rung;
 
 const DEFAULT_LAUNCHES: u32 = 20;
 const DEFAULT_PROCESSES: u32 = 4;
@@ -124,6 +126,16 @@ impl File<'_> {
                 format!("`{argument}` is set by the tool itself"),
             ));
         }
+        let named = first(layers, |p| &p.accept_rungs).unwrap_or_default();
+        let accept_rungs: Vec<Rung> = named.iter().filter_map(|name| Rung::lower(name)).collect();
+        if let Some(unknown) = named.iter().find(|name| Rung::lower(name).is_none()) {
+            let known: Vec<&str> = Rung::ACCEPTABLE.iter().map(|rung| rung.as_str()).collect();
+            let error = complain(
+                "accept_rungs",
+                format!("`{unknown}` is no rung of measurement below the counters"),
+            );
+            return Err(error.help(Some(suggest(unknown, &known))));
+        }
         let timeout_s = first(layers, |p| &p.timeout_s).unwrap_or(DEFAULT_PROFILE_TIMEOUT_S);
         let keys = place("timeout_s");
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
@@ -144,6 +156,7 @@ impl File<'_> {
             keep_sass: first(layers, |p| &p.keep_sass).unwrap_or(false),
             timeout: self.timeout(&keys, timeout_s)?,
             ncu_args,
+            accept_rungs,
         })
     }
 

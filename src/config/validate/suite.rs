@@ -255,6 +255,11 @@ impl File<'_> {
                 .clone()
                 .or_else(|| inherited.suite.profile_args.clone())
                 .unwrap_or_default(),
+            time_args: raw
+                .time_args
+                .clone()
+                .or_else(|| inherited.suite.time_args.clone())
+                .unwrap_or_default(),
             env: raw.env.clone(),
             kernels,
             expect: raw

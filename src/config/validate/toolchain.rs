@@ -32,6 +32,7 @@ impl File<'_> {
             nvcc: raw.nvcc.map(|path| root.join(path)),
             ncu: raw.ncu.map(|path| root.join(path)),
             compute_sanitizer: raw.compute_sanitizer.map(|path| root.join(path)),
+            cupti: raw.cupti.map(|path| root.join(path)),
             flags: raw.flags.unwrap_or_else(|| {
                 ["-O3", "-std=c++17", "-lineinfo"]
                     .map(String::from)

@@ -1,0 +1,100 @@
+/* Stands in for libcupti: at the forced flush it hands over two buffers of records in the form of
+ * CUpti_ActivityKernel10 (CUDA 13.0), of kernels that nothing launched. $STAND_IN_CUPTI says what
+ * goes wrong: "drops", "old", "refuses", "flush". */
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef void (*request_t)(uint8_t **, size_t *, size_t *);
+typedef void (*complete_t)(void *, uint32_t, uint8_t *, size_t, size_t);
+
+enum { RECORD = 216, KIND = 10 };
+static request_t request;
+static complete_t complete;
+static int enabled;
+
+static int goes_wrong(const char *how) {
+    const char *text = getenv("STAND_IN_CUPTI");
+    return text && strcmp(text, how) == 0;
+}
+
+int cuptiGetVersion(uint32_t *version) {
+    *version = goes_wrong("old") ? 12 : 130001;
+    return 0;
+}
+
+int cuptiActivitySetAttribute(uint32_t attribute, size_t *size, void *value) {
+    (void)attribute, (void)size, (void)value;
+    return 0;
+}
+
+int cuptiActivityRegisterCallbacks(request_t asks, complete_t takes) {
+    if (goes_wrong("refuses"))
+        return 39;
+    request = asks;
+    complete = takes;
+    return 0;
+}
+
+int cuptiActivityEnable(uint32_t kind) {
+    enabled = kind == KIND;
+    return 0;
+}
+
+int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record) {
+    uint8_t *next = *record ? *record + RECORD : buffer;
+    if (next + RECORD > buffer + valid)
+        return 12;
+    *record = next;
+    return 0;
+}
+
+int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *dropped) {
+    (void)context, (void)stream;
+    *dropped = goes_wrong("drops") ? 3 : 0;
+    return 0;
+}
+
+static void put(uint8_t *record, size_t offset, uint64_t value, size_t size) {
+    memcpy(record + offset, &value, size);
+}
+
+int cuptiActivityFlushAll(uint32_t flag) {
+    static const char *const names[] = {"_Z5firstPf", "_ZN1a6secondIiEEvv"};
+    if (goes_wrong("flush"))
+        return 999;
+    if (!enabled || flag != 1)
+        return 0;
+    for (uint64_t buffer = 0; buffer < 2; buffer++) {
+        uint8_t *records = NULL;
+        size_t size = 0, most = 1;
+        request(&records, &size, &most);
+        if (size < 2 * RECORD)
+            return 8;
+        memset(records, 0xee, size);
+        for (uint64_t at = 0; at < 2; at++) {
+            uint8_t *record = records + at * RECORD;
+            /* The later launches come in the earlier buffer. */
+            uint64_t correlation = 1 + (1 - buffer) * 2 + at;
+            put(record, 0, KIND, 4);
+            put(record, 6, 40, 2);
+            put(record, 16, 1000000000000000000 + correlation * 1000000, 8);
+            put(record, 24, 1000000000000000000 + correlation * 1000000 + 100000 * correlation, 8);
+            put(record, 40, 0, 4);
+            put(record, 44, 1, 4);
+            put(record, 48, 7, 4);
+            for (size_t axis = 0; axis < 3; axis++) {
+                put(record, 52 + 4 * axis, 64 >> axis, 4);
+                put(record, 64 + 4 * axis, 128 >> axis, 4);
+            }
+            put(record, 76, 1024, 4);
+            put(record, 80, 2048, 4);
+            put(record, 92, correlation, 4);
+            put(record, 104, (uint64_t)(uintptr_t)names[at], 8);
+            put(record, 144, 0, 8);
+        }
+        complete((void *)1, 7, records, size, 2 * RECORD);
+    }
+    return 0;
+}

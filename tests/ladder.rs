@@ -1,0 +1,727 @@
+//! What is measured where ncu may not read the counters. The driver's library, ncu and libcupti are
+//! stand-ins; the kernel records are those that the injected library wrote on an H200.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use common::{Project, Ran, Report, aloud, repository};
+use serde_json::{Value as Json, json};
+use sparsek_gate::cupti::{Incomplete, ProcessRecords};
+
+const CONFIG: &str = r#"
+[toolchain]
+ncu = "denied-ncu"
+cupti = "libcupti.so.13"
+
+[profile]
+processes = 2
+max_processes = 2
+rounds = 1
+max_rounds = 1
+
+[metric.duration]
+direction = "lower"
+tolerance = { relative_percent = 3.0 }
+
+[metric.dram_bw]
+direction = "higher"
+tolerance = { absolute = 1.0 }
+
+[metric.dram_read]
+level = "record"
+
+[metric.stored_sectors]
+counter = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+exact = true
+counts = { bytes_written = 32 }
+
+[suite.bsr_gemm]
+profile_args = ["--mode", "profile"]
+kernels = "regex:^bsr_gemm_"
+work = { bytes_written = 268435456 }
+
+[suite.bsr_gemm.variant.cp_async]
+run = ["sh", "cp_async.sh"]
+inputs = ["cp_async.sh"]
+expect = ["bsr_gemm_cp_async"]
+"#;
+const PROFILE: &str = ".sparsek-gate/profiles/bsr_gemm/cp_async/profile.json";
+const LOCKED: &str = "baselines/nvidia-h200+kernel-times/bsr_gemm/cp_async.norm.txt";
+
+/// Stand-ins that a C compiler makes: a folder with `libcuda.so`, `libcupti.so.13` and `program`;
+/// `None`, and said aloud, without one.
+fn stand_ins() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    FOLDER
+        .get_or_init(|| {
+            for program in ["cc", "git"] {
+                if Command::new(program).arg("--version").output().is_err() {
+                    aloud(&format!(
+                        "SKIPPED: the ladder was not tested, there is no {program} on the PATH"
+                    ));
+                    return None;
+                }
+            }
+            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ladder");
+            fs::create_dir_all(&folder).unwrap();
+            let library: &[&str] = &["-shared", "-fPIC"];
+            for (source, target, options, libraries) in [
+                ("libcuda.c", "libcuda.so", library, &[][..]),
+                ("libcupti.c", "libcupti.so.13", library, &[]),
+                ("program.c", "program", &[], &["-ldl"]),
+            ] {
+                let fresh = folder.join(format!("built-{}", std::process::id()));
+                let built = Command::new("cc")
+                    .args(["-O1", "-Wall", "-Wextra", "-Werror"])
+                    .args(options)
+                    .arg("-o")
+                    .arg(&fresh)
+                    .arg(repository().join("tests/data/stand_in").join(source))
+                    .args(libraries)
+                    .output()
+                    .unwrap();
+                Ran::of(&built).exits(0);
+                fs::rename(fresh, folder.join(target)).unwrap();
+            }
+            Some(folder)
+        })
+        .as_deref()
+}
+
+/// A program that leaves the records of an H200, all of them longer by so many percent, and never
+/// twice the same. The further lines run before it in profiled runs.
+fn program(percent: i64, profiled: &str) -> String {
+    format!(
+        r#"case " $* " in *" --mode profile "*) ;; *) exit 0 ;; esac
+{profiled}
+echo run >>"$JOURNAL"
+turn=$(wc -l <"$JOURNAL")
+while read -r kind correlation start end rest; do
+    case $kind in
+    k) echo "k $correlation $start $((end + (end - start) * {percent} / 100 + turn * 37)) $rest" ;;
+    *) echo "$kind $correlation $start${{end:+ $end}}" ;;
+    esac
+done <"$RECORDS/cp_async.process" >"$SPARSEK_GATE_KERNEL_RECORDS.$$"
+"#
+    )
+}
+
+/// A machine with an H200 on which ncu may not read the counters, as far as the program sees.
+struct Machine {
+    project: Project,
+    driver: &'static Path,
+}
+
+impl Machine {
+    fn new() -> Option<Machine> {
+        let driver = stand_ins()?;
+        let project = Project::empty();
+        fs::create_dir(project.path("tmp")).unwrap();
+        project.write("config.toml", CONFIG);
+        project.write(".gitignore", ".sparsek-gate/\n/tmp/\n");
+        for (name, from) in [
+            ("denied-ncu", repository().join("tests/gpu/denied-ncu")),
+            ("libcupti.so.13", driver.join("libcupti.so.13")),
+        ] {
+            fs::copy(from, project.path(name)).unwrap();
+        }
+        project.write("cp_async.sh", program(0, ""));
+        project.write("tmp/journal", "");
+        let machine = Machine { project, driver };
+        machine.git(&["init", "--quiet"]);
+        machine.commit();
+        Some(machine)
+    }
+
+    fn accepting(rung: &str) -> Option<Machine> {
+        let machine = Machine::new()?;
+        let accepted = format!("[profile]\naccept_rungs = [\"{rung}\"]");
+        machine
+            .project
+            .replace("config.toml", "[profile]", &accepted);
+        machine.commit();
+        Some(machine)
+    }
+
+    fn locked() -> Option<Machine> {
+        let machine = Machine::accepting("kernel-times")?;
+        machine.run(&["profile"]).exits(0);
+        machine.lock().exits(0);
+        machine.commit();
+        Some(machine)
+    }
+
+    fn lock(&self) -> Ran {
+        self.run(&["baseline", "--lock", "--reason", "first", "--who", "tester"])
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        let output = Command::new("git")
+            .args([
+                "-c",
+                "user.name=tester",
+                "-c",
+                "user.email=tester@localhost",
+            ])
+            .args(arguments)
+            .current_dir(self.project.path(""))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .output()
+            .unwrap();
+        Ran::of(&output).exits(0);
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--allow-empty", "--message", "a step"]);
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let output = self
+            .project
+            .gate()
+            .args(arguments)
+            .env("LD_LIBRARY_PATH", self.driver)
+            .env("RECORDS", repository().join("tests/data/cupti"))
+            .env("JOURNAL", self.project.path("tmp/journal"))
+            .env("DENIED", self.project.path("tmp/denied"))
+            .env("TMPDIR", self.project.path("tmp"))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env_remove("CUDA_VISIBLE_DEVICES")
+            .output()
+            .unwrap();
+        Ran::of(&output)
+    }
+
+    fn profile(&self, code: i32) -> Report {
+        self.run(&["profile", "--format", "json"])
+            .exits(code)
+            .json()
+    }
+
+    #[track_caller]
+    fn check(&self, arguments: &[&str], code: i32) -> Report {
+        let all = [&["check", "--format", "json"], arguments].concat();
+        self.run(&all).exits(code).json()
+    }
+}
+
+#[test]
+fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let report = machine.profile(3);
+    let mut denied = report.denied();
+    denied.dedup();
+    assert_eq!(denied, ["not-measured", "counters-denied"]);
+    assert_eq!(machine.project.read("tmp/denied"), "asked\n");
+    let profile = machine.project.json(PROFILE);
+    let identity = &profile["identity"];
+    assert_eq!(identity["rung"], "kernel-times");
+    // What ncu was told says nothing of what it did not measure.
+    for condition in ["clock_control", "cache_control", "replay_mode"] {
+        assert!(identity[condition].is_null(), "{condition}");
+    }
+    let metrics = identity["metrics"].as_object().unwrap();
+    assert_eq!(metrics.keys().collect::<Vec<_>>(), ["duration"]);
+    let samples = &profile["kernels"][0]["metrics"]["duration"]["samples"];
+    assert_eq!(samples[0].as_array().unwrap().len(), 20);
+    assert_eq!(samples[1][0], json!(268_253.0 + 2.0 * 37.0));
+    assert_eq!(profile["provenance"]["profiler"], "CUPTI 130001");
+    let refused = machine.lock().exits(3);
+    assert!(refused.out.contains("counters-denied"), "{}", refused.out);
+    assert!(!machine.project.path("baselines").exists());
+}
+
+#[test]
+fn an_accepted_rung_is_measured_locked_and_passes_with_a_warning() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    assert_eq!(machine.project.read(LOCKED), "duration: 261092.50\n");
+    let captures = [
+        "baseline",
+        "--verify",
+        "--captures",
+        ".sparsek-gate/profiles",
+    ];
+    machine.run(&captures).exits(0).says("derived again");
+    let report = machine.check(&[], 0);
+    assert_eq!(report.denied(), Vec::<String>::new());
+    assert!(report.warned().contains(&"counters-denied".to_owned()));
+    assert_eq!(report.variant("cp_async")["rung"], "kernel-times");
+    assert_eq!(report.verdict("cp_async", "duration"), "pass");
+    for metric in ["dram_bw", "stored_sectors"] {
+        let comparison = report.comparison("cp_async", metric);
+        assert!(comparison["verdict"].is_null(), "{comparison:#}");
+        let why = comparison["why"].as_str().unwrap();
+        assert!(why.contains("cannot be measured by kernel-times"), "{why}");
+    }
+    let shown = machine.run(&["check"]).exits(0);
+    assert!(
+        shown.out.contains("kernel-times without counters"),
+        "{}",
+        shown.out
+    );
+    let again = machine.check(&["--from", ".sparsek-gate/profiles"], 0);
+    assert_eq!(again.verdict("cp_async", "duration"), "pass");
+}
+
+#[test]
+fn a_kernel_that_became_slower_fails_on_kernel_times() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    machine.project.write("cp_async.sh", program(20, ""));
+    let report = machine.check(&[], 1);
+    assert_eq!(report.verdict("cp_async", "duration"), "regressed");
+    let report = machine.check(&["--against", "HEAD"], 1);
+    assert_eq!(report.variant("cp_async")["mode"], "against");
+    assert_eq!(report.verdict("cp_async", "duration"), "regressed");
+    assert!(report.warned().contains(&"counters-denied".to_owned()));
+}
+
+#[test]
+fn unchanged_code_passes_side_by_side_on_kernel_times_and_ncu_is_asked_once() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    fs::remove_file(machine.project.path("tmp/denied")).unwrap();
+    let report = machine.check(&["--against", "HEAD"], 0);
+    assert_eq!(report.variant("cp_async")["mode"], "against");
+    assert_eq!(report.verdict("cp_async", "duration"), "pass");
+    assert_eq!(machine.project.read("tmp/denied"), "asked\n");
+}
+
+#[test]
+fn an_accepted_rung_that_is_accepted_no_longer_fails_again() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    let accepted = "accept_rungs = [\"kernel-times\"]\n";
+    machine.project.replace("config.toml", accepted, "");
+    let report = machine.check(&["--from", ".sparsek-gate/profiles"], 3);
+    assert!(report.denied().contains(&"counters-denied".to_owned()));
+    assert_eq!(report.verdict("cp_async", "dram_bw"), "not-measured");
+    assert_eq!(report.verdict("cp_async", "duration"), "pass");
+}
+
+#[test]
+fn a_profile_of_one_rung_is_never_compared_with_a_baseline_of_another() {
+    let project = Project::shipped();
+    project.edit_profile("cp_async", |profile| {
+        profile["identity"]["rung"] = json!("kernel-times");
+    });
+    let report = project.check(&["cp_async"], 3);
+    let told = report.message("not-comparable");
+    assert!(
+        told.contains("by kernel-times, and has a baseline only for nvidia-h200"),
+        "{told}"
+    );
+    assert_eq!(report.0["variants"], json!([]));
+
+    // Put into the folder of another rung by hand, it is not what that folder holds.
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    let folder = machine.project.path("baselines/nvidia-h200+kernel-times");
+    fs::rename(folder, machine.project.path("baselines/nvidia-h200")).unwrap();
+    let report = machine.check(&["--from", ".sparsek-gate/profiles"], 4);
+    assert!(report.message("tampered").contains("by kernel-times"));
+}
+
+/// What goes wrong while kernels are recorded, and what is said of it.
+#[test]
+fn what_was_not_recorded_in_full_is_no_measurement() {
+    let records = "\"$SPARSEK_GATE_KERNEL_RECORDS.$$\"";
+    let recorded = "\"$RECORDS/cp_async.process\"";
+    let cases: [(&str, String, i32, &str, &str); 10] = [
+        (
+            "nothing is recorded",
+            "exit 0".into(),
+            3,
+            "kernel-times-unavailable",
+            "none initialized CUDA",
+        ),
+        (
+            "CUPTI is not there",
+            format!("cp \"$RECORDS/no-cupti.process\" {records}; exit 0"),
+            3,
+            "kernel-times-unavailable",
+            "cannot open shared object file",
+        ),
+        (
+            "it leaves early",
+            format!("cp \"$RECORDS/left-early.process\" {records}; exit 0"),
+            6,
+            "not-measured",
+            "have no end",
+        ),
+        (
+            "records are dropped",
+            format!("sed 's/^end 22 0/end 22 5/' {recorded} >{records}; exit 0"),
+            6,
+            "not-measured",
+            "dropped 5",
+        ),
+        (
+            "it launches too little",
+            format!(
+                "grep -v '^k [12][0-9] ' {recorded} | sed 's/^end 22 0/end 9 0/' >{records}; exit 0"
+            ),
+            6,
+            "not-measured",
+            "7 launches were measured",
+        ),
+        (
+            "it launches something else",
+            format!("cp \"$RECORDS/cupti-12.process\" {records}; exit 0"),
+            5,
+            "no-kernels-profiled",
+            "the program launched small",
+        ),
+        (
+            "it chooses its own GPU",
+            format!("sed -E 's/^(k [0-9]+ [0-9]+ [0-9]+) 0/\\1 1/' {recorded} >{records}; exit 0"),
+            6,
+            "not-measured",
+            "launched on its device 1",
+        ),
+        (
+            "the file is something else",
+            format!("echo hello >{records}; exit 0"),
+            5,
+            "capture-unreadable",
+            "names no process",
+        ),
+        (
+            "it fails",
+            "exit 7".into(),
+            5,
+            "program-failed",
+            "exit status 7",
+        ),
+        (
+            "it crashes",
+            "kill -SEGV $$".into(),
+            5,
+            "crashed",
+            "SIGSEGV",
+        ),
+    ];
+    let Some(machine) = Machine::accepting("kernel-times") else {
+        return;
+    };
+    for (case, lines, code, finding, why) in cases {
+        machine.project.write("cp_async.sh", program(0, &lines));
+        let report = machine.profile(code);
+        assert_eq!(report.denied()[0], finding, "{case}");
+        let told = report.message(finding);
+        assert!(told.contains(why), "{case}: {told}");
+        // Why ncu was not what measured is told too.
+        let beside = ["no-permission", "counters-denied"];
+        let warned = report.warned();
+        assert!(
+            warned.iter().any(|code| beside.contains(&code.as_str())),
+            "{case}: {warned:?}"
+        );
+    }
+}
+
+#[test]
+fn settings_that_only_ncu_can_honour_leave_the_rung_out_of_reach() {
+    let Some(machine) = Machine::accepting("kernel-times") else {
+        return;
+    };
+    for (setting, why) in [
+        ("nvtx = [\"range/\"]", "NVTX ranges"),
+        ("profiler_range = true", "cudaProfilerStart"),
+        ("graph_profiling = \"graph\"", "a whole CUDA graph"),
+        ("ncu_args = [\"--kernel-id\", \"::x:1\"]", "`--kernel-id`"),
+    ] {
+        let with = CONFIG.replace("[profile]", &format!("[profile]\n{setting}"));
+        machine.project.write("config.toml", with);
+        let report = machine.profile(3);
+        assert_eq!(
+            report.denied(),
+            ["no-permission", "kernel-times-unavailable"]
+        );
+        let told = report.message("kernel-times-unavailable");
+        assert!(told.contains(why), "{told}");
+    }
+}
+
+#[test]
+fn a_profiler_that_does_not_work_at_all_is_stepped_down_from_too() {
+    let Some(machine) = Machine::accepting("kernel-times") else {
+        return;
+    };
+    let ncu = machine.project.read("denied-ncu");
+    let (before, _) = ncu.split_once("echo '==ERROR==").unwrap();
+    // As ncu says under gVisor.
+    let text = "echo '==ERROR== Failed to initialize the profiler: LibraryNotLoaded'\nexit 1\n";
+    fs::write(
+        machine.project.path("denied-ncu"),
+        format!("{before}{text}"),
+    )
+    .unwrap();
+    machine.profile(0);
+    assert_eq!(
+        machine.project.json(PROFILE)["identity"]["rung"],
+        "kernel-times"
+    );
+}
+
+#[test]
+fn a_variant_of_which_no_lower_rung_measures_anything_is_denied() {
+    let Some(machine) = Machine::accepting("kernel-times") else {
+        return;
+    };
+    let suite =
+        "metrics = [\"dram_bw\"]\n[suite.other.variant.lone]\nrun = [\"sh\", \"cp_async.sh\"]\n";
+    let config = machine.project.read("config.toml");
+    machine
+        .project
+        .write("config.toml", format!("{config}\n[suite.other]\n{suite}"));
+    machine.commit();
+    // Whether it is the first to be denied or not.
+    for names in [&["bsr_gemm", "other"][..], &["other"]] {
+        let all = [&["profile", "--format", "json"], names].concat();
+        assert_eq!(
+            machine.run(&all).exits(3).json().denied(),
+            ["no-permission"]
+        );
+        let all = [&["check", "--against", "HEAD", "--format", "json"], names].concat();
+        let report = machine.run(&all).exits(3).json();
+        assert!(report.denied().contains(&"no-permission".to_owned()));
+    }
+}
+
+#[test]
+fn other_failures_of_ncu_are_not_stepped_down_from() {
+    let Some(machine) = Machine::accepting("kernel-times") else {
+        return;
+    };
+    let ncu = machine.project.read("denied-ncu");
+    let (before, _) = ncu.split_once("echo '==ERROR==").unwrap();
+    for (said, code, finding) in [
+        (
+            "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is concurrently collecting profiling data.",
+            3,
+            "profiler-busy",
+        ),
+        ("==ERROR== something else", 5, "profiler-failed"),
+    ] {
+        let text = format!("{before}echo '{said}'\nexit 9\n");
+        fs::write(machine.project.path("denied-ncu"), text).unwrap();
+        assert_eq!(machine.profile(code).denied(), [finding]);
+        assert!(!machine.project.path(PROFILE).exists());
+    }
+}
+
+#[test]
+fn without_cupti_the_programs_own_times_are_the_last_resort() {
+    let Some(machine) = Machine::accepting("event-times") else {
+        return;
+    };
+    fs::remove_file(machine.project.path("libcupti.so.13")).unwrap();
+    let report = machine.profile(3);
+    assert_eq!(
+        report.denied(),
+        ["no-permission", "kernel-times-unavailable"]
+    );
+    assert!(
+        report
+            .message("kernel-times-unavailable")
+            .contains("is not there")
+    );
+
+    machine.project.replace(
+        "config.toml",
+        "profile_args =",
+        "time_args = [\"--mode\", \"time\", \"--launches\", \"{launches}\", \"--result\", \"{result}\"]\nprofile_args =",
+    );
+    // As `kernels/common/result.cuh` writes it.
+    let times: Vec<String> = (0..20)
+        .map(|launch| format!("26{}.5", launch % 3))
+        .collect();
+    let result = format!(
+        "{{\"schema\": 1, \"kernel\": \"bsr_gemm_cp_async\", \"correct\": true, \"times_us\": [{}]}}",
+        times.join(", ")
+    );
+    let script = format!(
+        "case \" $* \" in *\" --mode time --launches 20 --result \"*) ;; *) exit 0 ;; esac\n\
+         echo run >>\"$JOURNAL\"\nfor last; do :; done\necho '{result}' >\"$last\"\nwc -l <\"$JOURNAL\" >>\"$last\"\n"
+    );
+    machine.project.write("cp_async.sh", &script);
+    let broken = machine.profile(5);
+    assert!(
+        broken
+            .message("result-unreadable")
+            .contains("tells no times")
+    );
+
+    let script = script.replace(
+        "wc -l <\"$JOURNAL\" >>\"$last\"\n",
+        "printf '%*s\\n' \"$(wc -l <\"$JOURNAL\")\" '' >>\"$last\"\n",
+    );
+    machine.project.write("cp_async.sh", script);
+    let report = machine.profile(0);
+    assert!(report.message("counters-denied").contains("event-times"));
+    let profile: Json = machine.project.json(PROFILE);
+    assert_eq!(profile["identity"]["rung"], "event-times");
+    assert_eq!(
+        profile["kernels"][0]["metrics"]["duration"]["value"],
+        261_500.0
+    );
+    machine
+        .lock()
+        .exits(0)
+        .says("nvidia-h200+event-times: locked");
+    let report = machine.check(&[], 0);
+    assert_eq!(report.verdict("cp_async", "duration"), "pass");
+}
+
+#[test]
+fn a_file_of_kernel_times_is_inspected_and_not_imported() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    let file = ".sparsek-gate/profiles/bsr_gemm/cp_async/capture-1.records";
+    let inspected = machine.run(&["inspect", file, "--format", "json"]).exits(0);
+    let Report(inspected) = inspected.json();
+    assert_eq!(inspected["launches"].as_array().unwrap().len(), 20);
+    machine
+        .run(&["import", file, "--variant", "bsr_gemm/cp_async"])
+        .exits(2)
+        .says("measured, not imported");
+}
+
+#[test]
+fn an_edited_record_is_found() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    machine.project.edit(PROFILE, |profile| {
+        profile["kernels"][0]["metrics"]["duration"]["samples"][0][3] = json!(200_000.0);
+    });
+    let report = machine.check(&["--from", ".sparsek-gate/profiles"], 0);
+    assert!(report.message("profile-altered").contains("other samples"));
+    machine.lock().exits(4).says("profile-altered");
+}
+
+#[test]
+fn a_rung_that_does_not_exist_is_a_slip_in_the_configuration() {
+    let project = Project::shipped();
+    for (slip, meant) in [
+        ("kernel_times", "kernel-times"),
+        ("counters", "event-times"),
+    ] {
+        let accepted = format!("[profile]\naccept_rungs = [\"{slip}\"]");
+        let whole = fs::read_to_string(repository().join("config.toml")).unwrap();
+        project.write("config.toml", whole.replacen("[profile]", &accepted, 1));
+        project
+            .run(&["check", "--from", common::RECORDED])
+            .exits(2)
+            .says(&format!("`{slip}` is no rung"))
+            .says(meant);
+    }
+}
+
+/// What the injected library, as the program holds it, writes of the stand-in for a program.
+fn injected(machine: &Machine, how: &str, goes_wrong: &str) -> (Option<i32>, Vec<String>) {
+    let folder = machine.project.path(".sparsek-gate/cupti");
+    let injection = fs::read_dir(&folder)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let left = machine.project.path(&format!("tmp/{how}{goes_wrong}"));
+    fs::create_dir(&left).unwrap();
+    let status = Command::new(machine.driver.join("program"))
+        .arg(how)
+        .env("CUDA_INJECTION64_PATH", injection)
+        .env("SPARSEK_GATE_CUPTI", machine.driver.join("libcupti.so.13"))
+        .env("SPARSEK_GATE_KERNEL_RECORDS", left.join("process"))
+        .env("STAND_IN_CUPTI", goes_wrong)
+        .status()
+        .unwrap();
+    let texts = fs::read_dir(&left)
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect();
+    (status.code(), texts)
+}
+
+#[test]
+fn the_injected_library_writes_what_cupti_hands_over_and_never_stops_the_program() {
+    let Some(machine) = Machine::accepting("kernel-times") else {
+        return;
+    };
+    machine.profile(0);
+    for how in ["exit", "fork"] {
+        let (status, texts) = injected(&machine, how, "");
+        assert_eq!(status, Some(0));
+        assert_eq!(texts.len(), 1, "{texts:?}");
+        let process = ProcessRecords::parse(&texts[0]).unwrap();
+        assert_eq!(process.cupti_version, 130001);
+        let told: Vec<(u64, Option<u64>, &str)> = process
+            .kernels
+            .iter()
+            .map(|kernel| {
+                (
+                    kernel.correlation,
+                    kernel.duration_ns(),
+                    kernel.name.as_str(),
+                )
+            })
+            .collect();
+        let (first, second) = ("_Z5firstPf", "_ZN1a6secondIiEEvv");
+        assert_eq!(
+            told,
+            [
+                (1, Some(100_000), first),
+                (2, Some(200_000), second),
+                (3, Some(300_000), first),
+                (4, Some(400_000), second)
+            ]
+        );
+        let kernel = &process.kernels[0];
+        assert_eq!((kernel.grid, kernel.block), ([64, 32, 16], [128, 64, 32]));
+        assert_eq!(
+            (
+                kernel.registers,
+                kernel.static_shared,
+                kernel.dynamic_shared
+            ),
+            (40, 1024, 2048)
+        );
+    }
+    let (status, texts) = injected(&machine, "_exit", "");
+    assert_eq!(status, Some(0));
+    assert!(matches!(
+        ProcessRecords::parse(&texts[0]),
+        Err(Incomplete::Unfinished { .. })
+    ));
+    for (goes_wrong, why) in [
+        ("old", "is older than 14"),
+        ("refuses", "cuptiActivityRegisterCallbacks answered 39"),
+        ("flush", "cuptiActivityFlushAll answered 999"),
+        ("drops", "CUPTI dropped 6 of the records"),
+    ] {
+        let (status, texts) = injected(&machine, "exit", goes_wrong);
+        assert_eq!(status, Some(0), "{goes_wrong}");
+        let told = ProcessRecords::parse(&texts[0]).unwrap_err().to_string();
+        assert!(told.contains(why), "{goes_wrong}: {told}");
+    }
+}
