@@ -77,9 +77,18 @@ P
   expect "an unchanged kernel passes, with its control" 0 "bounded by bsr_gemm/baseline" "$gate" check cp_async
   [ -n "$output" ] && cp -r .sparsek-gate/profiles "$work/second"
 
-  worse() { awk '{print} /^\[suite.bsr_gemm.variant.cp_async\]/{print "defines = { SMEM_PAD = 0 }"}' config.toml >worse.toml; }
+  # Without its padding the kernel asks for less shared memory, which is stated too.
+  worse() {
+    sed -e '/^\[suite.bsr_gemm.variant.cp_async\]/a defines = { SMEM_PAD = 0 }' \
+      -e 's/^dynamic_shared_bytes = 75776/dynamic_shared_bytes = 65536/' config.toml >worse.toml
+  }
   worse
   expect "a kernel made worse fails" 1 "regressed" "$gate" -C worse.toml check cp_async
+  wrong_shape() {
+    sed 's/^dynamic_shared_bytes = 75776/dynamic_shared_bytes = 1024/' config.toml >shape.toml
+    "$gate" -C shape.toml profile cp_async
+  }
+  expect "a launch that is not as stated fails" 5 "launch-mismatch" wrong_shape
   for fault in wrong_numbers skipped_tail less_work race; do
     expect "$fault fails before anything is timed" 5 "wrong-numbers" "$gate" profile "faults/$fault"
   done
@@ -276,7 +285,7 @@ part_ladder() {
   git checkout -q config.toml
 
   # Without a libcupti, the program's own events are what is left.
-  sed -e 's|^ncu = |cupti = "/nowhere/libcupti.so"\nncu = |' -e 's|"kernel-times"|"event-times"|' \
+  sed -e 's|^\[toolchain\]$|&\ncupti = "/nowhere/libcupti.so"|' -e 's|"kernel-times"|"event-times"|' \
     -e 's|^profile_args = .*|&\ntime_args = ["--mode", "time", "--launches", "{launches}", "--result", "{result}"]|' \
     config.toml >events.toml
   expect "without CUPTI the program's own events time it" 0 "by event-times" "$gate" -C events.toml profile bsr_gemm/cp_async

@@ -39,6 +39,7 @@ fault() {
       if (blind != "") print "verify_args = [\"--mode\", \"profile\", \"--launches\", \"1\"]"
       next
     }
+    inside && /^dynamic_shared_bytes/ { next }
     inside && /^expect/ { print expect; next }
     { print }' config.toml >fault.toml
   "$gate" -C fault.toml profile --output "$output/faults/$1" bsr_gemm/cp_async >"$output/$1.txt" 2>&1 ||

@@ -152,6 +152,8 @@ pub(super) struct RawProfile {
     pub timeout_s: Option<f64>,
     /// Further arguments of ncu. Default: none.
     pub ncu_args: Option<Vec<String>>,
+    /// Rungs that may stand in where the counters are denied: `kernel-times`, `event-times`, and
+    /// `static` for the compiler's work alone. Default: none.
     pub accept_rungs: Option<Vec<String>>,
 }
 

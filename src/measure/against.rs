@@ -238,7 +238,7 @@ pub fn measure_against(
                 } else {
                     incomplete(variant, &profile)
                 };
-                gaps.extend(head.mismatches());
+                gaps.extend(head.mismatches(&bench));
                 let rung = below_counters(variant, &profile);
                 let side = if paired {
                     ", side by side with the base"

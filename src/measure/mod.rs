@@ -485,7 +485,8 @@ impl<'a> Subject<'a> {
     }
 
     /// Where what was launched is not what the compiler made.
-    fn mismatches(&self) -> Vec<Finding> {
+    /// That a trial's launches are not as the configuration states only warns.
+    fn mismatches(&self, bench: &Bench<'_>) -> Vec<Finding> {
         let toolchain = &self.config.toolchain;
         let compiled = compiled_profile(toolchain, self.variant, &self.artifact, &[], None);
         let Some(compiled) = compiled else {
@@ -494,6 +495,11 @@ impl<'a> Subject<'a> {
         let mut findings = Vec::new();
         for capture in &self.captures {
             for finding in launch_mismatches(self.variant, &compiled, &capture.report) {
+                let finding = if bench.overrides.is_empty() {
+                    finding
+                } else {
+                    finding.warn()
+                };
                 if !findings.contains(&finding) {
                     findings.push(finding);
                 }
@@ -660,7 +666,7 @@ pub fn measure(
                 subject.keep(&profile)?;
                 let mut gaps = incomplete(variant, &profile);
                 gaps.extend(disturbed(variant, &profile));
-                gaps.extend(subject.mismatches());
+                gaps.extend(subject.mismatches(&bench));
                 watch.ended(variant, "profile", &words(&profile, &gaps));
                 gaps.extend(unpinned(&variant.id, "measured", &profile.provenance.pins));
                 measured.findings.extend(gaps);

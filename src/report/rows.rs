@@ -305,7 +305,7 @@ pub(super) fn provenance(report: &VariantReport) -> String {
         )
     });
     let rung = match report.rung {
-        Rung::Counters => String::new(),
+        Rung::Counters | Rung::Static => String::new(),
         lower => format!(", {lower} without counters"),
     };
     format!(
