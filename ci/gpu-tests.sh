@@ -291,6 +291,9 @@ part_ladder() {
   expect "without CUPTI the program's own events time it" 0 "by event-times" "$gate" -C events.toml profile bsr_gemm/cp_async
   sed -i '/^time_args/d' events.toml
   expect "and without those nothing is measured" 3 "no-permission" "$gate" -C events.toml profile bsr_gemm/cp_async
+  sed 's|"event-times"|"static"|' events.toml >code.toml
+  expect "what the compiler made passes alone where that is accepted" 0 "cp_async (static)" \
+    "$gate" -C code.toml check bsr_gemm/cp_async
 
   # A GPU that idled before a launch, as it does under ncu, runs it slower than one that was busy
   # until then, whatever its caches hold: like is compared with like.

@@ -5,9 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use sparsek_gate::binary::{
-    BinaryError, CompiledKernel, LaunchShape, Limits, ResourceUse, census, compiled,
-};
+use sparsek_gate::binary::{BinaryError, CompiledKernel, Limits, ResourceUse, census, compiled};
+use sparsek_gate::config::LaunchShape;
 use sparsek_gate::toolchain::{CompilerWarning, KernelResources};
 
 fn data(name: &str) -> PathBuf {

@@ -10,7 +10,8 @@ use std::fs;
 use common::repository;
 use proptest::prelude::*;
 use sparsek_gate::capture::{Recording, read_file};
-use sparsek_gate::cupti::{Filter, Incomplete, KernelCapture, ProcessRecords, read};
+use sparsek_gate::config::KernelFilter;
+use sparsek_gate::cupti::{Incomplete, KernelCapture, ProcessRecords, read};
 
 const RECORDED: [&str; 6] = [
     "cp_async",
@@ -50,7 +51,7 @@ fn durations(recording: &Recording) -> Vec<f64> {
 fn the_launches_that_are_meant_are_those_that_ncu_would_have_taken() {
     let mut kept = capture(&["cp_async"]);
     assert_eq!(kept.functions(), ["fill_normal", "bsr_gemm_cp_async"]);
-    kept.select(&Filter::of(Some("regex:^bsr_gemm_")).unwrap(), 2, 5);
+    kept.select(&KernelFilter::of(Some("regex:^bsr_gemm_")).unwrap(), 2, 5);
     let recording = recording(&kept);
     // The first two of the recorded twenty are skipped.
     assert_eq!(
@@ -69,7 +70,7 @@ fn a_pytorch_program_is_recorded_with_every_library_kernel() {
     let mut kept = capture(&["pytorch"]);
     assert_eq!(kept.launches.len(), 12);
     kept.select(
-        &Filter::of(Some("regex:vectorized_elementwise")).unwrap(),
+        &KernelFilter::of(Some("regex:vectorized_elementwise")).unwrap(),
         0,
         8,
     );
@@ -99,7 +100,7 @@ fn a_node_of_a_graph_is_a_launch_and_says_so() {
 fn launches_of_several_processes_are_counted_together_the_first_process_first() {
     let mut kept = capture(&["two-second", "two-first"]);
     kept.select(
-        &Filter::of(Some("regex:vectorized_elementwise")).unwrap(),
+        &KernelFilter::of(Some("regex:vectorized_elementwise")).unwrap(),
         1,
         4,
     );

@@ -725,3 +725,55 @@ fn the_injected_library_writes_what_cupti_hands_over_and_never_stops_the_program
         assert!(told.contains(why), "{goes_wrong}: {told}");
     }
 }
+
+#[test]
+fn what_the_compiler_made_passes_alone_only_where_that_rung_is_accepted() {
+    if Command::new("nvcc").arg("--version").output().is_err() {
+        aloud(
+            "SKIPPED: the static rung of the ladder, there is no nvcc on the PATH; \
+             `ci/install-cuda.sh target/cuda && source target/cuda/env.sh` installs one",
+        );
+        return;
+    }
+    let Some(machine) = Machine::accepting("static") else {
+        return;
+    };
+    let project = &machine.project;
+    let source = fs::read(repository().join("tests/data/static/ladder.cu")).unwrap();
+    project.write("ladder.cu", source);
+    let config = project.read("config.toml");
+    let (head, _) = config.split_once("[suite.").unwrap();
+    let suite = "[suite.bsr_gemm.variant.held]\nsource = \"ladder.cu\"\nkernels = \"held\"\n";
+    // Nothing declares its work here, and without a libcupti there are no kernel times either.
+    let head = head.replace("counts = { bytes_written = 32 }\n", "");
+    let head = head.replace("\"libcupti.so.13\"", "\"nowhere.so\"");
+    project.write("config.toml", format!("{head}{suite}"));
+    machine.run(&["build"]).exits(0);
+    let lock = [
+        "baseline", "--lock", "--static", "--reason", "first", "--who", "tester",
+    ];
+    machine.run(&lock).exits(0);
+
+    let report = machine.check(&[], 0);
+    assert_eq!(report.denied(), Vec::<String>::new());
+    assert!(
+        report.warned().contains(&"no-permission".to_owned()),
+        "{:?}",
+        report.warned()
+    );
+    let rungs: Vec<&Json> = report.0["variants"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|variant| &variant["rung"])
+        .collect();
+    assert_eq!(rungs, [&json!("static")]);
+
+    project.replace("config.toml", "accept_rungs = [\"static\"]\n", "");
+    let report = machine.check(&[], 3);
+    assert!(
+        report.denied().contains(&"no-permission".to_owned()),
+        "{:?}",
+        report.denied()
+    );
+}

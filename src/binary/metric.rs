@@ -2,7 +2,7 @@
 
 use super::CompiledKernel;
 use super::occupancy::{Limits, Occupancy, ResourceUse};
-use crate::config::{Direction, Level};
+use crate::config::{Direction, LaunchShape, Level};
 
 /// A metric of a compiled kernel.
 #[derive(Debug)]
@@ -24,15 +24,6 @@ pub struct StaticMetric {
 struct Facts<'a> {
     kernel: &'a CompiledKernel,
     occupancy: Option<Occupancy>,
-}
-
-/// What is known of a launch before it happens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LaunchShape {
-    /// Dynamic shared memory a block, in bytes; `None` where nobody stated it.
-    pub dynamic_shared_bytes: Option<u32>,
-    /// Threads a block, where the kernel's launch bounds do not say it.
-    pub threads: Option<u32>,
 }
 
 macro_rules! metrics {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use metric::{LaunchShape, STATIC_METRICS, StaticMetric, static_metric};
+pub use metric::{STATIC_METRICS, StaticMetric, static_metric};
 pub use name::{base_name, demangled};
 pub use occupancy::{Limits, Occupancy, ResourceUse};
 pub use sass::{Census, census};

@@ -5,7 +5,7 @@
 
 mod cell;
 mod details;
-mod kernel_name;
+pub(crate) mod kernel_name;
 mod lines;
 mod raw;
 mod row;

@@ -13,15 +13,15 @@ use super::{
     Capture, Kernel, Launch, Measurement, Metrics, Pending, ReadError, Recording, ResultKind,
     Rounding, Value,
 };
+use super::{Watched, watched};
 use crate::build::Artifact;
 use crate::config::{Config, DURATION_COUNTER, Pass, Variant};
-use crate::cupti::Filter;
-use crate::device::{Gpu, Watcher};
+use crate::device::Gpu;
 use crate::error::Error;
 use crate::files::{read_regular, write_atomically};
 use crate::hash::sha256_hex;
 use crate::metric::Unit;
-use crate::process::{self, Ending, Invocation};
+use crate::process::{self, Invocation};
 use crate::verdict::{Code, Finding};
 use crate::verify::program_argv;
 
@@ -73,26 +73,15 @@ pub fn time(
         stdout: log.clone(),
         stderr: log.clone(),
     };
-    let line = process::shell_line(&run.argv);
-    let argv_path = path("argv");
-    fs::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
-    let watcher = Watcher::start(&gpu.uuid).ok();
-    let ended = run.run();
-    let device = watcher.map(Watcher::stop);
-    let finished = match ended {
-        Ok(finished) => finished,
-        Err(error) => {
-            return Ok(Err(Finding::deny(
-                Code::NotStarted,
-                &variant.id,
-                format!("the program could not be started: {error}"),
-                format!("run it by hand: {line}"),
-            )));
-        }
+    let ran = watched(variant, &run, Some(&gpu.uuid), &path("argv"), "the program")?;
+    let Watched {
+        finished,
+        device,
+        line,
+    } = match ran {
+        Ok(ran) => ran,
+        Err(finding) => return Ok(Err(finding)),
     };
-    if finished.ending == Ending::Interrupted {
-        return Err(Error::Interrupted);
-    }
     if let Some(finding) =
         failure_of_program(variant, finished.ending, "while it timed itself", &line)
     {
@@ -123,7 +112,7 @@ pub fn time(
         Ok(report) => report,
         Err(error) => return unreadable(error.to_string()),
     };
-    let filter = Filter::of(variant.kernels.as_deref()).unwrap_or(Filter::All);
+    let filter = variant.kernel_filter();
     let meant = |launch: &Launch| filter.matches(&launch.kernel.function);
     if !report.launches.iter().any(meant) {
         return unreadable("none is of a kernel that `kernels` means".to_owned());

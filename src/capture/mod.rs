@@ -13,6 +13,7 @@ mod metrics;
 pub mod ncu_rep;
 mod rounding;
 mod session;
+mod watched;
 mod wire;
 
 use std::fs::File;
@@ -28,6 +29,7 @@ pub use metrics::Metrics;
 pub use rounding::Rounding;
 pub(crate) use session::failure_of_program;
 pub use session::{Capture, Page, Pending, capture};
+pub(crate) use watched::{Watched, watched};
 
 /// Which reader a file needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

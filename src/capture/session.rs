@@ -7,9 +7,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::{Recording, csv, ncu_rep};
+use super::{Watched, watched};
 use crate::build::Artifact;
 use crate::config::{Config, Pass, Variant, VariantId};
-use crate::device::{State, Watcher};
+use crate::device::State;
 use crate::error::Error;
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
@@ -131,33 +132,20 @@ pub fn capture(
         stdout: program_log.clone(),
         stderr: program_log.clone(),
     };
-    let argv_path = path("argv");
-    let line = process::shell_line(&run.argv);
-    fs::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
-
-    // Before the program starts: who is on the GPU now is somebody else.
-    let watcher = gpu.and_then(|uuid| Watcher::start(uuid).ok());
-    let ended = run.run();
-    let device = watcher.map(Watcher::stop);
-    let finished = match ended {
-        Ok(finished) => finished,
-        Err(error) => {
-            return Ok(Err(Finding::deny(
-                Code::NotStarted,
-                &variant.id,
-                format!("ncu could not be started: {error}"),
-                format!("run it by hand: {line}"),
-            )));
-        }
+    let ran = watched(variant, &run, gpu, &path("argv"), "ncu")?;
+    let Watched {
+        finished,
+        device,
+        line,
+    } = match ran {
+        Ok(ran) => ran,
+        Err(finding) => return Ok(Err(finding)),
     };
     let report_path = path("ncu-rep");
     let logs = Logs {
         ncu: read_text(&log),
         program: read_text(&program_log),
     };
-    if finished.ending == Ending::Interrupted {
-        return Err(Error::Interrupted);
-    }
     if let Some(finding) = judge(variant, finished.ending, &logs, &report_path, &line) {
         return Ok(Err(finding));
     }

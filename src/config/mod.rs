@@ -21,7 +21,6 @@ pub use schema::schema;
 pub(crate) use validate::DURATION_COUNTER;
 pub(crate) use validate::is_macro_name;
 
-use crate::binary::LaunchShape;
 use crate::metric::Chip;
 use crate::profile::Rung;
 use crate::toolchain::Pins;
@@ -162,6 +161,15 @@ pub struct Variant {
     pub sanitizer: Vec<SanitizerTool>,
     /// Arguments of the runs under compute-sanitizer, in the place of `args` and `verify_args`.
     pub sanitizer_args: Option<Vec<String>>,
+}
+
+/// What is known of a launch before it happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaunchShape {
+    /// Dynamic shared memory a block, in bytes; `None` where nobody stated it.
+    pub dynamic_shared_bytes: Option<u32>,
+    /// Threads a block, where the kernel's launch bounds do not say it.
+    pub threads: Option<u32>,
 }
 
 /// How a variant's program comes to be.
@@ -342,6 +350,25 @@ pub enum KernelFilter {
 }
 
 impl KernelFilter {
+    /// Of `kernels` in the configuration.
+    ///
+    /// # Errors
+    /// Says that a pattern is one that only ncu understands.
+    pub fn of(kernels: Option<&str>) -> Result<KernelFilter, String> {
+        let Some(filter) = kernels else {
+            return Ok(KernelFilter::All);
+        };
+        let Some(pattern) = filter.strip_prefix("regex:") else {
+            return Ok(KernelFilter::Name(filter.to_owned()));
+        };
+        let expression = regex::Regex::new(pattern).map_err(|error| {
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default();
+            format!("the pattern `{pattern}` of `kernels` is one that only ncu understands: {last}")
+        })?;
+        Ok(KernelFilter::Pattern(expression))
+    }
+
     /// Whether a function of that name is profiled.
     pub fn matches(&self, name: &str) -> bool {
         match self {
@@ -454,14 +481,7 @@ impl Variant {
 
     /// Its filter of kernels. What only ncu's own regular expressions can say lets all through.
     pub fn kernel_filter(&self) -> KernelFilter {
-        match self.kernels.as_deref() {
-            None => KernelFilter::All,
-            Some(text) => match text.strip_prefix("regex:").map(regex::Regex::new) {
-                None => KernelFilter::Name(text.to_owned()),
-                Some(Ok(pattern)) => KernelFilter::Pattern(pattern),
-                Some(Err(_)) => KernelFilter::All,
-            },
-        }
+        KernelFilter::of(self.kernels.as_deref()).unwrap_or(KernelFilter::All)
     }
 
     /// Whether the compiler's work on it is known, and gated.
@@ -526,5 +546,25 @@ impl ProfileSettings {
     /// Numbers of rounds after which base and head are looked at.
     pub fn round_looks(&self) -> Vec<u32> {
         (self.rounds..=self.max_rounds).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_matched_whole_and_a_pattern_anywhere() {
+        let name = KernelFilter::of(Some("gemm")).unwrap();
+        assert!(name.matches("gemm") && !name.matches("bsr_gemm"));
+        let pattern = KernelFilter::of(Some("regex:gemm$")).unwrap();
+        assert!(pattern.matches("bsr_gemm") && !pattern.matches("gemm_fast"));
+        assert!(KernelFilter::of(None).unwrap().matches("anything"));
+    }
+
+    #[test]
+    fn a_pattern_that_only_ncu_understands_is_told_as_such() {
+        let why = KernelFilter::of(Some("regex:^(?!slow)")).unwrap_err();
+        assert!(why.contains("only ncu understands"), "{why}");
     }
 }

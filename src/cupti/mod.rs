@@ -12,5 +12,4 @@ mod session;
 
 pub use library::Recorder;
 pub use records::{Incomplete, KernelCapture, KernelRecord, MAGIC, ProcessRecords, read};
-pub use select::{Filter, function_name};
 pub use session::record;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::select::function_name;
+use crate::binary::base_name;
 use crate::capture::{
     Kernel, Launch, Measurement, Metrics, ReadError, Recording, ResultKind, Rounding, Value,
 };
@@ -407,7 +407,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
             Launch {
                 kind: ResultKind::Kernel,
                 kernel: Kernel {
-                    function: function_name(&kernel.name).to_owned(),
+                    function: base_name(&kernel.name),
                     mangled: Some(kernel.name.clone()),
                     demangled: None,
                 },

@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 
 use super::library::Recorder;
 use super::records::{Incomplete, KernelCapture, ProcessRecords, read};
-use super::select::{Filter, only_ncu_selects};
+use super::select::only_ncu_selects;
 use crate::build::Artifact;
 use crate::capture::{Capture, Pending, failure_of_program};
-use crate::config::{Config, Pass, Variant};
-use crate::device::{Gpu, Watcher};
+use crate::capture::{Watched, watched};
+use crate::config::{Config, KernelFilter, Pass, Variant};
+use crate::device::Gpu;
 use crate::error::Error;
 use crate::files::write_atomically;
 use crate::hash::sha256_hex;
-use crate::process::{self, Ending, Invocation};
+use crate::process::{self, Invocation};
 use crate::verdict::{Code, Finding};
 use crate::verify::program_argv;
 
@@ -55,7 +56,7 @@ pub fn record(
     if let Some(why) = only_ncu_selects(variant) {
         return Ok(Err(unavailable(format!("{why}, which only ncu knows"))));
     }
-    let filter = match Filter::of(variant.kernels.as_deref()) {
+    let filter = match KernelFilter::of(variant.kernels.as_deref()) {
         Ok(filter) => filter,
         Err(why) => return Ok(Err(unavailable(why))),
     };
@@ -86,28 +87,15 @@ pub fn record(
         stdout: log.clone(),
         stderr: log.clone(),
     };
-    let line = process::shell_line(&run.argv);
-    let argv_path = path("argv");
-    fs::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
-
-    // Before the program starts: who is on the GPU now is somebody else.
-    let watcher = Watcher::start(&gpu.uuid).ok();
-    let ended = run.run();
-    let device = watcher.map(Watcher::stop);
-    let finished = match ended {
-        Ok(finished) => finished,
-        Err(error) => {
-            return Ok(Err(Finding::deny(
-                Code::NotStarted,
-                &variant.id,
-                format!("the program could not be started: {error}"),
-                format!("run it by hand: {line}"),
-            )));
-        }
+    let ran = watched(variant, &run, Some(&gpu.uuid), &path("argv"), "the program")?;
+    let Watched {
+        finished,
+        device,
+        line,
+    } = match ran {
+        Ok(ran) => ran,
+        Err(finding) => return Ok(Err(finding)),
     };
-    if finished.ending == Ending::Interrupted {
-        return Err(Error::Interrupted);
-    }
     if let Some(finding) = failure_of_program(
         variant,
         finished.ending,
@@ -146,7 +134,7 @@ pub fn record(
         )));
     }
     let mut capture = KernelCapture::of(&gpu.name, &gpu.compute_capability, processes);
-    let seen: Vec<String> = capture.functions().into_iter().map(str::to_owned).collect();
+    let seen: Vec<String> = capture.functions();
     if let Some((_, kernel)) = capture
         .launches
         .iter()

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{DURATION_COUNTER, File};
-use crate::binary::LaunchShape;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::raw::{Define, RawProfile, RawSuite, RawVariant, RawVerify};
-use crate::config::{Counts, Level, Metric, Recipe, Suite, Variant, VariantId, Work};
+use crate::config::{Counts, LaunchShape, Level, Metric, Recipe, Suite, Variant, VariantId, Work};
 
 const DEFAULT_VERIFY_TIMEOUT_S: f64 = 120.0;
 
