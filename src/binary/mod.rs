@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use metric::{LaunchShape, STATIC_METRICS, StaticMetric, static_metric};
-pub use name::{base_name, demangled};
+pub use name::{base_name, demangled, placeless};
 pub use occupancy::{Limits, Occupancy, ResourceUse};
 pub use sass::{Census, census};
 
