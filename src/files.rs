@@ -104,6 +104,27 @@ fn clear(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Takes away what an earlier build left of a variant below `output`, and of the base it was held
+/// against: what is not made again must not be taken for what is here now.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn clear_compiled(output: &Path, variant: &VariantId) -> Result<(), Error> {
+    for folder in [
+        variant_folder(output, variant),
+        base_folder(output, variant),
+    ] {
+        let path = folder.join(crate::profile::STATIC_FILE_NAME);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("clear", &path)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Temporary files are private; what is kept is as readable as any file a program creates.
 fn set_default_mode(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;

@@ -144,7 +144,7 @@ fn a_subroutine_behind_a_kernel_is_counted_with_it() {
 }
 
 #[test]
-fn a_warning_counts_for_the_function_it_names_and_one_without_for_all() {
+fn a_warning_counts_for_the_kernel_it_names_and_one_about_none_for_all() {
     let warning = |function: Option<&str>| CompilerWarning {
         code: "C7511".to_owned(),
         message: "Potential Performance Loss".to_owned(),
@@ -152,11 +152,12 @@ fn a_warning_counts_for_the_function_it_names_and_one_without_for_all() {
     };
     let warnings = vec![
         warning(Some(KERNEL)),
-        warning(Some("another")),
+        warning(Some("a function that kernels call")),
         warning(None),
     ];
     let compiled = compiled(&reported(), warnings, &[data("kernel.cubin")], None).unwrap();
-    assert_eq!(compiled.kernels[KERNEL].performance_warnings, 2);
+    assert_eq!(compiled.kernels[KERNEL].performance_warnings, 3);
+    assert_eq!(compiled.warnings[1].function, None);
 }
 
 #[test]

@@ -229,6 +229,95 @@ fn another_kernel_in_its_place_is_renamed_and_compared() {
 }
 
 #[test]
+fn an_unnamed_namespace_is_the_same_in_every_folder() {
+    let of_folder = |profile: &mut Json, hash: &str| {
+        let kernel = &mut profile["kernels"][0];
+        kernel["mangled"] = json!(format!("_ZN36_GLOBAL__N__{hash}_4_k_cu_19ff7e901kEPf"));
+    };
+    let project = edited(|profile| of_folder(profile, "56698014"));
+    project
+        .run(&[
+            "baseline",
+            "--lock",
+            "--static",
+            "--reason",
+            "unnamed",
+            "--from",
+            RECORDED,
+            "bsr_gemm/cp_async",
+        ])
+        .exits(0);
+    project.edit(&static_path(), |profile| of_folder(profile, "32ca3b44"));
+    check(&project, 0);
+}
+
+#[test]
+fn overloads_are_told_apart_by_their_signature() {
+    let project = edited(|profile| {
+        let mut other = profile["kernels"][0].clone();
+        for (kernel, end) in [(&mut profile["kernels"][0], "f"), (&mut other, "i")] {
+            kernel["mangled"] = json!(format!("_Z17bsr_gemm_cp_asyncP{end}"));
+            kernel["demangled"] = json!(format!("bsr_gemm_cp_async({end}*)"));
+        }
+        profile["kernels"].as_array_mut().unwrap().push(other);
+    });
+    let lock = [
+        "baseline",
+        "--lock",
+        "--static",
+        "--reason",
+        "overloads",
+        "--from",
+        RECORDED,
+        "bsr_gemm/cp_async",
+    ];
+    project
+        .run(&lock)
+        .exits(0)
+        .says("bsr_gemm_cp_async(i*)/registers");
+    project.edit(&static_path(), |profile| set(profile, "registers", 249.0));
+    let words = ["`registers` of bsr_gemm_cp_async(f*): 248 → 249"];
+    fails_with(&project, 1, "regressed", &words);
+    project.edit(&static_path(), |profile| {
+        set(profile, "registers", 248.0);
+        profile["kernels"].as_array_mut().unwrap().pop();
+    });
+    let report = check(&project, 4);
+    assert!(
+        report
+            .message("kernel-gone")
+            .contains("bsr_gemm_cp_async(i*)")
+    );
+    let next = &report.findings("deny")[0]["next"];
+    assert!(next.as_str().unwrap().contains("--lock --static"), "{next}");
+}
+
+#[test]
+fn what_is_locked_and_no_longer_gated_does_not_pass() {
+    let project = Project::whole();
+    let gated = [
+        "registers",
+        "spill_bytes",
+        "performance_warnings",
+        "tensor_instructions",
+        "wgmma_instructions",
+    ];
+    let tables = gated.map(|name| format!("[static.{name}]\nlevel = \"record\"\n"));
+    let config = project
+        .read("config.toml")
+        .replace("[static.occupancy]\nlevel = \"deny\"\n", &tables.concat());
+    project.write("config.toml", config);
+    let report = check(&project, 4);
+    assert_eq!(report.denied(), ["variant-gone"]);
+    assert!(report.message("variant-gone").contains("only recorded"));
+    // Nor is anything said to be locked that is not.
+    project
+        .run(&["baseline", "--lock", "--static", "--reason", "nothing"])
+        .exits(0)
+        .says("nothing to lock without a GPU");
+}
+
+#[test]
 fn tolerances_limits_levels_and_waivers_hold_for_static_metrics() {
     let more = |table: &str, registers: f64| {
         let project = edited(|profile| set(profile, "registers", registers));
@@ -641,4 +730,27 @@ fn what_was_linked_apart_or_built_for_several_targets_is_looked_into_too() {
         );
         assert!(kernel["opcodes"].get("ULDC.64").is_some(), "{variant:#}");
     }
+}
+
+#[test]
+fn a_base_of_an_earlier_check_is_not_taken_for_one_of_this() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = ladder();
+    git(&project, &["init", "--quiet"]);
+    git(&project, &["add", "--all"]);
+    git(&project, &["commit", "--quiet", "--message", "base"]);
+    let base = ".sparsek-gate/profiles/s/held/base/static.json";
+    for without in [&["check", "--static"][..], &["build"]] {
+        check_static(&project, &["--against", "HEAD"]).exits(0);
+        assert!(project.path(base).exists());
+        project.run(without).exits(0);
+        assert!(!project.path(base).exists(), "{without:?}");
+    }
+    // Nor what was built of other code, where this code does not build.
+    project.write("ladder.cu", "not C++");
+    project.run(&["build"]).exits(5);
+    let head = ".sparsek-gate/profiles/s/held/static.json";
+    assert!(!project.path(head).exists());
 }

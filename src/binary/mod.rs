@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use metric::{STATIC_METRICS, StaticMetric, static_metric};
-pub use name::{base_name, demangled};
+pub use name::{base_name, demangled, placeless};
 pub use occupancy::{Limits, Occupancy, ResourceUse};
 pub use sass::{Census, census};
 
@@ -91,13 +91,19 @@ pub fn holds_kernels(cubin: &[u8]) -> bool {
 /// [`BinaryError`] where the two do not fit together.
 pub fn compiled(
     resources: &BTreeMap<String, KernelResources>,
-    warnings: Vec<CompilerWarning>,
+    mut warnings: Vec<CompilerWarning>,
     cubins: &[PathBuf],
     census: Option<&Census>,
 ) -> Result<Compiled, BinaryError> {
     let mut found = BTreeMap::new();
     for cubin in cubins {
         found.extend(cubin::kernels(&std::fs::read(cubin)?)?);
+    }
+    // One about a function that kernels call is about whichever of them does.
+    for warning in &mut warnings {
+        warning
+            .function
+            .take_if(|name| !resources.contains_key(name));
     }
     let mut kernels = BTreeMap::new();
     for (name, resources) in resources {

@@ -1,6 +1,40 @@
 //! Mangled names as people, and ncu's filters, read them.
 
+use std::borrow::Cow;
+
 use crate::capture::csv::kernel_name::function_name;
+
+/// What the compiler writes in the place of an anonymous namespace.
+const UNNAMED: &str = "_GLOBAL__N_";
+/// What it writes before a `static` kernel where device code is linked apart (`-rdc=true`).
+const STATIC: &str = "__nv_static_";
+
+/// The name without what the compiler derived from the source's place: kernels of an anonymous
+/// namespace, and `static` ones, hold the name of their file and a hash of its folder.
+pub fn placeless(mangled: &str) -> Cow<'_, str> {
+    // `__nv_static_`, a length, and that many characters between underscores.
+    let own = mangled.strip_prefix(STATIC).and_then(|rest| {
+        let (length, rest) = rest.split_once('_')?;
+        rest.get(length.parse::<usize>().ok()?..)?.strip_prefix('_')
+    });
+    let mut rest = own.unwrap_or(mangled);
+    if !rest.contains(UNNAMED) {
+        return Cow::Borrowed(rest);
+    }
+    let mut name = String::new();
+    while let Some(at) = rest.find(UNNAMED) {
+        // A part of a mangled name stands behind its length.
+        let before = rest[..at].trim_end_matches(|c: char| c.is_ascii_digit());
+        let length = rest[before.len()..at].parse::<usize>().ok();
+        let part = length.filter(|length| *length >= UNNAMED.len());
+        let after = part.and_then(|length| rest.get(at + length..));
+        name.push_str(before);
+        name.push_str(UNNAMED);
+        rest = after.unwrap_or(&rest[at + UNNAMED.len()..]);
+    }
+    name.push_str(rest);
+    Cow::Owned(name)
+}
 
 /// The signature, where the name is a mangled one.
 pub fn demangled(mangled: &str) -> Option<String> {
@@ -20,6 +54,47 @@ pub fn base_name(mangled: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_place_of_the_source_is_no_part_of_a_name() {
+        // Printed by nvcc 13.0.88 for one source in two folders.
+        for (here, there) in [
+            (
+                "_ZN36_GLOBAL__N__56698014_4_k_cu_19ff7e903hidEPf",
+                "_ZN36_GLOBAL__N__32ca3b44_4_k_cu_19ff7e903hidEPf",
+            ),
+            (
+                "__nv_static_25__56698014_4_k_cu_19ff7e90__Z4statPf",
+                "__nv_static_25__32ca3b44_4_k_cu_19ff7e90__Z4statPf",
+            ),
+            (
+                "__nv_static_25__56698014_4_k_cu_19ff7e90__ZN36_GLOBAL__N__56698014_4_k_cu_19ff7e903hidEPf",
+                "__nv_static_25__32ca3b44_4_k_cu_19ff7e90__ZN36_GLOBAL__N__32ca3b44_4_k_cu_19ff7e903hidEPf",
+            ),
+        ] {
+            assert_eq!(placeless(here), placeless(there));
+        }
+        assert_eq!(
+            placeless("_ZN36_GLOBAL__N__56698014_4_k_cu_19ff7e903hidEPf"),
+            "_ZN_GLOBAL__N_3hidEPf"
+        );
+        assert_ne!(
+            placeless("_ZN36_GLOBAL__N__56698014_4_k_cu_19ff7e903hidEPf"),
+            placeless("_ZN36_GLOBAL__N__56698014_4_k_cu_19ff7e903hidEPi")
+        );
+        for odd in [
+            "k",
+            "__nv_static_9999__x",
+            "__nv_static_",
+            "_GLOBAL__N_",
+            "3_GLOBAL__N_é",
+            "99_GLOBAL__N_x",
+            "_Z4overPf",
+        ] {
+            let _ = placeless(odd);
+        }
+        assert_eq!(placeless("_Z4overPf"), "_Z4overPf");
+    }
 
     #[test]
     fn a_functions_name_is_what_ncu_calls_it() {

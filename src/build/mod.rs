@@ -28,6 +28,9 @@ use crate::verdict::{Code, Finding};
 /// Longest a build may take.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 
+/// Raised where what is read of a build, and kept beside it, becomes another.
+const READ_AS: u32 = 2;
+
 /// What a build made.
 #[derive(Clone, Debug)]
 pub struct Artifact {
@@ -338,7 +341,10 @@ impl<'a> Builder<'a> {
     /// What decides what comes out, besides the content of files.
     fn base_key(&self, nvcc: &Nvcc, stated: &[String], source: &str) -> String {
         let disassembler = self.nvdisasm.as_ref().map_or("", |tool| &tool.version);
-        let text = format!("{}{disassembler}\n{stated:?}\n{source}", nvcc.fingerprint());
+        let text = format!(
+            "{READ_AS}\n{}{disassembler}\n{stated:?}\n{source}",
+            nvcc.fingerprint()
+        );
         sha256_hex(text.as_bytes())
     }
 

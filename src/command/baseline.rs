@@ -303,7 +303,19 @@ fn lock_compiled(
     accepted: &mut Vec<NewBaseline>,
     warnings: &mut Vec<Finding>,
 ) -> Result<Vec<Finding>, Error> {
-    if !variant.has_static_gate() {
+    if let Some(why) = variant.why_no_static_gate() {
+        if asked {
+            let finding = Finding::deny(
+                Code::NotMeasured,
+                &variant.id,
+                format!("it has nothing to lock without a GPU: {why}"),
+                format!(
+                    "profile it, and lock that: sparsek-gate profile {}",
+                    variant.id
+                ),
+            );
+            warnings.push(finding.warn());
+        }
         return Ok(Vec::new());
     }
     let missing = || {

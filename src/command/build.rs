@@ -9,7 +9,7 @@ use crate::binary::CompiledKernel;
 use crate::cli::StageArgs;
 use crate::config::VariantId;
 use crate::error::Error;
-use crate::files::variant_folder;
+use crate::files::{clear_compiled, variant_folder};
 use crate::measure::{build_all, keep_compiled};
 use crate::report::Progress;
 use crate::toolchain::CompilerWarning;
@@ -42,6 +42,9 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
     if plan.overrides.is_empty() {
         let folder = plan.profiles(None)?;
         let git = crate::git::revision(&plan.config.root);
+        for variant in &variants {
+            clear_compiled(&folder, &variant.id)?;
+        }
         keep_compiled(
             &plan.config,
             &variants,

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Plan, print};
 use crate::baseline::{CaptureIndex, Store, changes_since, rederive, trust};
 use crate::cli::CheckArgs;
-use crate::config::{Config, Recipe, Variant, VariantId};
+use crate::config::{Config, Variant, VariantId};
 use crate::device::Gpu;
 use crate::error::Error;
 use crate::files::{base_folder, variant_folder};
@@ -91,14 +91,11 @@ fn compile_and_judge(plan: &Plan, store: &Store, arguments: &CheckArgs) -> Resul
         .as_deref()
         .map(|revision| BaseProject::check_out(&plan.config, revision))
         .transpose()?;
-    let (gated, rest): (Vec<&Variant>, Vec<&Variant>) = plan
-        .variants()
-        .into_iter()
-        .partition(|variant| variant.has_static_gate());
-    for variant in rest {
-        let why = match variant.recipe {
-            Recipe::Nvcc { .. } => "every static metric is only recorded",
-            Recipe::Command { .. } => "its program is built by its own command",
+    let mut gated = Vec::new();
+    for variant in plan.variants() {
+        let Some(why) = variant.why_no_static_gate() else {
+            gated.push(variant);
+            continue;
         };
         let finding = Finding::deny(
             Code::NotMeasured,
@@ -462,7 +459,8 @@ fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Findin
 }
 
 /// Locked variants that a check of everything, or of their suite, left out: taking a variant out
-/// of the configuration must not take it out of the gate unseen.
+/// of the configuration must not take it out of the gate unseen. Nor must one whose code is no
+/// longer gated.
 fn unchecked(plan: &Plan, store: &Store, names: &[String]) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
     for id in store.variants()? {
@@ -481,6 +479,24 @@ fn unchecked(plan: &Plan, store: &Store, names: &[String]) -> Result<Vec<Finding
             format!(
                 "put it back, or remove its baseline from {}",
                 plan.config.baselines.display()
+            ),
+        ));
+    }
+    for variant in &plan.variants {
+        let folders = store.gpus_of(&variant.id)?;
+        let mut compiled = folders
+            .iter()
+            .filter(|folder| Rung::of_folder(folder) == Rung::Static);
+        let (Some(why), Some(folder)) = (variant.why_no_static_gate(), compiled.next()) else {
+            continue;
+        };
+        findings.push(Finding::deny(
+            Code::VariantGone,
+            &variant.id,
+            format!("what the compiler makes of it is locked and was not checked: {why}"),
+            format!(
+                "put it back, or remove its baseline from {}",
+                plan.config.baselines.join(folder).display()
             ),
         ));
     }

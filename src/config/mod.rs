@@ -486,8 +486,17 @@ impl Variant {
 
     /// Whether the compiler's work on it is known, and gated.
     pub fn has_static_gate(&self) -> bool {
+        self.why_no_static_gate().is_none()
+    }
+
+    /// Why the static gate says nothing of it; `None` where it does.
+    pub fn why_no_static_gate(&self) -> Option<&'static str> {
         let gated = |metric: &Metric| metric.level != Level::Record;
-        matches!(self.recipe, Recipe::Nvcc { .. }) && self.static_metrics.iter().any(gated)
+        match self.recipe {
+            Recipe::Command { .. } => Some("its program is built by its own command"),
+            Recipe::Nvcc { .. } if self.static_metrics.iter().any(gated) => None,
+            Recipe::Nvcc { .. } => Some("every static metric is only recorded"),
+        }
     }
 
     /// What the aliases of its metrics stand for, and which pass measures each.

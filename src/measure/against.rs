@@ -9,7 +9,7 @@ use super::{
 use crate::build::Artifact;
 use crate::config::{self, Config, Mismatch, Pass, Toolchain, Variant};
 use crate::error::Error;
-use crate::files::{base_folder, empty_variant_folder, variant_folder};
+use crate::files::{base_folder, clear_compiled, empty_variant_folder, variant_folder};
 use crate::git::Worktree;
 use crate::profile::Profile;
 use crate::toolchain::{Pins, unpinned};
@@ -276,6 +276,9 @@ pub fn compile_against(
     let mut measured = Measured::default();
     let (artifacts, findings) = build_all(config, variants, watch)?;
     measured.findings.extend(findings);
+    for variant in variants {
+        clear_compiled(output, &variant.id)?;
+    }
     measured.compiled = keep_compiled(
         config,
         variants,

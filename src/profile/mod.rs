@@ -7,6 +7,7 @@ pub mod import;
 mod merge;
 mod norm;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -533,13 +534,27 @@ fn lists_in_lines(json: &str) -> String {
     text.trim_end().to_owned()
 }
 
+impl Profile {
+    /// The name by which people know a kernel of this profile: the function's own, or the whole
+    /// signature where overloads or template instances share that.
+    pub fn label<'k>(&self, kernel: &'k KernelProfile) -> &'k str {
+        let shared = self
+            .kernels
+            .iter()
+            .any(|other| other.name == kernel.name && other.identity() != kernel.identity());
+        let signature = kernel.demangled.as_deref().or(kernel.mangled.as_deref());
+        signature.filter(|_| shared).unwrap_or(&kernel.name)
+    }
+}
+
 impl KernelProfile {
-    /// What identifies the kernel's code: the mangled name, or the best the file had.
-    pub fn identity(&self) -> &str {
-        self.mangled
-            .as_deref()
-            .or(self.demangled.as_deref())
-            .unwrap_or(&self.name)
+    /// What identifies the kernel's code wherever it is compiled: the mangled name, or the best the
+    /// file had.
+    pub fn identity(&self) -> Cow<'_, str> {
+        match &self.mangled {
+            Some(mangled) => crate::binary::placeless(mangled),
+            None => Cow::Borrowed(self.demangled.as_deref().unwrap_or(&self.name)),
+        }
     }
 }
 

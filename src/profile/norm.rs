@@ -4,7 +4,8 @@ use super::{KernelProfile, Profile};
 
 /// One `name: value` a line, sorted, two decimals. With several kernels the names are
 /// `kernel/name`, and `kernel[grid x block]/name` where one kernel is launched in several shapes.
-/// `None` where a value is missing: what was not measured has no normalized form.
+/// Compiled kernels that share a name have their signature. `None` where a value is missing: what
+/// was not measured has no normalized form.
 pub fn norm_text(profile: &Profile) -> Option<String> {
     let mut lines = Vec::new();
     for kernel in &profile.kernels {
@@ -22,17 +23,20 @@ fn prefix(profile: &Profile, kernel: &KernelProfile) -> String {
     if profile.kernels.len() == 1 {
         return String::new();
     }
-    let name: String = kernel
-        .name
-        .chars()
-        .map(|c| if c.is_control() || c == ':' { '_' } else { c })
-        .collect();
+    // What never was launched has no shape, and its signature tells it apart.
+    let name: String = match kernel.code {
+        Some(_) => profile.label(kernel),
+        None => &kernel.name,
+    }
+    .chars()
+    .map(|c| if c.is_control() || c == ':' { '_' } else { c })
+    .collect();
     let alike = profile
         .kernels
         .iter()
         .filter(|other| other.name == kernel.name)
         .count();
-    if alike == 1 {
+    if alike == 1 || kernel.code.is_some() {
         return format!("{name}/");
     }
     let [gx, gy, gz] = kernel.grid;

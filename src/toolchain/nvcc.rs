@@ -245,10 +245,12 @@ fn wheel_folders() -> Vec<PathBuf> {
 }
 
 /// Reads ptxas's resource report (`-Xptxas -v`, on standard error) for one target, such as
-/// `sm_90a`: mangled name to resources.
+/// `sm_90a`: mangled name to resources. Functions that a kernel calls and that were not inlined are
+/// listed behind it; what they spill is the kernel's.
 pub fn resource_report(log: &str, arch: &str) -> BTreeMap<String, KernelResources> {
     let mut kernels: BTreeMap<String, KernelResources> = BTreeMap::new();
     let mut current: Option<String> = None;
+    let mut function = "";
     for line in log.lines() {
         if let Some(rest) = line.split("Compiling entry function '").nth(1) {
             let mut quoted = rest.split('\'');
@@ -256,13 +258,27 @@ pub fn resource_report(log: &str, arch: &str) -> BTreeMap<String, KernelResource
             current = name.filter(|_| quoted.nth(1) == Some(arch));
             continue;
         }
+        // The first line of another file or target.
+        if line.contains(" bytes gmem") {
+            current = None;
+        }
+        if let Some(name) = line.split("Function properties for ").nth(1) {
+            function = name.trim();
+            continue;
+        }
         let Some(name) = &current else { continue };
         let before = |what: &str| number_before(line, what);
         if line.contains("bytes stack frame") {
             let kernel = kernels.entry(name.clone()).or_default();
-            kernel.stack_bytes = before("bytes stack frame").unwrap_or(0);
-            kernel.spill_store_bytes = before("bytes spill stores").unwrap_or(0);
-            kernel.spill_load_bytes = before("bytes spill loads").unwrap_or(0);
+            if function == name {
+                kernel.stack_bytes = before("bytes stack frame").unwrap_or(0);
+            }
+            for (spilled, what) in [
+                (&mut kernel.spill_store_bytes, "bytes spill stores"),
+                (&mut kernel.spill_load_bytes, "bytes spill loads"),
+            ] {
+                *spilled = spilled.saturating_add(before(what).unwrap_or(0));
+            }
         } else if let Some(registers) = line
             .contains(": Used ")
             .then(|| before("registers"))
@@ -272,7 +288,6 @@ pub fn resource_report(log: &str, arch: &str) -> BTreeMap<String, KernelResource
             kernel.registers = registers;
             kernel.barriers = before("barriers").unwrap_or(0);
             kernel.shared_bytes = before("bytes smem").unwrap_or(0);
-            current = None;
         }
     }
     kernels
@@ -337,6 +352,29 @@ ptxas info    : Used 32 registers, used 1 barriers, 480 bytes cumulative stack s
             report,
             BTreeMap::from([("_Z7spillerPfi".to_owned(), spiller)])
         );
+    }
+
+    #[test]
+    fn what_a_called_function_spills_is_its_kernels() {
+        // Printed by nvcc 13.0.88 for a kernel that calls a `__noinline__` function.
+        let log = "\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function '_Z5alphaPfi' for 'sm_90a'
+ptxas info    : Function properties for _Z5alphaPfi
+    648 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
+ptxas info    : Used 32 registers, used 1 barriers, 648 bytes cumulative stack size
+ptxas info    : Compile time = 23.148 ms
+ptxas info    : Function properties for _Z3devPfi
+    0 bytes stack frame, 1200 bytes spill stores, 1204 bytes spill loads
+ptxas info    : 0 bytes gmem
+ptxas info    : Function properties for _Z6anotherPfi
+    0 bytes stack frame, 7 bytes spill stores, 7 bytes spill loads
+";
+        let alpha = &resource_report(log, "sm_90a")["_Z5alphaPfi"];
+        assert_eq!(alpha.registers, 32);
+        assert_eq!(alpha.stack_bytes, 648);
+        assert_eq!(alpha.spill_store_bytes, 1208);
+        assert_eq!(alpha.spill_load_bytes, 1208);
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub fn compare_compiled(
             finding.message.push_str("; with it: ");
             finding.message.push_str(&text);
             report.causes.push(KernelCauses {
-                kernel: pair.current.name.clone(),
+                kernel: current.label(pair.current).to_owned(),
                 causes: vec![Cause {
                     kind: CauseKind::OtherCode,
                     text,
@@ -119,7 +119,7 @@ pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding>
     for kernel in &profile.kernels {
         for metric in &variant.static_metrics {
             if metric.level != Level::Record && value(kernel, &metric.alias).is_none() {
-                let finding = not_known(variant, metric, &kernel.name);
+                let finding = not_known(variant, metric, profile.label(kernel));
                 findings.push(finding);
             }
         }
@@ -169,7 +169,7 @@ fn performance_losses(variant: &Variant, current: &Profile) -> Vec<Finding> {
         );
         let finding = finding.warn();
         findings.push(match kernel {
-            Some(kernel) => finding.kernel(&kernel.name),
+            Some(kernel) => finding.kernel(current.label(kernel)),
             None => finding,
         });
     }
@@ -220,7 +220,7 @@ fn judge(
         .iter()
         .find_map(|profile| profile.identity.metrics.get(&metric.alias)?.unit.clone());
     let mut comparison = Comparison {
-        kernel: pair.current.name.clone(),
+        kernel: current.label(pair.current).to_owned(),
         grid: pair.current.grid,
         block: pair.current.block,
         metric: metric.alias.clone(),

@@ -4,7 +4,7 @@ use super::compare::Mode;
 use super::finding::{Code, Finding};
 use super::rule::Pair;
 use crate::config::Variant;
-use crate::profile::{KernelProfile, Profile};
+use crate::profile::{KernelProfile, Profile, Rung};
 
 /// Pairs kernels by code, grid and block; what is left is told apart and named. A kernel that is
 /// launched in another shape, or has another name, is compared all the same: the change may hide a
@@ -32,13 +32,17 @@ pub(super) fn match_kernels<'a>(
             None => gone.push(locked),
         }
     }
+    let only = match current.identity.rung {
+        Rung::Static => " --static",
+        _ => "",
+    };
     let relock = match mode {
         Mode::Stored => format!(
-            "if that is meant, lock it: sparsek-gate baseline --lock --reason '...' {}",
+            "if that is meant, lock it: sparsek-gate baseline --lock{only} --reason '...' {}",
             variant.id
         ),
         Mode::Against => format!(
-            "the base has nothing to hold it against: lock it in this change, and check it against that: sparsek-gate check {}",
+            "the base has nothing to hold it against: lock it in this change, and check it against that: sparsek-gate check{only} {}",
             variant.id
         ),
     };
@@ -89,8 +93,8 @@ pub(super) fn match_kernels<'a>(
                 now,
                 format!(
                     "`{}` of the {reference} is gone, and `{}` {}",
-                    locked.name,
-                    now.name,
+                    baseline.label(locked),
+                    current.label(now),
                     if now.code.is_some() {
                         "is new"
                     } else {
@@ -106,14 +110,17 @@ pub(super) fn match_kernels<'a>(
         say(
             Code::KernelGone,
             locked,
-            format!("`{}` of the {reference} was not measured", locked.name),
+            format!(
+                "`{}` of the {reference} was not measured",
+                baseline.label(locked)
+            ),
         );
     }
     for now in left {
         say(
             Code::KernelNew,
             now,
-            format!("`{}` is not in the {reference}", now.name),
+            format!("`{}` is not in the {reference}", current.label(now)),
         );
     }
     (pairs, findings)
