@@ -611,3 +611,32 @@ fn without_ncu_profiling_says_so_and_exits_3() {
         .says(missing)
         .says("next: ");
 }
+
+#[test]
+fn flags_that_only_the_environment_states_are_refused() {
+    let project = project();
+    let path = format!(
+        "{}:{}",
+        project.path("host").display(),
+        std::env::var("PATH").unwrap()
+    );
+    let build = |name: &str, flags: &str| {
+        let mut command = project.gate();
+        command.args(["build"]).env("PATH", &path).env(name, flags);
+        Ran::of(&command.output().unwrap())
+    };
+    build("NVCC_APPEND_FLAGS", "-maxrregcount=24")
+        .exits(3)
+        .says("NVCC_APPEND_FLAGS adds `-maxrregcount=24`")
+        .says("`toolchain.flags`");
+    build("NVCC_PREPEND_FLAGS", "-ccbin g++ -G")
+        .exits(3)
+        .says("adds `-G`");
+    assert_eq!(compiled(&project), Vec::<String>::new());
+    build(
+        "NVCC_PREPEND_FLAGS",
+        "-ccbin=g++ --allow-unsupported-compiler",
+    )
+    .exits(0);
+    build("NVCC_APPEND_FLAGS", "").exits(0);
+}

@@ -220,6 +220,17 @@ impl<'a> Builder<'a> {
         if let Err(finding) = run_build(variant, &run)? {
             return Ok(Err(finding));
         }
+        if !program.is_file() || !depfile.is_file() {
+            return Ok(Err(Finding::deny(
+                Code::BuildFailed,
+                &variant.id,
+                "nvcc succeeded, and made no program".to_owned(),
+                format!(
+                    "see that none of the flags of {} keeps it from linking one",
+                    variant.id
+                ),
+            )));
+        }
         let mut files = depfile::prerequisites(
             &fs::read_to_string(&depfile).map_err(Error::io("read", &depfile))?,
         );

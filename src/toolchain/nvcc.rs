@@ -67,12 +67,44 @@ impl Nvcc {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Nvcc, Error> {
+        Nvcc::refuse_unstated_flags()?;
         let compiler = Nvcc::compiler(toolchain, work)?;
         Ok(Nvcc {
             path: compiler.path,
             version: compiler.version,
             host_compiler: Nvcc::host_compiler(work)?.1,
         })
+    }
+
+    /// Refuses flags that the environment adds to every compilation: no profile and no lock would
+    /// know of them. What only names the host compiler is let pass, as Conda sets it.
+    fn refuse_unstated_flags() -> Result<(), Error> {
+        for name in ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"] {
+            let value = std::env::var_os(name).unwrap_or_default();
+            let value = value.to_string_lossy();
+            let mut words = value.split_whitespace();
+            while let Some(word) = words.next() {
+                match word.split_once('=').map_or(word, |(flag, _)| flag) {
+                    "-ccbin" | "--compiler-bindir" => {
+                        if !word.contains('=') {
+                            words.next();
+                        }
+                    }
+                    "-allow-unsupported-compiler" | "--allow-unsupported-compiler" => {}
+                    _ => {
+                        return Err(Error::Environment {
+                            what: format!(
+                                "the environment variable {name} adds `{word}` to every compilation, and no profile or lock would tell of it"
+                            ),
+                            next: format!(
+                                "unset {name}, and put the flags into `toolchain.flags` of the configuration"
+                            ),
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// nvcc alone, which compiles nothing without a host compiler.
