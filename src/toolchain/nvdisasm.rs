@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::version::remembered;
+use super::tool::Tool;
 use super::{find, path_folders, query};
 use crate::error::Error;
 
@@ -22,16 +22,8 @@ impl Nvdisasm {
         let mut folders = vec![toolkit.join("bin")];
         folders.extend(path_folders());
         let path = find("nvdisasm", None, &folders).ok()?;
-        let program = path.display().to_string();
-        let banner =
-            remembered(work, &path, || query(vec![program, "--version".to_owned()])).ok()?;
-        let version = banner
-            .split_whitespace()
-            .find(|word| {
-                word.starts_with('V') && word[1..].starts_with(|c: char| c.is_ascii_digit())
-            })?
-            .to_owned();
-        Some(Nvdisasm { path, version })
+        let Tool { path, version } = Tool::at(path, work).ok()?;
+        (!version.is_empty()).then_some(Nvdisasm { path, version })
     }
 
     /// The instructions of a cubin as JSON.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::version::remembered;
-use super::{env_folder, find, path_folders, query, versioned};
+use super::tool::Tool;
+use super::{env_folder, find, path_folders, versioned};
 use crate::config::{SanitizerTool, Toolchain};
 use crate::error::Error;
 
@@ -86,17 +86,13 @@ impl Sanitizer {
                    or verify without --sanitizer and `verify.sanitizer`"
                     .to_owned(),
         })?;
-        let program = path.display().to_string();
-        let banner = remembered(work, &path, || query(vec![program, "--version".to_owned()]))?;
-        let version = banner
-            .lines()
-            .find_map(|line| line.strip_prefix("Version "))
-            .and_then(|rest| rest.split_whitespace().next())
-            .ok_or_else(|| Error::Environment {
+        let Tool { path, version } = Tool::at(path, work)?;
+        if version.is_empty() {
+            return Err(Error::Environment {
                 what: format!("`{} --version` names no version", path.display()),
                 next: "check the installation".to_owned(),
-            })?
-            .to_owned();
+            });
+        }
         Ok(Sanitizer { path, version })
     }
 
