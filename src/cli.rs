@@ -91,6 +91,26 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate check                                   # profile afresh, then judge\n  sparsek-gate check --from profiles --report out.md   # judge what another machine recorded\n  sparsek-gate check --static                          # registers, spills, machine code: no GPU\n  sparsek-gate check bsr_gemm --format json"
     )]
     Check(CheckArgs),
+    /// Render the outcome of a check again, in another form.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate check --report outcome.json\n  sparsek-gate report outcome.json --report report.html --report junit.xml\n  sparsek-gate report outcome.json --format markdown"
+    )]
+    Report(ReportArgs),
+    /// Show the metrics of a variant over the history of its baseline.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg"
+    )]
+    History(HistoryArgs),
+    /// Show two profiles, reports or CSVs side by side; needs no configuration.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate diff before.ncu-rep after.ncu-rep\n  sparsek-gate diff before.csv after.ncu-rep --metric throughput --format json"
+    )]
+    Diff(DiffArgs),
+    /// Copy a capture or a folder of captures without what must not be published.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate strip report.ncu-rep public.ncu-rep\n  sparsek-gate strip .sparsek-gate/profiles published"
+    )]
+    Strip(StripArgs),
     /// Say what this machine can do, and what mends what it cannot; changes nothing.
     #[command(
         after_help = "Examples:\n  sparsek-gate doctor\n  sparsek-gate doctor --format json | jq '.checks[] | select(.state == \"fail\")'\n\nExits with 0, or with 3 where something that the configuration needs does not work."
@@ -290,8 +310,77 @@ pub enum ReportFormat {
     Text,
     /// For a comment on a pull request.
     Markdown,
-    /// For scripts.
+    /// For scripts; docs/outcome.schema.json describes it.
     Json,
+    /// JUnit XML, for CI services that show tests.
+    Junit,
+    /// SARIF 2.1.0, for services that show findings at source lines.
+    Sarif,
+    /// Workflow commands of GitHub Actions: annotations at source lines.
+    Github,
+    /// Code Quality of GitLab.
+    Gitlab,
+    /// One self-contained page.
+    Html,
+}
+
+/// Arguments of `report`.
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    /// An outcome, as `check --report FILE.json` writes it.
+    pub outcome: PathBuf,
+    /// Write a report to a file; the ending says how. Repeatable.
+    #[arg(long, value_name = "FILE")]
+    pub report: Vec<PathBuf>,
+    /// How to print.
+    #[arg(long, default_value = "text")]
+    pub format: ReportFormat,
+}
+
+/// Arguments of `history`.
+#[derive(Args, Debug)]
+pub struct HistoryArgs {
+    /// The variant, as `suite/variant`.
+    #[arg(value_name = "VARIANT")]
+    pub variant: String,
+    /// Only these metrics. Repeatable.
+    #[arg(long, value_name = "NAME")]
+    pub metric: Vec<String>,
+    /// Draw it to a file: .svg or .html.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// How to print.
+    #[arg(long, default_value = "text")]
+    pub format: Format,
+}
+
+/// Arguments of `diff`.
+#[derive(Args, Debug)]
+pub struct DiffArgs {
+    /// A profile.json, .ncu-rep or CSV.
+    #[arg(value_name = "A")]
+    pub before: PathBuf,
+    /// Another.
+    #[arg(value_name = "B")]
+    pub after: PathBuf,
+    /// Only metrics whose names contain this text.
+    #[arg(long, value_name = "TEXT")]
+    pub metric: Option<String>,
+    /// How to print.
+    #[arg(long, default_value = "text")]
+    pub format: Format,
+}
+
+/// Arguments of `strip`.
+#[derive(Args, Debug)]
+pub struct StripArgs {
+    /// A .ncu-rep, a CSV, a profile, or a folder of them.
+    pub from: PathBuf,
+    /// Where the copy goes; must not exist.
+    pub to: PathBuf,
+    /// How to print.
+    #[arg(long, default_value = "text")]
+    pub format: Format,
 }
 
 /// Arguments of `check`.

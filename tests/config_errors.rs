@@ -21,6 +21,10 @@ flags = ["-O3"]
 [gpu]
 device = 0
 
+[trust]
+public_keys = ["RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"]
+require_signature = true
+
 [profile]
 launches = 20
 skip = 1
@@ -38,6 +42,8 @@ profiler_range = false
 keep_sass = false
 timeout_s = 120.0
 ncu_args = ["--verbose"]
+hotspots = true
+retries = 1
 
 [verify]
 timeout_s = 60

@@ -4,13 +4,17 @@ mod baseline;
 mod build;
 mod check;
 mod completions;
+mod diff;
 mod doctor;
+mod history;
 mod import;
 mod init;
 mod inspect;
 mod man;
 mod profile;
+mod report;
 mod schema;
+mod strip;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -22,7 +26,7 @@ use crate::capture::ReadError;
 use crate::cli::{Cli, Command, Format, Selection, Trial};
 use crate::config::{Config, Recipe, Variant, is_macro_name};
 use crate::error::Error;
-use crate::report;
+use crate::report as reports;
 use crate::toolchain::{Pin, unpinned};
 use crate::verdict::{ExitCode, Finding, Severity};
 
@@ -38,6 +42,10 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Baseline(arguments) => baseline::run(&config, &arguments),
         Command::Check(arguments) => check::run(&config, &arguments),
+        Command::Report(arguments) => report::run(&arguments),
+        Command::History(arguments) => history::run(&config, &arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
+        Command::Strip(arguments) => strip::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&config, &arguments),
         Command::Probe(arguments) => {
             crate::device::probe::launch(arguments.device).map(|()| ExitCode::Pass)
@@ -47,7 +55,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Man(arguments) => man::run(&arguments),
     };
     result.unwrap_or_else(|error| {
-        report::print_error(&error.to_string());
+        reports::print_error(&error.to_string());
         error.exit_code()
     })
 }
@@ -160,7 +168,7 @@ fn answer<T: Serialize>(
 ) -> Result<ExitCode, Error> {
     let code = exit_code(findings);
     let text = match format {
-        Format::Text => format!("{}{}", text(), report::findings_text(findings)),
+        Format::Text => format!("{}{}", text(), reports::findings_text(findings)),
         Format::Json => json(&Answer {
             schema: 1,
             content,
@@ -191,5 +199,5 @@ fn json(value: &impl Serialize) -> String {
 }
 
 fn print(text: &str) -> Result<(), Error> {
-    report::print(text).map_err(Error::io("write", "standard output"))
+    reports::print(text).map_err(Error::io("write", "standard output"))
 }

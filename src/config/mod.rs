@@ -47,6 +47,17 @@ pub struct Config {
     pub suites: Vec<Suite>,
     /// Findings that are knowingly let pass for a time.
     pub waivers: Vec<Waiver>,
+    /// Whose locks count.
+    pub trust: Trust,
+}
+
+/// Whose locks count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// minisign public keys, in base64.
+    pub public_keys: Vec<String>,
+    /// Whether a lock without a signature is refused.
+    pub require_signature: bool,
 }
 
 /// Lets the findings on one metric of one variant pass until a day.
@@ -233,6 +244,10 @@ pub struct ProfileSettings {
     /// Rungs below the counters that may stand in for them: what they cannot measure is then not
     /// judged.
     pub accept_rungs: Vec<Rung>,
+    /// Whether the counting pass samples where warps are.
+    pub hotspots: bool,
+    /// How often a measurement is repeated that failed for the machine's sake.
+    pub retries: u32,
 }
 
 /// A metric of the gate.

@@ -28,6 +28,19 @@ pub(super) struct RawConfig {
     pub suite: BTreeMap<String, RawSuite>,
     /// Findings that pass with a warning until a day.
     pub waiver: Vec<RawWaiver>,
+    /// Whose locks count.
+    pub trust: RawTrust,
+}
+
+/// Whose locks count.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "trust")]
+pub(super) struct RawTrust {
+    /// minisign public keys; a lock that is signed must be signed with one of them. Default: none.
+    pub public_keys: Option<Vec<String>>,
+    /// Whether a lock without a signature is refused; needs `public_keys`. Default: false.
+    pub require_signature: Option<bool>,
 }
 
 /// Lets the findings on one metric of one variant pass, with a warning, until a day.
@@ -155,6 +168,11 @@ pub(super) struct RawProfile {
     /// Rungs that may stand in where the counters are denied: `kernel-times`, `event-times`, and
     /// `static` for the compiler's work alone. Default: none.
     pub accept_rungs: Option<Vec<String>>,
+    /// Sample in the counting pass where warps are, so that a regression names source lines and
+    /// instructions. Default: false.
+    pub hotspots: Option<bool>,
+    /// How often a measurement is repeated that failed for the machine's sake, 0 to 10. Default: 0.
+    pub retries: Option<u32>,
 }
 
 /// How the numbers are checked.

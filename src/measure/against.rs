@@ -447,7 +447,7 @@ fn build_bases(
             artifacts.next().flatten().ok_or_else(|| {
                 let why = findings
                     .iter()
-                    .find(|finding| finding.variant == variant.id);
+                    .find(|finding| finding.concerns(&variant.id));
                 why.map_or_else(
                     || "it does not build".to_owned(),
                     |finding| format!("it does not build: {}", finding.message),

@@ -181,7 +181,7 @@ pub fn sanitize_all(
         let Some(artifact) = artifact else { continue };
         let failed = plain
             .iter()
-            .find(|finding| finding.variant == variant.id)
+            .find(|finding| finding.concerns(&variant.id))
             .map(|finding| finding.code);
         let mut tools: Vec<Sanitized> = Vec::new();
         for &tool in &variant.sanitizer {
@@ -261,7 +261,7 @@ impl<'a> Bench<'a> {
             return Ok(Rung::Counters);
         };
         lower_rung(variant, Rung::Counters).ok_or_else(|| Finding {
-            variant: variant.id.clone(),
+            variant: Some(variant.id.clone()),
             ..denied.clone()
         })
     }
@@ -305,7 +305,7 @@ impl<'a> Bench<'a> {
             return vec![found];
         };
         let denied = Finding {
-            variant: variant.id.clone(),
+            variant: Some(variant.id.clone()),
             ..denied.clone()
         };
         let accepted = variant.accepts(rung) || code_alone;

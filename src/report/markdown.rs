@@ -47,7 +47,7 @@ fn finding(finding: &Finding, shows_next: bool) -> String {
     let mut text = format!(
         "- `{}` **{}**: {}",
         finding.code.as_str(),
-        escape(&finding.variant.to_string()),
+        escape(&finding.subject()),
         escape(&finding.message),
     );
     if shows_next {

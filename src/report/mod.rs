@@ -1,11 +1,16 @@
 //! One outcome, several forms, all from the same rows.
 
 mod checks;
+mod github;
+mod gitlab;
+mod html;
 mod json;
+mod junit;
 mod markdown;
 mod print;
 mod progress;
 mod rows;
+mod sarif;
 mod terminal;
 
 use std::path::Path;
@@ -27,6 +32,11 @@ pub fn render(outcome: &Outcome, format: ReportFormat) -> String {
         ReportFormat::Text => terminal::render(outcome),
         ReportFormat::Markdown => markdown::render(outcome),
         ReportFormat::Json => json::render(outcome),
+        ReportFormat::Junit => junit::render(outcome),
+        ReportFormat::Sarif => sarif::render(outcome),
+        ReportFormat::Github => github::render(outcome),
+        ReportFormat::Gitlab => gitlab::render(outcome),
+        ReportFormat::Html => html::render(outcome),
     }
 }
 

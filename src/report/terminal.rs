@@ -127,7 +127,7 @@ pub fn findings(findings: &[Finding]) -> String {
             text.push_str(&format!(
                 "{style}{}{style:#} {BOLD}{}{BOLD:#}: {}\n",
                 finding.code.as_str(),
-                clean(&finding.variant.to_string()),
+                clean(&finding.subject()),
                 one_line(&finding.message),
             ));
             for line in finding.detail.iter().flat_map(|detail| detail.lines()) {

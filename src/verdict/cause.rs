@@ -495,6 +495,7 @@ pub(super) mod tests {
             tolerance: Tolerance::Absolute(0.0),
             reference: Some(summary(was)),
             current: Some(summary(is)),
+            samples: None,
             change: Some(if was == 0.0 {
                 Change::Absolute(is)
             } else {

@@ -13,7 +13,7 @@ use super::measured::{incomplete, incomplete_side};
 use super::plausible::{Measurand, Side, bounds, device_findings, implausible, too_good};
 use super::rule::{Change, Comparison, Gap, Pair, Reference, Summary, Verdict, judge};
 use super::work::{declared_findings, work_findings};
-use crate::config::{DURATION_COUNTER, Level, Metric, Pass, Variant, VariantId};
+use crate::config::{DURATION_COUNTER, Level, Metric, Pass, Variant, VariantId, Work};
 use crate::device::State;
 use crate::process::shell_line;
 use crate::profile::{Identity, Profile, ProfileOrigin, Provenance, Rung};
@@ -42,6 +42,8 @@ pub struct VariantReport {
     pub rung: Rung,
     /// What it was compared with.
     pub mode: Mode,
+    /// What its kernels have to do, as declared.
+    pub work: Work,
     /// Where the reference came from.
     pub reference: Provenance,
     /// Where the current profile came from.
@@ -121,6 +123,7 @@ pub fn compare(
         gpu: current.identity.gpu.clone(),
         rung: current.identity.rung,
         mode,
+        work: variant.work,
         reference: before.provenance.clone(),
         current: current.provenance.clone(),
         control,

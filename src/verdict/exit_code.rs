@@ -25,23 +25,33 @@ pub enum ExitCode {
 }
 
 impl ExitCode {
+    /// The worst first.
+    const RANKS: [ExitCode; 9] = [
+        ExitCode::Interrupted,
+        ExitCode::Internal,
+        ExitCode::Usage,
+        ExitCode::Failed,
+        ExitCode::Environment,
+        ExitCode::Baseline,
+        ExitCode::Regressed,
+        ExitCode::Inconclusive,
+        ExitCode::Pass,
+    ];
+
     /// Which of two codes a run with both ends with: a broken build never reads as "slower".
     pub fn worse(self, other: ExitCode) -> ExitCode {
-        const RANKS: [ExitCode; 9] = [
-            ExitCode::Interrupted,
-            ExitCode::Internal,
-            ExitCode::Usage,
-            ExitCode::Failed,
-            ExitCode::Environment,
-            ExitCode::Baseline,
-            ExitCode::Regressed,
-            ExitCode::Inconclusive,
-            ExitCode::Pass,
-        ];
-        RANKS
+        Self::RANKS
             .into_iter()
             .find(|code| *code == self || *code == other)
             .unwrap_or(self)
+    }
+
+    /// The code of this number; what is none is a defect.
+    pub fn of(number: u8) -> ExitCode {
+        Self::RANKS
+            .into_iter()
+            .find(|code| *code as u8 == number)
+            .unwrap_or(ExitCode::Internal)
     }
 
     /// A few words for people.

@@ -15,15 +15,16 @@ pub enum Severity {
     Warn,
 }
 
-/// One thing to tell about one variant.
+/// One thing to tell about one variant, or about all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// What kind of thing.
     pub code: Code,
     /// Whether it fails the run.
     pub severity: Severity,
-    /// The variant it concerns.
-    pub variant: VariantId,
+    /// The variant it concerns; `None` where it concerns all of them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub variant: Option<VariantId>,
     /// The kernel, where it concerns one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kernel: Option<String>,
@@ -50,13 +51,35 @@ impl Finding {
         Finding {
             code,
             severity: Severity::Deny,
-            variant: variant.clone(),
+            variant: Some(variant.clone()),
+            ..Finding::of_project(code, message, next)
+        }
+    }
+
+    /// A finding that fails the run and concerns no single variant.
+    pub fn of_project(code: Code, message: impl Into<String>, next: impl Into<String>) -> Self {
+        Finding {
+            code,
+            severity: Severity::Deny,
+            variant: None,
             kernel: None,
             metric: None,
             message: message.into(),
             next: next.into(),
             detail: None,
         }
+    }
+
+    /// Whether it concerns this variant.
+    pub fn concerns(&self, variant: &VariantId) -> bool {
+        self.variant.as_ref() == Some(variant)
+    }
+
+    /// The name of what it concerns, for people.
+    pub fn subject(&self) -> String {
+        self.variant
+            .as_ref()
+            .map_or_else(|| "all variants".to_owned(), VariantId::to_string)
     }
 
     /// The same as a warning.

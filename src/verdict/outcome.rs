@@ -6,7 +6,7 @@ use super::compare::VariantReport;
 use super::exit_code::ExitCode;
 use super::finding::{Finding, Severity};
 use super::rule::Verdict;
-use crate::config::Level;
+use crate::config::{Level, VariantId};
 
 /// Where the judged profiles came from. A report never shows the one as the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,46 @@ pub enum Origin {
     Recorded(String),
 }
 
+/// Whose baselines, locks, tolerances and waivers a run judged by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Authority {
+    /// The files that are here, which whoever proposes a change could have edited.
+    #[default]
+    WorkingTree,
+    /// A revision from before the change.
+    Revision {
+        /// The commit.
+        commit: String,
+        /// How it was found, such as `merge base with origin/main`.
+        found_by: String,
+    },
+}
+
+/// Where a kernel stands in the sources.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The variant.
+    pub variant: VariantId,
+    /// The kernel's function name; `None` is the source of the variant as a whole.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kernel: Option<String>,
+    /// Path below the folder of the configuration.
+    pub file: String,
+    /// The first line of its definition, from 1, where it was found.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub line: Option<u32>,
+}
+
+/// Why a run could not go on to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// What happened, and what to do about it.
+    pub message: String,
+    /// What the process exited with.
+    pub exit_code: u8,
+}
+
 /// Everything a run found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
@@ -27,6 +67,14 @@ pub struct Outcome {
     pub schema: u32,
     /// Where the profiles came from.
     pub origin: Origin,
+    /// Whose rules were judged by.
+    pub authority: Authority,
+    /// Why the run ended before everything was judged.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ended: Option<Ended>,
+    /// Where variants and kernels stand in the sources, as far as that was found.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub places: Vec<Place>,
     /// One entry a variant that was judged.
     pub variants: Vec<VariantReport>,
     /// What else there is to tell.
@@ -35,13 +83,16 @@ pub struct Outcome {
 
 impl Outcome {
     /// Version of the JSON form.
-    pub const SCHEMA: u32 = 2;
+    pub const SCHEMA: u32 = 3;
 
     /// An outcome without findings.
     pub fn new(origin: Origin) -> Self {
         Outcome {
             schema: Self::SCHEMA,
             origin,
+            authority: Authority::WorkingTree,
+            ended: None,
+            places: Vec::new(),
             variants: Vec::new(),
             findings: Vec::new(),
         }
@@ -50,6 +101,9 @@ impl Outcome {
     /// The worst of all findings that deny. What judged nothing has measured nothing: that holds
     /// for the run, and for each variant in it.
     pub fn exit_code(&self) -> ExitCode {
+        if let Some(ended) = &self.ended {
+            return ExitCode::of(ended.exit_code);
+        }
         let judged = |variant: &VariantReport| {
             variant
                 .comparisons

@@ -122,6 +122,15 @@ impl<'a> Reference<'a> {
     }
 }
 
+/// The samples that a verdict came from: one list a process, one entry a launch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Of the reference.
+    pub reference: Vec<Vec<f64>>,
+    /// Of the current profile.
+    pub current: Vec<Vec<f64>>,
+}
+
 /// One metric of one kernel, judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
@@ -152,6 +161,9 @@ pub struct Comparison {
     pub reference: Option<Summary>,
     /// The current samples.
     pub current: Option<Summary>,
+    /// The samples, of a metric that is judged by its size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Judged>,
     /// Current against reference.
     pub change: Option<Change>,
     /// Half-width of the band around the change that an alarm must clear: the noise, and what the
@@ -214,6 +226,7 @@ pub(super) fn judge(
         tolerance: reference.tolerance(metric),
         reference: before.as_ref().map(Summary::from),
         current: now.as_ref().map(Summary::from),
+        samples: None,
         change: None,
         band: None,
         allowance: None,
@@ -253,6 +266,12 @@ pub(super) fn judge(
     if metric.exact {
         judge_exact(&mut comparison, &before, &now);
         return (comparison, None);
+    }
+    if metric.level != Level::Record {
+        comparison.samples = Some(Judged {
+            reference: before.machines().concat(),
+            current: now.machines().concat(),
+        });
     }
     let question = question(variant, metric, reference, comparisons);
     let processes = now.process_values().concat();

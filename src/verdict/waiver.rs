@@ -77,7 +77,7 @@ fn covers(waiver: &Waiver, finding: &Finding) -> bool {
     );
     of_a_value
         && finding.severity == Severity::Deny
-        && finding.variant == waiver.variant
+        && finding.concerns(&waiver.variant)
         && finding.metric.as_deref() == Some(&waiver.metric)
 }
 

@@ -5,6 +5,7 @@ mod profile;
 mod static_metric;
 mod suite;
 mod toolchain;
+mod trust;
 mod waiver;
 
 use std::ops::Range;
@@ -168,6 +169,7 @@ impl File<'_> {
             device: raw.gpu.device.unwrap_or(0),
             suites,
             waivers,
+            trust: self.trust(raw.trust)?,
         })
     }
 

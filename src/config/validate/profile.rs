@@ -16,6 +16,7 @@ const DEFAULT_COUNTED_LAUNCHES: u32 = 2;
 const DEFAULT_ROUNDS: u32 = 3;
 const DEFAULT_MAX_ROUNDS: u32 = 5;
 const DEFAULT_PROFILE_TIMEOUT_S: f64 = 300.0;
+const MOST_RETRIES: u32 = 10;
 /// Arguments of ncu that the tool sets itself, and that would break its reading if set twice.
 const OWN_NCU_ARGS: &[&str] = &[
     "-o",
@@ -116,6 +117,13 @@ impl File<'_> {
                 ));
             }
         }
+        let retries = first(layers, |p| &p.retries).unwrap_or(0);
+        if retries > MOST_RETRIES {
+            return Err(complain(
+                "retries",
+                format!("`retries` is a number from 0 to {MOST_RETRIES}"),
+            ));
+        }
         let ncu_args = first(layers, |p| &p.ncu_args).unwrap_or_default();
         if let Some(argument) = ncu_args.iter().find(|argument| {
             let name = argument.split('=').next().unwrap_or_default();
@@ -157,6 +165,8 @@ impl File<'_> {
             timeout: self.timeout(&keys, timeout_s)?,
             ncu_args,
             accept_rungs,
+            hotspots: first(layers, |p| &p.hotspots).unwrap_or(false),
+            retries,
         })
     }
 

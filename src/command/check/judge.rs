@@ -1,0 +1,450 @@
+//! The selected variants against what is locked of them.
+
+use std::collections::BTreeMap;
+
+use super::super::Plan;
+use crate::baseline::{Store, changes_since, trust};
+use crate::config::{Variant, VariantId};
+use crate::error::Error;
+use crate::profile::{Profile, Rung};
+use crate::toolchain::unpinned;
+use crate::verdict::{
+    Code, Control, Finding, Mode, Outcome, Reference, Severity, VariantReport, Verdict,
+    below_counters, compare, compare_compiled, comparison_count, disturbed, incomplete,
+    incomplete_compiled,
+};
+
+/// Profiles to judge.
+#[derive(Default)]
+pub(super) struct Profiles {
+    pub heads: Vec<Profile>,
+    /// Of the base revision, of the variants that were measured side by side.
+    pub bases: Vec<Profile>,
+    /// Of controls that were not themselves asked for.
+    pub controls: Vec<Profile>,
+    /// Of the static rung.
+    pub compiled: Vec<Profile>,
+    /// The same of the base revision.
+    pub compiled_bases: Vec<Profile>,
+}
+
+/// The selected variants with what is locked of them.
+pub(super) struct Judge<'a> {
+    plan: &'a Plan,
+    /// By GPU model, of all variants of the suites that are judged.
+    locked: BTreeMap<(String, VariantId), Profile>,
+    /// The GPU models that a variant has a lock for.
+    gpus: BTreeMap<VariantId, Vec<String>>,
+}
+
+impl<'a> Judge<'a> {
+    /// Verifies every lock of the selected variants; what is wrong with one is a finding.
+    pub(super) fn new(
+        plan: &'a Plan,
+        store: &Store,
+        outcome: &mut Outcome,
+    ) -> Result<Judge<'a>, Error> {
+        let mut judge = Judge {
+            plan,
+            locked: BTreeMap::new(),
+            gpus: BTreeMap::new(),
+        };
+        let selected = plan.variants();
+        let controls = plan.config.variants().filter(|variant| {
+            variant.immutable
+                && !selected.iter().any(|other| other.id == variant.id)
+                && selected
+                    .iter()
+                    .any(|other| other.id.suite == variant.id.suite)
+        });
+        for variant in selected.iter().copied().chain(controls) {
+            let gpus = store.gpus_of(&variant.id)?;
+            for gpu in &gpus {
+                let Some(stored) = store.load(gpu, &variant.id)? else {
+                    continue;
+                };
+                let (trusted, findings) = trust(&plan.config, variant, &stored);
+                outcome.findings.extend(findings);
+                if let Some(trusted) = trusted {
+                    let key = (gpu.clone(), variant.id.clone());
+                    judge.locked.insert(key, trusted.profile);
+                }
+            }
+            judge.gpus.insert(variant.id.clone(), gpus);
+        }
+        Ok(judge)
+    }
+
+    /// How many comparisons the check judges, where all profiles are of the rung and the GPU model
+    /// of this one.
+    fn comparisons(&self, profile: &Profile) -> usize {
+        let (folder, rung) = (profile.identity.folder(), profile.identity.rung);
+        let counted = self.plan.variants().into_iter().map(|variant| {
+            let key = (folder.clone(), variant.id.clone());
+            (variant, self.locked.get(&key))
+        });
+        comparison_count(rung, counted).max(1)
+    }
+
+    /// Whether a waiver names the metric, so that its regression does not decide.
+    pub(super) fn waived(&self, variant: &Variant, metric: &str) -> bool {
+        let mut waivers = self.plan.config.waivers.iter();
+        waivers.any(|waiver| waiver.variant == variant.id && waiver.metric == metric)
+    }
+
+    /// What is locked of a variant on the GPU model of a profile.
+    fn locked(&self, id: &VariantId, profile: &Profile) -> Option<&Profile> {
+        self.locked.get(&(profile.identity.folder(), id.clone()))
+    }
+
+    /// Unchanged variants that must be measured beside those that were asked for.
+    pub(super) fn controls_to_add(&self) -> Vec<&'a Variant> {
+        let plan = self.plan;
+        plan.config
+            .variants()
+            .filter(|variant| {
+                let mut locked = self.locked.keys();
+                variant.immutable
+                    && locked.any(|(folder, id)| {
+                        *id == variant.id && Rung::of_folder(folder) != Rung::Static
+                    })
+            })
+            .filter(|variant| !plan.variants.iter().any(|other| other.id == variant.id))
+            .collect()
+    }
+
+    /// What the immutable variant of the suite says of this machine.
+    pub(super) fn control<'p>(
+        &self,
+        variant: &Variant,
+        profile: impl Fn(&VariantId) -> Option<&'p Profile>,
+    ) -> Option<Control> {
+        let candidates = self.plan.config.variants().filter(|other| {
+            other.immutable && other.id.suite == variant.id.suite && other.id != variant.id
+        });
+        candidates
+            .filter_map(|other| {
+                let now = profile(&other.id)?;
+                // One that is not a whole and undisturbed measurement bounds nothing.
+                let sound = incomplete(other, now).is_empty()
+                    && disturbed(other, now)
+                        .iter()
+                        .all(|finding| finding.severity == Severity::Warn);
+                let control = Control::new(other, self.locked(&other.id, now)?, now);
+                (sound && !control.displacements.is_empty()).then_some(control)
+            })
+            .next()
+    }
+
+    pub(super) fn stored(
+        &self,
+        variant: &Variant,
+        profile: &Profile,
+        control: Option<&Control>,
+    ) -> Option<(VariantReport, Vec<Finding>)> {
+        let locked = self.locked(&variant.id, profile)?;
+        let reference = Reference::Stored { locked, control };
+        Some(compare(
+            variant,
+            &reference,
+            profile,
+            self.comparisons(profile),
+        ))
+    }
+
+    pub(super) fn against(
+        &self,
+        variant: &Variant,
+        base: &Profile,
+        head: &Profile,
+    ) -> (VariantReport, Vec<Finding>) {
+        let learned = self.locked(&variant.id, head);
+        let reference = Reference::Base { base, learned };
+        compare(variant, &reference, head, self.comparisons(head))
+    }
+
+    pub(super) fn all(&self, profiles: &Profiles, outcome: &mut Outcome) {
+        // A control that was measured along is itself not judged, but it must be sound.
+        let stored = profiles.heads.iter().any(|head| {
+            !profiles
+                .bases
+                .iter()
+                .any(|base| base.variant == head.variant)
+        });
+        for control in profiles.controls.iter().filter(|_| stored) {
+            if let Some(variant) = self.plan.config.variant(&control.variant) {
+                outcome.findings.extend(incomplete(variant, control));
+                outcome.findings.extend(disturbed(variant, control));
+            }
+        }
+        for variant in self.plan.variants() {
+            let of = |profiles: &'_ [Profile]| {
+                profiles
+                    .iter()
+                    .find(|profile| profile.variant == variant.id)
+                    .cloned()
+            };
+            if let Some(profile) = of(&profiles.heads) {
+                self.one(variant, &profile, of(&profiles.bases), profiles, outcome);
+            }
+            if variant.has_static_gate() {
+                let (heads, bases) = (&profiles.compiled, &profiles.compiled_bases);
+                self.compiled(variant, heads, bases, outcome);
+            }
+        }
+    }
+
+    /// Judges what the compiler made of a variant.
+    pub(super) fn compiled(
+        &self,
+        variant: &Variant,
+        heads: &[Profile],
+        bases: &[Profile],
+        outcome: &mut Outcome,
+    ) {
+        fn of<'p>(variant: &Variant, profiles: &'p [Profile]) -> Option<&'p Profile> {
+            let mut profiles = profiles.iter();
+            profiles.find(|profile| profile.variant == variant.id)
+        }
+        let Some(head) = of(variant, heads) else {
+            // Why it could not be built, or read, is told already.
+            let told = outcome
+                .findings
+                .iter()
+                .any(|finding| finding.concerns(&variant.id) && finding.severity == Severity::Deny);
+            if !told {
+                outcome.findings.push(Finding::deny(
+                    Code::ProfileMissing,
+                    &variant.id,
+                    "there is no static profile of it: what the compiler made is not known"
+                        .to_owned(),
+                    format!("build it: sparsek-gate check --static {}", variant.id),
+                ));
+            }
+            return;
+        };
+        let locked = self.locked(&variant.id, head);
+        // Of what was measured too it is told already.
+        let told = outcome.findings.iter().any(|finding| {
+            finding.concerns(&variant.id) && finding.code == Code::ToolchainMismatch
+        });
+        if !told {
+            for (what, profile) in [
+                ("compiled", Some(head)),
+                ("its base was compiled", of(variant, bases)),
+                ("its static baseline was compiled", locked),
+            ] {
+                let pins = profile.map_or(&[][..], |profile| &profile.provenance.pins);
+                outcome.findings.extend(unpinned(&variant.id, what, pins));
+            }
+        }
+        let (report, findings) = match (of(variant, bases), locked) {
+            (Some(base), _) => compare_compiled(variant, base, Mode::Against, head),
+            (None, Some(locked)) => compare_compiled(variant, locked, Mode::Stored, head),
+            (None, None) => {
+                outcome.findings.extend(incomplete_compiled(variant, head));
+                outcome
+                    .findings
+                    .extend(self.without_lock(variant, head, false));
+                return;
+            }
+        };
+        outcome.variants.push(report);
+        outcome.findings.extend(findings);
+        outcome
+            .findings
+            .extend(self.without_lock(variant, head, true));
+    }
+
+    fn one(
+        &self,
+        variant: &Variant,
+        profile: &Profile,
+        base: Option<Profile>,
+        profiles: &Profiles,
+        outcome: &mut Outcome,
+    ) {
+        // A control of another GPU says nothing of this one.
+        let control = self.control(variant, |id| {
+            let mut all = profiles.heads.iter().chain(&profiles.controls);
+            all.find(|other| other.variant == *id && other.gpu_uuids() == profile.gpu_uuids())
+        });
+        let answer = match &base {
+            Some(base) => {
+                let (mut report, mut findings) = self.against(variant, base, profile);
+                if let Some((drift, _)) = self.stored(variant, base, None) {
+                    let locked = self.locked(&variant.id, base);
+                    let same_code = locked
+                        .is_some_and(|locked| locked.provenance.sources == base.provenance.sources);
+                    findings.extend(drifted(variant, &drift, same_code));
+                    report.drift = drift.comparisons;
+                }
+                Some((report, findings))
+            }
+            None => self.stored(variant, profile, control.as_ref()),
+        };
+        let judged = answer.is_some();
+        let locked = self.locked(&variant.id, profile);
+        for (what, profile) in [
+            ("measured", Some(profile)),
+            ("its base was measured", base.as_ref()),
+            ("its baseline was measured", locked),
+        ] {
+            let pins = profile.map_or(&[][..], |profile| &profile.provenance.pins);
+            outcome.findings.extend(unpinned(&variant.id, what, pins));
+        }
+        if let Some((report, findings)) = answer {
+            let comparable = findings
+                .iter()
+                .all(|finding| finding.code != Code::NotComparable);
+            outcome.variants.push(report);
+            outcome.findings.extend(findings);
+            let conditions = changes_since(&self.plan.config, variant, profile).conditions;
+            if comparable && !conditions.is_empty() {
+                outcome.findings.push(Finding::deny(
+                    Code::NotComparable,
+                    &variant.id,
+                    format!(
+                        "{} changed since baseline and profile were measured",
+                        conditions.join(", ")
+                    ),
+                    format!("measure both again: sparsek-gate profile {}", variant.id),
+                ));
+            }
+        } else {
+            let rung = below_counters(variant, profile);
+            let gaps = incomplete(variant, profile);
+            outcome.findings.extend(gaps.into_iter().chain(rung));
+        }
+        outcome
+            .findings
+            .extend(self.without_lock(variant, profile, judged));
+    }
+
+    /// What the lock of a variant lacks for it to be judged.
+    fn without_lock(&self, variant: &Variant, profile: &Profile, judged: bool) -> Option<Finding> {
+        let rung = profile.identity.rung;
+        let folders = self.gpus.get(&variant.id).map_or(&[][..], Vec::as_slice);
+        // What the compiler made has locks of its own.
+        let gpus: Vec<&str> = folders
+            .iter()
+            .map(String::as_str)
+            .filter(|folder| (Rung::of_folder(folder) == Rung::Static) == (rung == Rung::Static))
+            .collect();
+        let (what, only) = match rung {
+            Rung::Static => ("static baseline", " --static"),
+            _ => ("baseline", ""),
+        };
+        let lock = format!(
+            "sparsek-gate baseline --lock{only} --reason '...' {}",
+            variant.id
+        );
+        if gpus.is_empty() {
+            Some(Finding::deny(
+                Code::NewBaseline,
+                &variant.id,
+                format!("it has no {what} yet"),
+                format!("review its profile and lock it: {lock}"),
+            ))
+        } else if !judged && !gpus.contains(&profile.identity.folder().as_str()) {
+            Some(Finding::deny(
+                Code::NotComparable,
+                &variant.id,
+                format!(
+                    "it was measured on {} by {}, and has a baseline only for {}",
+                    profile.identity.gpu,
+                    profile.identity.rung,
+                    gpus.join(", ")
+                ),
+                format!("measure on such a GPU, or lock a baseline for this one: {lock}"),
+            ))
+        } else {
+            None
+        }
+    }
+}
+
+/// Where the base itself is not where it was locked.
+fn drifted(variant: &Variant, drift: &VariantReport, same_code: bool) -> Vec<Finding> {
+    let why = if same_code {
+        "machine, driver or toolchain moved"
+    } else {
+        "its code is not the code that was locked"
+    };
+    let moved = drift.comparisons.iter().filter(|comparison| {
+        matches!(
+            comparison.verdict,
+            Some(Verdict::Regressed | Verdict::Improved)
+        )
+    });
+    moved
+        .map(|comparison| {
+            let unit = comparison.unit.as_deref();
+            let change = comparison
+                .change
+                .map(|change| change.display(unit))
+                .unwrap_or_default();
+            Finding::deny(
+                Code::Drift,
+                &variant.id,
+                format!(
+                    "the base reads {change} in `{}` of {} against its locked baseline: {why}, not this change",
+                    comparison.metric, comparison.kernel
+                ),
+                "look at the driver, the clocks and the compiler; lock the base anew where that is how it is now".to_owned(),
+            )
+            .kernel(&comparison.kernel)
+            .metric(&comparison.metric)
+            .warn()
+        })
+        .collect()
+}
+
+/// Locked variants that a check of everything, or of their suite, left out: taking a variant out
+/// of the configuration must not take it out of the gate unseen. Nor must one whose code is no
+/// longer gated.
+pub(super) fn unchecked(
+    plan: &Plan,
+    store: &Store,
+    names: &[String],
+) -> Result<Vec<Finding>, Error> {
+    let mut findings = Vec::new();
+    for id in store.variants()? {
+        let meant = names.is_empty() || names.contains(&id.suite);
+        if !meant || plan.variants.iter().any(|variant| variant.id == id) {
+            continue;
+        }
+        let why = match plan.config.variant(&id) {
+            None => "the configuration does not hold it",
+            Some(_) => "it is experimental, and was not asked for (--experimental)",
+        };
+        findings.push(Finding::deny(
+            Code::VariantGone,
+            &id,
+            format!("it is locked and was not checked: {why}"),
+            format!(
+                "put it back, or remove its baseline from {}",
+                plan.config.baselines.display()
+            ),
+        ));
+    }
+    for variant in &plan.variants {
+        let folders = store.gpus_of(&variant.id)?;
+        let mut compiled = folders
+            .iter()
+            .filter(|folder| Rung::of_folder(folder) == Rung::Static);
+        let (Some(why), Some(folder)) = (variant.why_no_static_gate(), compiled.next()) else {
+            continue;
+        };
+        findings.push(Finding::deny(
+            Code::VariantGone,
+            &variant.id,
+            format!("what the compiler makes of it is locked and was not checked: {why}"),
+            format!(
+                "put it back, or remove its baseline from {}",
+                plan.config.baselines.join(folder).display()
+            ),
+        ));
+    }
+    Ok(findings)
+}

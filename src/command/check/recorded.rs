@@ -1,0 +1,217 @@
+//! Recorded profiles, and what their captures say against them.
+
+use std::path::Path;
+
+use super::super::Plan;
+use super::judge::Profiles;
+use crate::baseline::{CaptureIndex, changes_since, rederive};
+use crate::config::{Config, Variant};
+use crate::error::Error;
+use crate::files::{base_folder, variant_folder};
+use crate::profile::{self, Profile, ProfileOrigin, Rung};
+use crate::verdict::{Code, Finding, Outcome};
+
+/// The recorded profiles of the selected variants. Their verdict comes from their samples; where
+/// these are not those of the captures beside them, a warning says so.
+pub(super) fn read_recorded(
+    folder: &Path,
+    plan: &Plan,
+    outcome: &mut Outcome,
+) -> Result<Profiles, Error> {
+    let mut profiles = Profiles::default();
+    for variant in plan.variants() {
+        match Profile::recorded(folder, &variant.id) {
+            // Left alone it would be judged as nothing, and nothing fails no gate.
+            Ok(Some(profile)) if profile.variant != variant.id => {
+                outcome.findings.push(Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    format!(
+                        "{} holds a profile of {}",
+                        variant_folder(folder, &variant.id).display(),
+                        profile.variant
+                    ),
+                    "record it again".to_owned(),
+                ));
+            }
+            Ok(Some(profile)) => {
+                let captures = CaptureIndex::of(&variant_folder(folder, &variant.id))?;
+                outcome
+                    .findings
+                    .extend(told(variant, rederive(variant, &profile, &captures)?));
+                outcome
+                    .findings
+                    .extend(stale(&plan.config, variant, &profile));
+                if profile.provenance.origin == ProfileOrigin::Imported {
+                    outcome.findings.push(
+                        Finding::deny(
+                            Code::ProfileImported,
+                            &variant.id,
+                            "the profile was imported: how many launches were asked for, and of which code, is not known".to_owned(),
+                            format!("measure it: sparsek-gate profile {}", variant.id),
+                        )
+                        .warn(),
+                    );
+                }
+                profiles.heads.push(profile);
+            }
+            Ok(None) => outcome.findings.push(Finding::deny(
+                Code::ProfileMissing,
+                &variant.id,
+                format!("{} holds no profile of it", folder.display()),
+                format!(
+                    "record one: sparsek-gate profile --output {} {}",
+                    folder.display(),
+                    variant.id
+                ),
+            )),
+            Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
+                outcome.findings.push(Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    error.to_string(),
+                    "record it again".to_owned(),
+                ))
+            }
+            Err(error) => return Err(error),
+        }
+        let base = base_folder(folder, &variant.id).join(profile::FILE_NAME);
+        // A link that leads nowhere is a base that cannot be read, not the lack of one.
+        if !base
+            .symlink_metadata()
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        {
+            match Profile::read(&base) {
+                Ok(profile) if profile.variant == variant.id => {
+                    let captures = CaptureIndex::of(&base_folder(folder, &variant.id))?;
+                    let altered = rederive(variant, &profile, &captures)?;
+                    let altered = told(variant, altered).into_iter().map(|finding| Finding {
+                        message: format!("in the base: {}", finding.message),
+                        ..finding
+                    });
+                    outcome.findings.extend(altered);
+                    profiles.bases.push(profile);
+                }
+                Ok(profile) => outcome.findings.push(Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    format!("{} holds a profile of {}", base.display(), profile.variant),
+                    "record it again".to_owned(),
+                )),
+                Err(error) => outcome.findings.push(Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    error.to_string(),
+                    "record it again".to_owned(),
+                )),
+            }
+        }
+    }
+    for variant in plan.variants() {
+        let of_base = base_folder(folder, &variant.id).join(profile::STATIC_FILE_NAME);
+        let found = [
+            (Profile::recorded_static(folder, &variant.id), false),
+            (Profile::at(&of_base), true),
+        ];
+        for (found, is_base) in found {
+            let unreadable = match found {
+                Ok(None) => continue,
+                Ok(Some(profile))
+                    if profile.variant == variant.id && profile.identity.rung == Rung::Static =>
+                {
+                    let told = outcome.findings.iter().any(|finding| {
+                        finding.concerns(&variant.id) && finding.code == Code::ProfileStale
+                    });
+                    if !is_base && !told {
+                        let of_other_code = stale(&plan.config, variant, &profile);
+                        outcome.findings.extend(of_other_code);
+                    }
+                    let place = if is_base {
+                        &mut profiles.compiled_bases
+                    } else {
+                        &mut profiles.compiled
+                    };
+                    place.push(profile);
+                    continue;
+                }
+                Ok(Some(profile)) => format!("it is a profile of {}", profile.variant),
+                Err(error) => error.to_string(),
+            };
+            outcome.findings.push(Finding::deny(
+                Code::ProfileUnreadable,
+                &variant.id,
+                format!("its static profile cannot be used: {unreadable}"),
+                format!("make it again: sparsek-gate build {}", variant.id),
+            ));
+        }
+    }
+    // A control that was not asked for bounds the machine's difference all the same.
+    let suites: Vec<&str> = plan
+        .variants()
+        .iter()
+        .map(|variant| variant.id.suite.as_str())
+        .collect();
+    for variant in plan.config.variants().filter(|variant| variant.immutable) {
+        if plan.variants.iter().any(|other| other.id == variant.id)
+            || !suites.contains(&variant.id.suite.as_str())
+        {
+            continue;
+        }
+        match Profile::recorded(folder, &variant.id) {
+            Ok(Some(profile)) if profile.variant == variant.id => {
+                let captures = CaptureIndex::of(&variant_folder(folder, &variant.id))?;
+                let altered = rederive(variant, &profile, &captures)?;
+                outcome.findings.extend(told(variant, altered));
+                profiles.controls.push(profile);
+            }
+            Ok(None) => {}
+            unreadable => {
+                let why = match unreadable {
+                    Err(error) => error.to_string(),
+                    Ok(_) => "it is the profile of another variant".to_owned(),
+                };
+                outcome.findings.push(Finding::deny(
+                    Code::ProfileUnreadable,
+                    &variant.id,
+                    format!("the control cannot be read: {why}"),
+                    "record it again, or take it out of the folder".to_owned(),
+                ));
+            }
+        }
+    }
+    Ok(profiles)
+}
+
+/// What the captures of a recorded profile say against it, as warnings. Recordings without any
+/// captures are common, and one line tells it.
+fn told(variant: &Variant, findings: Vec<Finding>) -> Vec<Finding> {
+    let missing = |finding: &Finding| finding.code == Code::CaptureMissing;
+    if findings.len() > 1 && findings.iter().all(missing) {
+        let one = Finding::deny(
+            Code::CaptureMissing,
+            &variant.id,
+            format!(
+                "{} captures that the profile names are not there: its numbers were not derived again",
+                findings.len()
+            ),
+            "keep the captures beside the profile where its numbers must be proved".to_owned(),
+        );
+        return vec![one.warn()];
+    }
+    findings.into_iter().map(Finding::warn).collect()
+}
+
+/// A recorded profile of other code than what is here may be judged, and the report says so.
+fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Finding> {
+    let code = changes_since(config, variant, profile).code;
+    let finding = Finding::deny(
+        Code::ProfileStale,
+        &variant.id,
+        format!(
+            "{} changed since the profile was recorded: the verdict is on that code, not on this",
+            code.join(", ")
+        ),
+        format!("record it again: sparsek-gate profile {}", variant.id),
+    );
+    (!code.is_empty()).then(|| finding.warn())
+}
