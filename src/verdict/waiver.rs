@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(after[0], slower[0]);
         assert_eq!(codes(&after), [Code::Regressed, Code::WaiverExpired]);
         assert_eq!(after[1].severity, Severity::Warn);
-        assert_eq!(after[1].variant, id("v"));
+        assert_eq!(after[1].subject(), "s/v");
         assert_eq!(after[1].metric.as_deref(), Some("duration"));
         assert!(
             after[1].message.contains("its last day was 2026-12-31"),
