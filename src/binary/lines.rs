@@ -29,6 +29,8 @@ const MOST_ROWS: usize = 1 << 20;
 pub struct Line {
     /// Path as the compiler was given it.
     pub file: Arc<str>,
+    /// Bytes of the file when it was compiled; 0 where the table does not tell.
+    pub file_bytes: u64,
     /// From 1.
     pub line: u32,
 }
@@ -36,7 +38,8 @@ pub struct Line {
 /// The lines of the functions of a cubin.
 #[derive(Clone, Debug, Default)]
 pub struct LineTable {
-    files: Vec<Arc<str>>,
+    /// Path and bytes.
+    files: Vec<(Arc<str>, u64)>,
     /// All rows in the order of the table: calls name them by it.
     rows: Vec<Row>,
     /// By mangled name: offset into the function, and the row in which the code from there on
@@ -174,11 +177,12 @@ impl LineTable {
             .and_then(|at| lines.get(at)?.1)
             .map(|row| row as usize);
         while let Some(row) = next.and_then(|row| self.rows.get(row)) {
-            if let Some(file) = self.files.get(row.file as usize)
+            if let Some((file, bytes)) = self.files.get(row.file as usize)
                 && row.line > 0
             {
                 chain.push(Line {
                     file: Arc::clone(file),
+                    file_bytes: *bytes,
                     line: row.line,
                 });
             }
@@ -193,10 +197,10 @@ impl LineTable {
     }
 }
 
-/// The paths of the files of a program, those of a directory below it.
+/// The files of a program, each with its bytes.
 fn paths(
     header: &gimli::LineProgramHeader<EndianSlice<'_, LittleEndian>>,
-) -> impl Iterator<Item = Arc<str>> {
+) -> impl Iterator<Item = (Arc<str>, u64)> {
     let text = |value: AttributeValue<EndianSlice<'_, LittleEndian>>| match value {
         AttributeValue::String(text) => text.to_string_lossy().into_owned(),
         _ => String::new(),
@@ -204,11 +208,12 @@ fn paths(
     header.file_names().iter().map(move |file| {
         let name = text(file.path_name());
         let folder = file.directory(header).map(text).unwrap_or_default();
-        if folder.is_empty() || name.starts_with('/') {
-            straight(&name).into()
+        let path = if folder.is_empty() || name.starts_with('/') {
+            straight(&name)
         } else {
-            straight(&format!("{folder}/{name}")).into()
-        }
+            straight(&format!("{folder}/{name}"))
+        };
+        (path.into(), file.size())
     })
 }
 

@@ -18,7 +18,7 @@ pub use lines::{Line, LineTable};
 pub use metric::{STATIC_METRICS, StaticMetric, static_metric};
 pub use name::{base_name, demangled, placeless};
 pub use occupancy::{Limits, Occupancy, ResourceUse};
-pub use sass::{Census, census};
+pub use sass::{Census, Listing, census, listing};
 
 use crate::toolchain::{CompilerWarning, KernelResources};
 

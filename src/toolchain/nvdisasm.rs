@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::tool::Tool;
 use super::{find, path_folders, query};
+use crate::binary::{Listing, listing};
 use crate::error::Error;
 
 /// An nvdisasm that was found.
@@ -36,5 +37,20 @@ impl Nvdisasm {
             "-json".to_owned(),
             cubin.display().to_string(),
         ])
+    }
+
+    /// The instructions of a cubin, given as its bytes.
+    ///
+    /// # Errors
+    /// [`Error`] where it fails, or its answer cannot be read.
+    pub fn listing(&self, cubin: &[u8]) -> Result<Listing, Error> {
+        let folder = tempfile::tempdir().map_err(Error::io("make a folder for", "a cubin"))?;
+        let path = folder.path().join("code.cubin");
+        std::fs::write(&path, cubin).map_err(Error::io("write", &path))?;
+        let json = self.disassemble(&path)?;
+        listing(json.as_bytes()).map_err(|error| Error::Environment {
+            what: error.to_string(),
+            next: "install an nvdisasm that is as new as the compiler".to_owned(),
+        })
     }
 }
