@@ -2,7 +2,7 @@
 //! time, so there is no noise and no band, and a difference is one.
 
 use super::cause::{Cause, CauseKind};
-use super::compare::{KernelCauses, Mode, VariantReport, limit_finding};
+use super::compare::{KernelCauses, Mode, VariantReport, limit_finding, says_worse, with_it};
 use super::display::display_value;
 use super::finding::{Code, Finding};
 use super::kernels::match_kernels;
@@ -12,6 +12,14 @@ use crate::profile::{KernelProfile, Profile, Rung};
 
 /// Most opcodes that a difference of machine code names.
 const NAMED_OPCODES: usize = 6;
+
+/// What the hardware has a limited number of, in words.
+const RESOURCES: [(&str, &str); 4] = [
+    ("registers", "registers"),
+    ("spill_bytes", "spilled bytes"),
+    ("stack_bytes", "stack bytes"),
+    ("static_shared_bytes", "static shared bytes"),
+];
 
 /// Compares what the compiler made of a variant with a reference of the static rung.
 pub fn compare_compiled(
@@ -31,6 +39,7 @@ pub fn compare_compiled(
         control: None,
         comparisons: Vec::new(),
         causes: Vec::new(),
+        hotspots: Vec::new(),
         drift: Vec::new(),
     };
     let mut findings = incomplete_compiled(variant, current);
@@ -69,6 +78,8 @@ pub fn compare_compiled(
             finding.message.push_str(&text);
             report.causes.push(KernelCauses {
                 kernel: current.label(pair.current).to_owned(),
+                duration: None,
+                percentages: Vec::new(),
                 causes: vec![Cause {
                     kind: CauseKind::OtherCode,
                     text,
@@ -78,6 +89,68 @@ pub fn compare_compiled(
         findings.extend(worse);
     }
     (report, findings)
+}
+
+/// Tells of each kernel that got worse when it ran what the compiler made of it otherwise:
+/// registers, spills, instructions. `findings` are those of the run.
+pub fn explain_by_code(
+    variant: &Variant,
+    reference: &Profile,
+    current: &Profile,
+    report: &mut VariantReport,
+    findings: &mut [Finding],
+) {
+    // Another compiler's code differs everywhere.
+    if !differences(reference, current).is_empty() {
+        return;
+    }
+    let (pairs, _) = match_kernels(variant, reference, current, report.mode);
+    for pair in pairs {
+        let kernel = &pair.current.name;
+        // Of kernels that share a name the run does not tell which is which.
+        if current.label(pair.current) != kernel {
+            continue;
+        }
+        let finding = findings
+            .iter_mut()
+            .find(|finding| says_worse(finding) && finding.kernel.as_ref() == Some(kernel));
+        let (Some(finding), Some(text)) = (finding, resources_and_code(pair)) else {
+            continue;
+        };
+        with_it(finding, &text);
+        let cause = Cause {
+            kind: CauseKind::OtherCode,
+            text,
+        };
+        match report.causes.iter_mut().find(|own| own.kernel == *kernel) {
+            Some(own) => own.causes.push(cause),
+            None => report.causes.push(KernelCauses {
+                kernel: kernel.clone(),
+                duration: None,
+                percentages: Vec::new(),
+                causes: vec![cause],
+            }),
+        }
+    }
+}
+
+/// What a thread or block takes otherwise, and how the machine code differs; `None` where nothing
+/// does.
+fn resources_and_code(pair: Pair<'_>) -> Option<String> {
+    let same = |code: &crate::profile::Code| code.text_sha256.clone();
+    if pair.reference.code.as_ref().map(same) == pair.current.code.as_ref().map(same) {
+        return None;
+    }
+    let steps: Vec<String> = RESOURCES
+        .iter()
+        .filter_map(|(name, words)| {
+            let (was, is) = (value(pair.reference, name)?, value(pair.current, name)?);
+            (was != is).then(|| format!("{words} {was} → {is}"))
+        })
+        .collect();
+    let code = code_difference(pair);
+    let parts: Vec<String> = steps.into_iter().chain(code).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// What a static profile lacks of what is expected of it.
