@@ -1,6 +1,8 @@
 //! Compiled against compiled: the gate of the static rung. A compiler gives the same answer every
 //! time, so there is no noise and no band, and a difference is one.
 
+use std::collections::BTreeMap;
+
 use super::cause::{Cause, CauseKind};
 use super::compare::{KernelCauses, Mode, VariantReport, limit_finding, says_worse, with_it};
 use super::display::display_value;
@@ -12,6 +14,13 @@ use crate::profile::{KernelProfile, Profile, Rung};
 
 /// Most opcodes that a difference of machine code names.
 const NAMED_OPCODES: usize = 6;
+
+/// Opcodes of tensor cores, memory and barriers: what the others are for.
+const TELLING: [&str; 26] = [
+    "HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "BGMMA", "QGMMA", "LDG",
+    "STG", "LDGSTS", "LDS", "LDSM", "STS", "STSM", "LDL", "STL", "UTMALDG", "UTMASTG", "UBLKCP",
+    "BAR", "MEMBAR", "WARPSYNC", "CALL",
+];
 
 /// What the hardware has a limited number of, in words.
 const RESOURCES: [(&str, &str); 4] = [
@@ -148,9 +157,46 @@ fn resources_and_code(pair: Pair<'_>) -> Option<String> {
             (was != is).then(|| format!("{words} {was} → {is}"))
         })
         .collect();
-    let code = code_difference(pair);
-    let parts: Vec<String> = steps.into_iter().chain(code).collect();
+    let parts: Vec<String> = steps.into_iter().chain(telling_opcodes(pair)).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// The instructions that tell of speed and that there are more or fewer of: `SASS: 12 HMMA fewer,
+/// 40 LDL more`.
+fn telling_opcodes(pair: Pair<'_>) -> Option<String> {
+    let counts = |kernel: &KernelProfile| -> Option<BTreeMap<String, u32>> {
+        let mut counts = BTreeMap::new();
+        for (opcode, count) in kernel.code.as_ref()?.opcodes.as_ref()? {
+            let base = opcode.split('.').next().unwrap_or(opcode);
+            if TELLING.contains(&base) {
+                let sum: &mut u32 = counts.entry(base.to_owned()).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+        }
+        Some(counts)
+    };
+    let (was, is) = (counts(pair.reference)?, counts(pair.current)?);
+    let mut steps: Vec<(i64, &String)> = was
+        .keys()
+        .chain(is.keys().filter(|opcode| !was.contains_key(*opcode)))
+        .map(|opcode| {
+            let of = |counts: &BTreeMap<String, u32>| {
+                i64::from(counts.get(opcode).copied().unwrap_or(0))
+            };
+            (of(&is) - of(&was), opcode)
+        })
+        .filter(|(step, _)| *step != 0)
+        .collect();
+    steps.sort_by_key(|(step, opcode)| (std::cmp::Reverse(step.abs()), opcode.as_str()));
+    let named: Vec<String> = steps
+        .iter()
+        .take(NAMED_OPCODES)
+        .map(|(step, opcode)| {
+            let way = if *step > 0 { "more" } else { "fewer" };
+            format!("{} {opcode} {way}", step.abs())
+        })
+        .collect();
+    (!named.is_empty()).then(|| format!("SASS: {}", named.join(", ")))
 }
 
 /// What a static profile lacks of what is expected of it.
@@ -450,7 +496,7 @@ fn code_difference(pair: Pair<'_>) -> Option<String> {
         .keys()
         .chain(is.keys())
         .map(|opcode| {
-            let count = |side: &std::collections::BTreeMap<String, u32>| {
+            let count = |side: &BTreeMap<String, u32>| {
                 side.get(opcode).copied().unwrap_or(0)
             };
             (opcode.as_str(), count(was), count(is))
