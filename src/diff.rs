@@ -9,6 +9,7 @@ use crate::capture::{self, Format, Launch, Measurement, Recording, Value};
 use crate::error::Error;
 use crate::profile::import::conditions_of;
 use crate::profile::{Hotspots, KernelProfile, Profile};
+use crate::toolchain::Nvdisasm;
 use crate::verdict::{Change, KernelHotspots, Sampled, median, moved};
 
 /// Name of the model among a launch's metrics.
@@ -216,8 +217,10 @@ impl Side {
         conditions.extend(
             recording
                 .profiler_version
-                .clone()
-                .map(|version| ("ncu", version)),
+                .as_deref()
+                // What follows names the build.
+                .and_then(|version| version.split_whitespace().next())
+                .map(|version| ("ncu", version.to_owned())),
         );
         conditions.extend(told(&conditions_of(recording)));
         // The launches' own word outranks the command line's.
@@ -340,7 +343,7 @@ impl Kernel {
             block: first.block,
             launches: launches.len(),
             metrics,
-            hotspots: Hotspots::of(launches.iter().copied(), &[]),
+            hotspots: sampled(launches),
         })
     }
 
@@ -352,6 +355,22 @@ impl Kernel {
             _ => None,
         }
     }
+}
+
+/// The samples of launches, with the text of their instructions where a disassembler is at hand.
+fn sampled(launches: &[&Launch]) -> Option<Hotspots> {
+    let mut hotspots = Hotspots::of(launches.iter().copied(), &[])?;
+    let cubin = launches
+        .iter()
+        .find_map(|launch| launch.source.as_ref()?.cubin.clone());
+    let name = launches.iter().find_map(|one| one.kernel.mangled.clone());
+    if let (Some(cubin), Some(name), Some(nvdisasm)) = (cubin, name, Nvdisasm::at_hand())
+        && let Ok(listing) = nvdisasm.listing(&cubin.0)
+        && let Some(text) = listing.get(&name)
+    {
+        hotspots.name_instructions(text);
+    }
+    Some(hotspots)
 }
 
 impl Metric {

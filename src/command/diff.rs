@@ -16,8 +16,8 @@ use crate::verdict::{ExitCode, KernelHotspots, display_value};
 const MOST_MOVED: usize = 12;
 /// How far a metric must have moved for that, in points or percent.
 const SMALLEST_MOVE: f64 = 1.0;
-/// Beginnings of the names of metrics that are shown in any case, where both files have them.
-const MATTER: [&str; 17] = [
+/// Metrics that are shown in any case, where both files have them.
+const MATTER: [&str; 16] = [
     "gpu__time_duration.sum",
     "gpc__cycles_elapsed.avg.per_second",
     "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
@@ -29,7 +29,6 @@ const MATTER: [&str; 17] = [
     "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
     "sm__warps_active.avg.pct_of_peak_sustained_active",
     "launch__registers_per_thread",
-    "launch__occupancy_limit_",
     "dram__bytes_read.sum",
     "dram__bytes_write.sum",
     "lts__t_bytes.sum",
@@ -181,8 +180,9 @@ fn asked<'a>(rows: &'a [Row], wanted: &str) -> Vec<&'a Row> {
 /// Those that matter, and those that moved most.
 fn telling(rows: &[Row]) -> Vec<&Row> {
     let in_both = |row: &&Row| row.before.is_some() && row.after.is_some();
-    let matters = |row: &Row| MATTER.iter().any(|name| row.metric.starts_with(name));
+    let matters = |row: &Row| MATTER.iter().any(|name| row.metric == *name);
     let mut left = MOST_MOVED;
+    let mut last: Option<&Row> = None;
     rows.iter()
         .filter(in_both)
         .filter(|row| {
@@ -190,9 +190,15 @@ fn telling(rows: &[Row]) -> Vec<&Row> {
                 return true;
             }
             let aside = ASIDE.iter().any(|name| row.metric.contains(name));
-            let moved = row.size >= SMALLEST_MOVE && !row.within_spread && !aside && left > 0;
-            left -= usize::from(moved);
-            moved
+            // One thing under two names moves as far.
+            let again = last.is_some_and(|last| last.size == row.size);
+            let moved = row.size >= SMALLEST_MOVE && !row.within_spread && !aside && !again;
+            if moved && left > 0 {
+                left -= 1;
+                last = Some(row);
+                return true;
+            }
+            false
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::tool::Tool;
-use super::{find, path_folders, query};
+use super::{env_folder, find, path_folders, query};
 use crate::binary::{Listing, listing};
 use crate::error::Error;
 
@@ -25,6 +25,20 @@ impl Nvdisasm {
         let path = find("nvdisasm", None, &folders).ok()?;
         let Tool { path, version } = Tool::at(path, work).ok()?;
         (!version.is_empty()).then_some(Nvdisasm { path, version })
+    }
+
+    /// The one on the PATH or in the toolkit that the environment names, without asking it for its
+    /// version.
+    pub fn at_hand() -> Option<Nvdisasm> {
+        let mut folders = path_folders();
+        let toolkits = ["CUDA_HOME", "CUDA_PATH"];
+        let toolkits = toolkits.iter().filter_map(|name| env_folder(name));
+        folders.extend(toolkits.map(|root| root.join("bin")));
+        let path = find("nvdisasm", None, &folders).ok()?;
+        Some(Nvdisasm {
+            path,
+            version: String::new(),
+        })
     }
 
     /// The instructions of a cubin as JSON.
