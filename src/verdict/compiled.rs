@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cause::{Cause, CauseKind};
+use super::cause::{Cause, CauseKind, slower};
 use super::compare::{KernelCauses, Mode, VariantReport, limit_finding, says_worse, with_it};
 use super::display::display_value;
 use super::finding::{Code, Finding};
@@ -133,12 +133,21 @@ pub fn explain_by_code(
         };
         match report.causes.iter_mut().find(|own| own.kernel == *kernel) {
             Some(own) => own.causes.push(cause),
-            None => report.causes.push(KernelCauses {
-                kernel: kernel.clone(),
-                duration: None,
-                percentages: Vec::new(),
-                causes: vec![cause],
-            }),
+            None => {
+                let own: Vec<Comparison> = report
+                    .comparisons
+                    .iter()
+                    .filter(|comparison| comparison.kernel == *kernel)
+                    .cloned()
+                    .collect();
+                let (duration, percentages) = slower(&own).unzip();
+                report.causes.push(KernelCauses {
+                    kernel: kernel.clone(),
+                    duration,
+                    percentages: percentages.unwrap_or_default(),
+                    causes: vec![cause],
+                });
+            }
         }
     }
 }
