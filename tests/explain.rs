@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use sparsek_gate::capture::ncu_rep::{self, InstructionCounters};
 use sparsek_gate::config::{Config, Pass};
 use sparsek_gate::profile::Hotspots;
-use sparsek_gate::toolchain::Ncu;
+use sparsek_gate::toolchain::{Ncu, Nvdisasm};
 
 const DURATION: &str = "duration";
 
@@ -138,6 +138,39 @@ fn every_line_and_every_inlined_call_is_that_of_nvdisasm() {
             .collect();
         assert_eq!(places, expected[&one.offset], "at {:#x}", one.offset);
     }
+}
+
+#[test]
+fn instructions_read_as_ncu_disassembles_them() {
+    let Some(nvdisasm) = Nvdisasm::at_hand() else {
+        assert!(std::env::var_os("CI").is_none(), "no nvdisasm on the PATH");
+        common::aloud(
+            "SKIPPED: instructions were not named, there is no nvdisasm on the PATH; \
+             `ci/install-cuda.sh target/cuda && source target/cuda/env.sh` installs one",
+        );
+        return;
+    };
+    let report = ncu_rep::read(&recorded("baseline")).unwrap();
+    let cubin = report.launches[0].source.as_ref().unwrap().cubin.clone();
+    let listing = nvdisasm.listing(&cubin.unwrap().0).unwrap();
+    let text = &listing["bsr_gemm_baseline"];
+    let page = fs::read_to_string("tests/data/ncu/source/baseline.source.csv").unwrap();
+    let mut page = csv::Reader::from_reader(page.as_bytes());
+    let mut compared = 0;
+    for (index, row) in page.records().enumerate() {
+        let row = row.unwrap();
+        let own = &text[&(index as u64 * 16)];
+        let words = |text: &str| text.split_whitespace().next().unwrap().to_owned();
+        // Targets of branches are addresses there, and offsets here.
+        assert_eq!(words(own), words(&row[1]), "{own}");
+        compared += 1;
+    }
+    assert_eq!(compared, text.len());
+    let mut hotspots = Hotspots::of(&report.launches, &[]).unwrap();
+    hotspots.name_instructions(text);
+    assert!(hotspots.lines.iter().all(|line| line.instruction.is_some()));
+    let plain = hotspots.without_instructions();
+    assert!(plain.lines.iter().all(|line| line.instruction.is_none()));
 }
 
 #[test]

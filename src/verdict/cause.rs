@@ -51,10 +51,10 @@ const DRAM: [(&str, &str); 2] = [
     ("DRAM writes", "dram__bytes_write.sum"),
 ];
 const L2: [(&str, &str, &str); 4] = [
-    ("L2 traffic", "lts__t_bytes.sum", "byte"),
-    ("L2 sectors", "lts__t_sectors.sum", ""),
-    ("L2 sectors read", "lts__t_sectors_op_read.sum", ""),
-    ("L2 sectors written", "lts__t_sectors_op_write.sum", ""),
+    ("bytes", "lts__t_bytes.sum", "byte"),
+    ("sectors", "lts__t_sectors.sum", ""),
+    ("sectors read", "lts__t_sectors_op_read.sum", ""),
+    ("sectors written", "lts__t_sectors_op_write.sum", ""),
 ];
 const CLOCK: &str = "gpc__cycles_elapsed.avg.per_second";
 const ACTIVE_WARPS: [&str; 2] = [
@@ -984,6 +984,101 @@ pub(super) mod tests {
         let few = of(&[(DRAM_READ, 142.6e6, 142.6e6), (DRAM_WRITE, 1e6, 2e6)]);
         assert!(kinds(&few).is_empty());
         assert_eq!(kinds(&of(&[(DRAM_WRITE, 1e6, 2e6)])), [MoreDramTraffic]);
+    }
+
+    #[test]
+    fn stalls_of_every_form_are_told_in_words_where_they_grew() {
+        const MIO: &str = "smsp__average_warps_issue_stalled_mio_throttle_per_issue_active.ratio";
+        const LONG: &str = "smsp__warp_issue_stalled_long_scoreboard_per_warp_active.pct";
+        const SELECTED: &str = "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio";
+        assert_eq!(
+            only(&of(&[(MIO, 0.5, 3.2), (LONG, 30.0, 31.0)]), Stalls),
+            "warps wait longer: waiting for the queue to shared memory (mio throttle) 0.50 → 3.20 cycles an instruction"
+        );
+        assert_eq!(
+            only(&of(&[(LONG, 10.0, 40.0), (MIO, 0.5, 0.9)]), Stalls),
+            "warps wait longer: waiting for global or local memory (long scoreboard) 10.00 % → 40.00 % of the time"
+        );
+        assert!(kinds(&of(&[(SELECTED, 1.0, 9.0)])).is_empty());
+        let sampled = of(&[
+            ("smsp__pcsamp_warps_issue_stalled_wait", 1000.0, 4000.0),
+            ("smsp__pcsamp_warps_issue_stalled_barrier", 9000.0, 9100.0),
+        ]);
+        assert!(only(&sampled, Stalls).contains("1.00 k → 4.00 k samples"));
+    }
+
+    #[test]
+    fn fewer_warps_are_a_cause_with_what_bounds_them() {
+        let fewer = of(&[
+            (
+                "sm__warps_active.avg.pct_of_peak_sustained_active",
+                62.5,
+                37.5,
+            ),
+            ("launch__occupancy_limit_registers", 4.0, 3.0),
+            ("launch__occupancy_limit_warps", 16.0, 16.0),
+            (REGISTERS, 128.0, 168.0),
+        ]);
+        assert_eq!(
+            only(&fewer, LowerOccupancy),
+            "fewer active warps: 62.50 % → 37.50 % of those possible, 4 → 3 blocks fit a multiprocessor, bounded by registers, registers 128 → 168 a thread"
+        );
+        // A limit that does not bound, and registers that cost no block.
+        let same = of(&[
+            ("launch__occupancy_limit_registers", 4.0, 4.0),
+            ("launch__occupancy_limit_warps", 16.0, 8.0),
+            (REGISTERS, 120.0, 128.0),
+        ]);
+        assert!(kinds(&same).is_empty());
+    }
+
+    #[test]
+    fn a_lower_clock_says_how_much_of_the_time_it_explains() {
+        let slower = of(&[(CLOCK, 1.80e9, 1.71e9), (DURATION_COUNTER, 100e3, 108.1e3)]);
+        assert_eq!(
+            only(&slower, LowerClock),
+            "lower clock: -5.0 %, 1800 MHz → 1710 MHz, which explains at most 5.3 % of the +8.1 % in time"
+        );
+        assert_eq!(
+            only(&of(&[("lts__t_bytes.sum", 1e9, 2e9)]), MoreL2Traffic),
+            "more L2 traffic: bytes +100.0 %, 1.00 GB → 2.00 GB"
+        );
+    }
+
+    #[test]
+    fn what_moved_within_its_noise_is_no_cause() {
+        let mut noisy = comparison(CLOCK, 1.755e9, 1.6e9);
+        assert_eq!(kinds(&[noisy.clone()]), [LowerClock]);
+        noisy.band = Some(20.0);
+        assert!(kinds(&[noisy]).is_empty());
+    }
+
+    #[test]
+    fn a_regression_of_duration_is_told_with_the_percentages_that_moved_most() {
+        let percent = |name: &str, was: f64, points: f64, band: f64| Comparison {
+            metric: name.to_owned(),
+            unit: Some("%".to_owned()),
+            change: Some(Change::Absolute(points)),
+            band: Some(band),
+            ..comparison(name, was, was + points)
+        };
+        let mut duration = comparison(DURATION_COUNTER, 100e3, 108.1e3);
+        duration.metric = "duration".to_owned();
+        let rest = [
+            percent("tensor_core", 40.0, -9.0, 0.2),
+            percent("dram_bw", 30.0, -2.5, 0.2),
+            percent("sm_active", 97.0, -3.0, 5.0),
+            percent("l1", 50.0, 0.5, 0.1),
+        ];
+        let all = |duration: &Comparison| [&[duration.clone()], &rest[..]].concat();
+        assert_eq!(slower(&all(&duration)), None);
+        duration.verdict = Some(Verdict::Regressed);
+        let (duration, percentages) = slower(&all(&duration)).unwrap();
+        assert_eq!(duration, "`duration` +8.10 %");
+        assert_eq!(
+            percentages,
+            ["`tensor_core` -9.00 pt", "`dram_bw` -2.50 pt"]
+        );
     }
 
     #[test]
