@@ -159,9 +159,17 @@ impl LineTable {
                 row.reset(&header);
             }
             let length: usize = header.unit_length();
-            unit = unit.saturating_add(length).saturating_add(4);
+            unit = unit
+                .saturating_add(length)
+                .saturating_add(header.format().initial_length_size().into());
         }
         Ok(())
+    }
+
+    /// About how many bytes of memory it takes.
+    pub fn memory(&self) -> usize {
+        let steps: usize = self.functions.values().map(Vec::len).sum();
+        size_of_val(&*self.rows) + steps * size_of::<(u64, Option<u32>)>()
     }
 
     /// Where the instruction at an offset into a function stands: the innermost line first, then

@@ -1070,7 +1070,7 @@ pub(super) mod tests {
             percent("sm_active", 97.0, -3.0, 5.0),
             percent("l1", 50.0, 0.5, 0.1),
         ];
-        let all = |duration: &Comparison| [&[duration.clone()], &rest[..]].concat();
+        let all = |duration: &Comparison| [std::slice::from_ref(duration), &rest[..]].concat();
         assert_eq!(slower(&all(&duration)), None);
         duration.verdict = Some(Verdict::Regressed);
         let (duration, percentages) = slower(&all(&duration)).unwrap();

@@ -146,13 +146,20 @@ impl<'a> Sources<'a> {
     }
 
     /// The code behind a reference; one that cannot be read has no lines.
-    fn code(&mut self, reference: u64) -> Option<&SourceData<'a>> {
-        let source = self.by_reference.get_mut(&reference)?;
+    fn code(
+        &mut self,
+        reference: u64,
+        spend: &mut impl FnMut(usize, usize) -> Result<(), ReadError>,
+    ) -> Result<Option<&SourceData<'a>>, ReadError> {
+        let Some(source) = self.by_reference.get_mut(&reference) else {
+            return Ok(None);
+        };
         if let (None, Some(bytes)) = (&source.loaded, source.binary.filter(|b| !b.is_empty())) {
             let table = LineTable::of(bytes).unwrap_or_default();
+            spend(bytes.len().saturating_add(table.memory()), 0)?;
             source.loaded = Some((Cubin(bytes.into()), table));
         }
-        Some(source)
+        Ok(Some(source))
     }
 
     /// Puts the lists of one launch together. `spend` accounts for the memory.
@@ -203,7 +210,10 @@ impl<'a> Sources<'a> {
         let Some(lowest) = found.keys().next().copied() else {
             return Ok(None);
         };
-        let code = reference.and_then(|reference| self.code(reference));
+        let code = match reference {
+            Some(reference) => self.code(reference, &mut spend)?,
+            None => None,
+        };
         for instruction in found.values_mut() {
             for reasons in [&mut instruction.stalls, &mut instruction.not_issued] {
                 reasons.sort();
