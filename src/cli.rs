@@ -103,7 +103,7 @@ pub enum Command {
     History(HistoryArgs),
     /// Show two profiles, reports or CSVs side by side; needs no configuration.
     #[command(
-        after_help = "Examples:\n  sparsek-gate diff before.ncu-rep after.ncu-rep\n  sparsek-gate diff before.csv after.ncu-rep --metric throughput --format json"
+        after_help = "Examples:\n  sparsek-gate diff before.ncu-rep after.ncu-rep\n  sparsek-gate diff before.csv after.ncu-rep --metric throughput --format json\n\nKernels are paired by name, grid and block, then by name, then by order. Without --metric the\nmetrics that matter and those that moved most are shown; --metric '' shows all. A value is the\nmedian of the launches, the spread how far they are apart. Nothing is judged: it exits with 0,\nor with 5 where a file is no measurement.\n\nJSON: before and after {path, format, conditions}; warnings; kernels [{before, after {name, grid,\nblock, launches}, paired_by, metrics [{metric, before, after {unit, value, min, max, launches},\nchange {relative_percent | absolute}, within_spread}], more_time, less_time}]; only_before,\nonly_after."
     )]
     Diff(DiffArgs),
     /// Copy a capture or a folder of captures without what must not be published.
@@ -363,7 +363,7 @@ pub struct DiffArgs {
     /// Another.
     #[arg(value_name = "B")]
     pub after: PathBuf,
-    /// Only metrics whose names contain this text.
+    /// Only metrics whose names contain this text; the empty text shows all.
     #[arg(long, value_name = "TEXT")]
     pub metric: Option<String>,
     /// How to print.

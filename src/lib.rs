@@ -7,7 +7,7 @@
 //! decides, [`report`] shows. [`measure`] runs the stages up to the profile. Besides them:
 //! [`binary`] looks into what the compiler made, [`metric`] knows counters and units, [`device`]
 //! the GPU, [`toolchain`] the compiler and NVIDIA's tools, [`process`] runs programs, [`files`] and
-//! [`hash`] write and identify them, [`git`] names the revision, [`doctor`] examines the machine,
+//! [`hash`] write and identify them, [`diff`] puts two measurements side by side, [`git`] names the revision, [`doctor`] examines the machine,
 //! and [`command`] composes the stages into the subcommands of [`cli`].
 
 pub mod baseline;
@@ -19,6 +19,7 @@ pub mod command;
 pub mod config;
 pub mod cupti;
 pub mod device;
+pub mod diff;
 pub mod doctor;
 pub mod error;
 pub mod files;

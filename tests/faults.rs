@@ -107,6 +107,14 @@ fn every_fault_is_caught_with_its_causes() {
                 "{fault}: {cause} is not among {named:?}"
             );
         }
+        // Where the kernel is slower, one sentence says so with what moved.
+        let regressed = report.0["variants"][0]["comparisons"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|one| one["metric"] == "duration" && one["verdict"] == "regressed");
+        let sentence = &report.0["variants"][0]["causes"][0]["duration"];
+        assert_eq!(sentence.is_string(), regressed, "{fault}");
         // A person reads it in the finding itself.
         let told = report
             .findings("deny")

@@ -103,6 +103,7 @@ fn profile_on(samples: &Processes, machines: &[&str]) -> Profile {
         grid: [1; 3],
         block: [1; 3],
         code: None,
+        hotspots: None,
         metrics: BTreeMap::from([("m".to_owned(), series)]),
     });
     profile

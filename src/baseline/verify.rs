@@ -12,7 +12,10 @@ use crate::config::{Config, Pass, Variant};
 use crate::error::Error;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::profile::import::conditions_of;
-use crate::profile::{Derived, Identity, Profile, ProfileOrigin, Rung, Source, derive, norm_text};
+use crate::profile::{
+    Derived, Hotspots, Identity, KernelProfile, Profile, ProfileOrigin, Rung, Source, derive,
+    norm_text,
+};
 use crate::verdict::{Code, Finding};
 
 /// A baseline whose lock holds.
@@ -312,7 +315,7 @@ pub fn rederive(
         .iter()
         .map(|(alias, metric)| (alias.clone(), (metric.counter.clone(), metric.pass)))
         .collect();
-    match derive(&counters, &sources) {
+    match derive(&counters, &sources, profile.provenance.sources.keys()) {
         Err(error) => findings.push(deny(
             Code::ProfileAltered,
             format!("the captures make no profile: {error}"),
@@ -407,8 +410,17 @@ fn difference(profile: &Profile, derived: &Derived) -> Option<String> {
         ));
     }
     for (stated, found) in profile.kernels.iter().zip(&derived.kernels) {
+        // Naming instructions takes a disassembler, which the captures do not hold.
+        let plain = |kernel: &KernelProfile| KernelProfile {
+            hotspots: kernel.hotspots.as_ref().map(Hotspots::without_instructions),
+            ..kernel.clone()
+        };
+        let (stated, found) = (&plain(stated), &plain(found));
         if stated == found {
             continue;
+        }
+        if stated.hotspots != found.hotspots {
+            return Some(format!("{} has other hotspots", found.name));
         }
         let metric = found
             .metrics

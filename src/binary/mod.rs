@@ -2,6 +2,7 @@
 //! compiler's report and the cubin without running anything.
 
 mod cubin;
+mod lines;
 mod metric;
 mod name;
 mod occupancy;
@@ -13,10 +14,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use lines::{Line, LineTable};
 pub use metric::{STATIC_METRICS, StaticMetric, static_metric};
 pub use name::{base_name, demangled, placeless};
 pub use occupancy::{Limits, Occupancy, ResourceUse};
-pub use sass::{Census, census};
+pub use sass::{Census, Listing, census, listing};
 
 use crate::toolchain::{CompilerWarning, KernelResources};
 

@@ -9,17 +9,29 @@ use super::BinaryError;
 /// Instructions by opcode with its modifiers, of each kernel by mangled name.
 pub type Census = BTreeMap<String, BTreeMap<String, u32>>;
 
+/// The text of each instruction by its offset, of each kernel by mangled name.
+pub type Listing = BTreeMap<String, BTreeMap<u64, String>>;
+
+/// Bytes of an instruction, on every chip from Volta on.
+const INSTRUCTION_BYTES: u64 = 16;
+
 #[derive(Deserialize)]
 struct Function {
     #[serde(rename = "function-name")]
     name: String,
+    #[serde(default)]
+    start: u64,
     #[serde(rename = "sass-instructions")]
     instructions: Vec<Instruction>,
 }
 
 #[derive(Deserialize)]
 struct Instruction {
+    #[serde(default)]
+    predicate: String,
     opcode: String,
+    #[serde(default)]
+    operands: String,
 }
 
 /// Counts the instructions in what `nvdisasm -json` printed: a list of a header and the list of
@@ -48,4 +60,32 @@ pub fn census(json: &[u8]) -> Result<Census, BinaryError> {
         }
     }
     Ok(census)
+}
+
+/// The instructions in what `nvdisasm -json` printed, those of subroutines among their kernel's.
+///
+/// # Errors
+/// [`BinaryError::Disassembly`].
+pub fn listing(json: &[u8]) -> Result<Listing, BinaryError> {
+    let wrong = |error: serde_json::Error| BinaryError::Disassembly(error.to_string());
+    let (_, functions): (serde::de::IgnoredAny, Vec<Function>) =
+        serde_json::from_slice(json).map_err(wrong)?;
+    let mut listing = Listing::new();
+    let mut kernel = String::new();
+    for function in functions {
+        if !function.name.starts_with('$') {
+            kernel = function.name;
+        }
+        let instructions = listing.entry(kernel.clone()).or_default();
+        let offsets = (0..).map(|index| function.start + index * INSTRUCTION_BYTES);
+        for (offset, instruction) in offsets.zip(function.instructions) {
+            let parts = [
+                instruction.predicate,
+                instruction.opcode,
+                instruction.operands.replace(',', ", "),
+            ];
+            instructions.insert(offset, parts.join(" ").trim().to_owned());
+        }
+    }
+    Ok(listing)
 }

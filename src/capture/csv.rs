@@ -216,6 +216,7 @@ impl Header {
                 .and_then(|column| compute_capability(cell(column))),
             metrics: Metrics::new(),
             labels: Vec::new(),
+            source: None,
         })
     }
 }

@@ -200,6 +200,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
             compute_capability: Some((major, minor)),
             metrics: Metrics::from(metrics),
             labels: Vec::new(),
+            source: None,
         }
     };
     Ok(Recording {

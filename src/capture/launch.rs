@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::metrics::Metrics;
+use super::ncu_rep::SourceCounters;
 use super::rounding::Rounding;
 use crate::metric::{Chip, Unit};
 
@@ -77,6 +78,8 @@ pub struct Launch {
     pub metrics: Metrics,
     /// Rows of the details page that name a metric by its label only. Shown, never gated.
     pub labels: Vec<Label>,
+    /// What was counted and sampled of single instructions; only reports hold it.
+    pub source: Option<Arc<SourceCounters>>,
 }
 
 impl Launch {

@@ -6,11 +6,14 @@
 //! block is a header that counts what follows, and a payload of sources and results.
 
 mod results;
+mod source;
 
 use super::Recording;
 use super::error::{ReadError, describe};
 use super::wire::Slice;
 use results::{Decoder, MEMORY_PER_BYTE};
+use source::Sources;
+pub use source::{Cubin, InstructionCounters, SourceCounters};
 
 /// The bytes every report begins with.
 pub const MAGIC: &[u8; 4] = b"NVR\0";
@@ -44,7 +47,9 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     // are walked twice.
     let first_block = file;
     let mut strings = StringTable::new(bytes.len());
+    let mut sources = Sources::default();
     while let Some(block) = Block::next(&mut file)? {
+        sources.add(&block);
         block.read_session(&mut recording, &mut strings)?;
     }
     if first_block.bytes.is_empty() {
@@ -53,7 +58,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
             "expected a block after the file header",
         ));
     }
-    let mut decoder = Decoder::new(&strings, bytes.len());
+    let mut decoder = Decoder::new(&strings, sources, bytes.len());
     let tolerant = recording.format_version != Some(KNOWN_FORMAT_VERSION);
     file = first_block;
     while let Some(block) = Block::next(&mut file)? {

@@ -1,9 +1,273 @@
 //! `sparsek-gate diff`.
 
-use crate::cli::DiffArgs;
-use crate::error::Error;
-use crate::verdict::ExitCode;
+use std::fmt::Write as _;
 
-pub(super) fn run(_arguments: &DiffArgs) -> Result<ExitCode, Error> {
-    Err(Error::Usage("`diff` is not there yet".to_owned()))
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::{Value as Json, json};
+
+use super::print;
+use crate::cli::{DiffArgs, Format};
+use crate::diff::{Diff, Kernel, Metric, Pair, PairedBy, Reading, Row, Side};
+use crate::error::Error;
+use crate::report::{clean, one_line};
+use crate::verdict::{ExitCode, KernelHotspots, display_value};
+
+/// Most metrics that are shown for nothing but that they moved.
+const MOST_MOVED: usize = 12;
+/// How far a metric must have moved for that, in points or percent.
+const SMALLEST_MOVE: f64 = 1.0;
+/// Metrics that are shown in any case, where both files have them.
+const MATTER: [&str; 16] = [
+    "gpu__time_duration.sum",
+    "gpc__cycles_elapsed.avg.per_second",
+    "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "l1tex__throughput.avg.pct_of_peak_sustained_active",
+    "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+    "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
+    "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "launch__registers_per_thread",
+    "dram__bytes_read.sum",
+    "dram__bytes_write.sum",
+    "lts__t_bytes.sum",
+    "smsp__inst_executed.sum",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+];
+/// What a name holds of a metric that tells of the machine, the launch or the profiler.
+const ASIDE: [&str; 8] = [
+    "device__attribute_",
+    "profiler__",
+    "numa__",
+    "nvlink__",
+    "c2clink__",
+    "launch__",
+    "pcsamp_",
+    "derived__",
+];
+
+pub(super) fn run(arguments: &DiffArgs) -> Result<ExitCode, Error> {
+    let read = |path| Side::read(path, super::unreadable);
+    let diff = Diff::of(read(&arguments.before)?, read(&arguments.after)?);
+    let text = match arguments.format {
+        Format::Json => super::json(&json_of(&diff, arguments.metric.as_deref())),
+        Format::Text => text(&diff, arguments.metric.as_deref()),
+    };
+    print(&text)?;
+    Ok(ExitCode::Pass)
+}
+
+/// All metrics, or those that are asked for.
+fn json_of(diff: &Diff, wanted: Option<&str>) -> Json {
+    let mut json = json!(diff);
+    if let (Some(wanted), Some(kernels)) = (wanted, json["kernels"].as_array_mut()) {
+        for kernel in kernels {
+            if let Some(metrics) = kernel["metrics"].as_array_mut() {
+                let named = |row: &Json| {
+                    let is = |name: &Json| name.as_str().is_some_and(|name| name.contains(wanted));
+                    is(&row["metric"]) || is(&row["before"]["alias"]) || is(&row["after"]["alias"])
+                };
+                metrics.retain(named);
+            }
+        }
+    }
+    json
+}
+
+fn text(diff: &Diff, wanted: Option<&str>) -> String {
+    let mut text = String::new();
+    for (name, side) in [("A", &diff.before), ("B", &diff.after)] {
+        let conditions: Vec<String> = side
+            .conditions
+            .iter()
+            .map(|(what, value)| format!("{what} {value}"))
+            .collect();
+        let _ = writeln!(
+            text,
+            "{name}: {} ({}; {})",
+            one_line(&side.path),
+            side.format,
+            one_line(&conditions.join(", "))
+        );
+    }
+    for warning in &diff.warnings {
+        let _ = writeln!(text, "not like for like: {}", one_line(warning));
+    }
+    for pair in &diff.kernels {
+        text.push('\n');
+        text.push_str(&of_pair(pair, wanted));
+    }
+    for (side, only) in [("A", &diff.only_before), ("B", &diff.only_after)] {
+        for kernel in only {
+            let _ = writeln!(text, "\nonly in {side}: {}", named(kernel));
+        }
+    }
+    clean(&text)
+}
+
+fn named(kernel: &Kernel) -> String {
+    let name = kernel.demangled.as_deref().filter(|name| !name.is_empty());
+    format!(
+        "{} grid {:?} block {:?}, {} launches",
+        one_line(name.unwrap_or(&kernel.name)),
+        kernel.grid,
+        kernel.block,
+        kernel.launches
+    )
+}
+
+fn of_pair(pair: &Pair, wanted: Option<&str>) -> String {
+    let how = match pair.paired_by {
+        PairedBy::NameAndShape => "by name, grid and block",
+        PairedBy::Name => "by name alone",
+        PairedBy::Order => "by order alone: no name is in both",
+    };
+    let mut text = format!(
+        "A: {}\nB: {}\n   paired {how}\n",
+        named(&pair.before),
+        named(&pair.after)
+    );
+    let rows = match wanted {
+        Some(wanted) => asked(&pair.metrics, wanted),
+        None => telling(&pair.metrics),
+    };
+    if rows.is_empty() {
+        let _ = writeln!(text, "   no metric of that name is in both");
+    } else {
+        text.push_str(&table(&rows));
+    }
+    let of = |side: fn(&Row) -> &Option<Metric>| {
+        let rows = pair.metrics.iter();
+        rows.filter(|row| side(row).is_none()).count()
+    };
+    let (no_before, no_after) = (of(|row| &row.before), of(|row| &row.after));
+    let left_out = pair.metrics.len() - no_before - no_after - rows.len();
+    if wanted.is_none() {
+        let _ = writeln!(
+            text,
+            "   not shown: {left_out} metrics of both, {no_after} of A alone, {no_before} of B alone (--metric TEXT shows what is named so, --metric '' all)"
+        );
+    }
+    for (way, moved) in [("B", &pair.more_time), ("A", &pair.less_time)] {
+        if let Some(moved) = moved {
+            text.push_str(&times(way, moved));
+        }
+    }
+    text
+}
+
+/// Where one side takes more time than the other.
+fn times(way: &str, moved: &KernelHotspots) -> String {
+    let told = !(moved.lines.is_empty() && moved.stalls.is_empty() && moved.now.is_empty());
+    if !told {
+        return String::new();
+    }
+    format!("   more time in {way}: {}\n", one_line(&moved.text))
+}
+
+/// Those whose names contain a text, of either side.
+fn asked<'a>(rows: &'a [Row], wanted: &str) -> Vec<&'a Row> {
+    let alias = |side: &Option<Metric>| {
+        let alias = side.as_ref().and_then(|metric| metric.alias.as_deref());
+        alias.is_some_and(|alias| alias.contains(wanted))
+    };
+    rows.iter()
+        .filter(|row| row.metric.contains(wanted) || alias(&row.before) || alias(&row.after))
+        .collect()
+}
+
+/// Those that matter, and those that moved most.
+fn telling(rows: &[Row]) -> Vec<&Row> {
+    let in_both = |row: &&Row| row.before.is_some() && row.after.is_some();
+    let matters = |row: &Row| MATTER.iter().any(|name| row.metric == *name);
+    let mut left = MOST_MOVED;
+    let mut last: Option<&Row> = None;
+    rows.iter()
+        .filter(in_both)
+        .filter(|row| {
+            if matters(row) {
+                return true;
+            }
+            let aside = ASIDE.iter().any(|name| row.metric.contains(name));
+            // One thing under two names moves as far.
+            let again = last.is_some_and(|last| last.size == row.size);
+            let moved = row.size >= SMALLEST_MOVE && !row.within_spread && !aside && !again;
+            if moved && left > 0 {
+                left -= 1;
+                last = Some(row);
+                return true;
+            }
+            false
+        })
+        .collect()
+}
+
+fn table(rows: &[&Row]) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["metric", "A", "spread", "B", "spread", "change", ""]);
+    for row in rows {
+        let (was, was_spread) = shown(row.before.as_ref());
+        let (is, is_spread) = shown(row.after.as_ref());
+        let unit = row.before.as_ref().and_then(|side| side.unit.as_deref());
+        let change = match row.change {
+            Some(change) => change.display(unit),
+            None if row.before.is_none() || row.after.is_none() => "–".to_owned(),
+            None if row.same() => "the same".to_owned(),
+            None => "differs".to_owned(),
+        };
+        let note = if row.within_spread {
+            "within the spread"
+        } else {
+            ""
+        };
+        let alias = [&row.before, &row.after]
+            .into_iter()
+            .find_map(|side| side.as_ref()?.alias.clone());
+        let name = match alias {
+            Some(alias) => format!("{alias} ({})", row.metric),
+            None => row.metric.clone(),
+        };
+        let cells = [
+            name,
+            was,
+            was_spread,
+            is,
+            is_spread,
+            change,
+            note.to_owned(),
+        ];
+        table.add_row(cells.iter().map(|cell| one_line(cell)));
+    }
+    table
+        .lines()
+        .map(|line| format!("   {}\n", line.trim_end()))
+        .collect()
+}
+
+/// The value, and how far its launches are apart.
+fn shown(side: Option<&Metric>) -> (String, String) {
+    let Some(metric) = side else {
+        return ("–".to_owned(), String::new());
+    };
+    let unit = metric.unit.as_deref();
+    match &metric.reading {
+        Reading::Text { text } => (text.clone(), String::new()),
+        Reading::Numbers {
+            value,
+            min,
+            max,
+            launches,
+        } => {
+            let spread = match max - min {
+                _ if *launches < 2 => "1 launch".to_owned(),
+                0.0 => format!("0 of {launches}"),
+                range => format!("{} of {launches}", display_value(range, unit)),
+            };
+            (display_value(*value, unit), spread)
+        }
+    }
 }

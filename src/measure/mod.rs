@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::binary::Listing;
 use crate::build::{Artifact, Builder};
+use crate::capture::ncu_rep::Cubin;
 use crate::capture::{Capture, Pending, capture, event_times};
 use crate::config::{Config, Pass, Variant};
 use crate::cupti::{self, Recorder};
@@ -15,11 +17,11 @@ use crate::device::{Gpu, GpuLock, Health};
 use crate::error::Error;
 use crate::files::{empty_variant_folder, variant_folder, write_atomically};
 use crate::profile::{
-    self, CaptureRecord, Conditions, FileHash, Profile, ProfileOrigin, Provenance, Rung, Source,
-    compiled_profile, derive,
+    self, CaptureRecord, Conditions, Derived, FileHash, Profile, ProfileOrigin, Provenance, Rung,
+    Source, compiled_profile, derive,
 };
 use crate::sanitize::{Sanitized, SanitizedVariant, sanitize};
-use crate::toolchain::{Ncu, Nvcc, Pin, Sanitizer, unpinned};
+use crate::toolchain::{Ncu, Nvcc, Nvdisasm, Pin, Sanitizer, unpinned};
 use crate::verdict::{Code, Finding, Severity, disturbed, incomplete, launch_mismatches};
 use crate::verify::{Verified, verify};
 
@@ -364,6 +366,8 @@ pub struct Subject<'a> {
     pending: Option<Pending>,
     processes: u32,
     tools_wall: Duration,
+    /// The instructions of the cubins that were measured, each disassembled once.
+    listings: Vec<(Cubin, Option<Listing>)>,
 }
 
 impl<'a> Subject<'a> {
@@ -386,6 +390,7 @@ impl<'a> Subject<'a> {
             pending: None,
             processes: 0,
             tools_wall: Duration::ZERO,
+            listings: Vec::new(),
         }
     }
 
@@ -460,7 +465,9 @@ impl<'a> Subject<'a> {
 
     /// Whether its rung measures anything in a pass.
     fn has_pass(&self, pass: Pass) -> bool {
-        self.variant.has_pass_on(self.rung, pass)
+        let samples =
+            self.variant.profile.hotspots && pass == Pass::Counting && self.rung == Rung::Counters;
+        samples || self.variant.has_pass_on(self.rung, pass)
     }
 
     /// Processes of the timing pass so far.
@@ -508,7 +515,7 @@ impl<'a> Subject<'a> {
         findings
     }
 
-    fn normalize(&self, bench: &Bench<'_>) -> Result<Profile, Finding> {
+    fn normalize(&mut self, bench: &Bench<'_>) -> Result<Profile, Finding> {
         let sources: Vec<Source<'_>> = self
             .captures
             .iter()
@@ -519,7 +526,9 @@ impl<'a> Subject<'a> {
                 gpu_uuid: Some(&bench.gpu.uuid),
             })
             .collect();
-        let derived = derive(&self.variant.counters_on(self.rung), &sources).map_err(|error| {
+        let counters = self.variant.counters_on(self.rung);
+        let files = self.artifact.sources.keys();
+        let mut derived = derive(&counters, &sources, files).map_err(|error| {
             Finding::deny(
                 Code::CaptureUnreadable,
                 &self.variant.id,
@@ -527,6 +536,7 @@ impl<'a> Subject<'a> {
                 "look into the report: sparsek-gate inspect FILE".to_owned(),
             )
         })?;
+        self.name_instructions(&mut derived);
         let conditions = match self.rung {
             Rung::Counters => Conditions::from(&self.variant.profile),
             Rung::KernelTimes | Rung::EventTimes | Rung::Static => Conditions::default(),
@@ -539,6 +549,52 @@ impl<'a> Subject<'a> {
             conditions,
             provenance,
         ))
+    }
+
+    /// Names the instructions of hotspots, where there is a disassembler.
+    fn name_instructions(&mut self, derived: &mut Derived) {
+        if derived
+            .kernels
+            .iter()
+            .all(|kernel| kernel.hotspots.is_none())
+        {
+            return;
+        }
+        let toolkit = Nvcc::locate(&self.config.toolchain, &self.config.work)
+            .map_or_else(|_| PathBuf::new(), |nvcc| nvcc.root());
+        let Some(nvdisasm) = Nvdisasm::locate(&toolkit, &self.config.work) else {
+            return;
+        };
+        let launches = self
+            .captures
+            .iter()
+            .flat_map(|capture| &capture.report.launches);
+        let seen = &mut self.listings;
+        for launch in launches {
+            let kernel = derived.kernels.iter_mut().find(|kernel| {
+                kernel.mangled == launch.kernel.mangled
+                    && kernel.grid == launch.grid
+                    && kernel.block == launch.block
+            });
+            let cubin = launch
+                .source
+                .as_ref()
+                .and_then(|source| source.cubin.clone());
+            let (Some(kernel), Some(cubin)) = (kernel, cubin) else {
+                continue;
+            };
+            let at = seen.iter().position(|(known, _)| *known == cubin);
+            let at = at.unwrap_or_else(|| {
+                let listing = nvdisasm.listing(&cubin.0).ok();
+                seen.push((cubin, listing));
+                seen.len() - 1
+            });
+            let text = seen[at].1.as_ref().zip(kernel.mangled.as_ref());
+            let text = text.and_then(|(listing, name)| listing.get(name));
+            if let (Some(hotspots), Some(text)) = (&mut kernel.hotspots, text) {
+                hotspots.name_instructions(text);
+            }
+        }
     }
 
     /// Writes the profile beside its captures.

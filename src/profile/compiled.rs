@@ -99,6 +99,7 @@ fn kernels(toolchain: &Toolchain, variant: &Variant, compiled: &Compiled) -> Vec
                 text_sha256: kernel.text_sha256.clone(),
                 opcodes: kernel.opcodes.clone(),
             }),
+            hotspots: None,
             metrics: known.collect(),
         });
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::{KernelProfile, MetricIdentity, Series};
+use super::{Hotspots, KernelProfile, MetricIdentity, Series};
 use crate::capture::{Launch, Recording};
 use crate::config::Pass;
 
@@ -58,11 +58,14 @@ pub enum DeriveError {
 
 /// Groups launches by kernel, grid and block, and takes the counters' values as samples.
 ///
+/// `files` are the paths of the files that the variant is made of, below the configuration.
+///
 /// # Errors
 /// [`DeriveError`]. A missing value is no error: it is a sample without a value.
-pub fn derive(
+pub fn derive<'f>(
     counters: &BTreeMap<String, (String, Pass)>,
     sources: &[Source<'_>],
+    files: impl IntoIterator<Item = &'f String>,
 ) -> Result<Derived, DeriveError> {
     let mut gpu: Option<(String, String)> = None;
     let mut units: BTreeMap<&str, Unit> = BTreeMap::new();
@@ -118,9 +121,10 @@ pub fn derive(
             )
         })
         .collect();
+    let files: Vec<&str> = files.into_iter().map(String::as_str).collect();
     let kernels = groups
         .iter()
-        .map(|group| group.profile(counters, sources))
+        .map(|group| group.profile(counters, sources, &files))
         .collect();
     Ok(Derived {
         gpu,
@@ -140,7 +144,13 @@ impl Group<'_> {
         &self,
         counters: &BTreeMap<String, (String, Pass)>,
         sources: &[Source<'_>],
+        files: &[&str],
     ) -> KernelProfile {
+        // Of one process, so that what several machines sampled is not mixed.
+        let hotspots = self
+            .launches
+            .iter()
+            .find_map(|launches| Hotspots::of(launches.iter().copied(), files));
         let series = |counter: &String, pass: Pass| {
             let (machines, samples): (Vec<Option<&str>>, Vec<_>) = self
                 .launches
@@ -164,6 +174,7 @@ impl Group<'_> {
             grid: self.first.grid,
             block: self.first.block,
             code: None,
+            hotspots,
             metrics: counters
                 .iter()
                 .map(|(alias, (counter, pass))| (alias.clone(), series(counter, *pass)))

@@ -23,7 +23,7 @@ pub fn profile_of(
         pass: None,
         gpu_uuid: None,
     };
-    let derived = derive(&variant.counters(), &[source])?;
+    let derived = derive(&variant.counters(), &[source], [])?;
     let provenance = Provenance {
         origin: ProfileOrigin::Imported,
         tool: env!("CARGO_PKG_VERSION").to_owned(),

@@ -3,6 +3,7 @@
 
 mod compiled;
 mod derive;
+mod hotspots;
 pub mod import;
 mod merge;
 mod norm;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use compiled::compiled_profile;
 pub use derive::{DeriveError, Derived, Source, derive};
+pub use hotspots::{HotLine, Hotspots, MOST_LINES, Stall};
 pub use norm::norm_text;
 
 use crate::config::{
@@ -226,6 +228,9 @@ pub struct KernelProfile {
     /// Its machine code, on the static rung.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
+    /// Where its warps were, in the process that sampled it; shown, never judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hotspots: Option<Hotspots>,
     /// By alias.
     pub metrics: BTreeMap<String, Series>,
 }

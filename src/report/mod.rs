@@ -16,7 +16,7 @@ mod terminal;
 use std::path::Path;
 
 pub use checks::checks as checks_text;
-pub(crate) use print::clean;
+pub(crate) use print::{clean, one_line};
 pub use print::{color, print, print_error, say};
 pub use progress::Progress;
 pub use terminal::findings as findings_text;

@@ -148,17 +148,17 @@ fn unmeasured(report: &VariantReport, comparison: &Comparison) -> bool {
         && comparison.current.is_none()
 }
 
-/// One line a kernel that got worse, with what moved together; and one with how far the base
-/// itself is from its locked baseline.
+/// One line a kernel that got worse, with what moved together; one with where its time moved; and
+/// one with how far the base itself is from its locked baseline.
 pub(super) fn causes_and_drift(report: &VariantReport) -> Vec<String> {
-    let causes = report.causes.iter().map(|of_kernel| {
-        let texts: Vec<&str> = of_kernel
-            .causes
-            .iter()
-            .map(|cause| cause.text.as_str())
-            .collect();
-        format!("{}: {}", of_kernel.kernel, texts.join("; "))
-    });
+    let causes = report
+        .causes
+        .iter()
+        .map(|of_kernel| format!("{}: {}", of_kernel.kernel, of_kernel.sentence()));
+    let hotspots = report
+        .hotspots
+        .iter()
+        .map(|of_kernel| format!("{}: {}", of_kernel.kernel, of_kernel.text));
     let drift: Vec<String> = report
         .drift
         .iter()
@@ -174,7 +174,7 @@ pub(super) fn causes_and_drift(report: &VariantReport) -> Vec<String> {
             drift.join(", ")
         )
     });
-    causes.chain(drift).collect()
+    causes.chain(hotspots).chain(drift).collect()
 }
 
 /// Word for a row's verdict.

@@ -71,7 +71,9 @@ impl Ncu {
         Ok(Ncu { path, version })
     }
 
-    /// The argv that profiles `program` (itself an argv) into `<stem>.ncu-rep`.
+    /// The argv that profiles `program` (itself an argv) into `<stem>.ncu-rep`. With hotspots the
+    /// counting pass also samples where warps are; lines need the machine code in the report, and
+    /// no source.
     pub fn profile_argv(
         &self,
         variant: &Variant,
@@ -91,7 +93,14 @@ impl Ncu {
         counters.dedup();
         let mut argv = vec![self.path.display().to_string()];
         let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
-        option("--metrics", counters.join(","));
+        if !counters.is_empty() {
+            option("--metrics", counters.join(","));
+        }
+        // Times are never taken while warps are sampled.
+        let hotspots = settings.hotspots && pass == Pass::Counting;
+        if hotspots {
+            option("--section", "SourceCounters".to_owned());
+        }
         option("--launch-skip", settings.skip.to_string());
         option("--launch-count", variant.launches(pass).to_string());
         option("--clock-control", settings.clock_control.to_string());
@@ -101,7 +110,12 @@ impl Ncu {
         option("--target-processes", "all".to_owned());
         option(
             "--import-sass",
-            if settings.keep_sass { "yes" } else { "no" }.to_owned(),
+            if settings.keep_sass || hotspots {
+                "yes"
+            } else {
+                "no"
+            }
+            .to_owned(),
         );
         option("--log-file", log.display().to_string());
         option("--export", stem.display().to_string());

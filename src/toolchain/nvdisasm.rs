@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::tool::Tool;
-use super::{find, path_folders, query};
+use super::{env_folder, find, path_folders, query};
+use crate::binary::{Listing, listing};
 use crate::error::Error;
 
 /// An nvdisasm that was found.
@@ -26,6 +27,20 @@ impl Nvdisasm {
         (!version.is_empty()).then_some(Nvdisasm { path, version })
     }
 
+    /// The one on the PATH or in the toolkit that the environment names, without asking it for its
+    /// version.
+    pub fn at_hand() -> Option<Nvdisasm> {
+        let mut folders = path_folders();
+        let toolkits = ["CUDA_HOME", "CUDA_PATH"];
+        let toolkits = toolkits.iter().filter_map(|name| env_folder(name));
+        folders.extend(toolkits.map(|root| root.join("bin")));
+        let path = find("nvdisasm", None, &folders).ok()?;
+        Some(Nvdisasm {
+            path,
+            version: String::new(),
+        })
+    }
+
     /// The instructions of a cubin as JSON.
     ///
     /// # Errors
@@ -36,5 +51,20 @@ impl Nvdisasm {
             "-json".to_owned(),
             cubin.display().to_string(),
         ])
+    }
+
+    /// The instructions of a cubin, given as its bytes.
+    ///
+    /// # Errors
+    /// [`Error`] where it fails, or its answer cannot be read.
+    pub fn listing(&self, cubin: &[u8]) -> Result<Listing, Error> {
+        let folder = tempfile::tempdir().map_err(Error::io("make a folder for", "a cubin"))?;
+        let path = folder.path().join("code.cubin");
+        std::fs::write(&path, cubin).map_err(Error::io("write", &path))?;
+        let json = self.disassemble(&path)?;
+        listing(json.as_bytes()).map_err(|error| Error::Environment {
+            what: error.to_string(),
+            next: "install an nvdisasm that is as new as the compiler".to_owned(),
+        })
     }
 }

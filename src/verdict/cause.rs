@@ -6,7 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::display::display_value;
-use super::rule::Comparison;
+use super::rule::{Change, Comparison, Verdict};
+use super::stall::{stall_of_counter, stall_words};
+use crate::config::DURATION_COUNTER;
 
 const BANK_CONFLICTS: &str = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum";
 const SHARED_WAVEFRONTS: &str = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum";
@@ -48,7 +50,26 @@ const DRAM: [(&str, &str); 2] = [
     ("DRAM reads", "dram__bytes_read.sum"),
     ("DRAM writes", "dram__bytes_write.sum"),
 ];
+const L2: [(&str, &str, &str); 4] = [
+    ("bytes", "lts__t_bytes.sum", "byte"),
+    ("sectors", "lts__t_sectors.sum", ""),
+    ("sectors read", "lts__t_sectors_op_read.sum", ""),
+    ("sectors written", "lts__t_sectors_op_write.sum", ""),
+];
 const CLOCK: &str = "gpc__cycles_elapsed.avg.per_second";
+const ACTIVE_WARPS: [&str; 2] = [
+    "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "sm__warps_active.avg.pct_of_peak_sustained_elapsed",
+];
+const REGISTERS: &str = "launch__registers_per_thread";
+const BLOCK_LIMIT: &str = "launch__occupancy_limit_";
+/// Samples by what warps waited for, which only their sum makes a share of.
+const SAMPLED_STALL: &str = "smsp__pcsamp_warps_issue_stalled_";
+
+/// Most metrics in percent that are named beside the causes.
+const NAMED_PERCENTAGES: usize = 3;
+/// Points that such a metric moved by.
+const POINTS_THAT_MATTER: f64 = 1.0;
 
 /// Bank conflicts that were added matter from this share of the instructions, or of the accesses to
 /// shared memory: a conflict costs about a cycle of the unit that an instruction also takes.
@@ -83,8 +104,14 @@ pub enum CauseKind {
     Uncoalesced,
     /// Warps wait for other warps at `__syncthreads` and the like.
     BarrierWaits,
+    /// Warps wait longer for something else.
+    Stalls,
+    /// Fewer warps are there to hide the waiting of others.
+    LowerOccupancy,
     /// More bytes from or to device memory.
     MoreDramTraffic,
+    /// More traffic with the second-level cache.
+    MoreL2Traffic,
     /// More instructions for whatever the work is.
     MoreInstructions,
     /// The machine ran slower, whatever the kernel does.
@@ -106,13 +133,45 @@ pub fn causes(comparisons: &[Comparison]) -> Vec<Cause> {
         (CauseKind::BankConflicts, bank_conflicts(&moved)),
         (CauseKind::Uncoalesced, uncoalesced(&moved)),
         (CauseKind::BarrierWaits, barrier_waits(&moved)),
+        (CauseKind::Stalls, stalls(&moved)),
+        (CauseKind::LowerOccupancy, lower_occupancy(&moved)),
         (CauseKind::MoreDramTraffic, more_dram_traffic(&moved)),
+        (CauseKind::MoreL2Traffic, more_l2_traffic(&moved)),
         (CauseKind::MoreInstructions, more_instructions(&moved)),
         (CauseKind::LowerClock, lower_clock(&moved)),
     ]
     .into_iter()
     .filter_map(|(kind, text)| Some(Cause { kind, text: text? }))
     .collect()
+}
+
+/// The duration and the percentages of a kernel that became slower, each in a few words: what
+/// moved by more than its noise, most first.
+pub(super) fn slower(comparisons: &[Comparison]) -> Option<(String, Vec<String>)> {
+    let duration = comparisons.iter().find(|comparison| {
+        comparison.counter == DURATION_COUNTER && comparison.verdict == Some(Verdict::Regressed)
+    })?;
+    let change = duration.change?.display(duration.unit.as_deref());
+    let mut percentages: Vec<(f64, String)> = comparisons
+        .iter()
+        .filter(|comparison| comparison.unit.as_deref() == Some("%"))
+        // What warps wait for has words of its own.
+        .filter(|comparison| stall_of_counter(&comparison.counter).is_none())
+        .filter_map(|comparison| {
+            let Some(change @ Change::Absolute(points)) = comparison.change else {
+                return None;
+            };
+            let noise = comparison.band?.max(POINTS_THAT_MATTER);
+            let text = format!("`{}` {}", comparison.metric, change.display(Some("%")));
+            (points.abs() > noise).then_some((points.abs(), text))
+        })
+        .collect();
+    percentages.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let named = percentages.into_iter().take(NAMED_PERCENTAGES);
+    Some((
+        format!("`{}` {change}", duration.metric),
+        named.map(|(_, text)| text).collect(),
+    ))
 }
 
 /// A counter's reference and current value, in its unit.
@@ -207,9 +266,15 @@ impl<'a> Moved<'a> {
             else {
                 continue;
             };
+            // What lies within its noise did not move.
+            let still = matches!(
+                (comparison.change, comparison.band),
+                (Some(Change::RelativePercent(size) | Change::Absolute(size)), Some(band))
+                    if size.abs() <= band
+            );
             let step = Step {
                 was: was.value,
-                is: is.value,
+                is: if still { was.value } else { is.value },
                 exact: comparison.exact,
             };
             let sane = |value: f64| value.is_finite() && value >= 0.0;
@@ -405,6 +470,97 @@ fn barrier_waits(moved: &Moved<'_>) -> Option<String> {
     })
 }
 
+/// What warps wait for, other than barriers where these have their own counter.
+fn stalls(moved: &Moved<'_>) -> Option<String> {
+    let samples: f64 = moved
+        .0
+        .iter()
+        .filter(|(counter, _)| counter.starts_with(SAMPLED_STALL))
+        .map(|(_, step)| step.was)
+        .sum();
+    let mut longer: Vec<(f64, String)> = Vec::new();
+    for (counter, step) in &moved.0 {
+        let Some(reason) = stall_of_counter(counter).filter(|_| *counter != BARRIER_STALL) else {
+            continue;
+        };
+        // Those that issue, or could, wait for nothing.
+        if matches!(reason, "selected" | "not_selected") {
+            continue;
+        }
+        let (least, told) = if counter.ends_with(".pct") {
+            let told = format!("{:.2} % → {:.2} % of the time", step.was, step.is);
+            (5.0, told)
+        } else if counter.starts_with(SAMPLED_STALL) {
+            let told = format!("{} samples", step.counts(""));
+            ((0.05 * samples).max(1.0), told)
+        } else {
+            let told = format!("{:.2} → {:.2} cycles an instruction", step.was, step.is);
+            (0.5, told)
+        };
+        if step.is > step.was + least && step.grew(1.5) {
+            let text = format!("{} {told}", stall_words(reason));
+            longer.push(((step.is - step.was) / least, text));
+        }
+    }
+    longer.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let texts: Vec<String> = longer.into_iter().take(2).map(|(_, text)| text).collect();
+    (!texts.is_empty()).then(|| format!("warps wait longer: {}", texts.join(", ")))
+}
+
+fn lower_occupancy(moved: &Moved<'_>) -> Option<String> {
+    let active = ACTIVE_WARPS
+        .iter()
+        .find_map(|counter| moved.get(counter))
+        .filter(|step| step.is < step.was - 5.0);
+    let limits: Vec<(&str, Step)> = moved
+        .0
+        .iter()
+        .filter_map(|(counter, step)| Some((counter.strip_prefix(BLOCK_LIMIT)?, *step)))
+        .collect();
+    let fewest = |side: fn(&Step) -> f64| {
+        let limits = limits.iter().map(|(name, step)| (*name, side(step)));
+        limits.min_by(|a, b| a.1.total_cmp(&b.1))
+    };
+    let fewer = fewest(|step| step.was)
+        .zip(fewest(|step| step.is))
+        .filter(|((_, was), (_, is))| is < was);
+    if active.is_none() && fewer.is_none() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    if let Some(step) = active {
+        parts.push(format!(
+            "{:.2} % → {:.2} % of those possible",
+            step.was, step.is
+        ));
+    }
+    if let Some(((_, was), (by, is))) = fewer {
+        let by = by.replace('_', " ");
+        parts.push(format!(
+            "{was} → {is} blocks fit a multiprocessor, bounded by {by}"
+        ));
+    }
+    if let Some(step) = moved.get(REGISTERS).filter(|step| step.is > step.was) {
+        parts.push(format!("registers {} → {} a thread", step.was, step.is));
+    }
+    Some(format!("fewer active warps: {}", parts.join(", ")))
+}
+
+fn more_l2_traffic(moved: &Moved<'_>) -> Option<String> {
+    let (name, step, unit) = L2.iter().find_map(|(name, counter, unit)| {
+        let step = moved.get(counter).filter(|step| step.grew(1.05))?;
+        Some((name, step, unit))
+    })?;
+    let both = match *unit {
+        "" => step.counts(""),
+        unit => {
+            let shown = |value| display_value(value, Some(unit));
+            format!("{} → {}", shown(step.was), shown(step.is))
+        }
+    };
+    Some(format!("more L2 traffic: {name} {}{both}", step.percent()))
+}
+
 fn more_dram_traffic(moved: &Moved<'_>) -> Option<String> {
     let all: f64 = DRAM
         .iter()
@@ -442,8 +598,21 @@ fn more_instructions(moved: &Moved<'_>) -> Option<String> {
 
 fn lower_clock(moved: &Moved<'_>) -> Option<String> {
     let step = moved.get(CLOCK).filter(|step| step.fell(0.995))?;
+    // What runs by this clock takes longer by as much; what waits for memory does not.
+    let slower = moved
+        .get(DURATION_COUNTER)
+        .filter(|duration| duration.grew(1.0) && step.is > 0.0)
+        .map(|duration| {
+            let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+            format!(
+                ", which explains at most {:.1} % of the {:+.1} % in time",
+                percent(step.was / step.is),
+                percent(duration.is / duration.was)
+            )
+        })
+        .unwrap_or_default();
     Some(format!(
-        "lower clock: {}{:.0} MHz → {:.0} MHz",
+        "lower clock: {}{:.0} MHz → {:.0} MHz{slower}",
         step.percent(),
         step.was / 1e6,
         step.is / 1e6
@@ -815,6 +984,101 @@ pub(super) mod tests {
         let few = of(&[(DRAM_READ, 142.6e6, 142.6e6), (DRAM_WRITE, 1e6, 2e6)]);
         assert!(kinds(&few).is_empty());
         assert_eq!(kinds(&of(&[(DRAM_WRITE, 1e6, 2e6)])), [MoreDramTraffic]);
+    }
+
+    #[test]
+    fn stalls_of_every_form_are_told_in_words_where_they_grew() {
+        const MIO: &str = "smsp__average_warps_issue_stalled_mio_throttle_per_issue_active.ratio";
+        const LONG: &str = "smsp__warp_issue_stalled_long_scoreboard_per_warp_active.pct";
+        const SELECTED: &str = "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio";
+        assert_eq!(
+            only(&of(&[(MIO, 0.5, 3.2), (LONG, 30.0, 31.0)]), Stalls),
+            "warps wait longer: waiting for the queue to shared memory (mio throttle) 0.50 → 3.20 cycles an instruction"
+        );
+        assert_eq!(
+            only(&of(&[(LONG, 10.0, 40.0), (MIO, 0.5, 0.9)]), Stalls),
+            "warps wait longer: waiting for global or local memory (long scoreboard) 10.00 % → 40.00 % of the time"
+        );
+        assert!(kinds(&of(&[(SELECTED, 1.0, 9.0)])).is_empty());
+        let sampled = of(&[
+            ("smsp__pcsamp_warps_issue_stalled_wait", 1000.0, 4000.0),
+            ("smsp__pcsamp_warps_issue_stalled_barrier", 9000.0, 9100.0),
+        ]);
+        assert!(only(&sampled, Stalls).contains("1.00 k → 4.00 k samples"));
+    }
+
+    #[test]
+    fn fewer_warps_are_a_cause_with_what_bounds_them() {
+        let fewer = of(&[
+            (
+                "sm__warps_active.avg.pct_of_peak_sustained_active",
+                62.5,
+                37.5,
+            ),
+            ("launch__occupancy_limit_registers", 4.0, 3.0),
+            ("launch__occupancy_limit_warps", 16.0, 16.0),
+            (REGISTERS, 128.0, 168.0),
+        ]);
+        assert_eq!(
+            only(&fewer, LowerOccupancy),
+            "fewer active warps: 62.50 % → 37.50 % of those possible, 4 → 3 blocks fit a multiprocessor, bounded by registers, registers 128 → 168 a thread"
+        );
+        // A limit that does not bound, and registers that cost no block.
+        let same = of(&[
+            ("launch__occupancy_limit_registers", 4.0, 4.0),
+            ("launch__occupancy_limit_warps", 16.0, 8.0),
+            (REGISTERS, 120.0, 128.0),
+        ]);
+        assert!(kinds(&same).is_empty());
+    }
+
+    #[test]
+    fn a_lower_clock_says_how_much_of_the_time_it_explains() {
+        let slower = of(&[(CLOCK, 1.80e9, 1.71e9), (DURATION_COUNTER, 100e3, 108.1e3)]);
+        assert_eq!(
+            only(&slower, LowerClock),
+            "lower clock: -5.0 %, 1800 MHz → 1710 MHz, which explains at most 5.3 % of the +8.1 % in time"
+        );
+        assert_eq!(
+            only(&of(&[("lts__t_bytes.sum", 1e9, 2e9)]), MoreL2Traffic),
+            "more L2 traffic: bytes +100.0 %, 1.00 GB → 2.00 GB"
+        );
+    }
+
+    #[test]
+    fn what_moved_within_its_noise_is_no_cause() {
+        let mut noisy = comparison(CLOCK, 1.755e9, 1.6e9);
+        assert_eq!(kinds(&[noisy.clone()]), [LowerClock]);
+        noisy.band = Some(20.0);
+        assert!(kinds(&[noisy]).is_empty());
+    }
+
+    #[test]
+    fn a_regression_of_duration_is_told_with_the_percentages_that_moved_most() {
+        let percent = |name: &str, was: f64, points: f64, band: f64| Comparison {
+            metric: name.to_owned(),
+            unit: Some("%".to_owned()),
+            change: Some(Change::Absolute(points)),
+            band: Some(band),
+            ..comparison(name, was, was + points)
+        };
+        let mut duration = comparison(DURATION_COUNTER, 100e3, 108.1e3);
+        duration.metric = "duration".to_owned();
+        let rest = [
+            percent("tensor_core", 40.0, -9.0, 0.2),
+            percent("dram_bw", 30.0, -2.5, 0.2),
+            percent("sm_active", 97.0, -3.0, 5.0),
+            percent("l1", 50.0, 0.5, 0.1),
+        ];
+        let all = |duration: &Comparison| [std::slice::from_ref(duration), &rest[..]].concat();
+        assert_eq!(slower(&all(&duration)), None);
+        duration.verdict = Some(Verdict::Regressed);
+        let (duration, percentages) = slower(&all(&duration)).unwrap();
+        assert_eq!(duration, "`duration` +8.10 %");
+        assert_eq!(
+            percentages,
+            ["`tensor_core` -9.00 pt", "`dram_bw` -2.50 pt"]
+        );
     }
 
     #[test]

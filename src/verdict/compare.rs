@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::cause::{Cause, causes};
+use super::cause::{Cause, causes, slower};
 use super::control::Control;
 use super::display::display_value;
 use super::finding::{Code, Finding};
+use super::hotspot::{KernelHotspots, Sampled, moved};
 use super::kernels::match_kernels;
 use super::measured::{incomplete, incomplete_side};
 use super::plausible::{Measurand, Side, bounds, device_findings, implausible, too_good};
@@ -54,6 +55,9 @@ pub struct VariantReport {
     pub comparisons: Vec<Comparison>,
     /// What moved together with what got worse, of each kernel.
     pub causes: Vec<KernelCauses>,
+    /// Where the time of kernels that got worse moved, where both sides were sampled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hotspots: Vec<KernelHotspots>,
     /// Base now against the locked baseline, where base and head were measured side by side: how
     /// far machine and toolchain have drifted. It fails no gate.
     pub drift: Vec<Comparison>,
@@ -82,8 +86,29 @@ impl VariantReport {
 pub struct KernelCauses {
     /// The kernel's function name.
     pub kernel: String,
+    /// The change of its duration, where that is a regression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<String>,
+    /// The metrics in percent that moved with it, most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub percentages: Vec<String>,
     /// The most telling first.
     pub causes: Vec<Cause>,
+}
+
+impl KernelCauses {
+    /// All of it in one sentence, the most telling first.
+    pub fn sentence(&self) -> String {
+        let causes = self.causes.iter().map(|cause| cause.text.clone());
+        let percentages = self.percentages.join(", ");
+        let parts: Vec<String> = causes
+            .chain((!percentages.is_empty()).then_some(percentages))
+            .collect();
+        match &self.duration {
+            Some(duration) => format!("{duration}: {}", parts.join("; ")),
+            None => parts.join("; "),
+        }
+    }
 }
 
 /// How many comparisons a check of these variants judges on a rung, for the chance of a false alarm: known
@@ -129,6 +154,7 @@ pub fn compare(
         control,
         comparisons: Vec::new(),
         causes: Vec::new(),
+        hotspots: Vec::new(),
         drift: Vec::new(),
     };
     let mut findings = match reference {
@@ -197,7 +223,14 @@ pub fn compare(
             comparisons_of_pair.push(comparison);
         }
         told.extend(work_findings(variant, &mut comparisons_of_pair, mode));
-        explain(&comparisons_of_pair, &mut told, &mut report.causes);
+        explain(
+            &comparisons_of_pair,
+            before,
+            current,
+            pair,
+            &mut told,
+            &mut report,
+        );
         findings.extend(told);
         report.comparisons.extend(comparisons_of_pair);
     }
@@ -347,35 +380,78 @@ fn disturbances(variant: &VariantId, sides: &[(&'static str, &Profile)]) -> Vec<
     device_findings(variant, &sides)
 }
 
-/// Adds what moved together to the first finding of a kernel that got worse.
+/// Whether a finding says that a kernel got worse.
+pub(super) fn says_worse(finding: &Finding) -> bool {
+    matches!(
+        finding.code,
+        Code::Regressed | Code::LimitExceeded | Code::WorkChanged
+    )
+}
+
+/// Adds what moved together, and where the time moved, to the first finding of a kernel that got
+/// worse.
 fn explain(
     comparisons: &[Comparison],
+    reference: &Profile,
+    current: &Profile,
+    pair: Pair<'_>,
     findings: &mut [Finding],
-    causes_of_kernels: &mut Vec<KernelCauses>,
+    report: &mut VariantReport,
 ) {
-    let worse = |finding: &&mut Finding| {
-        matches!(
-            finding.code,
-            Code::Regressed | Code::LimitExceeded | Code::WorkChanged
-        )
-    };
-    let Some(finding) = findings.iter_mut().find(worse) else {
+    let Some(finding) = findings.iter_mut().find(|finding| says_worse(finding)) else {
         return;
     };
+    let kernel = comparisons
+        .first()
+        .map(|comparison| comparison.kernel.clone())
+        .unwrap_or_default();
     let causes = causes(comparisons);
-    if causes.is_empty() {
-        return;
+    let (duration, percentages) = slower(comparisons).unzip();
+    for cause in &causes {
+        with_it(finding, &cause.text);
     }
-    let texts: Vec<&str> = causes.iter().map(|cause| cause.text.as_str()).collect();
-    finding.message.push_str("; with it: ");
-    finding.message.push_str(&texts.join("; "));
-    causes_of_kernels.push(KernelCauses {
-        kernel: comparisons
-            .first()
-            .map(|comparison| comparison.kernel.clone())
-            .unwrap_or_default(),
-        causes,
-    });
+    let percentages = percentages.unwrap_or_default();
+    if !causes.is_empty() || !percentages.is_empty() {
+        report.causes.push(KernelCauses {
+            kernel: kernel.clone(),
+            duration,
+            percentages,
+            causes,
+        });
+    }
+    let duration_ns = |side: fn(&Comparison) -> Option<Summary>| {
+        let mut durations = comparisons.iter();
+        let duration = durations.find(|comparison| comparison.counter == DURATION_COUNTER)?;
+        side(duration).map(|summary| summary.value)
+    };
+    if let (Some(was), Some(is)) = (&pair.reference.hotspots, &pair.current.hotspots) {
+        let reference = Sampled {
+            hotspots: was,
+            duration_ns: duration_ns(|comparison| comparison.reference),
+            sources: &reference.provenance.sources,
+        };
+        let current = Sampled {
+            hotspots: is,
+            duration_ns: duration_ns(|comparison| comparison.current),
+            sources: &current.provenance.sources,
+        };
+        let moved = moved(&kernel, &reference, &current);
+        if let Some(short) = moved.short() {
+            with_it(finding, &short);
+        }
+        report.hotspots.push(moved);
+    }
+}
+
+/// Adds to the message of a finding what moved with it.
+pub(super) fn with_it(finding: &mut Finding, text: &str) {
+    let joint = if finding.message.contains("; with it: ") {
+        "; "
+    } else {
+        "; with it: "
+    };
+    finding.message.push_str(joint);
+    finding.message.push_str(text);
 }
 
 impl Mode {

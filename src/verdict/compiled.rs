@@ -1,8 +1,10 @@
 //! Compiled against compiled: the gate of the static rung. A compiler gives the same answer every
 //! time, so there is no noise and no band, and a difference is one.
 
-use super::cause::{Cause, CauseKind};
-use super::compare::{KernelCauses, Mode, VariantReport, limit_finding};
+use std::collections::BTreeMap;
+
+use super::cause::{Cause, CauseKind, slower};
+use super::compare::{KernelCauses, Mode, VariantReport, limit_finding, says_worse, with_it};
 use super::display::display_value;
 use super::finding::{Code, Finding};
 use super::kernels::match_kernels;
@@ -12,6 +14,21 @@ use crate::profile::{KernelProfile, Profile, Rung};
 
 /// Most opcodes that a difference of machine code names.
 const NAMED_OPCODES: usize = 6;
+
+/// Opcodes of tensor cores, memory and barriers: what the others are for.
+const TELLING: [&str; 26] = [
+    "HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "BGMMA", "QGMMA", "LDG",
+    "STG", "LDGSTS", "LDS", "LDSM", "STS", "STSM", "LDL", "STL", "UTMALDG", "UTMASTG", "UBLKCP",
+    "BAR", "MEMBAR", "WARPSYNC", "CALL",
+];
+
+/// What the hardware has a limited number of, in words.
+const RESOURCES: [(&str, &str); 4] = [
+    ("registers", "registers"),
+    ("spill_bytes", "spilled bytes"),
+    ("stack_bytes", "stack bytes"),
+    ("static_shared_bytes", "static shared bytes"),
+];
 
 /// Compares what the compiler made of a variant with a reference of the static rung.
 pub fn compare_compiled(
@@ -31,6 +48,7 @@ pub fn compare_compiled(
         control: None,
         comparisons: Vec::new(),
         causes: Vec::new(),
+        hotspots: Vec::new(),
         drift: Vec::new(),
     };
     let mut findings = incomplete_compiled(variant, current);
@@ -69,6 +87,8 @@ pub fn compare_compiled(
             finding.message.push_str(&text);
             report.causes.push(KernelCauses {
                 kernel: current.label(pair.current).to_owned(),
+                duration: None,
+                percentages: Vec::new(),
                 causes: vec![Cause {
                     kind: CauseKind::OtherCode,
                     text,
@@ -78,6 +98,114 @@ pub fn compare_compiled(
         findings.extend(worse);
     }
     (report, findings)
+}
+
+/// Tells of each kernel that got worse when it ran what the compiler made of it otherwise:
+/// registers, spills, instructions. `findings` are those of the run.
+pub fn explain_by_code(
+    variant: &Variant,
+    reference: &Profile,
+    current: &Profile,
+    report: &mut VariantReport,
+    findings: &mut [Finding],
+) {
+    // Another compiler's code differs everywhere.
+    if !differences(reference, current).is_empty() {
+        return;
+    }
+    let (pairs, _) = match_kernels(variant, reference, current, report.mode);
+    for pair in pairs {
+        let kernel = &pair.current.name;
+        // Of kernels that share a name the run does not tell which is which.
+        if current.label(pair.current) != kernel {
+            continue;
+        }
+        let finding = findings
+            .iter_mut()
+            .find(|finding| says_worse(finding) && finding.kernel.as_ref() == Some(kernel));
+        let (Some(finding), Some(text)) = (finding, resources_and_code(pair)) else {
+            continue;
+        };
+        with_it(finding, &text);
+        let cause = Cause {
+            kind: CauseKind::OtherCode,
+            text,
+        };
+        match report.causes.iter_mut().find(|own| own.kernel == *kernel) {
+            Some(own) => own.causes.push(cause),
+            None => {
+                let own: Vec<Comparison> = report
+                    .comparisons
+                    .iter()
+                    .filter(|comparison| comparison.kernel == *kernel)
+                    .cloned()
+                    .collect();
+                let (duration, percentages) = slower(&own).unzip();
+                report.causes.push(KernelCauses {
+                    kernel: kernel.clone(),
+                    duration,
+                    percentages: percentages.unwrap_or_default(),
+                    causes: vec![cause],
+                });
+            }
+        }
+    }
+}
+
+/// What a thread or block takes otherwise, and how the machine code differs; `None` where nothing
+/// does.
+fn resources_and_code(pair: Pair<'_>) -> Option<String> {
+    let same = |code: &crate::profile::Code| code.text_sha256.clone();
+    if pair.reference.code.as_ref().map(same) == pair.current.code.as_ref().map(same) {
+        return None;
+    }
+    let steps: Vec<String> = RESOURCES
+        .iter()
+        .filter_map(|(name, words)| {
+            let (was, is) = (value(pair.reference, name)?, value(pair.current, name)?);
+            (was != is).then(|| format!("{words} {was} → {is}"))
+        })
+        .collect();
+    let parts: Vec<String> = steps.into_iter().chain(telling_opcodes(pair)).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// The instructions that tell of speed and that there are more or fewer of: `SASS: 12 HMMA fewer,
+/// 40 LDL more`.
+fn telling_opcodes(pair: Pair<'_>) -> Option<String> {
+    let counts = |kernel: &KernelProfile| -> Option<BTreeMap<String, u32>> {
+        let mut counts = BTreeMap::new();
+        for (opcode, count) in kernel.code.as_ref()?.opcodes.as_ref()? {
+            let base = opcode.split('.').next().unwrap_or(opcode);
+            if TELLING.contains(&base) {
+                let sum: &mut u32 = counts.entry(base.to_owned()).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+        }
+        Some(counts)
+    };
+    let (was, is) = (counts(pair.reference)?, counts(pair.current)?);
+    let mut steps: Vec<(i64, &String)> = was
+        .keys()
+        .chain(is.keys().filter(|opcode| !was.contains_key(*opcode)))
+        .map(|opcode| {
+            let of = |counts: &BTreeMap<String, u32>| {
+                i64::from(counts.get(opcode).copied().unwrap_or(0))
+            };
+            (of(&is) - of(&was), opcode)
+        })
+        .filter(|(step, _)| *step != 0)
+        .collect();
+    steps.sort_by_key(|(step, opcode)| (std::cmp::Reverse(step.abs()), opcode.as_str()));
+    let named: Vec<String> = steps
+        .iter()
+        .take(NAMED_OPCODES)
+        .map(|(step, opcode)| {
+            let way = if *step > 0 { "more" } else { "fewer" };
+            format!("{} {opcode} {way}", step.abs())
+        })
+        .collect();
+    (!named.is_empty()).then(|| format!("SASS: {}", named.join(", ")))
 }
 
 /// What a static profile lacks of what is expected of it.
@@ -377,7 +505,7 @@ fn code_difference(pair: Pair<'_>) -> Option<String> {
         .keys()
         .chain(is.keys())
         .map(|opcode| {
-            let count = |side: &std::collections::BTreeMap<String, u32>| {
+            let count = |side: &BTreeMap<String, u32>| {
                 side.get(opcode).copied().unwrap_or(0)
             };
             (opcode.as_str(), count(was), count(is))

@@ -297,6 +297,7 @@ mod tests {
                 grid: [1; 3],
                 block: [1; 3],
                 code: None,
+                hotspots: None,
                 metrics: metrics
                     .iter()
                     .map(|(alias, launches)| ((*alias).to_owned(), series(launches)))

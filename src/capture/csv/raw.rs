@@ -53,6 +53,7 @@ pub(super) fn read(
                     kernel: before.kernel.clone(),
                     metrics: Metrics::new(),
                     labels: Vec::new(),
+                    source: None,
                     ..*before
                 },
                 _ => header.launch(&row)?,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::source::{Role, Sources};
 use super::{Block, StringTable};
 use crate::capture::error::ReadError;
 use crate::capture::wire::Slice;
@@ -63,7 +64,7 @@ const LAYOUTS: [Layout; 4] = [
 ];
 
 /// Turns result messages into launches.
-pub(super) struct Decoder {
+pub(super) struct Decoder<'a> {
     names: Vec<Arc<str>>,
     /// For each `NameId` the place of its name in sorted order.
     rank: Vec<u32>,
@@ -78,10 +79,19 @@ pub(super) struct Decoder {
     /// The names of the result before, which mostly are those of the next one too.
     last_ranks: Vec<u32>,
     last_names: Arc<[Arc<str>]>,
+    /// What the lists of each `NameId` say of single instructions.
+    roles: Vec<Option<Role>>,
+    sources: Sources<'a>,
+    /// The lists of the result that is being read, kept between results for its memory.
+    lists: Vec<(Role, Slice<'a>)>,
 }
 
-impl Decoder {
-    pub(super) fn new(strings: &StringTable<'_>, file_size: usize) -> Decoder {
+impl<'a> Decoder<'a> {
+    pub(super) fn new(
+        strings: &StringTable<'_>,
+        sources: Sources<'a>,
+        file_size: usize,
+    ) -> Decoder<'a> {
         let names: Vec<Arc<str>> = strings
             .strings
             .iter()
@@ -102,6 +112,7 @@ impl Decoder {
                 .find(|(_, candidate)| ***candidate == *name)
                 .map(|(id, _)| id)
         };
+        let roles = names.iter().map(|name| Role::of(name)).collect();
         Decoder {
             major: id_of(COMPUTE_CAPABILITY_MAJOR),
             minor: id_of(COMPUTE_CAPABILITY_MINOR),
@@ -116,28 +127,19 @@ impl Decoder {
             found: Vec::new(),
             last_ranks: Vec::new(),
             last_names: Arc::default(),
+            roles,
+            sources,
+            lists: Vec::new(),
         }
     }
 
     fn spend(&mut self, bytes: usize, offset: usize) -> Result<(), ReadError> {
-        match self.memory_left.checked_sub(bytes) {
-            Some(left) => {
-                self.memory_left = left;
-                Ok(())
-            }
-            None => Err(ReadError::report(
-                offset,
-                format!(
-                    "the results so far need more than {MEMORY_PER_BYTE} times the memory of the \
-                     file, as no real report does"
-                ),
-            )),
-        }
+        spend(&mut self.memory_left, bytes, offset)
     }
 
     pub(super) fn results(
         &mut self,
-        block: &Block<'_>,
+        block: &Block<'a>,
         tolerant: bool,
         launches: &mut Vec<Launch>,
     ) -> Result<(), ReadError> {
@@ -175,7 +177,7 @@ impl Decoder {
     fn result(
         &mut self,
         layout: &Layout,
-        mut message: Slice<'_>,
+        mut message: Slice<'a>,
         process_id: Option<u32>,
     ) -> Result<Launch, ReadError> {
         let is_kernel = layout.kind == ResultKind::Kernel;
@@ -192,9 +194,12 @@ impl Decoder {
             compute_capability: None,
             metrics: Metrics::new(),
             labels: Vec::new(),
+            source: None,
         };
+        let mut reference = None;
         let (mut grid, mut block) = (None, None);
         self.found.clear();
+        self.lists.clear();
         while let Some(field) = message.field()? {
             match field.number {
                 number if number == layout.metrics => self.metric(field.bytes()?)?,
@@ -202,6 +207,7 @@ impl Decoder {
                 6 if is_kernel => launch.kernel.function = field.bytes()?.text(),
                 7 if is_kernel => launch.kernel.demangled = name(field.bytes()?),
                 10 if is_kernel => grid = Some(dimensions(field.bytes()?)?),
+                15 if is_kernel => reference = source_reference(field.bytes()?)?,
                 11 if is_kernel => block = Some(dimensions(field.bytes()?)?),
                 number if Some(number) == layout.context => {
                     launch.context = Some(field.integer_32()?);
@@ -214,6 +220,14 @@ impl Decoder {
                 }
                 _ => {}
             }
+        }
+        if !self.lists.is_empty() {
+            let left = &mut self.memory_left;
+            launch.source = self
+                .sources
+                .counters(reference, &self.lists, |bytes, offset| {
+                    spend(left, bytes, offset)
+                })?;
         }
         launch.compute_capability = self.compute_capability();
         launch.metrics = self.measurements(launch.chip());
@@ -251,12 +265,15 @@ impl Decoder {
 
     /// `ProfileMetricResult { 1: NameId, 2: MetricValue, 3: per-instance values }`. A metric of
     /// which only instances were taken has no scalar.
-    fn metric(&mut self, mut message: Slice<'_>) -> Result<(), ReadError> {
+    fn metric(&mut self, mut message: Slice<'a>) -> Result<(), ReadError> {
         let offset = message.offset;
         let mut id = None;
         let mut value = Value::Missing;
+        let instances = message;
+        let mut has_instances = false;
         while let Some(field) = message.field()? {
             match field.number {
+                3 => has_instances = true,
                 1 => id = Some(field.integer()?),
                 2 => value = scalar(field.bytes()?)?,
                 _ => {}
@@ -276,6 +293,14 @@ impl Decoder {
         };
         self.spend(size_of::<(Arc<str>, Measurement)>(), offset)?;
         self.found.push((rank, id, value));
+        if let (true, Some(role)) = (has_instances, &self.roles[id as usize]) {
+            let mut fields = instances;
+            while let Some(field) = fields.field()? {
+                if field.number == 3 {
+                    self.lists.push((role.clone(), field.bytes()?));
+                }
+            }
+        }
         Ok(())
     }
 
@@ -318,8 +343,22 @@ impl Decoder {
     }
 }
 
+/// Takes what something costs in memory from what is left.
+fn spend(left: &mut usize, bytes: usize, offset: usize) -> Result<(), ReadError> {
+    *left = left.checked_sub(bytes).ok_or_else(|| {
+        ReadError::report(
+            offset,
+            format!(
+                "the results so far need more than {MEMORY_PER_BYTE} times the memory of the \
+                 file, as no real report does"
+            ),
+        )
+    })?;
+    Ok(())
+}
+
 /// `ProfileMetricValue { 1: string, 2: float, 3: double, 4: uint32, 5: uint64 }`.
-fn scalar(mut message: Slice<'_>) -> Result<Value, ReadError> {
+pub(super) fn scalar(mut message: Slice<'_>) -> Result<Value, ReadError> {
     let mut value = Value::Missing;
     let finite = |number: f64| match number.is_finite() {
         true => Value::Float(number),
@@ -355,6 +394,17 @@ fn dimensions(mut message: Slice<'_>) -> Result<[u64; 3], ReadError> {
         }
     }
     Ok(size)
+}
+
+/// `{ 1: Reference }` of the code that ran.
+fn source_reference(mut message: Slice<'_>) -> Result<Option<u64>, ReadError> {
+    let mut reference = None;
+    while let Some(field) = message.field()? {
+        if field.number == 1 {
+            reference = Some(field.integer()?);
+        }
+    }
+    Ok(reference)
 }
 
 /// `ClockStatus { 1: RequestedLock, 2: ExecutedLocked }`.

@@ -10,8 +10,8 @@ use crate::profile::{Profile, Rung};
 use crate::toolchain::unpinned;
 use crate::verdict::{
     Code, Control, Finding, Mode, Outcome, Reference, Severity, VariantReport, Verdict,
-    below_counters, compare, compare_compiled, comparison_count, disturbed, incomplete,
-    incomplete_compiled,
+    below_counters, compare, compare_compiled, comparison_count, disturbed, explain_by_code,
+    incomplete, incomplete_compiled,
 };
 
 /// Profiles to judge.
@@ -184,13 +184,50 @@ impl<'a> Judge<'a> {
                     .find(|profile| profile.variant == variant.id)
                     .cloned()
             };
+            let told = outcome.findings.len();
+            let judged = outcome.variants.len();
             if let Some(profile) = of(&profiles.heads) {
                 self.one(variant, &profile, of(&profiles.bases), profiles, outcome);
+                self.by_code(variant, profiles, told, judged, outcome);
             }
             if variant.has_static_gate() {
                 let (heads, bases) = (&profiles.compiled, &profiles.compiled_bases);
                 self.compiled(variant, heads, bases, outcome);
             }
+        }
+    }
+
+    /// Explains what got worse when it ran by what the compiler made otherwise, in the findings and
+    /// the report from these places on.
+    fn by_code(
+        &self,
+        variant: &Variant,
+        profiles: &Profiles,
+        findings_from: usize,
+        reports_from: usize,
+        outcome: &mut Outcome,
+    ) {
+        let of = |profiles: &'_ [Profile]| -> Option<Profile> {
+            let mut profiles = profiles.iter();
+            profiles
+                .find(|profile| profile.variant == variant.id)
+                .cloned()
+        };
+        let Some(current) = of(&profiles.compiled) else {
+            return;
+        };
+        let against = outcome
+            .variants
+            .get(reports_from)
+            .is_some_and(|report| report.mode == Mode::Against);
+        let reference = match against {
+            true => of(&profiles.compiled_bases),
+            false => self.locked(&variant.id, &current).cloned(),
+        };
+        if let (Some(reference), Some(report)) = (reference, outcome.variants.get_mut(reports_from))
+        {
+            let findings = &mut outcome.findings[findings_from..];
+            explain_by_code(variant, &reference, &current, report, findings);
         }
     }
 

@@ -1,0 +1,596 @@
+//! A report that explains: samples by instruction and line, where the time of a slower kernel
+//! moved, and two measurements side by side.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+
+use common::{Project, RECORDED, Ran, scale};
+use serde_json::{Value as Json, json};
+use sparsek_gate::capture::ncu_rep::{self, InstructionCounters};
+use sparsek_gate::config::{Config, Pass};
+use sparsek_gate::profile::Hotspots;
+use sparsek_gate::toolchain::{Ncu, Nvdisasm};
+
+const DURATION: &str = "duration";
+
+fn recorded(name: &str) -> Vec<u8> {
+    fs::read(format!("tests/data/ncu/source/{name}.ncu-rep")).unwrap()
+}
+
+fn instructions(bytes: &[u8]) -> Vec<InstructionCounters> {
+    let report = ncu_rep::read(bytes).unwrap();
+    let source = report.launches[0].source.as_ref().unwrap();
+    source.instructions.clone()
+}
+
+/// How the source page of ncu spells a reason to wait.
+fn column(reason: &str) -> &str {
+    match reason {
+        "dispatch_stall" => "dispatch",
+        "imc_miss" => "imc",
+        "lg_throttle" => "lg",
+        "long_scoreboard" => "long_sb",
+        "math_pipe_throttle" => "math",
+        "mio_throttle" => "mio",
+        "no_instructions" => "no_inst",
+        "short_scoreboard" => "short_sb",
+        "tex_throttle" => "tex",
+        same => same,
+    }
+}
+
+#[test]
+fn every_instruction_reads_as_on_the_source_page_of_ncu() {
+    let page = fs::read_to_string("tests/data/ncu/source/baseline.source.csv").unwrap();
+    let mut page = csv::Reader::from_reader(page.as_bytes());
+    let header: Vec<String> = page.headers().unwrap().iter().map(str::to_owned).collect();
+    let rows: Vec<BTreeMap<String, String>> = page
+        .records()
+        .map(|row| {
+            let cells = row.unwrap();
+            header
+                .iter()
+                .cloned()
+                .zip(cells.iter().map(str::to_owned))
+                .collect()
+        })
+        .collect();
+    let decoded = instructions(&recorded("baseline"));
+    assert_eq!(rows.len(), 592);
+    let by_address: BTreeMap<u64, &InstructionCounters> =
+        decoded.iter().map(|one| (one.address, one)).collect();
+    let first = decoded[0].address;
+    let mut compared = BTreeSet::new();
+    for (index, row) in rows.iter().enumerate() {
+        let address = u64::from_str_radix(row["Address"].trim_start_matches("0x"), 16).unwrap();
+        let number = |column: &str| row[column].parse::<u64>().unwrap();
+        let Some(one) = by_address.get(&address) else {
+            // Padding behind the code, which nothing executes.
+            assert_eq!(
+                (number("# Samples"), number("Instructions Executed")),
+                (0, 0)
+            );
+            continue;
+        };
+        assert_eq!(
+            (one.offset, &*one.function),
+            (index as u64 * 16, "bsr_gemm_baseline")
+        );
+        assert_eq!(address - first, one.offset);
+        assert_eq!(one.samples, number("# Samples"), "{row:?}");
+        // Warps that have ended wait behind the code, and execute nothing.
+        let executed = one.executed.unwrap_or(0);
+        assert_eq!(executed, number("Instructions Executed"), "{row:?}");
+        for (reasons, issued) in [(&one.stalls, ""), (&one.not_issued, " (Not Issued)")] {
+            let known: BTreeMap<String, u64> = reasons
+                .iter()
+                .map(|(reason, samples)| (format!("stall_{}{issued}", column(reason)), *samples))
+                .collect();
+            let stalls = row
+                .keys()
+                .filter(|name| name.starts_with("stall_"))
+                .filter(|name| name.ends_with(")") != issued.is_empty());
+            for name in stalls {
+                let own = name
+                    .replace("sleeping", "sleep")
+                    .replace("sleep", "sleeping");
+                assert_eq!(
+                    known.get(&own).copied().unwrap_or(0),
+                    number(name),
+                    "{name} of {row:?}"
+                );
+                compared.insert(name.clone());
+            }
+            let sum: u64 = known.values().sum();
+            let total = match issued {
+                "" => "Warp Stall Sampling (All Samples)",
+                _ => "Warp Stall Sampling (Not-issued Samples)",
+            };
+            assert_eq!(sum, number(total), "{row:?}");
+        }
+    }
+    assert_eq!(compared.len(), 36);
+}
+
+#[test]
+fn every_line_and_every_inlined_call_is_that_of_nvdisasm() {
+    let lines = fs::read_to_string("tests/data/ncu/source/baseline.lines.txt").unwrap();
+    let expected: BTreeMap<u64, Vec<String>> = lines
+        .lines()
+        .map(|line| {
+            let (offset, places) = line.split_once(' ').unwrap();
+            let places = places.split(' ').map(str::to_owned).collect();
+            (u64::from_str_radix(offset, 16).unwrap(), places)
+        })
+        .collect();
+    let decoded = instructions(&recorded("baseline"));
+    assert_eq!(decoded.len(), 584);
+    for one in decoded {
+        let places: Vec<String> = one
+            .lines
+            .iter()
+            .map(|line| format!("{}:{}", line.file, line.line))
+            .collect();
+        assert_eq!(places, expected[&one.offset], "at {:#x}", one.offset);
+    }
+}
+
+#[test]
+fn instructions_read_as_ncu_disassembles_them() {
+    let Some(nvdisasm) = Nvdisasm::at_hand() else {
+        assert!(std::env::var_os("CI").is_none(), "no nvdisasm on the PATH");
+        common::aloud(
+            "SKIPPED: instructions were not named, there is no nvdisasm on the PATH; \
+             `ci/install-cuda.sh target/cuda && source target/cuda/env.sh` installs one",
+        );
+        return;
+    };
+    let report = ncu_rep::read(&recorded("baseline")).unwrap();
+    let cubin = report.launches[0].source.as_ref().unwrap().cubin.clone();
+    let listing = nvdisasm.listing(&cubin.unwrap().0).unwrap();
+    let text = &listing["bsr_gemm_baseline"];
+    let page = fs::read_to_string("tests/data/ncu/source/baseline.source.csv").unwrap();
+    let mut page = csv::Reader::from_reader(page.as_bytes());
+    let mut compared = 0;
+    for (index, row) in page.records().enumerate() {
+        let row = row.unwrap();
+        let own = &text[&(index as u64 * 16)];
+        let words = |text: &str| text.split_whitespace().next().unwrap().to_owned();
+        // Targets of branches are addresses there, and offsets here.
+        assert_eq!(words(own), words(&row[1]), "{own}");
+        compared += 1;
+    }
+    assert_eq!(compared, text.len());
+    let mut hotspots = Hotspots::of(&report.launches, &[]).unwrap();
+    hotspots.name_instructions(text);
+    assert!(hotspots.lines.iter().all(|line| line.instruction.is_some()));
+    let plain = hotspots.without_instructions();
+    assert!(plain.lines.iter().all(|line| line.instruction.is_none()));
+}
+
+#[test]
+fn the_samples_of_a_full_set_add_up_to_its_count() {
+    let bytes = fs::read("tests/data/ncu/full_set.ncu-rep").unwrap();
+    let launch = &ncu_rep::read(&bytes).unwrap().launches[0];
+    let samples = launch.source.as_ref().unwrap().samples();
+    assert_eq!(
+        Some(samples as f64),
+        launch.number("smsp__pcsamp_sample_count")
+    );
+    let hotspots = Hotspots::of([launch], &["opt/sample/bsr.cu"]).unwrap();
+    assert_eq!(hotspots.samples, samples);
+    assert_eq!(hotspots.lines[0].file.as_deref(), Some("opt/sample/bsr.cu"));
+    assert_eq!(hotspots.stalls.values().sum::<u64>(), samples);
+    // A report without the section has none.
+    let plain = fs::read("tests/data/ncu/four_metrics.ncu-rep").unwrap();
+    let plain = ncu_rep::read(&plain).unwrap();
+    assert!(plain.launches.iter().all(|launch| launch.source.is_none()));
+}
+
+#[test]
+fn a_damaged_report_never_makes_the_decoder_of_samples_panic() {
+    let whole = recorded("bank_conflict");
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize
+    };
+    let cubin = whole
+        .windows(4)
+        .position(|bytes| bytes == b"\x7fELF")
+        .unwrap();
+    let lines = whole
+        .windows(8)
+        .position(|bytes| bytes == b"ring.cuh")
+        .unwrap();
+    for round in 0..100 {
+        let mut bytes = whole.clone();
+        let aim = match round % 4 {
+            0 => cubin..cubin + 2000,
+            1 | 2 => lines - 400..lines + 6000,
+            _ => whole.len() / 2..whole.len(),
+        };
+        for _ in 0..=round % 5 {
+            let at = aim.start + random() % aim.len();
+            bytes[at] ^= 1 << (random() % 8);
+        }
+        if let Err(error) = ncu_rep::read(&bytes) {
+            let text = error.to_string();
+            assert!(text.starts_with("byte "), "{text}");
+        }
+    }
+    // Machine code that cannot be read takes its lines, and no number.
+    let mut bytes = whole.clone();
+    bytes[cubin..cubin + 64].fill(0xff);
+    let (plain, lineless) = (instructions(&whole), instructions(&bytes));
+    assert_eq!(plain.len(), lineless.len());
+    for (plain, lineless) in plain.iter().zip(&lineless) {
+        assert!(lineless.lines.is_empty());
+        assert_eq!(plain.samples, lineless.samples);
+    }
+    let launch = &ncu_rep::read(&bytes).unwrap().launches[0];
+    let hottest = &Hotspots::of([launch], &[]).unwrap().lines[0];
+    assert_eq!((&hottest.file, hottest.line), (&None, None));
+    assert!(
+        hottest.place().starts_with("instruction 0x"),
+        "{}",
+        hottest.place()
+    );
+}
+
+/// The samples of a recorded report as they stand in a profile.
+fn hotspots(name: &str) -> Json {
+    let report = ncu_rep::read(&recorded(name)).unwrap();
+    json!(Hotspots::of(&report.launches, &[]).unwrap())
+}
+
+/// A project whose baseline and recording of `cp_async` hold these samples, the recording twice as
+/// slow.
+fn sampled(baseline: &Json, current: &Json) -> Project {
+    let project = Project::locked();
+    let put = |hotspots: &Json, profile: &mut Json| {
+        profile["kernels"][0]["hotspots"] = hotspots.clone();
+    };
+    project.forge("cp_async", |profile| put(baseline, profile));
+    project.edit_profile("cp_async", |profile| {
+        scale(profile, DURATION, 2.0);
+        put(current, profile);
+    });
+    project
+}
+
+#[test]
+fn a_regression_says_at_which_lines_the_time_moved() {
+    let project = sampled(&hotspots("uncoalesced"), &hotspots("bank_conflict"));
+    let report = project.check(&["bsr_gemm/cp_async"], 1);
+    let moved = &report.variant("cp_async")["hotspots"][0];
+    assert_eq!(moved["lines"][0]["file"], "ring.cuh");
+    assert_eq!(moved["lines"][0]["line"], 174);
+    assert_eq!(moved["lines"][0]["reason"], "short_scoreboard");
+    // 27.4 % of 271.2 us before, 47.9 % of 542.4 us now.
+    let before = moved["lines"][0]["reference_share"].as_f64().unwrap();
+    let now = moved["lines"][0]["share"].as_f64().unwrap();
+    let was = moved["reference_ns"].as_f64().unwrap();
+    let by = moved["lines"][0]["moved_ns"].as_f64().unwrap();
+    assert!((by - was * (2.0 * now - before)).abs() < 1.0, "{moved}");
+    let text = moved["text"].as_str().unwrap();
+    assert!(
+        text.contains("at ring.cuh:174: waiting for shared memory (short scoreboard)"),
+        "{text}"
+    );
+    assert!(!text.contains("cannot be compared"), "{text}");
+    // Every form shows it, and the finding in a few words.
+    for format in ["text", "markdown"] {
+        let ran = project.run(&["check", "--from", RECORDED, "cp_async", "--format", format]);
+        ran.exits(1).says("ring.cuh:174").says("time moved: +");
+    }
+    let finding = report.message("regressed");
+    assert!(finding.contains("; with it: +"), "{finding}");
+}
+
+#[test]
+fn lines_of_a_file_that_changed_are_not_held_against_each_other() {
+    let before = hotspots("uncoalesced");
+    let mut now = hotspots("bank_conflict");
+    now["file_bytes"]["ring.cuh"] = json!(1);
+    let project = sampled(&before, &now);
+    let report = project.check(&["bsr_gemm/cp_async"], 1);
+    let moved = &report.variant("cp_async")["hotspots"][0];
+    let lines = moved["lines"].as_array().unwrap();
+    assert!(
+        lines.iter().all(|line| line["file"] != "ring.cuh"),
+        "{moved}"
+    );
+    assert_eq!(moved["now"][0]["line"], 174);
+    let text = moved["text"].as_str().unwrap();
+    assert!(
+        text.contains("lines cannot be compared, time is now: 47.4 % at ring.cuh:174"),
+        "{text}"
+    );
+    // What the whole kernel waits for can be compared.
+    assert_eq!(moved["stalls"][0]["reason"], "short_scoreboard");
+}
+
+#[test]
+fn samples_judge_nothing_and_need_not_be_on_both_sides() {
+    let samples = hotspots("bank_conflict");
+    let plain = Project::locked();
+    let with = Project::locked();
+    with.edit_profile("cp_async", |profile| {
+        profile["kernels"][0]["hotspots"] = samples.clone();
+    });
+    let judged = |project: &Project| {
+        let report = project.check(&["bsr_gemm/cp_async"], 0);
+        report.variant("cp_async")["comparisons"].clone()
+    };
+    assert_eq!(judged(&plain), judged(&with));
+    // The same samples moved nowhere, though all of it is slower.
+    let project = sampled(&samples, &samples);
+    let report = project.check(&["bsr_gemm/cp_async"], 1);
+    let moved = &report.variant("cp_async")["hotspots"][0];
+    let selected = moved["lines"].as_array().unwrap();
+    assert!(
+        selected.len() <= 3 && moved["now"].as_array().unwrap().is_empty(),
+        "{moved}"
+    );
+}
+
+#[test]
+fn samples_that_the_captures_do_not_hold_are_told() {
+    let project = Project::locked();
+    let report = common::repository().join("tests/data/ncu/source/bank_conflict.ncu-rep");
+    let folder = "imported";
+    let import = [
+        "import",
+        report.to_str().unwrap(),
+        "--variant",
+        "bsr_gemm/cp_async",
+        "--output",
+        folder,
+    ];
+    project.run(&import);
+    let path = format!("{folder}/bsr_gemm/cp_async/profile.json");
+    let profile = project.json(&path);
+    assert_eq!(
+        profile["kernels"][0]["hotspots"]["lines"][0]["file"],
+        "ring.cuh"
+    );
+    let altered = || {
+        let ran = project.run(&["check", "--from", folder, "cp_async", "--format", "json"]);
+        let report = ran.json();
+        let warned = report.findings("warn").into_iter();
+        let altered = warned.filter(|finding| finding["code"] == "profile-altered");
+        altered
+            .map(|finding| finding["message"].to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(altered(), Vec::<String>::new());
+    // The text of an instruction needs a disassembler, and is not held to the captures.
+    project.edit(&path, |profile| {
+        profile["kernels"][0]["hotspots"]["lines"][0]["instruction"] = json!("LDS.128 R4, [R2]");
+    });
+    assert_eq!(altered(), Vec::<String>::new());
+    project.edit(&path, |profile| {
+        profile["kernels"][0]["hotspots"]["lines"][0]["samples"] = json!(1);
+    });
+    let told = altered();
+    assert!(
+        told.len() == 1 && told[0].contains("other hotspots"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn only_the_counting_pass_samples_and_only_where_it_is_asked_for() {
+    let project = Project::locked();
+    let ncu = Ncu {
+        path: "ncu".into(),
+        version: "2025.3.1.0".to_owned(),
+    };
+    let argv = |pass| {
+        let config = Config::load(&project.path("config.toml")).unwrap();
+        let variant = config.variants().next().unwrap();
+        let stem = project.path("x");
+        ncu.profile_argv(variant, pass, &stem, &stem, &["program".to_owned()])
+    };
+    let plain = [argv(Pass::Timing), argv(Pass::Counting)];
+    assert!(plain.iter().flatten().all(|word| word != "SourceCounters"));
+    project.replace("config.toml", "[profile]\n", "[profile]\nhotspots = true\n");
+    let [timing, counting] = plain;
+    assert_eq!(argv(Pass::Timing), timing);
+    let sampling = argv(Pass::Counting);
+    let added: Vec<&String> = sampling
+        .iter()
+        .filter(|word| !counting.contains(word))
+        .collect();
+    assert_eq!(added, ["--section", "SourceCounters", "yes"]);
+}
+
+#[test]
+fn registers_and_spills_of_the_compiled_code_are_among_the_causes() {
+    let project = Project::whole();
+    let path = format!("{RECORDED}/bsr_gemm/cp_async/static.json");
+    project.edit(&path, |profile| {
+        let kernel = &mut profile["kernels"][0];
+        kernel["code"]["text_sha256"] = json!("0".repeat(64));
+        kernel["code"]["opcodes"]["LDL"] = json!(40);
+        for (metric, value) in [("registers", 255.0), ("spill_bytes", 96.0)] {
+            kernel["metrics"][metric]["value"] = json!(value);
+            kernel["metrics"][metric]["samples"] = json!([[value]]);
+        }
+    });
+    project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.2));
+    let report = project.check(&["bsr_gemm/cp_async"], 1);
+    let causes = &report.variant("cp_async")["causes"][0];
+    let texts: Vec<&str> = causes["causes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cause| cause["text"].as_str().unwrap())
+        .collect();
+    let told = "registers 248 → 255, spilled bytes 0 → 96, SASS: 40 LDL more";
+    assert!(texts.contains(&told), "{texts:?}");
+    let findings = report.findings("deny");
+    let mut messages = findings.iter().map(|one| one["message"].as_str().unwrap());
+    assert!(
+        messages.any(|text| text.contains("`duration` of") && text.contains(told)),
+        "{findings:#?}"
+    );
+    let duration = causes["duration"].as_str().unwrap();
+    assert!(duration.starts_with("`duration` +20"), "{duration}");
+}
+
+fn diff(arguments: &[&str]) -> Ran {
+    let output = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"))
+        .current_dir(common::repository())
+        .arg("diff")
+        .args(arguments)
+        .output()
+        .unwrap();
+    Ran::of(&output)
+}
+
+fn source(name: &str) -> String {
+    format!("tests/data/ncu/source/{name}.ncu-rep")
+}
+
+#[test]
+fn two_reports_side_by_side_tell_what_moved_and_where() {
+    let (a, b) = (source("uncoalesced"), source("bank_conflict"));
+    let ran = diff(&[&a, &b]).exits(0);
+    let ran = ran
+        .says("paired by order alone: no name is in both")
+        .says("more time in B: time moved: +1")
+        .says("at ring.cuh:174: waiting for shared memory (short scoreboard)")
+        .says("more time in A: time moved: +");
+    let out = ran.out;
+    let row = |name: &str| {
+        out.lines()
+            .find(|line| line.trim_start().starts_with(name))
+            .unwrap()
+    };
+    assert!(row("gpu__time_duration.sum").contains(" us"), "{out}");
+    assert!(row("lts__throughput").contains(" pt"), "{out}");
+    // What moved most stands first.
+    let json: Json =
+        serde_json::from_str(&diff(&[&a, &b, "--format", "json"]).exits(0).out).unwrap();
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["warnings"], json!([]));
+    assert_eq!(json["kernels"][0]["paired_by"], "order");
+    assert_eq!(json["kernels"][0]["more_time"]["lines"][0]["line"], 174);
+    let metrics = json["kernels"][0]["metrics"].as_array().unwrap();
+    assert!(metrics.len() > 20);
+    let only = diff(&[&a, &b, "--metric", "throughput", "--format", "json"]).exits(0);
+    let only: Json = serde_json::from_str(&only.out).unwrap();
+    let names: Vec<&str> = only["kernels"][0]["metrics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["metric"].as_str().unwrap())
+        .collect();
+    assert!(
+        !names.is_empty() && names.iter().all(|name| name.contains("throughput")),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn profiles_reports_and_csv_pages_mix() {
+    let profile = "ci/recordings/h200/bsr_gemm/cp_async/profile.json";
+    let worse = "ci/recordings/h200-worse/bsr_gemm/cp_async";
+    for other in ["profile.json", "capture-1.ncu-rep", "capture-1.csv"] {
+        let ran = diff(&[profile, &format!("{worse}/{other}")]).exits(0);
+        let ran = ran.says("paired by name, grid and block");
+        let duration = ran
+            .out
+            .lines()
+            .find(|line| line.contains("duration (gpu__"))
+            .unwrap();
+        assert!(
+            duration.contains("271.2") && duration.contains("545.4"),
+            "{duration}"
+        );
+        assert!(duration.contains("+101."), "{duration}");
+        assert!(!ran.out.contains("not like for like"), "{}", ran.out);
+    }
+    // A report and the page that ncu printed of it are the same, but for rounding.
+    let json = diff(&[
+        "tests/data/ncu/twenty_launches.ncu-rep",
+        "tests/data/ncu/twenty_launches.raw.csv",
+        "--metric",
+        "gpu__time_duration",
+        "--format",
+        "json",
+    ]);
+    let json: Json = serde_json::from_str(&json.exits(0).out).unwrap();
+    let row = &json["kernels"][0]["metrics"][0];
+    assert_eq!(row["before"]["value"], row["after"]["value"]);
+    assert_eq!(row["before"]["launches"], 20);
+}
+
+#[test]
+fn what_is_not_like_for_like_is_told_first_and_what_is_left_over_last() {
+    let profile = "ci/recordings/h200/bsr_gemm/cp_async/profile.json";
+    let mut other: Json =
+        serde_json::from_slice(&fs::read(common::repository().join(profile)).unwrap()).unwrap();
+    other["identity"]["clock_control"] = json!("base");
+    other["identity"]["gpu"] = json!("NVIDIA H100");
+    other["provenance"]["profiler"] = json!("2026.1.0.0");
+    other["kernels"][0]["grid"] = json!([32, 64, 1]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("profile.json");
+    fs::write(&path, other.to_string()).unwrap();
+    diff(&[profile, path.to_str().unwrap()])
+        .exits(0)
+        .says("not like for like: GPU differs: NVIDIA H200 and NVIDIA H100")
+        .says("not like for like: clock control differs: none and base")
+        .says("not like for like: ncu differs: 2025.3.1.0 and 2026.1.0.0")
+        .says("the grid of bsr_gemm_cp_async differs: [64, 64, 1] and [32, 64, 1]")
+        .says("paired by name alone");
+    let reports = ["two_kernels_three_times", "four_metrics"];
+    let reports = reports.map(|name| format!("tests/data/ncu/{name}.ncu-rep"));
+    diff(&[&reports[0], &reports[1]])
+        .exits(0)
+        .says("only in A: ");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_as_inspect_tells_it() {
+    let good = source("baseline");
+    let folder = tempfile::tempdir().unwrap();
+    let bad = folder.path().join("bad.json");
+    fs::write(&bad, "{ \"schema\": 2 }").unwrap();
+    let bad = bad.to_str().unwrap();
+    diff(&[&good, "tests/data/ncu/README.md"])
+        .exits(5)
+        .says("no CSV header");
+    diff(&[bad, &good]).exits(5).says("not a profile");
+    diff(&[&good, "nowhere.csv"]).exits(3).says("nowhere.csv");
+}
+
+#[test]
+fn hostile_names_of_kernels_do_nothing_to_a_terminal() {
+    let page = fs::read_to_string("tests/data/ncu/raw_log_file.csv").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hostile.csv");
+    fs::write(
+        &path,
+        page.replace("bsr_gemm_wmma", "k1\u{1b}[31m\u{202e}`<b>"),
+    )
+    .unwrap();
+    let path = path.to_str().unwrap();
+    let ran = diff(&[path, path]).exits(0);
+    assert!(
+        ran.out.contains("k1\u{fffd}[31m\u{fffd}`<b>"),
+        "{}",
+        ran.out
+    );
+    assert!(!ran.out.contains(['\u{1b}', '\u{202e}']));
+}
