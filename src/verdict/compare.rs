@@ -398,6 +398,14 @@ fn explain(
     findings: &mut [Finding],
     report: &mut VariantReport,
 ) {
+    // What people ask first is the time: its finding comes first, and tells why.
+    let of_time = |finding: &Finding| {
+        comparisons.iter().any(|comparison| {
+            comparison.counter == DURATION_COUNTER
+                && finding.metric.as_ref() == Some(&comparison.metric)
+        })
+    };
+    findings.sort_by_key(|finding| !(says_worse(finding) && of_time(finding)));
     let Some(finding) = findings.iter_mut().find(|finding| says_worse(finding)) else {
         return;
     };
