@@ -815,6 +815,7 @@ fn a_worktree_that_a_run_with_the_same_process_number_left_is_cleared() {
         )
         .env_remove("CI")
         .current_dir(machine.path(""));
+    common::outside_pull_request(&mut shell);
     Ran::of(&shell.output().unwrap()).exits(0);
     machine.is_clean();
 }

@@ -217,6 +217,8 @@ codes! {
     ProfileAltered = "profile-altered" => Baseline,
     /// A recorded profile was measured from other sources or flags than those that are here.
     ProfileStale = "profile-stale" => Baseline,
+    /// The recording that is judged is itself part of the change; it only warns.
+    RecordedInChange = "recorded-in-change" => Baseline,
     /// A profile was imported, not measured by this tool.
     ProfileImported = "profile-imported" => Inconclusive,
     /// A capture that a profile names is not there.
