@@ -99,7 +99,7 @@ impl Signer {
                 let password = std::env::var(PASSWORD_VARIABLE).ok();
                 read(&text)?.into_secret_key(password).map_err(|error| {
                     refused(format!(
-                        "the key cannot be opened: {error}; its password is asked for on a terminal, or taken from {PASSWORD_VARIABLE}"
+                        "this is no secret key of minisign, or it cannot be opened: {error}; its password is asked for on a terminal, or taken from {PASSWORD_VARIABLE}"
                     ))
                 })?
             }
