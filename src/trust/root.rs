@@ -157,6 +157,8 @@ impl Service {
                 ),
             }
         };
+        // What keeps git from reading the repository at all, such as another owner of its folder.
+        git::top_level(folder).map_err(&unknown)?;
         let mut bases = self.bases.iter();
         if let Some((name, base)) = bases.find_map(|name| Some((*name, stated(name)?))) {
             let commit = git::commit_of(folder, &base)
