@@ -66,6 +66,14 @@ pub fn top_level(root: &Path) -> Result<PathBuf, String> {
     git(root, &["rev-parse", "--show-toplevel"]).map(PathBuf::from)
 }
 
+/// The folder that holds the history.
+///
+/// # Errors
+/// What git says where there is no repository.
+pub fn git_dir(root: &Path) -> Result<PathBuf, String> {
+    git(root, &["rev-parse", "--absolute-git-dir"]).map(PathBuf::from)
+}
+
 /// Whether the repository is a submodule of another: what it holds is then that other's to say.
 pub fn is_submodule(root: &Path) -> bool {
     git(root, &["rev-parse", "--show-superproject-working-tree"])
@@ -151,10 +159,7 @@ pub fn tracked(root: &Path, path: &Path) -> Result<Vec<String>, String> {
         root,
         &["--literal-pathspecs", "ls-files", "-z", "--", &path],
     )?;
-    Ok(listing
-        .split_terminator('\0')
-        .map(str::to_owned)
-        .collect())
+    Ok(listing.split_terminator('\0').map(str::to_owned).collect())
 }
 
 /// A revision, checked out in a folder of its own; removed when dropped.

@@ -11,8 +11,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use common::{
-    ENDINGS, GPU, Project, RECORDED, Ran, Report, VARIANTS, aloud, copy, refresh, repository,
-    scale,
+    ENDINGS, GPU, Project, RECORDED, Ran, Report, VARIANTS, aloud, copy, refresh, repository, scale,
 };
 use serde_json::json;
 use sparsek_gate::baseline::{Entry, Lock, Signer};
@@ -47,10 +46,7 @@ fn committed(project: &Project) {
     git(&project.path(""), &["init", "--quiet"]);
     commit(project);
     let folder = project.path("");
-    git(
-        &folder,
-        &["update-ref", "refs/remotes/origin/main", "HEAD"],
-    );
+    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
 }
 
 fn commit(project: &Project) {
@@ -58,7 +54,13 @@ fn commit(project: &Project) {
     git(&folder, &["add", "--all", "--force"]);
     git(
         &folder,
-        &["commit", "--quiet", "--allow-empty", "--message", "a change"],
+        &[
+            "commit",
+            "--quiet",
+            "--allow-empty",
+            "--message",
+            "a change",
+        ],
     );
 }
 
@@ -364,7 +366,11 @@ const ATTACKS: &[Attack] = &[
         edit: |project| {
             slower(project);
             let expect = "expect = [\"bsr_gemm_cp_async\"]\n";
-            project.replace("config.toml", expect, &format!("{expect}experimental = true\n"));
+            project.replace(
+                "config.toml",
+                expect,
+                &format!("{expect}experimental = true\n"),
+            );
         },
         told: (
             "policy-changed",
@@ -438,7 +444,10 @@ const ATTACKS: &[Attack] = &[
         edit: |project| {
             let config = project.read("config.toml");
             let work = "work = { flop = 68719476736,";
-            project.write("config.toml", config.replacen(work, "work = { flop = 1,", 1));
+            project.write(
+                "config.toml",
+                config.replacen(work, "work = { flop = 1,", 1),
+            );
         },
         told: (
             "policy-changed",
@@ -520,6 +529,16 @@ const ATTACKS: &[Attack] = &[
             std::os::unix::fs::symlink("others", folder.join("baselines")).unwrap();
         },
         told: ("tampered", "`baselines` is a link"),
+        consented: None,
+    },
+    Attack {
+        name: "the configuration is a link",
+        edit: |project| {
+            let folder = project.path("");
+            fs::rename(folder.join("config.toml"), folder.join("rules.toml")).unwrap();
+            std::os::unix::fs::symlink("rules.toml", folder.join("config.toml")).unwrap();
+        },
+        told: ("tampered", "`config.toml` is a link"),
         consented: None,
     },
     Attack {
@@ -622,7 +641,8 @@ fn try_out(attack: &Attack) {
     assert!(!hashes.is_empty(), "{name}");
     let ran = checked(&project, &["--accept", &hashes.join(",")]);
     assert_eq!(
-        ran.code, expected,
+        ran.code,
+        expected,
         "{name}, with consent: {}\n{:#}",
         ran.err,
         ran.json().0["findings"]
@@ -711,7 +731,9 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
         .args(["check", "--from", RECORDED, "--baseline-ref", "HEAD~1"])
         .output()
         .unwrap();
-    Ran::of(&text).says("; baselines, tolerances and waivers of ").says("(--baseline-ref HEAD~1)");
+    Ran::of(&text)
+        .says("; baselines, tolerances and waivers of ")
+        .says("(--baseline-ref HEAD~1)");
 }
 
 #[test]
@@ -728,8 +750,13 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
         .says("fetch-depth: 0");
     // A history that does not reach back.
     let orphan = git(&folder, &["commit-tree", "HEAD^{tree}", "-m", "cut off"]);
-    git(&folder, &["update-ref", "refs/remotes/origin/main", &orphan]);
-    checked(&project, &[]).exits(3).says("the history here does not reach");
+    git(
+        &folder,
+        &["update-ref", "refs/remotes/origin/main", &orphan],
+    );
+    checked(&project, &[])
+        .exits(3)
+        .says("the history here does not reach");
 
     let project = pull_request();
     let config = project.read("config.toml");
@@ -751,12 +778,26 @@ fn a_project_that_the_pull_request_begins_has_no_rules_yet() {
     }
     let project = pull_request();
     let folder = project.path("");
-    git(&folder, &["rm", "-r", "--quiet", "--cached", "config.toml", "baselines"]);
+    git(
+        &folder,
+        &[
+            "rm",
+            "-r",
+            "--quiet",
+            "--cached",
+            "config.toml",
+            "baselines",
+        ],
+    );
     git(&folder, &["commit", "--quiet", "--message", "before"]);
     git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
     commit(&project);
     let report = checked(&project, &[]).exits(4).json();
-    assert!(report.message("policy-changed").starts_with("there is no config.toml at "));
+    assert!(
+        report
+            .message("policy-changed")
+            .starts_with("there is no config.toml at ")
+    );
     let mut codes = report.denied();
     codes.sort();
     codes.dedup();
@@ -795,24 +836,45 @@ fn a_project_in_a_folder_cannot_be_swapped_for_another() {
     let config = project.read("gate/config.toml");
     let loose = config.replace("relative_percent = 3.0", "relative_percent = 30.0");
     project.write("gate/config.toml", &loose);
-    checked_in_folder(&project).exits(4).says("loosens `duration`");
+    checked_in_folder(&project)
+        .exits(4)
+        .says("loosens `duration`");
 
     // A link to another project of the repository, with rules of its own.
     let gate = project.path("gate");
     fs::rename(&gate, project.path("other")).unwrap();
     std::os::unix::fs::symlink("other", &gate).unwrap();
-    checked_in_folder(&project).exits(4).says("leads through a link");
+    checked_in_folder(&project)
+        .exits(4)
+        .says("leads through a link");
     fs::remove_file(&gate).unwrap();
     fs::rename(project.path("other"), &gate).unwrap();
 
-    // Files that make of the folder a bare repository, with a history of its own and a program to
-    // run.
+    // Files that make of the folder a repository of its own, in which the loose rules are those of
+    // the base, and with a program to run.
     let marker = project.path("ran");
     git(&gate, &["init", "--quiet", "--bare", "."]);
-    git(
-        &gate,
-        &["config", "core.fsmonitor", &format!("touch {}", marker.display())],
-    );
+    for (key, value) in [
+        ("core.bare", "false"),
+        ("core.worktree", ".."),
+        ("core.fsmonitor", &format!("touch {}", marker.display())),
+    ] {
+        git(&gate, &["config", "--file", "config", key, value]);
+    }
+    let own = |arguments: &[&str]| {
+        let whole = [&["--git-dir=.", "-c", "core.fsmonitor=false"], arguments].concat();
+        git(&gate, &whole)
+    };
+    own(&[
+        "add",
+        "--force",
+        "config.toml",
+        "baselines",
+        "kernels",
+        RECORDED,
+    ]);
+    own(&["commit", "--quiet", "--message", "rules of its own"]);
+    own(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
     let ran = checked_in_folder(&project);
     assert_ne!(ran.code, 0, "{}", ran.out);
     assert!(!marker.exists());
@@ -893,9 +955,16 @@ fn signatures_are_made_carried_along_and_verified() {
 /// The plain tool agrees, where it is installed.
 fn verify_with_minisign(project: &Project, public: &str) {
     let lock = project.path(&Project::baseline_path(VARIANT, "lock.toml"));
-    match Command::new("minisign").arg("-Vm").arg(lock).args(["-P", public]).output() {
+    match Command::new("minisign")
+        .arg("-Vm")
+        .arg(lock)
+        .args(["-P", public])
+        .output()
+    {
         Ok(output) => drop(Ran::of(&output).exits(0)),
-        Err(_) => aloud("SKIPPED: minisign itself was not asked, it is not on the PATH (apt install minisign)"),
+        Err(_) => aloud(
+            "SKIPPED: minisign itself was not asked, it is not on the PATH (apt install minisign)",
+        ),
     }
 }
 
@@ -903,8 +972,7 @@ fn verify_with_minisign(project: &Project, public: &str) {
 fn a_password_opens_a_key() {
     let project = Project::shipped();
     let keys = Project::empty();
-    let pair =
-        minisign::KeyPair::generate_encrypted_keypair(Some("right".to_owned())).unwrap();
+    let pair = minisign::KeyPair::generate_encrypted_keypair(Some("right".to_owned())).unwrap();
     keys.write("key", pair.sk.to_box(None).unwrap().into_string());
     let file = keys.path("key").display().to_string();
     for (password, code) in [("wrong", 5), ("right", 0)] {
@@ -928,7 +996,8 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
     let (eves, eve) = key(&keys, "eve.key");
     let base = change_of(&BASE);
     demand_signatures(&base, &ada);
-    base.run(&["baseline", "--sign", "--sign-key", &adas]).exits(0);
+    base.run(&["baseline", "--sign", "--sign-key", &adas])
+        .exits(0);
     committed(&base);
     checked(&base, &[]).exits(0);
     let sign = |project: &Project, key: &str| {
@@ -936,7 +1005,10 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
         let id = format!("bsr_gemm/{VARIANT}").try_into().unwrap();
         let lock = project.read(&Project::baseline_path(VARIANT, "lock.toml"));
         let signature = signer.sign(GPU, &id, &lock).unwrap();
-        project.write(&Project::baseline_path(VARIANT, "lock.toml.minisig"), signature);
+        project.write(
+            &Project::baseline_path(VARIANT, "lock.toml.minisig"),
+            signature,
+        );
     };
 
     // A lock by the own key, which the change names.
@@ -945,14 +1017,22 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
     relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
     sign(&project, &eves);
     demand_signatures(&project, &eve);
-    let ran = checked(&project, &[]).exits(4).says("the keys that may sign locks are");
+    let ran = checked(&project, &[])
+        .exits(4)
+        .says("the keys that may sign locks are");
     let report = ran.json();
-    assert!(report.denied().contains(&"tampered".to_owned()), "{:?}", report.denied());
+    assert!(
+        report.denied().contains(&"tampered".to_owned()),
+        "{:?}",
+        report.denied()
+    );
 
     // A lock that nobody signed, and the signature of the lock before.
     let project = change_of(&base);
     relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
-    checked(&project, &[]).exits(4).says("the lock is not what was signed");
+    checked(&project, &[])
+        .exits(4)
+        .says("the lock is not what was signed");
     let lock = project.path(&Project::baseline_path(VARIANT, "lock.toml"));
     fs::remove_file(lock.with_extension("toml.minisig")).unwrap();
     let report = checked(&project, &[]).exits(4).json();
@@ -965,7 +1045,10 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
     let report = checked(&project, &[]).exits(4).json();
     assert_eq!(report.denied(), ["relocked"]);
     let report = checked(&project, &["--accept", &hash]).json();
-    assert_eq!(report.comparison(VARIANT, "duration")["verdict"], "improved");
+    assert_eq!(
+        report.comparison(VARIANT, "duration")["verdict"],
+        "improved"
+    );
 }
 
 #[test]
@@ -1007,15 +1090,24 @@ fn a_lock_without_a_variant_is_verified_too() {
     let config = project.read("config.toml");
     let start = config.find("[suite.bsr_gemm.variant.cp_async]").unwrap();
     let end = config.find("# Wrong or slow on purpose").unwrap();
-    project.write("config.toml", format!("{}{}", &config[..start], &config[end..]));
+    project.write(
+        "config.toml",
+        format!("{}{}", &config[..start], &config[end..]),
+    );
     project
         .run(&["baseline", "--verify"])
         .exits(0)
         .says("lock-unused")
         .says("the configuration does not hold it");
     let norm = Project::baseline_path(VARIANT, "norm.txt");
-    project.write(&norm, project.read(&norm).replace("duration: ", "duration: 1"));
-    project.run(&["baseline", "--verify"]).exits(4).says("is not what was locked");
+    project.write(
+        &norm,
+        project.read(&norm).replace("duration: ", "duration: 1"),
+    );
+    project
+        .run(&["baseline", "--verify"])
+        .exits(4)
+        .says("is not what was locked");
 }
 
 #[test]

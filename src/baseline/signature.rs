@@ -53,7 +53,10 @@ fn verified(keys: &[String], bytes: &[u8], signature: &str) -> Result<(), String
     let signature =
         Signature::decode(signature).map_err(|error| format!("it cannot be read: {error}"))?;
     let mut why = "no key could be read".to_owned();
-    for key in keys.iter().filter_map(|key| PublicKey::from_base64(key).ok()) {
+    for key in keys
+        .iter()
+        .filter_map(|key| PublicKey::from_base64(key).ok())
+    {
         match key.verify(bytes, &signature, false) {
             Ok(()) => return Ok(()),
             // That the right key refuses says more than that another is not the right one.
@@ -145,7 +148,8 @@ mod tests {
     use super::*;
 
     fn signer() -> Signer {
-        let minisign::KeyPair { pk, sk } = minisign::KeyPair::generate_unencrypted_keypair().unwrap();
+        let minisign::KeyPair { pk, sk } =
+            minisign::KeyPair::generate_unencrypted_keypair().unwrap();
         Signer {
             secret: sk,
             public: pk,
@@ -186,8 +190,14 @@ mod tests {
         let only_ada = trust(&[&ada], false);
         assert_eq!(code(&both, "lock", of(&ada, "lock")), None);
         assert_eq!(code(&only_ada, "lock", of(&ada, "lock")), None);
-        assert_eq!(code(&only_ada, "lock", of(&eve, "lock")), Some(Code::Tampered));
-        assert_eq!(code(&only_ada, "lock", of(&ada, "other")), Some(Code::Tampered));
+        assert_eq!(
+            code(&only_ada, "lock", of(&eve, "lock")),
+            Some(Code::Tampered)
+        );
+        assert_eq!(
+            code(&only_ada, "lock", of(&ada, "other")),
+            Some(Code::Tampered)
+        );
         assert_eq!(
             code(&only_ada, "lock", Some("nonsense".to_owned())),
             Some(Code::Tampered)
@@ -197,8 +207,14 @@ mod tests {
     #[test]
     fn a_missing_signature_is_refused_only_where_one_is_demanded() {
         let ada = signer();
-        assert_eq!(code(&trust(&[&ada], true), "lock", None), Some(Code::Unsigned));
+        assert_eq!(
+            code(&trust(&[&ada], true), "lock", None),
+            Some(Code::Unsigned)
+        );
         assert_eq!(code(&trust(&[&ada], false), "lock", None), None);
-        assert_eq!(code(&trust(&[], false), "lock", Some("nonsense".to_owned())), None);
+        assert_eq!(
+            code(&trust(&[], false), "lock", Some("nonsense".to_owned())),
+            None
+        );
     }
 }

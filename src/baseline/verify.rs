@@ -50,12 +50,7 @@ pub fn consistent(config: &Config, stored: &Stored) -> (Option<Trusted>, Vec<Fin
         config.baselines.join(&stored.gpu).join(&id.suite).display(),
     );
     let mut tampered = |message: String| {
-        findings.push(Finding::deny(
-            Code::Tampered,
-            id,
-            message,
-            restore.clone(),
-        ));
+        findings.push(Finding::deny(Code::Tampered, id, message, restore.clone()));
     };
     let lock = match stored.lock.as_deref().map(Lock::parse) {
         None => {

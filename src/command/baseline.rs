@@ -150,7 +150,11 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     let in_ci = std::env::var("CI")
         .is_ok_and(|value| !value.is_empty() && value != "false" && value != "0");
     // Before anything else: a key that cannot be opened must not be found out last.
-    let signer = arguments.sign_key.as_deref().map(Signer::open).transpose()?;
+    let signer = arguments
+        .sign_key
+        .as_deref()
+        .map(Signer::open)
+        .transpose()?;
     if in_ci && !arguments.in_ci {
         return Err(Error::Usage(
             "the CI variable is set: a pipeline that locks its own baselines gates nothing; --in-ci locks all the same"

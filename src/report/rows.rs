@@ -3,7 +3,8 @@
 use crate::config::Level;
 use crate::profile::Rung;
 use crate::verdict::{
-    Authority, Change, Comparison, ExitCode, Origin, Outcome, Summary, VariantReport, Verdict, display_value,
+    Authority, Change, Comparison, ExitCode, Origin, Outcome, Summary, VariantReport, Verdict,
+    display_value,
 };
 
 /// A change that is shown, in percent, of a recorded metric whose noise is not known.

@@ -190,7 +190,10 @@ fn leaf(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Way, S
                 written(before)
             ),
         ),
-        ["toolchain", tool @ ("nvcc" | "ncu" | "compute_sanitizer" | "cupti")] => (
+        [
+            "toolchain",
+            tool @ ("nvcc" | "ncu" | "compute_sanitizer" | "cupti"),
+        ] => (
             Way::Loosens,
             format!(
                 "{tool} is taken from {}, not from {}",
@@ -383,7 +386,10 @@ fn number(value: &Value) -> Option<f64> {
 
 fn list(value: Option<&Value>) -> Vec<&str> {
     let list = value.and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(Value::as_str).collect()
+    list.into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 #[cfg(test)]

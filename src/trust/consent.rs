@@ -70,7 +70,9 @@ impl Consent {
             .map(|hash| {
                 Finding::of_project(
                     Code::AcceptUnused,
-                    format!("{hash} was accepted, and it is the hash of nothing that the change brings"),
+                    format!(
+                        "{hash} was accepted, and it is the hash of nothing that the change brings"
+                    ),
                     "look at what is there now: a file that was edited has another hash",
                 )
                 .warn()

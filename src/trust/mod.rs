@@ -52,11 +52,7 @@ impl Grounds {
 ///
 /// # Errors
 /// [`Error::Environment`] and [`Error::Baseline`] where the revision cannot be read as a project.
-pub fn establish(
-    head: Config,
-    root: Option<Root>,
-    accepted: &[String],
-) -> Result<Grounds, Error> {
+pub fn establish(head: Config, root: Option<Root>, accepted: &[String]) -> Result<Grounds, Error> {
     let consent = Consent::new(accepted)?;
     let Some(root) = root else {
         return Ok(Grounds {
@@ -182,7 +178,9 @@ impl ChangeUnderReview<'_> {
                         "there is no {name} at {}: every rule and every baseline is this change's own",
                         self.revision()
                     ),
-                    format!("whoever may decide that looks at {name} and accepts it from outside the change: check --accept {hash}"),
+                    format!(
+                        "whoever may decide that looks at {name} and accepts it from outside the change: check --accept {hash}"
+                    ),
                 );
                 findings.push(self.consent.settles(finding, &hash));
                 return Ok((head.clone(), head.baselines.clone()));
@@ -301,18 +299,27 @@ impl ChangeUnderReview<'_> {
                 // A lock that is a link is missing, and is told as such.
                 _ => continue,
             };
-            if rest.components().all(|part| matches!(part, Component::Normal(_))) {
+            if rest
+                .components()
+                .all(|part| matches!(part, Component::Normal(_)))
+            {
                 locks::write(&folder.join(rest), &bytes)?;
             }
         }
         Store::open(&folder)
     }
 
-    /// Links on the way to the change's baselines, and among them: once merged, what they lead to
+    /// The change's configuration as a link, links on the way to its baselines, and among them: once merged, what they lead to
     /// would be judged by, and nobody reviews that.
     fn links(&self) -> Result<Vec<Finding>, Error> {
-        let baselines = self.head.root.join(inside(&self.head.root, &self.head.baselines));
+        let baselines = self
+            .head
+            .root
+            .join(inside(&self.head.root, &self.head.baselines));
         let mut found = Vec::new();
+        if self.head.path.is_symlink() {
+            found.push(self.head.path.clone());
+        }
         let mut way = self.head.root.clone();
         for part in baselines
             .strip_prefix(&self.head.root)
@@ -323,7 +330,7 @@ impl ChangeUnderReview<'_> {
                 found.push(way.clone());
             }
         }
-        if found.is_empty() {
+        if !way.is_symlink() {
             links_below(&baselines, &mut found)?;
         }
         Ok(found
@@ -361,7 +368,9 @@ impl ChangeUnderReview<'_> {
                 let finding = Finding::of_project(
                     Code::PolicyChanged,
                     format!("{tool} is taken from the repository, and this change brings `{file}`"),
-                    format!("a tool that the change brings cannot be believed; accept it knowingly: check --accept {hash}"),
+                    format!(
+                        "a tool that the change brings cannot be believed; accept it knowingly: check --accept {hash}"
+                    ),
                 );
                 findings.push(self.consent.settles(finding, &hash));
             }
@@ -396,8 +405,18 @@ impl ChangeUnderReview<'_> {
 /// A change in words behind `this change`: some begin with a verb, others with a subject.
 fn verb(text: &str) -> String {
     let verbs = [
-        "adds ", "loosens ", "tightens ", "changes ", "extends ", "shortens ", "removes ",
-        "writes ", "takes ", "gives ", "sets ", "no longer ",
+        "adds ",
+        "loosens ",
+        "tightens ",
+        "changes ",
+        "extends ",
+        "shortens ",
+        "removes ",
+        "writes ",
+        "takes ",
+        "gives ",
+        "sets ",
+        "no longer ",
     ];
     if verbs.iter().any(|verb| text.starts_with(verb)) {
         text.to_owned()
@@ -449,6 +468,16 @@ fn place_in_repository(root: &Path) -> Result<Place, Error> {
         )));
     }
     let real = |path: &Path| path.canonicalize().map_err(Error::io("find", path));
+    let history = git::git_dir(root).map_err(unreadable)?;
+    // git itself refuses this since 2.38, told so by `git`.
+    if let Ok(below) = real(&history)?.strip_prefix(real(&top)?)
+        && !below.components().any(|part| part.as_os_str() == ".git")
+    {
+        return Err(Error::Baseline(format!(
+            "{} is laid out as a repository among the files of another: its history is whatever the change says",
+            history.display()
+        )));
+    }
     let (top, real_root) = (real(&top)?, real(root)?);
     // As the path is spelled: a link above the repository is the machine's own affair.
     let above = root

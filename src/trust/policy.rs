@@ -53,7 +53,11 @@ pub(super) fn merged(base: &Table, head: &Table) -> Table {
             None => {
                 let mut suite = head_suite.clone();
                 if let Some(Value::Array(named)) = suite.get_mut("metrics") {
-                    named.retain(|alias| metrics.iter().any(|(known, _)| alias.as_str() == Some(known)));
+                    named.retain(|alias| {
+                        metrics
+                            .iter()
+                            .any(|(known, _)| alias.as_str() == Some(known))
+                    });
                     if named.is_empty() {
                         suite.remove("metrics");
                     }

@@ -168,8 +168,8 @@ impl Service {
                 found_by: name.to_owned(),
             });
         }
-        let target = stated(self.target)
-            .ok_or_else(|| unknown(format!("{} is not set", self.target)))?;
+        let target =
+            stated(self.target).ok_or_else(|| unknown(format!("{} is not set", self.target)))?;
         let branch = target.strip_prefix("refs/heads/").unwrap_or(&target);
         // A local branch of that name may be the pull request's own: forks call theirs `main` too.
         let upstream = format!("origin/{branch}");

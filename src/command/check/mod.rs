@@ -16,7 +16,9 @@ use crate::measure::{BaseProject, compile_against, measure, measure_against};
 use crate::profile::Profile;
 use crate::report::{self, Progress};
 use crate::trust::{self, Grounds};
-use crate::verdict::{Authority, Code, Ended, ExitCode, Finding, Origin, Outcome, Verdict, apply_waivers};
+use crate::verdict::{
+    Authority, Code, Ended, ExitCode, Finding, Origin, Outcome, Verdict, apply_waivers,
+};
 use judge::{Judge, Profiles, unchecked};
 use recorded::read_recorded;
 
@@ -70,9 +72,11 @@ fn judged(
     for path in &arguments.report {
         refuse_target(path, &head, arguments.from.as_deref())?;
     }
-    let root = trust::root(&head.config.root, arguments.baseline_ref.as_deref(), |name| {
-        std::env::var(name).ok()
-    })?;
+    let root = trust::root(
+        &head.config.root,
+        arguments.baseline_ref.as_deref(),
+        |name| std::env::var(name).ok(),
+    )?;
     let Grounds {
         config,
         store,
