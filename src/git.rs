@@ -58,26 +58,40 @@ pub fn is_shallow(root: &Path) -> bool {
     git(root, &["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true")
 }
 
-/// The folder that holds the working tree.
-///
-/// # Errors
-/// What git says where there is no repository.
-pub fn top_level(root: &Path) -> Result<PathBuf, String> {
-    git(root, &["rev-parse", "--show-toplevel"]).map(PathBuf::from)
+/// The repository that a folder is in.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    /// The folder of its working tree.
+    pub top: PathBuf,
+    /// The folder of its history.
+    pub history: PathBuf,
+    /// Whether it is a submodule of another: what it holds is then that other's to say.
+    pub is_submodule: bool,
 }
 
-/// The folder that holds the history.
+/// The repository that a folder is in.
 ///
 /// # Errors
-/// What git says where there is no repository.
-pub fn git_dir(root: &Path) -> Result<PathBuf, String> {
-    git(root, &["rev-parse", "--absolute-git-dir"]).map(PathBuf::from)
-}
-
-/// Whether the repository is a submodule of another: what it holds is then that other's to say.
-pub fn is_submodule(root: &Path) -> bool {
-    git(root, &["rev-parse", "--show-superproject-working-tree"])
-        .is_ok_and(|around| !around.is_empty())
+/// What git says where there is none, or it may not be read.
+pub fn repository(folder: &Path) -> Result<Repository, String> {
+    let answer = git(
+        folder,
+        &[
+            "rev-parse",
+            "--show-toplevel",
+            "--absolute-git-dir",
+            "--show-superproject-working-tree",
+        ],
+    )?;
+    // The last prints nothing where there is no repository around this one.
+    match answer.lines().collect::<Vec<_>>()[..] {
+        [top, history, ref around @ ..] => Ok(Repository {
+            top: PathBuf::from(top),
+            history: PathBuf::from(history),
+            is_submodule: !around.is_empty(),
+        }),
+        _ => Err("it has no working tree".to_owned()),
+    }
 }
 
 /// What a commit holds at a path.

@@ -77,6 +77,11 @@ static BASE: LazyLock<Project> = LazyLock::new(|| {
             }
         }
     }
+    // What is wrong on purpose has tests of its own.
+    let config = project.read("config.toml");
+    let end = config.find("[suite.faults]").unwrap();
+    project.write("config.toml", &config[..end]);
+    fs::remove_dir_all(project.path("kernels/faults")).unwrap();
     committed(&project);
     project
 });
@@ -409,6 +414,7 @@ const ATTACKS: &[Attack] = &[
             let config = project.read("config.toml");
             let toolchain = "[toolchain]\nncu = \"./tools/ncu\"\n";
             project.write("config.toml", config.replace("[toolchain]\n", toolchain));
+            commit(project);
         },
         told: (
             "policy-changed",
@@ -554,7 +560,10 @@ const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "builds are committed",
-        edit: |project| project.write(".sparsek-gate/builds/0123/program", "fast"),
+        edit: |project| {
+            project.write(".sparsek-gate/builds/0123/program", "fast");
+            commit(project);
+        },
         told: ("tampered", "into the folder of builds"),
         consented: None,
     },
@@ -616,7 +625,6 @@ fn try_out(attack: &Attack) {
     let name = attack.name;
     let project = pull_request();
     (attack.edit)(&project);
-    commit(&project);
     let ran = checked(&project, &[]);
     assert_ne!(ran.code, 0, "{name}: {}", ran.err);
     let report = ran.json();

@@ -459,26 +459,25 @@ impl Place {
 /// [`Error::Environment`] where there is no repository; [`Error::Baseline`] where a link or a
 /// submodule on the way leads to another place, whose policy is not the one that was asked for.
 fn place_in_repository(root: &Path) -> Result<Place, Error> {
-    let top = git::top_level(root).map_err(unreadable)?;
+    let repository = git::repository(root).map_err(unreadable)?;
     // Its history is wherever the change points it at.
-    if git::is_submodule(root) {
+    if repository.is_submodule {
         return Err(Error::Baseline(format!(
             "{} is a submodule: its baselines are not those of the repository around it; check in a clone of its own",
-            top.display()
+            repository.top.display()
         )));
     }
     let real = |path: &Path| path.canonicalize().map_err(Error::io("find", path));
-    let history = git::git_dir(root).map_err(unreadable)?;
+    let (top, real_root) = (real(&repository.top)?, real(root)?);
     // git itself refuses this since 2.38, told so by `git`.
-    if let Ok(below) = real(&history)?.strip_prefix(real(&top)?)
+    if let Ok(below) = real(&repository.history)?.strip_prefix(&top)
         && !below.components().any(|part| part.as_os_str() == ".git")
     {
         return Err(Error::Baseline(format!(
             "{} is laid out as a repository among the files of another: its history is whatever the change says",
-            history.display()
+            repository.history.display()
         )));
     }
-    let (top, real_root) = (real(&top)?, real(root)?);
     // As the path is spelled: a link above the repository is the machine's own affair.
     let above = root
         .ancestors()

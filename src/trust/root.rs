@@ -142,6 +142,8 @@ impl Service {
     ) -> Result<Root, Error> {
         let stated = |name: &str| variable(name).filter(|value| !value.is_empty());
         let unknown = |what: String| {
+            // What keeps git from reading anything, such as another owner of the folder, comes first.
+            let what = git::repository(folder).err().unwrap_or(what);
             let next = if git::is_shallow(folder) {
                 format!("the clone is shallow: {}", self.fetch)
             } else {
@@ -157,8 +159,6 @@ impl Service {
                 ),
             }
         };
-        // What keeps git from reading the repository at all, such as another owner of its folder.
-        git::top_level(folder).map_err(&unknown)?;
         let mut bases = self.bases.iter();
         if let Some((name, base)) = bases.find_map(|name| Some((*name, stated(name)?))) {
             let commit = git::commit_of(folder, &base)
