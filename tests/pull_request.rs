@@ -342,16 +342,6 @@ const ATTACKS: &[Attack] = &[
         consented: Some(0),
     },
     Attack {
-        name: "a regression is let pass where the kernel became faster",
-        edit: |project| {
-            let metric = "[metric.tensor_core]\n";
-            let now = format!("{metric}unless_faster = true\n");
-            project.replace("config.toml", metric, &now);
-        },
-        told: ("policy-changed", "a regression of `tensor_core` only warns"),
-        consented: Some(0),
-    },
-    Attack {
         name: "a metric is taken out",
         edit: |project| {
             let config = project.read("config.toml");
@@ -424,28 +414,6 @@ const ATTACKS: &[Attack] = &[
         consented: Some(4),
     },
     Attack {
-        name: "another kernel is looked at",
-        edit: |project| {
-            let config = project.read("config.toml");
-            let kernels = "kernels = \"regex:^bsr_gemm_\"";
-            project.write(
-                "config.toml",
-                config.replacen(kernels, "kernels = \"regex:^small_\"", 1),
-            );
-        },
-        told: ("policy-changed", "`suite.bsr_gemm.kernels`"),
-        consented: Some(0),
-    },
-    Attack {
-        name: "no kernel is expected",
-        edit: |project| project.drop_config_lines("expect = [\"bsr_gemm_cp_async\"]"),
-        told: (
-            "policy-changed",
-            "no longer sets `suite.bsr_gemm.variant.cp_async.expect`",
-        ),
-        consented: Some(0),
-    },
-    Attack {
         name: "less work is declared",
         edit: |project| {
             let config = project.read("config.toml");
@@ -472,59 +440,6 @@ const ATTACKS: &[Attack] = &[
         },
         told: ("policy-changed", "`suite.bsr_gemm.args`"),
         consented: Some(4),
-    },
-    Attack {
-        name: "fewer processes are measured",
-        edit: |project| {
-            let config = project.read("config.toml");
-            project.write(
-                "config.toml",
-                config.replacen("processes = 4 ", "processes = 2 ", 1),
-            );
-        },
-        told: ("policy-changed", "changes `profile.processes` from 4 to 2"),
-        consented: Some(0),
-    },
-    Attack {
-        name: "fewer launches are measured",
-        edit: |project| {
-            let config = project.read("config.toml");
-            project.write(
-                "config.toml",
-                config.replacen("launches = 20 ", "launches = 2 ", 1),
-            );
-        },
-        told: ("policy-changed", "changes `profile.launches` from 20 to 2"),
-        consented: Some(0),
-    },
-    Attack {
-        name: "a lower rung is let stand in",
-        edit: |project| {
-            let config = project.read("config.toml");
-            let profile = "[profile]\naccept_rungs = [\"event-times\"]\n";
-            project.write("config.toml", config.replacen("[profile]\n", profile, 1));
-        },
-        told: ("policy-changed", "sets `profile.accept_rungs`"),
-        consented: Some(0),
-    },
-    Attack {
-        name: "what the toolchain must be is no longer said",
-        edit: |project| project.drop_config_lines("driver = "),
-        told: ("policy-changed", "no longer sets `toolchain.pins.driver`"),
-        consented: Some(0),
-    },
-    Attack {
-        name: "the program gets an environment",
-        edit: |project| {
-            let expect = "expect = [\"bsr_gemm_cp_async\"]\n";
-            let env = format!("{expect}env = {{ LD_PRELOAD = \"./faster.so\" }}\n");
-            project.replace("config.toml", expect, &env);
-        },
-        told: (
-            "policy-changed",
-            "sets `suite.bsr_gemm.variant.cp_async.env.LD_PRELOAD`",
-        ),
-        consented: Some(0),
     },
     Attack {
         name: "the folder of baselines is a link",
@@ -600,6 +515,95 @@ const ATTACKS: &[Attack] = &[
     },
 ];
 
+/// Rules that the recordings at hand would pass without; together, for each by itself takes as long.
+const WEAKENED: &[Attack] = &[
+    Attack {
+        name: "a regression is let pass where the kernel became faster",
+        edit: |project| {
+            let metric = "[metric.tensor_core]\n";
+            let now = format!("{metric}unless_faster = true\n");
+            project.replace("config.toml", metric, &now);
+        },
+        told: ("policy-changed", "a regression of `tensor_core` only warns"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "another kernel is looked at",
+        edit: |project| {
+            let config = project.read("config.toml");
+            let kernels = "kernels = \"regex:^bsr_gemm_\"";
+            project.write(
+                "config.toml",
+                config.replacen(kernels, "kernels = \"regex:^small_\"", 1),
+            );
+        },
+        told: ("policy-changed", "`suite.bsr_gemm.kernels`"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "no kernel is expected",
+        edit: |project| project.drop_config_lines("expect = [\"bsr_gemm_cp_async\"]"),
+        told: (
+            "policy-changed",
+            "no longer sets `suite.bsr_gemm.variant.cp_async.expect`",
+        ),
+        consented: Some(0),
+    },
+    Attack {
+        name: "fewer processes are measured",
+        edit: |project| {
+            let config = project.read("config.toml");
+            project.write(
+                "config.toml",
+                config.replacen("processes = 4 ", "processes = 2 ", 1),
+            );
+        },
+        told: ("policy-changed", "changes `profile.processes` from 4 to 2"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "fewer launches are measured",
+        edit: |project| {
+            let config = project.read("config.toml");
+            project.write(
+                "config.toml",
+                config.replacen("launches = 20 ", "launches = 2 ", 1),
+            );
+        },
+        told: ("policy-changed", "changes `profile.launches` from 20 to 2"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "a lower rung is let stand in",
+        edit: |project| {
+            let config = project.read("config.toml");
+            let profile = "[profile]\naccept_rungs = [\"event-times\"]\n";
+            project.write("config.toml", config.replacen("[profile]\n", profile, 1));
+        },
+        told: ("policy-changed", "sets `profile.accept_rungs`"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "what the toolchain must be is no longer said",
+        edit: |project| project.drop_config_lines("driver = "),
+        told: ("policy-changed", "no longer sets `toolchain.pins.driver`"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "the program gets an environment",
+        edit: |project| {
+            let expect = "expect = [\"bsr_gemm_occupancy\"]\n";
+            let env = format!("{expect}env = {{ LD_PRELOAD = \"./faster.so\" }}\n");
+            project.replace("config.toml", expect, &env);
+        },
+        told: (
+            "policy-changed",
+            "sets `suite.bsr_gemm.variant.occupancy.env.LD_PRELOAD`",
+        ),
+        consented: Some(0),
+    },
+];
+
 #[test]
 fn whatever_a_pull_request_changes_of_its_own_rules_is_caught() {
     if !has_git() {
@@ -619,6 +623,30 @@ fn whatever_a_pull_request_changes_of_its_own_rules_is_caught() {
             });
         }
     });
+}
+
+#[test]
+fn every_rule_that_is_weakened_is_told_by_itself() {
+    if !has_git() {
+        return;
+    }
+    let project = pull_request();
+    for attack in WEAKENED {
+        (attack.edit)(&project);
+    }
+    let report = checked(&project, &[]).exits(4).json();
+    let denied = report.findings("deny");
+    for attack in WEAKENED {
+        let (code, text) = attack.told;
+        let told = denied.iter().any(|finding| {
+            finding["code"] == code && finding["message"].as_str().unwrap().contains(text)
+        });
+        assert!(told, "{}: {denied:#?}", attack.name);
+    }
+    assert_eq!(denied.len(), WEAKENED.len(), "{denied:#?}");
+    let hashes = asked(&report);
+    assert_eq!(hashes.len(), 1);
+    checked(&project, &["--accept", &hashes[0]]).exits(0);
 }
 
 fn try_out(attack: &Attack) {
