@@ -259,7 +259,7 @@ pub struct InspectArgs {
 
 /// Arguments of `baseline`.
 #[derive(Args, Debug)]
-#[command(group(clap::ArgGroup::new("action").required(true).args(["lock", "verify", "show"])))]
+#[command(group(clap::ArgGroup::new("action").required(true).args(["lock", "sign", "verify", "show"])))]
 pub struct BaselineArgs {
     /// Which variants.
     #[command(flatten)]
@@ -270,7 +270,14 @@ pub struct BaselineArgs {
     /// With --lock: lock what the compiler made, and nothing that runs.
     #[arg(long, requires = "lock")]
     pub r#static: bool,
-    /// Verify that what is locked is unchanged; with --captures, that it was measured.
+    /// Sign the locks that are there; needs --sign-key.
+    #[arg(long, requires = "sign_key")]
+    pub sign: bool,
+    /// A secret key of minisign, to sign the locks with. Its password is asked for, or taken from
+    /// SPARSEK_GATE_KEY_PASSWORD.
+    #[arg(long, value_name = "FILE")]
+    pub sign_key: Option<PathBuf>,
+    /// Verify that what is locked is unchanged, and its signatures; with --captures, that it was measured.
     #[arg(long)]
     pub verify: bool,
     /// Show what is locked, and the ledger.
@@ -400,6 +407,15 @@ pub struct CheckArgs {
     /// and no GPU.
     #[arg(long, conflicts_with = "from")]
     pub r#static: bool,
+    /// Take baselines, locks, tolerances and waivers from this revision, and only the code from
+    /// here; `none`: all of it from the files that are here [default: in the pipeline of a pull
+    /// request the merge base with its target, else none]
+    #[arg(long, value_name = "REV")]
+    pub baseline_ref: Option<String>,
+    /// Consent to a baseline or a configuration that the change brings: the sha256 that the finding
+    /// prints. For whoever starts the run, not for the change. Repeatable, or separated by commas.
+    #[arg(long, value_name = "SHA256", value_delimiter = ',')]
+    pub accept: Vec<String>,
     /// Folder for fresh profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR", conflicts_with = "from")]
     pub output: Option<PathBuf>,

@@ -1,5 +1,8 @@
-//! Revisions: of the working tree, for provenance, and others checked out beside it.
+//! Revisions: of the working tree, for provenance, others checked out beside it, and files read
+//! out of others. Nothing here runs what a revision holds: no hooks, no monitors, and a folder that
+//! merely looks like a bare repository is none.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -23,6 +26,154 @@ pub fn person(root: &Path) -> String {
     } else {
         name
     }
+}
+
+/// The commit that a revision names; `None` where there is none.
+pub fn commit_of(root: &Path, revision: &str) -> Option<String> {
+    // A revision that begins with a dash would be an option.
+    let named = format!("{revision}^{{commit}}");
+    git(
+        root,
+        &[
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            &named,
+        ],
+    )
+    .ok()
+    .filter(|commit| !commit.is_empty() && commit.chars().all(|c| c.is_ascii_hexdigit()))
+}
+
+/// The best common ancestor of two commits; `None` where the clone knows of none.
+pub fn merge_base(root: &Path, one: &str, other: &str) -> Option<String> {
+    git(root, &["merge-base", "--end-of-options", one, other])
+        .ok()
+        .filter(|commit| !commit.is_empty())
+}
+
+/// Whether the clone lacks the older history.
+pub fn is_shallow(root: &Path) -> bool {
+    git(root, &["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true")
+}
+
+/// The repository that a folder is in.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    /// The folder of its working tree.
+    pub top: PathBuf,
+    /// The folder of its history.
+    pub history: PathBuf,
+    /// Whether it is a submodule of another: what it holds is then that other's to say.
+    pub is_submodule: bool,
+}
+
+/// The repository that a folder is in.
+///
+/// # Errors
+/// What git says where there is none, or it may not be read.
+pub fn repository(folder: &Path) -> Result<Repository, String> {
+    let answer = git(
+        folder,
+        &[
+            "rev-parse",
+            "--show-toplevel",
+            "--absolute-git-dir",
+            "--show-superproject-working-tree",
+        ],
+    )?;
+    // The last prints nothing where there is no repository around this one.
+    match answer.lines().collect::<Vec<_>>()[..] {
+        [top, history, ref around @ ..] => Ok(Repository {
+            top: PathBuf::from(top),
+            history: PathBuf::from(history),
+            is_submodule: !around.is_empty(),
+        }),
+        _ => Err("it has no working tree".to_owned()),
+    }
+}
+
+/// What a commit holds at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// A regular file.
+    File(Vec<u8>),
+    /// A link, or a submodule: what is behind it is no part of the commit.
+    Elsewhere,
+}
+
+/// The files of a commit at a path and below it, by their paths from the top of the repository.
+/// They are the bytes that were committed: no filter and no line ending is applied.
+///
+/// # Errors
+/// What git complains of.
+pub fn files_at(root: &Path, commit: &str, path: &str) -> Result<BTreeMap<String, Held>, String> {
+    let arguments = [
+        "--literal-pathspecs",
+        "ls-tree",
+        "-r",
+        "-z",
+        "--full-tree",
+        commit,
+        "--",
+        path,
+    ];
+    let listing = git_bytes(root, &arguments, None)?;
+    let listing = String::from_utf8(listing)
+        .map_err(|_| format!("a file below `{path}` has a name that is not UTF-8"))?;
+    let mut found = BTreeMap::new();
+    let mut wanted = Vec::new();
+    // `MODE SP TYPE SP OBJECT TAB PATH NUL`
+    for entry in listing.split_terminator('\0') {
+        let Some((about, path)) = entry.split_once('\t') else {
+            return Err(format!("git ls-tree says what is not understood: {entry}"));
+        };
+        match about.split(' ').collect::<Vec<_>>()[..] {
+            [mode, "blob", object] if mode.starts_with("100") => {
+                wanted.push((path.to_owned(), object.to_owned()));
+            }
+            _ => drop(found.insert(path.to_owned(), Held::Elsewhere)),
+        }
+    }
+    if wanted.is_empty() {
+        return Ok(found);
+    }
+    let asked: String = wanted
+        .iter()
+        .map(|(_, object)| format!("{object}\n"))
+        .collect();
+    let answer = git_bytes(root, &["cat-file", "--batch"], Some(asked))?;
+    let mut rest = answer.as_slice();
+    // `OBJECT SP TYPE SP SIZE LF CONTENT LF`
+    for (path, object) in wanted {
+        let content = next_blob(&mut rest).ok_or_else(|| format!("git cannot read {object}"))?;
+        found.insert(path, Held::File(content));
+    }
+    Ok(found)
+}
+
+fn next_blob(rest: &mut &[u8]) -> Option<Vec<u8>> {
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let (head, after) = rest.split_at_checked(end)?;
+    let head = std::str::from_utf8(head).ok()?;
+    let size = head.split(' ').nth(2)?.parse::<usize>().ok()?;
+    let content = after.get(1..)?.get(..size)?.to_vec();
+    *rest = after.get(size + 2..)?;
+    Some(content)
+}
+
+/// The paths below one that git tracks in the working tree.
+///
+/// # Errors
+/// What git complains of.
+pub fn tracked(root: &Path, path: &Path) -> Result<Vec<String>, String> {
+    let path = path.display().to_string();
+    let listing = git(
+        root,
+        &["--literal-pathspecs", "ls-files", "-z", "--", &path],
+    )?;
+    Ok(listing.split_terminator('\0').map(str::to_owned).collect())
 }
 
 /// A revision, checked out in a folder of its own; removed when dropped.
@@ -50,21 +201,8 @@ impl Worktree {
         };
         let prefix = git(root, &["rev-parse", "--show-prefix"])
             .map_err(|why| Error::Usage(format!("`--against` needs a git repository: {why}")))?;
-        // A revision that begins with a dash would be an option.
-        let named = format!("{revision}^{{commit}}");
-        let commit = git(
-            root,
-            &[
-                "rev-parse",
-                "--verify",
-                "--quiet",
-                "--end-of-options",
-                &named,
-            ],
-        )
-        .ok()
-        .filter(|commit| commit.chars().all(|c| c.is_ascii_hexdigit()))
-        .ok_or_else(|| refused("there is no such revision".to_owned()))?;
+        let commit = commit_of(root, revision)
+            .ok_or_else(|| refused("there is no such revision".to_owned()))?;
         std::fs::create_dir_all(places).map_err(Error::io("create", places))?;
         sweep(root, places);
         let folder = places.join(format!(
@@ -124,7 +262,27 @@ fn sweep(root: &Path, places: &Path) {
 
 /// What git prints, or what it complains of.
 fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
-    let mut command = duct::cmd("git", arguments).dir(root).stdin_null();
+    let printed = git_bytes(root, arguments, None)?;
+    Ok(String::from_utf8_lossy(&printed).trim().to_owned())
+}
+
+/// Options of every call: neither the repository's hooks nor its monitor run, and a folder of the
+/// working tree that is laid out as a bare repository, with a configuration of its own, is none.
+const HARMLESS: [&str; 6] = [
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "safe.bareRepository=explicit",
+];
+
+fn git_bytes(root: &Path, arguments: &[&str], input: Option<String>) -> Result<Vec<u8>, String> {
+    let mut command = duct::cmd("git", HARMLESS.iter().chain(arguments)).dir(root);
+    command = match input {
+        Some(input) => command.stdin_bytes(input),
+        None => command.stdin_null(),
+    };
     // Set where git runs a hook, these would lead to another repository than the project's.
     for variable in [
         "GIT_DIR",
@@ -141,10 +299,10 @@ fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
         .unchecked()
         .run()
         .map_err(|error| error.to_string())?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() {
-        Ok(text(&output.stdout))
+        Ok(output.stdout)
     } else {
-        Err(text(&output.stderr))
+        let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(complaint)
     }
 }

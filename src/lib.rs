@@ -4,7 +4,7 @@
 //! makes artifacts, [`verify`] asks whether their numbers are right, [`sanitize`] asks
 //! compute-sanitizer, [`capture`] runs ncu and reads what it left, [`cupti`] times kernels where
 //! ncu may not, [`profile`] normalizes that, [`baseline`] locks it, [`verdict`] compares and
-//! decides, [`report`] shows. [`measure`] runs the stages up to the profile. Besides them:
+//! decides, [`report`] shows. [`trust`] says whose configuration and locks count. [`measure`] runs the stages up to the profile. Besides them:
 //! [`binary`] looks into what the compiler made, [`metric`] knows counters and units, [`device`]
 //! the GPU, [`toolchain`] the compiler and NVIDIA's tools, [`process`] runs programs, [`files`] and
 //! [`hash`] write and identify them, [`diff`] puts two measurements side by side, [`git`] names the revision, [`doctor`] examines the machine,
@@ -32,6 +32,7 @@ pub mod profile;
 pub mod report;
 pub mod sanitize;
 pub mod toolchain;
+pub mod trust;
 pub mod verdict;
 pub mod verify;
 

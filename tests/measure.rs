@@ -815,6 +815,7 @@ fn a_worktree_that_a_run_with_the_same_process_number_left_is_cleared() {
         )
         .env_remove("CI")
         .current_dir(machine.path(""));
+    common::outside_pull_request(&mut shell);
     Ran::of(&shell.output().unwrap()).exits(0);
     machine.is_clean();
 }
@@ -830,6 +831,44 @@ fn a_worktree_of_a_dead_run_that_git_does_not_know_is_cleared() {
         "",
     );
     machine.check(&["--against", "HEAD", "cp_async"], 0);
+}
+
+#[test]
+fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    machine.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    let of_base = fs::read_to_string(machine.path("config.toml")).unwrap();
+    let ncu = of_base
+        .lines()
+        .find(|line| line.starts_with("ncu = "))
+        .unwrap();
+    let of_head =
+        of_base
+            .replacen(ncu, "ncu = \"./ncu\"", 1)
+            .replacen("\nrounds = 3 ", "\nrounds = 1 ", 1);
+    machine.write("config.toml", &of_head);
+    machine.write("ncu", "#!/bin/sh\ntouch believed\nexit 1\n");
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(machine.path("ncu"), executable).unwrap();
+    machine.commit();
+    let mut gate = machine.gate(&[
+        "check",
+        "--against",
+        "origin/main",
+        "--format",
+        "json",
+        "cp_async",
+    ]);
+    gate.env("GITHUB_EVENT_NAME", "pull_request")
+        .env("GITHUB_BASE_REF", "main");
+    let report = Ran::of(&gate.output().unwrap()).exits(4).json();
+    machine.is_clean();
+    assert!(!machine.path("believed").exists());
+    assert_eq!(machine.order("cp_async"), rounds(3));
+    assert_eq!(report.denied(), ["policy-changed", "policy-changed"]);
+    assert_eq!(report.0["authority"]["kind"], "revision");
 }
 
 #[test]

@@ -247,5 +247,6 @@ fn locked(
         lock,
         norm,
         profile: json,
+        signature: None,
     }))
 }

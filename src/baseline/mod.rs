@@ -3,11 +3,13 @@
 mod accept;
 mod changes;
 mod lock;
+mod signature;
 mod store;
 mod verify;
 
 pub use accept::{Acceptance, accept, accept_compiled};
 pub use changes::{Changes, changes_since};
 pub use lock::{Entry, Lock};
-pub use store::{NewBaseline, Store, Stored};
-pub use verify::{CaptureIndex, Trusted, rederive, trust};
+pub use signature::{PASSWORD_VARIABLE, Signer, unsigned};
+pub use store::{FILES, NewBaseline, Store, Stored};
+pub use verify::{CaptureIndex, Trusted, consistent, rederive, trust};

@@ -41,9 +41,11 @@ pub struct Stored {
     pub norm_sha256: Option<String>,
     /// `<variant>.profile.json`.
     pub profile: Option<Vec<u8>>,
+    /// `<variant>.lock.toml.minisig`.
+    pub signature: Option<String>,
 }
 
-/// The four files of a baseline to be stored.
+/// The files of a baseline to be stored.
 #[derive(Clone, Debug)]
 pub struct NewBaseline {
     /// Folder name of the GPU model and the rung, see [`crate::profile::Rung::folder`].
@@ -54,9 +56,19 @@ pub struct NewBaseline {
     pub norm: String,
     /// The profile's JSON form.
     pub profile: String,
+    /// The signature of the lock, where somebody signs it: that of an older lock is of no use.
+    pub signature: Option<String>,
 }
 
-const ENDINGS: [&str; 4] = ["lock.toml", "norm.txt", "norm.txt.sha256", "profile.json"];
+/// What the files of a baseline end in, after `<variant>.`.
+pub const FILES: [&str; 5] = [
+    "lock.toml",
+    "norm.txt",
+    "norm.txt.sha256",
+    "profile.json",
+    SIGNATURE,
+];
+const SIGNATURE: &str = "lock.toml.minisig";
 
 impl Store {
     /// The store in a folder, which need not exist yet. Clears what a killed process left.
@@ -113,7 +125,7 @@ impl Store {
     /// [`Error::Io`].
     pub fn load(&self, gpu: &str, variant: &VariantId) -> Result<Option<Stored>, Error> {
         let _guard = self.shared()?;
-        let mut files = ENDINGS.map(|ending| (self.path(gpu, variant, ending), None));
+        let mut files = FILES.map(|ending| (self.path(gpu, variant, ending), None));
         for (path, content) in &mut files {
             *content = match read_regular(path) {
                 Ok(bytes) => Some(bytes),
@@ -124,7 +136,7 @@ impl Store {
         if files.iter().all(|(_, content)| content.is_none()) {
             return Ok(None);
         }
-        let [lock, norm, norm_sha256, profile] = files.map(|(_, content)| content);
+        let [lock, norm, norm_sha256, profile, signature] = files.map(|(_, content)| content);
         let text = |bytes: Option<Vec<u8>>| {
             bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         };
@@ -135,6 +147,7 @@ impl Store {
             norm,
             norm_sha256: text(norm_sha256),
             profile,
+            signature: text(signature),
         }))
     }
 
@@ -147,11 +160,25 @@ impl Store {
             .into_iter()
             .map(|(gpu, _)| gpu)
             .filter(|gpu| {
-                ENDINGS
+                FILES
                     .iter()
                     .any(|ending| self.path(gpu, variant, ending).exists())
             })
             .collect())
+    }
+
+    /// The GPU folders and the variants of which any file is stored there.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn stored(&self) -> Result<BTreeSet<(String, VariantId)>, Error> {
+        let mut found = BTreeSet::new();
+        for variant in self.variants()? {
+            for gpu in self.gpus_of(&variant)? {
+                found.insert((gpu, variant.clone()));
+            }
+        }
+        Ok(found)
     }
 
     /// Every variant of which any file is stored, for any GPU.
@@ -165,7 +192,7 @@ impl Store {
                 for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
                     let entry = entry.map_err(Error::io("read", &folder))?;
                     let name = entry.file_name().to_string_lossy().into_owned();
-                    let variant = ENDINGS
+                    let variant = FILES
                         .iter()
                         .find_map(|ending| name.strip_suffix(ending)?.strip_suffix('.'));
                     // What is no name was not stored here by this tool.
@@ -191,6 +218,64 @@ impl Store {
     /// # Errors
     /// [`Error::Io`], or [`Error::Baseline`] where the store is not open to be changed.
     pub fn replace(&self, baselines: &[NewBaseline]) -> Result<(), Error> {
+        self.change(|staging| {
+            for baseline in baselines {
+                let id = &baseline.lock.variant;
+                let norm_name = format!("{}.norm.txt", id.variant);
+                let hash = sha256_hex(baseline.norm.as_bytes());
+                let contents = [
+                    Some(baseline.lock.to_toml()),
+                    Some(baseline.norm.clone()),
+                    Some(format!("{hash}  {norm_name}\n")),
+                    Some(baseline.profile.clone()),
+                    baseline.signature.clone(),
+                ];
+                for (ending, content) in FILES.iter().zip(contents) {
+                    staging.put(&baseline.gpu, id, ending, content.as_deref())?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Puts signatures beside locks, `(GPU folder, variant, signature)`; all of them or none.
+    ///
+    /// # Errors
+    /// [`Error::Io`], or [`Error::Baseline`] where the store is not open to be changed.
+    pub fn sign(&self, signatures: &[(String, VariantId, String)]) -> Result<(), Error> {
+        self.change(|staging| {
+            for (gpu, variant, signature) in signatures {
+                staging.put(gpu, variant, SIGNATURE, Some(signature))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes a file of a baseline durably, or removes it.
+    fn put(
+        &self,
+        gpu: &str,
+        variant: &VariantId,
+        ending: &str,
+        content: Option<&str>,
+    ) -> Result<(), Error> {
+        let path = self.path(gpu, variant, ending);
+        let folder = path.parent().unwrap_or(&self.root);
+        match content {
+            Some(content) => {
+                fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+                write_synced(&path, content.as_bytes()).map_err(Error::io("write", &path))?;
+            }
+            None if is_there(&path) => {
+                fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+            }
+            None => return Ok(()),
+        }
+        sync_folder(folder).map_err(Error::io("write", folder))
+    }
+
+    /// Changes a copy of the store, and exchanges the two.
+    fn change(&self, edit: impl FnOnce(&Store) -> Result<(), Error>) -> Result<(), Error> {
         if self.held.is_none() {
             return Err(Error::Baseline(format!(
                 "{} is not open to be changed",
@@ -202,27 +287,10 @@ impl Store {
         if self.root.exists() {
             copy_folder(&self.root, &staged)?;
         }
-        let staging = Store {
+        edit(&Store {
             root: staged.clone(),
             held: None,
-        };
-        for baseline in baselines {
-            let id = &baseline.lock.variant;
-            let norm_name = format!("{}.norm.txt", id.variant);
-            let contents = [
-                baseline.lock.to_toml(),
-                baseline.norm.clone(),
-                format!("{}  {norm_name}\n", sha256_hex(baseline.norm.as_bytes())),
-                baseline.profile.clone(),
-            ];
-            for (ending, content) in ENDINGS.iter().zip(contents) {
-                let path = staging.path(&baseline.gpu, id, ending);
-                let folder = path.parent().unwrap_or(&staged);
-                fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-                write_synced(&path, content.as_bytes()).map_err(Error::io("write", &path))?;
-                sync_folder(folder).map_err(Error::io("write", folder))?;
-            }
-        }
+        })?;
         // From here on the copy is whole, and its name says so.
         let next = self.beside("next");
         fs::rename(&staged, &next).map_err(Error::io("write", &next))?;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::lock::Lock;
+use super::signature::unsigned;
 use super::store::Stored;
 use crate::build::stated_flags;
 use crate::capture::{self, Format, Recording};
@@ -34,29 +35,25 @@ pub fn trust(
     variant: &Variant,
     stored: &Stored,
 ) -> (Option<Trusted>, Vec<Finding>) {
+    let (trusted, mut findings) = consistent(config, stored);
+    if let Some(Ok(lock)) = stored.lock.as_deref().map(Lock::parse) {
+        findings.extend(immutable_changes(config, variant, &lock));
+    }
+    (trusted, findings)
+}
+
+/// The same of what the files say by themselves and their signature, of a variant that the
+/// configuration need not hold.
+pub fn consistent(config: &Config, stored: &Stored) -> (Option<Trusted>, Vec<Finding>) {
     let mut findings = Vec::new();
-    let name = |ending: &str| {
-        format!(
-            "{}/{}/{}.{ending}",
-            stored.gpu, variant.id.suite, variant.id.variant
-        )
-    };
+    let id = &stored.variant;
+    let name = |ending: &str| format!("{}/{}/{}.{ending}", stored.gpu, id.suite, id.variant);
     let restore = format!(
-        "restore {} from version control, or lock anew: sparsek-gate baseline --lock --reason '...' {}",
-        config
-            .baselines
-            .join(&stored.gpu)
-            .join(&variant.id.suite)
-            .display(),
-        variant.id
+        "restore {} from version control, or lock anew: sparsek-gate baseline --lock --reason '...' {id}",
+        config.baselines.join(&stored.gpu).join(&id.suite).display(),
     );
     let mut tampered = |message: String| {
-        findings.push(Finding::deny(
-            Code::Tampered,
-            &variant.id,
-            message,
-            restore.clone(),
-        ));
+        findings.push(Finding::deny(Code::Tampered, id, message, restore.clone()));
     };
     let lock = match stored.lock.as_deref().map(Lock::parse) {
         None => {
@@ -69,7 +66,7 @@ pub fn trust(
         }
         Some(Ok(lock)) => lock,
     };
-    if lock.variant != variant.id {
+    if lock.variant != *id {
         tampered(format!(
             "{} is the lock of {}",
             name("lock.toml"),
@@ -97,7 +94,7 @@ pub fn trust(
             Some(_) => {}
         }
     }
-    let expected = format!("{}  {}.norm.txt\n", entry.norm_sha256, variant.id.variant);
+    let expected = format!("{}  {}.norm.txt\n", entry.norm_sha256, id.variant);
     match &stored.norm_sha256 {
         None => tampered(format!("{} is missing", name("norm.txt.sha256"))),
         Some(text) if *text != expected => tampered(format!(
@@ -114,7 +111,7 @@ pub fn trust(
         }
         None => return (None, findings),
     };
-    if profile.variant != variant.id {
+    if profile.variant != *id {
         tampered(format!(
             "{} is the profile of {}",
             name("profile.json"),
@@ -136,8 +133,8 @@ pub fn trust(
             name("profile.json")
         ));
     }
+    findings.extend(unsigned(&config.trust, stored));
     let holds = findings.is_empty();
-    findings.extend(immutable_changes(config, variant, &lock));
     (holds.then_some(Trusted { profile, lock }), findings)
 }
 

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::{Plan, answer};
 use crate::baseline::{
-    Acceptance, CaptureIndex, Entry, Lock, NewBaseline, Store, Stored, accept, accept_compiled,
-    rederive, trust,
+    Acceptance, CaptureIndex, Entry, Lock, NewBaseline, Signer, Store, Stored, accept,
+    accept_compiled, consistent, rederive, trust,
 };
 use crate::cli::BaselineArgs;
-use crate::config::{Config, Variant, VariantId};
+use crate::config::{Config, Trust, Variant, VariantId};
 use crate::error::Error;
 use crate::files::variant_folder;
 use crate::measure::now;
@@ -32,6 +32,12 @@ pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, E
         ("--in-ci", arguments.in_ci, "--lock", arguments.lock),
         ("--static", arguments.r#static, "--lock", arguments.lock),
         (
+            "--sign-key",
+            arguments.sign_key.is_some(),
+            "--lock` or `--sign",
+            arguments.lock || arguments.sign,
+        ),
+        (
             "--accept-imported",
             arguments.accept_imported,
             "--lock",
@@ -51,6 +57,9 @@ pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, E
     let plan = Plan::new(config, &arguments.selection, None)?;
     if arguments.lock {
         return lock(&plan, arguments);
+    }
+    if arguments.sign {
+        return sign(&plan, arguments);
     }
     let store = Store::open(&plan.config.baselines)?;
     if arguments.verify {
@@ -140,6 +149,12 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     }
     let in_ci = std::env::var("CI")
         .is_ok_and(|value| !value.is_empty() && value != "false" && value != "0");
+    // Before anything else: a key that cannot be opened must not be found out last.
+    let signer = arguments
+        .sign_key
+        .as_deref()
+        .map(Signer::open)
+        .transpose()?;
     if in_ci && !arguments.in_ci {
         return Err(Error::Usage(
             "the CI variable is set: a pipeline that locks its own baselines gates nothing; --in-ci locks all the same"
@@ -218,6 +233,13 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
         }
     }
     let refused = !findings.is_empty();
+    if let Some(signer) = &signer {
+        for new in &mut accepted {
+            let id = &new.lock.variant;
+            new.signature = Some(signer.sign(&new.gpu, id, &new.lock.to_toml())?);
+        }
+        warnings.extend(unknown_key(&plan.config, signer));
+    }
     if !refused && !accepted.is_empty() {
         store.replace(&accepted)?;
     }
@@ -253,6 +275,137 @@ fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
         }
         report::clean(&text)
     })
+}
+
+/// That a signature will not count, because the configuration does not name the key.
+fn unknown_key(config: &Config, signer: &Signer) -> Option<Finding> {
+    let key = signer.public_key();
+    if config.trust.public_keys.contains(&key) {
+        return None;
+    }
+    let finding = Finding::of_project(
+        Code::Unsigned,
+        format!("the locks are signed with {key}, which `trust.public_keys` does not name"),
+        "name the key there, in a change of its own, for signatures to be verified",
+    );
+    Some(finding.warn())
+}
+
+/// Signs the locks that are there, where they hold.
+fn sign(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
+    let Some(key) = &arguments.sign_key else {
+        return Err(Error::Usage("`--sign` needs `--sign-key FILE`".to_owned()));
+    };
+    let signer = Signer::open(key)?;
+    let store = Store::open_to_change(&plan.config.baselines)?;
+    // The signature that is there is about to be replaced, so it is not asked.
+    let without_keys = Config {
+        trust: Trust::default(),
+        ..plan.config.clone()
+    };
+    let mut findings = Vec::new();
+    let mut signatures = Vec::new();
+    for variant in plan.variants() {
+        let gpus = store.gpus_of(&variant.id)?;
+        if gpus.is_empty() {
+            findings.push(no_baseline(variant));
+        }
+        for gpu in gpus {
+            let Some(stored) = store.load(&gpu, &variant.id)? else {
+                continue;
+            };
+            let (trusted, found) = trust(&without_keys, variant, &stored);
+            findings.extend(found);
+            if let (Some(_), Some(lock)) = (trusted, &stored.lock) {
+                let signature = signer.sign(&gpu, &variant.id, lock)?;
+                signatures.push((gpu, variant.id.clone(), signature));
+            }
+        }
+    }
+    let refused = !findings.is_empty();
+    if !refused {
+        store.sign(&signatures)?;
+    }
+    findings.extend(unknown_key(&plan.config, &signer));
+    #[derive(Serialize)]
+    struct Content {
+        signed: bool,
+        key: String,
+        locks: Vec<String>,
+    }
+    let content = Content {
+        signed: !refused,
+        key: signer.public_key(),
+        locks: signatures
+            .iter()
+            .map(|(gpu, variant, _)| format!("{gpu}/{variant}"))
+            .collect(),
+    };
+    answer(arguments.format, &content, &findings, || {
+        if refused {
+            return "nothing was signed: all of the selected locks are, or none\n".to_owned();
+        }
+        let lines = content.locks.iter();
+        lines.map(|name| format!("{name}: signed\n")).collect()
+    })
+}
+
+fn no_baseline(variant: &Variant) -> Finding {
+    Finding::deny(
+        Code::NewBaseline,
+        &variant.id,
+        "it has no baseline yet".to_owned(),
+        format!("sparsek-gate baseline --lock --reason '...' {}", variant.id),
+    )
+}
+
+/// Verifies what is locked of variants that are not selected because nothing gates them: the
+/// configuration does not hold them, or they are experimental and were not asked for.
+fn verify_ungated(
+    plan: &Plan,
+    store: &Store,
+    arguments: &BaselineArgs,
+    captures: Option<&CaptureIndex>,
+    held: &mut Vec<String>,
+) -> Result<Vec<Finding>, Error> {
+    let names = &arguments.selection.names;
+    let mut findings = Vec::new();
+    for (gpu, id) in store.stored()? {
+        let meant = names.is_empty() || names.contains(&id.suite);
+        if !meant || plan.variants.iter().any(|variant| variant.id == id) {
+            continue;
+        }
+        let Some(stored) = store.load(&gpu, &id)? else {
+            continue;
+        };
+        let variant = plan.config.variant(&id);
+        let (trusted, mut found) = match variant {
+            Some(variant) => trust(&plan.config, variant, &stored),
+            None => consistent(&plan.config, &stored),
+        };
+        // Without a variant there is nothing to derive the profile's kernels for.
+        if let (Some(trusted), Some(captures), Some(variant)) = (&trusted, captures, variant)
+            && trusted.profile.identity.rung != Rung::Static
+        {
+            found.extend(rederive(variant, &trusted.profile, captures)?);
+        }
+        if found.is_empty() {
+            held.push(format!("{gpu}/{id}"));
+        }
+        findings.extend(found);
+        let why = match variant {
+            Some(_) => "it is experimental, and only checked where it is asked for",
+            None => "the configuration does not hold it",
+        };
+        let finding = Finding::deny(
+            Code::LockUnused,
+            &id,
+            format!("it is locked on {gpu}, and no check judges by that: {why}"),
+            "put the variant back, or remove its baseline",
+        );
+        findings.push(finding.warn());
+    }
+    Ok(findings)
 }
 
 /// That a profile was measured with another toolchain than was pinned.
@@ -414,12 +567,7 @@ fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCo
     for variant in plan.variants() {
         let gpus = store.gpus_of(&variant.id)?;
         if gpus.is_empty() {
-            findings.push(Finding::deny(
-                Code::NewBaseline,
-                &variant.id,
-                "it has no baseline yet".to_owned(),
-                format!("sparsek-gate baseline --lock --reason '...' {}", variant.id),
-            ));
+            findings.push(no_baseline(variant));
         }
         for gpu in gpus {
             let Some(stored) = store.load(&gpu, &variant.id)? else {
@@ -439,6 +587,13 @@ fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCo
             findings.extend(trusted.and_then(|trusted| measured_unpinned(&trusted.profile)));
         }
     }
+    findings.extend(verify_ungated(
+        plan,
+        store,
+        arguments,
+        captures.as_ref(),
+        &mut held,
+    )?);
     #[derive(Serialize)]
     struct Content {
         rederived: bool,

@@ -69,7 +69,10 @@ struct Plan {
 
 impl Plan {
     fn new(config: &Path, selection: &Selection, trial: Option<&Trial>) -> Result<Plan, Error> {
-        let config = Config::load(config)?;
+        Plan::of(Config::load(config)?, selection, trial)
+    }
+
+    fn of(config: Config, selection: &Selection, trial: Option<&Trial>) -> Result<Plan, Error> {
         let mut variants: Vec<Variant> = config
             .select(&selection.names, selection.experimental)
             .map_err(Error::Usage)?

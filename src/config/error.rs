@@ -36,6 +36,11 @@ impl ConfigError {
         self
     }
 
+    /// What is wrong, without the file's name.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// What is wrong, in one line, without the snippet.
     pub fn summary(&self) -> String {
         format!("{}: {}", self.path.display(), self.message)

@@ -414,6 +414,14 @@ impl Config {
         validate::validate(path, &source)
     }
 
+    /// Validates a text as the configuration at a path, whatever the file there holds.
+    ///
+    /// # Errors
+    /// [`ConfigError`], which shows the line.
+    pub fn parse(path: &Path, source: &str) -> Result<Config, ConfigError> {
+        validate::validate(path, source)
+    }
+
     /// A configuration of defaults, without suites, where there is no file.
     ///
     /// # Errors

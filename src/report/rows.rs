@@ -3,7 +3,8 @@
 use crate::config::Level;
 use crate::profile::Rung;
 use crate::verdict::{
-    Change, Comparison, ExitCode, Origin, Outcome, Summary, VariantReport, Verdict, display_value,
+    Authority, Change, Comparison, ExitCode, Origin, Outcome, Summary, VariantReport, Verdict,
+    display_value,
 };
 
 /// A change that is shown, in percent, of a recorded metric whose noise is not known.
@@ -254,11 +255,18 @@ pub(super) fn title(report: &VariantReport) -> String {
 
 /// Where the judged numbers came from.
 pub(super) fn origin(outcome: &Outcome) -> String {
-    match &outcome.origin {
+    let profiles = match &outcome.origin {
         Origin::Measured => "measured in this run".to_owned(),
         Origin::Compiled => "compiled in this run; nothing ran".to_owned(),
         Origin::Recorded(folder) => {
             format!("recorded profiles from {folder}, not measured in this run")
+        }
+    };
+    match &outcome.authority {
+        Authority::WorkingTree => profiles,
+        Authority::Revision { commit, found_by } => {
+            let commit: String = commit.chars().take(10).collect();
+            format!("{profiles}; baselines, tolerances and waivers of {commit} ({found_by})")
         }
     }
 }

@@ -38,6 +38,10 @@ pub struct Finding {
     /// Output of a tool, as the tool wrote it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub detail: Option<String>,
+    /// The sha256 that `check --accept` takes for consent to what was found; `None` where nobody
+    /// can consent to it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub accept: Option<String>,
 }
 
 impl Finding {
@@ -67,6 +71,7 @@ impl Finding {
             message: message.into(),
             next: next.into(),
             detail: None,
+            accept: None,
         }
     }
 
@@ -102,6 +107,14 @@ impl Finding {
     pub fn metric(self, alias: impl Into<String>) -> Self {
         Finding {
             metric: Some(alias.into()),
+            ..self
+        }
+    }
+
+    /// With the hash that stands for consent to it.
+    pub fn accept(self, sha256: impl Into<String>) -> Self {
+        Finding {
+            accept: Some(sha256.into()),
             ..self
         }
     }
@@ -204,6 +217,8 @@ codes! {
     ProfileAltered = "profile-altered" => Baseline,
     /// A recorded profile was measured from other sources or flags than those that are here.
     ProfileStale = "profile-stale" => Baseline,
+    /// The recording that is judged is itself part of the change; it only warns.
+    RecordedInChange = "recorded-in-change" => Baseline,
     /// A profile was imported, not measured by this tool.
     ProfileImported = "profile-imported" => Inconclusive,
     /// A capture that a profile names is not there.
@@ -216,6 +231,17 @@ codes! {
     MetricGone = "metric-gone" => Baseline,
     /// A locked file, or the lock itself, is not what was locked.
     Tampered = "tampered" => Baseline,
+    /// A lock without a signature, where the configuration demands one.
+    Unsigned = "unsigned" => Baseline,
+    /// The change under review locks, re-locks or removes a baseline; it is judged by the lock from
+    /// before.
+    Relocked = "relocked" => Baseline,
+    /// The change under review changes what it is judged by; it is judged by what was before.
+    PolicyChanged = "policy-changed" => Baseline,
+    /// A hash that was accepted is that of nothing which this change brings; it only warns.
+    AcceptUnused = "accept-unused" => Usage,
+    /// A baseline is locked and no variant of the configuration is judged by it; it only warns.
+    LockUnused = "lock-unused" => Baseline,
     /// An immutable variant's sources, headers or flags changed.
     ImmutableChanged = "immutable-changed" => Baseline,
     /// Two profiles were taken under different conditions.

@@ -6,10 +6,10 @@ use super::super::Plan;
 use crate::baseline::{Store, changes_since, trust};
 use crate::config::{Variant, VariantId};
 use crate::error::Error;
-use crate::profile::{Profile, Rung};
+use crate::profile::{Profile, ProfileOrigin, Rung};
 use crate::toolchain::unpinned;
 use crate::verdict::{
-    Code, Control, Finding, Mode, Outcome, Reference, Severity, VariantReport, Verdict,
+    Authority, Code, Control, Finding, Mode, Outcome, Reference, Severity, VariantReport, Verdict,
     below_counters, compare, compare_compiled, comparison_count, disturbed, explain_by_code,
     incomplete, incomplete_compiled,
 };
@@ -177,6 +177,9 @@ impl<'a> Judge<'a> {
                 outcome.findings.extend(disturbed(variant, control));
             }
         }
+        if outcome.authority != Authority::WorkingTree {
+            self.deny_needless_imports(profiles, outcome);
+        }
         for variant in self.plan.variants() {
             let of = |profiles: &'_ [Profile]| {
                 profiles
@@ -228,6 +231,24 @@ impl<'a> Judge<'a> {
         {
             let findings = &mut outcome.findings[findings_from..];
             explain_by_code(variant, &reference, &current, report, findings);
+        }
+    }
+
+    /// An imported profile says little of its code, and a change must not make one of a measured
+    /// profile: where the baseline was measured, so must be what is judged by it.
+    fn deny_needless_imports(&self, profiles: &Profiles, outcome: &mut Outcome) {
+        for finding in &mut outcome.findings {
+            let needless = finding.code == Code::ProfileImported
+                && profiles.heads.iter().any(|profile| {
+                    let locked = self.locked(&profile.variant, profile);
+                    finding.concerns(&profile.variant)
+                        && locked.is_some_and(|locked| {
+                            locked.provenance.origin == ProfileOrigin::Measured
+                        })
+                });
+            if needless {
+                finding.severity = Severity::Deny;
+            }
         }
     }
 

@@ -15,7 +15,10 @@ use crate::error::Error;
 use crate::measure::{BaseProject, compile_against, measure, measure_against};
 use crate::profile::Profile;
 use crate::report::{self, Progress};
-use crate::verdict::{Code, Ended, ExitCode, Finding, Origin, Outcome, Verdict, apply_waivers};
+use crate::trust::{self, Grounds};
+use crate::verdict::{
+    Authority, Code, Ended, ExitCode, Finding, Origin, Outcome, Verdict, apply_waivers,
+};
 use judge::{Judge, Profiles, unchecked};
 use recorded::read_recorded;
 
@@ -23,12 +26,14 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     for path in &arguments.report {
         report::format_of(path)?;
     }
-    let (outcome, ended) = match judged(config, arguments) {
+    let mut authority = Authority::default();
+    let (outcome, ended) = match judged(config, arguments, &mut authority) {
         Ok(outcome) => (outcome, None),
         Err(refused @ Error::Usage(_)) => return Err(refused),
         // Whoever reads a report must find in it why there is no verdict.
         Err(error) => {
             let mut outcome = Outcome::new(origin(arguments));
+            outcome.authority = authority;
             outcome.ended = Some(Ended {
                 message: error.to_string(),
                 exit_code: error.exit_code() as u8,
@@ -58,15 +63,34 @@ fn origin(arguments: &CheckArgs) -> Origin {
     }
 }
 
-fn judged(config: &Path, arguments: &CheckArgs) -> Result<Outcome, Error> {
-    let plan = Plan::new(config, &arguments.selection, None)?;
+fn judged(
+    config: &Path,
+    arguments: &CheckArgs,
+    authority: &mut Authority,
+) -> Result<Outcome, Error> {
+    let head = Plan::new(config, &arguments.selection, None)?;
     for path in &arguments.report {
-        refuse_target(path, &plan, arguments.from.as_deref())?;
+        refuse_target(path, &head, arguments.from.as_deref())?;
     }
-    let store = Store::open(&plan.config.baselines)?;
+    let root = trust::root(
+        &head.config.root,
+        arguments.baseline_ref.as_deref(),
+        |name| std::env::var(name).ok(),
+    )?;
+    let Grounds {
+        config,
+        store,
+        authority: found,
+        findings,
+        ..
+    } = &trust::establish(head.config, root, &arguments.accept)?;
+    authority.clone_from(found);
+    let plan = Plan::of(config.clone(), &arguments.selection, None)?;
     let mut outcome = Outcome::new(origin(arguments));
+    outcome.authority = authority.clone();
+    outcome.findings.extend(findings.iter().cloned());
     match &arguments.from {
-        None if arguments.r#static => compile_and_judge(&plan, &store, arguments, &mut outcome)?,
+        None if arguments.r#static => compile_and_judge(&plan, store, arguments, &mut outcome)?,
         Some(folder) => {
             if !folder.is_dir() {
                 return Err(Error::Usage(format!(
@@ -75,14 +99,14 @@ fn judged(config: &Path, arguments: &CheckArgs) -> Result<Outcome, Error> {
                 )));
             }
             let recorded = read_recorded(folder, &plan, &mut outcome)?;
-            let judge = Judge::new(&plan, &store, &mut outcome)?;
+            let judge = Judge::new(&plan, store, &mut outcome)?;
             judge.all(&recorded, &mut outcome);
         }
-        None => measure_and_judge(&plan, &store, arguments, &mut outcome)?,
+        None => measure_and_judge(&plan, store, arguments, &mut outcome)?,
     };
     outcome
         .findings
-        .extend(unchecked(&plan, &store, &arguments.selection.names)?);
+        .extend(unchecked(&plan, store, &arguments.selection.names)?);
     waive(&plan, &mut outcome);
     Ok(outcome)
 }

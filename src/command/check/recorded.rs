@@ -9,16 +9,19 @@ use crate::config::{Config, Variant};
 use crate::error::Error;
 use crate::files::{base_folder, variant_folder};
 use crate::profile::{self, Profile, ProfileOrigin, Rung};
-use crate::verdict::{Code, Finding, Outcome};
+use crate::trust::brought_by_change;
+use crate::verdict::{Authority, Code, Finding, Outcome, Severity};
 
 /// The recorded profiles of the selected variants. Their verdict comes from their samples; where
-/// these are not those of the captures beside them, a warning says so.
+/// these are not those of the captures beside them, a warning says so, or a finding that denies
+/// where the authority is outside of what is here.
 pub(super) fn read_recorded(
     folder: &Path,
     plan: &Plan,
     outcome: &mut Outcome,
 ) -> Result<Profiles, Error> {
     let mut profiles = Profiles::default();
+    let before = outcome.findings.len();
     for variant in plan.variants() {
         match Profile::recorded(folder, &variant.id) {
             // Left alone it would be judged as nothing, and nothing fails no gate.
@@ -179,7 +182,46 @@ pub(super) fn read_recorded(
             }
         }
     }
+    if outcome.authority != Authority::WorkingTree {
+        for finding in outcome.findings.iter_mut().skip(before) {
+            // The word of what is judged is not taken against the evidence.
+            if matches!(finding.code, Code::ProfileAltered | Code::ProfileStale) {
+                finding.severity = Severity::Deny;
+            }
+        }
+        let trials = profiles.heads.iter().chain(&profiles.compiled);
+        let trials: Vec<Finding> = trials.filter_map(trial).collect();
+        outcome.findings.extend(trials);
+        let brought = brought_by_change(&plan.config.root, &outcome.authority, folder)?;
+        if let Some(first) = brought.first() {
+            let finding = Finding::of_project(
+                Code::RecordedInChange,
+                format!(
+                    "the recording is part of the change, `{first}` first: its numbers are the word of whoever proposes the change"
+                ),
+                "record it where the change cannot write, and hand it to the check as an artifact",
+            );
+            outcome.findings.push(finding.warn());
+        }
+    }
     Ok(profiles)
+}
+
+/// A profile with constants of a trial is not one of the code under review.
+fn trial(profile: &Profile) -> Option<Finding> {
+    let overrides = &profile.provenance.overrides;
+    let finding = || {
+        Finding::deny(
+            Code::ProfileStale,
+            &profile.variant,
+            format!(
+                "it was measured with --define {}, which the configuration does not say: the verdict is on that code, not on this",
+                overrides.join(" ")
+            ),
+            format!("record it again: sparsek-gate profile {}", profile.variant),
+        )
+    };
+    (!overrides.is_empty()).then(finding)
 }
 
 /// What the captures of a recorded profile say against it, as warnings. Recordings without any

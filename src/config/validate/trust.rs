@@ -10,6 +10,19 @@ impl File<'_> {
             public_keys: raw.public_keys.unwrap_or_default(),
             require_signature: raw.require_signature.unwrap_or(false),
         };
+        for key in &trust.public_keys {
+            if let Err(error) = minisign_verify::PublicKey::from_base64(key) {
+                return Err(self
+                    .error(
+                        &["trust", "public_keys"],
+                        format!("`{key}` is not a minisign public key: {error}"),
+                    )
+                    .help(Some(
+                        "it is the second line of minisign.pub, 56 characters that begin with `RW`"
+                            .into(),
+                    )));
+            }
+        }
         if trust.require_signature && trust.public_keys.is_empty() {
             return Err(self.error(
                 &["trust", "require_signature"],

@@ -1,0 +1,220 @@
+//! Signatures of locks: minisign, over the bytes of `<variant>.lock.toml`, so that
+//! `minisign -Vm <variant>.lock.toml -P KEY` says the same. The lock holds the hashes of all else.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use minisign_verify::{Error as Refusal, PublicKey, Signature};
+
+use super::store::Stored;
+use crate::config::{Trust, VariantId};
+use crate::error::Error;
+use crate::verdict::{Code, Finding};
+
+/// The environment variable that the password of a key is taken from.
+pub const PASSWORD_VARIABLE: &str = "SPARSEK_GATE_KEY_PASSWORD";
+
+/// What the keys say against a stored lock. Without keys nothing is asked.
+pub fn unsigned(trust: &Trust, stored: &Stored) -> Option<Finding> {
+    if trust.public_keys.is_empty() {
+        return None;
+    }
+    let name = format!("{}/{}.lock.toml", stored.gpu, stored.variant);
+    let sign = format!(
+        "look at the lock, and let a holder of a key sign it: sparsek-gate baseline --sign --sign-key FILE {}",
+        stored.variant
+    );
+    let lock = stored.lock.as_deref()?;
+    let Some(signature) = &stored.signature else {
+        return trust.require_signature.then(|| {
+            Finding::deny(
+                Code::Unsigned,
+                &stored.variant,
+                format!("{name} is not signed, and `trust.require_signature` is set"),
+                sign,
+            )
+        });
+    };
+    verified(&trust.public_keys, lock.as_bytes(), signature)
+        .err()
+        .map(|why| {
+            Finding::deny(
+                Code::Tampered,
+                &stored.variant,
+                format!("the signature of {name} does not hold: {why}"),
+                sign,
+            )
+        })
+}
+
+/// Whether any of the keys made the signature. Only prehashed signatures count, the kind that
+/// minisign makes since 0.10.
+fn verified(keys: &[String], bytes: &[u8], signature: &str) -> Result<(), String> {
+    let signature =
+        Signature::decode(signature).map_err(|error| format!("it cannot be read: {error}"))?;
+    let mut why = "no key could be read".to_owned();
+    for key in keys
+        .iter()
+        .filter_map(|key| PublicKey::from_base64(key).ok())
+    {
+        match key.verify(bytes, &signature, false) {
+            Ok(()) => return Ok(()),
+            // That the right key refuses says more than that another is not the right one.
+            Err(Refusal::UnexpectedKeyId) if why.starts_with("no key") => {
+                why = "it was made with a key that `trust.public_keys` does not name".to_owned();
+            }
+            Err(Refusal::UnexpectedKeyId) => {}
+            Err(Refusal::UnexpectedAlgorithm) => {
+                why = "it is one of the old kind, over the file and not its hash; sign again with minisign 0.10 or later".to_owned();
+            }
+            Err(_) => why = "the lock is not what was signed".to_owned(),
+        }
+    }
+    Err(why)
+}
+
+/// A secret key of minisign, opened.
+pub struct Signer {
+    secret: minisign::SecretKey,
+    public: minisign::PublicKey,
+}
+
+impl Signer {
+    /// Opens a key file. The password is taken from [`PASSWORD_VARIABLE`], or asked for on the
+    /// terminal.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Input`].
+    pub fn open(path: &Path) -> Result<Signer, Error> {
+        let refused = |cause: String| Error::Input {
+            path: path.to_owned(),
+            cause,
+        };
+        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let read = |text: &str| {
+            minisign::SecretKeyBox::from_string(text)
+                .map_err(|error| refused(format!("not a minisign secret key: {error}")))
+        };
+        // A key without a password is told by its own bytes, and asks for none.
+        let secret = match read(&text)?.into_unencrypted_secret_key() {
+            Ok(secret) => secret,
+            Err(_) => {
+                let password = std::env::var(PASSWORD_VARIABLE).ok();
+                read(&text)?.into_secret_key(password).map_err(|error| {
+                    refused(format!(
+                        "this is no secret key of minisign, or it cannot be opened: {error}; its password is asked for on a terminal, or taken from {PASSWORD_VARIABLE}"
+                    ))
+                })?
+            }
+        };
+        let public = minisign::PublicKey::from_secret_key(&secret)
+            .map_err(|error| refused(error.to_string()))?;
+        Ok(Signer { secret, public })
+    }
+
+    /// The public key, as `trust.public_keys` names it.
+    pub fn public_key(&self) -> String {
+        self.public.to_base64()
+    }
+
+    /// The signature of a lock. Its trusted comment says for which variant and GPU it was made.
+    ///
+    /// # Errors
+    /// [`Error::Baseline`].
+    pub fn sign(&self, gpu: &str, variant: &VariantId, lock: &str) -> Result<String, Error> {
+        let signed = minisign::sign(
+            Some(&self.public),
+            &self.secret,
+            Cursor::new(lock.as_bytes()),
+            Some(&format!("sparsek-gate lock of {variant} on {gpu}")),
+            Some("signature from sparsek-gate"),
+        );
+        signed
+            .map(|signature| signature.into_string())
+            .map_err(|error| {
+                Error::Baseline(format!("the lock of {variant} cannot be signed: {error}"))
+            })
+    }
+}
+
+impl std::fmt::Debug for Signer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Signer({})", self.public_key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signer() -> Signer {
+        let minisign::KeyPair { pk, sk } =
+            minisign::KeyPair::generate_unencrypted_keypair().unwrap();
+        Signer {
+            secret: sk,
+            public: pk,
+        }
+    }
+
+    fn stored(lock: &str, signature: Option<String>) -> Stored {
+        Stored {
+            gpu: "gpu".to_owned(),
+            variant: VariantId::try_from("s/v".to_owned()).unwrap(),
+            lock: Some(lock.to_owned()),
+            norm: None,
+            norm_sha256: None,
+            profile: None,
+            signature,
+        }
+    }
+
+    fn trust(keys: &[&Signer], require_signature: bool) -> Trust {
+        Trust {
+            public_keys: keys.iter().map(|key| key.public_key()).collect(),
+            require_signature,
+        }
+    }
+
+    fn code(trust: &Trust, lock: &str, signature: Option<String>) -> Option<Code> {
+        unsigned(trust, &stored(lock, signature)).map(|finding| finding.code)
+    }
+
+    #[test]
+    fn a_lock_holds_by_any_named_key_and_by_no_other() {
+        let (ada, eve) = (signer(), signer());
+        let of = |signer: &Signer, text: &str| {
+            let id = VariantId::try_from("s/v".to_owned()).unwrap();
+            Some(signer.sign("gpu", &id, text).unwrap())
+        };
+        let both = trust(&[&eve, &ada], true);
+        let only_ada = trust(&[&ada], false);
+        assert_eq!(code(&both, "lock", of(&ada, "lock")), None);
+        assert_eq!(code(&only_ada, "lock", of(&ada, "lock")), None);
+        assert_eq!(
+            code(&only_ada, "lock", of(&eve, "lock")),
+            Some(Code::Tampered)
+        );
+        assert_eq!(
+            code(&only_ada, "lock", of(&ada, "other")),
+            Some(Code::Tampered)
+        );
+        assert_eq!(
+            code(&only_ada, "lock", Some("nonsense".to_owned())),
+            Some(Code::Tampered)
+        );
+    }
+
+    #[test]
+    fn a_missing_signature_is_refused_only_where_one_is_demanded() {
+        let ada = signer();
+        assert_eq!(
+            code(&trust(&[&ada], true), "lock", None),
+            Some(Code::Unsigned)
+        );
+        assert_eq!(code(&trust(&[&ada], false), "lock", None), None);
+        assert_eq!(
+            code(&trust(&[], false), "lock", Some("nonsense".to_owned())),
+            None
+        );
+    }
+}

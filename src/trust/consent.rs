@@ -1,0 +1,99 @@
+//! Consent that reaches a run from outside the change: hashes of what somebody has looked at.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::Error;
+use crate::verdict::{Code, Finding};
+
+/// The hashes that were accepted.
+#[derive(Debug, Default)]
+pub struct Consent {
+    /// With whether it was that of anything.
+    given: RefCell<BTreeMap<String, bool>>,
+}
+
+impl Consent {
+    /// Reads `--accept`, each a sha256 in hex.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where one is none.
+    pub fn new(accepted: &[String]) -> Result<Consent, Error> {
+        let mut given = BTreeMap::new();
+        for text in accepted {
+            let hash = text.trim().to_ascii_lowercase();
+            if hash.is_empty() {
+                continue;
+            }
+            if hash.len() != 64 || !hash.chars().all(|c| c.is_ascii_hexdigit()) {
+                return Err(Error::Usage(format!(
+                    "`--accept {text}`: consent is the sha256 of a file, 64 hexadecimal digits, as the finding prints it"
+                )));
+            }
+            given.insert(hash, false);
+        }
+        Ok(Consent {
+            given: RefCell::new(given),
+        })
+    }
+
+    /// Whether the file of this hash was accepted.
+    pub fn covers(&self, sha256: &str) -> bool {
+        let mut given = self.given.borrow_mut();
+        given.get_mut(sha256).map(|used| *used = true).is_some()
+    }
+
+    /// The finding, as a warning where its hash was accepted.
+    pub fn settles(&self, finding: Finding, sha256: &str) -> Finding {
+        let finding = finding.accept(sha256);
+        if self.covers(sha256) {
+            Finding {
+                message: format!("{}; accepted", finding.message),
+                next: "nothing: consent was given from outside the change (--accept)".to_owned(),
+                ..finding.warn()
+            }
+        } else {
+            finding
+        }
+    }
+
+    /// What was accepted and is not there.
+    pub fn unused(&self) -> Vec<Finding> {
+        let given = self.given.borrow();
+        let unused: BTreeSet<&String> = given
+            .iter()
+            .filter(|(_, used)| !**used)
+            .map(|(hash, _)| hash)
+            .collect();
+        unused
+            .into_iter()
+            .map(|hash| {
+                Finding::of_project(
+                    Code::AcceptUnused,
+                    format!(
+                        "{hash} was accepted, and it is the hash of nothing that the change brings"
+                    ),
+                    "look at what is there now: a file that was edited has another hash",
+                )
+                .warn()
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_accepted_and_is_not_there_is_told() {
+        let (one, other) = ("a".repeat(64), "b".repeat(64));
+        let consent = Consent::new(&[one.to_uppercase(), format!(" {other}")]).unwrap();
+        assert!(consent.covers(&one));
+        assert!(!consent.covers(&"c".repeat(64)));
+        let unused = consent.unused();
+        assert_eq!(unused.len(), 1);
+        assert!(unused[0].message.contains(&other));
+        assert!(Consent::new(&["abc".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,267 @@
+//! What a change does to the locks that it would be judged by.
+
+use std::path::Path;
+
+use super::consent::Consent;
+use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, consistent};
+use crate::config::{Config, Level, VariantId};
+use crate::error::Error;
+use crate::files::read_regular;
+use crate::hash::sha256_hex;
+use crate::profile::Profile;
+use crate::verdict::{Code, Finding, display_value};
+
+/// Values that a finding names before it only counts them.
+const SHOWN: usize = 6;
+
+/// A baseline that is not the base's, and what consent was given to.
+pub(super) struct Replaced {
+    pub gpu: String,
+    pub variant: VariantId,
+}
+
+/// Tells of every baseline that the change locks, re-locks, edits or removes; gives those that
+/// were accepted, and hold.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn compare(
+    config: &Config,
+    base: &Store,
+    head: &Store,
+    consent: &Consent,
+    findings: &mut Vec<Finding>,
+) -> Result<Vec<Replaced>, Error> {
+    let mut accepted = Vec::new();
+    let mut all = base.stored()?;
+    all.extend(head.stored()?);
+    for (gpu, variant) in all {
+        let before = base.load(&gpu, &variant)?;
+        let after = head.load(&gpu, &variant)?;
+        let found = match (&before, &after) {
+            (None, None) => continue,
+            (Some(before), Some(after)) if same(before, after) => continue,
+            (Some(before), None) => removed(before, consent),
+            (before, Some(after)) => locked(config, before.as_ref(), after, consent),
+        };
+        let settled = !found.is_empty()
+            && found
+                .iter()
+                .all(|finding| finding.severity == crate::verdict::Severity::Warn);
+        findings.extend(found);
+        if settled {
+            accepted.push(Replaced { gpu, variant });
+        }
+    }
+    Ok(accepted)
+}
+
+/// Puts the files of one store in the place of those of another.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn replace(base: &Store, head: &Store, replaced: &[Replaced]) -> Result<(), Error> {
+    for Replaced { gpu, variant } in replaced {
+        for ending in FILES {
+            let target = base.path(gpu, variant, ending);
+            let source = head.path(gpu, variant, ending);
+            match read_regular(&source) {
+                Ok(bytes) => write(&target, &bytes)?,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    if target.exists() {
+                        std::fs::remove_file(&target).map_err(Error::io("remove", &target))?;
+                    }
+                }
+                Err(error) => return Err(Error::io("read", &source)(error)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file of a snapshot, with its folders.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let folder = path.parent().unwrap_or(path);
+    std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    std::fs::write(path, bytes).map_err(Error::io("write", path))
+}
+
+fn same(one: &Stored, other: &Stored) -> bool {
+    one.lock == other.lock
+        && one.norm == other.norm
+        && one.norm_sha256 == other.norm_sha256
+        && one.profile == other.profile
+        && one.signature == other.signature
+}
+
+/// The hash that stands for a baseline: that of its lock, which holds those of its other files.
+fn hash(stored: &Stored) -> String {
+    sha256_hex(stored.lock.as_deref().unwrap_or_default().as_bytes())
+}
+
+fn lock_name(stored: &Stored) -> String {
+    format!("{}/{}.lock.toml", stored.gpu, stored.variant)
+}
+
+fn removed(before: &Stored, consent: &Consent) -> Vec<Finding> {
+    let hash = hash(before);
+    let finding = Finding::deny(
+        Code::Relocked,
+        &before.variant,
+        format!(
+            "this change removes its baseline on {}, by which it is still judged",
+            before.gpu
+        ),
+        format!(
+            "put {} back, or let it go knowingly: check --accept {hash}",
+            lock_name(before)
+        ),
+    );
+    vec![consent.settles(finding, &hash)]
+}
+
+/// Of a baseline that is new or another.
+fn locked(
+    config: &Config,
+    before: Option<&Stored>,
+    after: &Stored,
+    consent: &Consent,
+) -> Vec<Finding> {
+    let (trusted, found) = consistent(config, after);
+    let Some(trusted) = trusted else {
+        return found
+            .into_iter()
+            .map(|finding| Finding {
+                message: format!("in this change: {}", finding.message),
+                ..finding
+            })
+            .collect();
+    };
+    // A base whose lock cannot be read has no past that could be kept.
+    let old_lock = before.and_then(|before| Lock::parse(before.lock.as_deref()?).ok());
+    let past = old_lock.as_ref().map_or(&[][..], |lock| &lock.ledger);
+    if !trusted.lock.ledger.starts_with(past) {
+        return vec![rewritten(after, past, &trusted.lock.ledger)];
+    }
+    let new = trusted.lock.ledger.get(past.len()..).unwrap_or_default();
+    let old = before.and_then(|before| Profile::parse(before.profile.as_deref()?).ok());
+    let what = match (before, new) {
+        (None, _) => format!("this change locks it on {}", after.gpu),
+        (Some(_), []) => format!(
+            "this change edits the files of its baseline on {} without locking it",
+            after.gpu
+        ),
+        (Some(_), _) => format!("this change re-locks it on {}", after.gpu),
+    };
+    let reasons = new.iter().map(|entry| {
+        let reason = entry.reason.replace('\n', " ");
+        format!("`{reason}` by {}", entry.who)
+    });
+    let reasons: Vec<String> = reasons.collect();
+    let values = values(config, old.as_ref(), &trusted);
+    let mut message = what;
+    for part in [reasons.join(", "), values] {
+        if !part.is_empty() {
+            message.push_str(": ");
+            message.push_str(&part);
+        }
+    }
+    let hash = hash(after);
+    let signed_only = before.is_some_and(|before| {
+        before.signature.is_none()
+            && same(
+                &Stored {
+                    signature: after.signature.clone(),
+                    ..before.clone()
+                },
+                after,
+            )
+    });
+    if signed_only {
+        let finding = Finding::deny(
+            Code::Relocked,
+            &after.variant,
+            format!("this change signs its lock on {}", after.gpu),
+            "nothing: the lock is the same",
+        );
+        return vec![finding.warn()];
+    }
+    let finding = Finding::deny(
+        Code::Relocked,
+        &after.variant,
+        message,
+        format!(
+            "it is judged by the lock from before; whoever may decide that looks at {} and accepts it from outside the change: check --accept {hash}",
+            lock_name(after)
+        ),
+    );
+    vec![consent.settles(finding, &hash)]
+}
+
+/// A ledger that does not begin as the base's does. Nobody can consent to another past.
+fn rewritten(after: &Stored, past: &[Entry], now: &[Entry]) -> Finding {
+    let first = past
+        .iter()
+        .zip(now)
+        .take_while(|(was, is)| was == is)
+        .count();
+    let how = match (past.get(first), now.get(first)) {
+        (Some(was), Some(_)) => format!("entry {} ({}) is another now", first + 1, was.time),
+        (Some(was), None) => format!("entry {} ({}) is gone", first + 1, was.time),
+        (None, _) => "it does not begin as before".to_owned(),
+    };
+    Finding::deny(
+        Code::Tampered,
+        &after.variant,
+        format!(
+            "this change rewrites the past in the ledger of {}: {how}; that its hashes fit each other proves nothing",
+            lock_name(after)
+        ),
+        "restore the lock of the base revision, and lock on top of it: sparsek-gate baseline --lock --reason '...'; another past cannot be accepted",
+    )
+}
+
+/// What the judged metrics were locked at, and are.
+fn values(config: &Config, old: Option<&Profile>, new: &Trusted) -> String {
+    let profile = &new.profile;
+    let variant = config.variant(&profile.variant);
+    let judged = |alias: &str| {
+        let mut metrics = variant
+            .into_iter()
+            .flat_map(|variant| variant.metrics.iter().chain(&variant.static_metrics));
+        variant.is_none()
+            || metrics.any(|metric| metric.alias == alias && metric.level != Level::Record)
+    };
+    let mut shown = Vec::new();
+    for kernel in &profile.kernels {
+        let before = old.and_then(|old| old.kernels.iter().find(|other| other.name == kernel.name));
+        for (alias, series) in kernel.metrics.iter().filter(|(alias, _)| judged(alias)) {
+            let identity = profile.identity.metrics.get(alias);
+            let unit = identity.and_then(|metric| metric.unit.as_deref());
+            let text = |value: Option<f64>| {
+                value.map_or_else(|| "–".to_owned(), |value| display_value(value, unit))
+            };
+            let is = text(series.value);
+            let was = before.and_then(|kernel| kernel.metrics.get(alias));
+            let was = was.map(|series| text(series.value));
+            let name = match &profile.kernels[..] {
+                [_] => alias.clone(),
+                _ => format!("{}/{alias}", kernel.name),
+            };
+            match was {
+                Some(was) if was == is => {}
+                Some(was) => shown.push(format!("{name} {was} → {is}")),
+                None => shown.push(format!("{name} {is}")),
+            }
+        }
+    }
+    let further = shown.len().saturating_sub(SHOWN);
+    shown.truncate(SHOWN);
+    if further > 0 {
+        shown.push(format!("{further} more"));
+    }
+    shown.join(", ")
+}

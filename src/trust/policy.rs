@@ -1,0 +1,230 @@
+//! The configuration that a change is judged by: its own code, under the policy from before.
+//!
+//! The two files are merged as TOML, before anything is validated: every key is the base's, but for
+//! those that say how the code is built. So a key that is added to the format one day is policy
+//! until somebody says otherwise.
+
+use toml::{Table, Value};
+
+use crate::config::{Config, VariantId};
+
+/// The keys of a variant that describe its code, and so are the change's own.
+const CODE: [&str; 9] = [
+    "description",
+    "source",
+    "flags",
+    "defines",
+    "build",
+    "run",
+    "inputs",
+    "dynamic_shared_bytes",
+    "threads_per_block",
+];
+/// Of these the numbers are the code's and cannot be derived from it without running it.
+pub(super) const STATED: [&str; 2] = ["dynamic_shared_bytes", "threads_per_block"];
+/// What a variant that is new may not bring for itself.
+const POLICY: [&str; 2] = ["profile", "verify"];
+
+/// Whether a key path is one of the code rather than of the policy.
+pub(super) fn is_code(path: &[&str]) -> bool {
+    match path {
+        ["toolchain", "flags"] | ["suite", _, "description"] => true,
+        ["suite", _, "variant", _, key, ..] => CODE.contains(key),
+        _ => false,
+    }
+}
+
+/// The head's code under the base's policy. What only the base holds is left out: it is told as
+/// gone. A suite that only the head holds is taken as it is, with the metrics that the base knows.
+pub(super) fn merged(base: &Table, head: &Table) -> Table {
+    let mut merged = base.clone();
+    take(
+        table_of(&mut merged, "toolchain"),
+        head.get("toolchain").and_then(Value::as_table),
+        &["flags"],
+    );
+    let metrics = tables(base, "metric");
+    let head_suites = tables(head, "suite");
+    let suites = table_of(&mut merged, "suite");
+    suites.retain(|name, _| head_suites.iter().any(|(other, _)| *other == name));
+    for (name, head_suite) in head_suites {
+        match suites.get_mut(name).and_then(Value::as_table_mut) {
+            Some(suite) => merge_suite(suite, head_suite),
+            None => {
+                let mut suite = head_suite.clone();
+                if let Some(Value::Array(named)) = suite.get_mut("metrics") {
+                    named.retain(|alias| {
+                        metrics
+                            .iter()
+                            .any(|(known, _)| alias.as_str() == Some(known))
+                    });
+                    if named.is_empty() {
+                        suite.remove("metrics");
+                    }
+                }
+                suites.insert(name.to_owned(), Value::Table(suite));
+            }
+        }
+    }
+    suites.retain(|_, suite| {
+        let variants = suite.get("variant").and_then(Value::as_table);
+        variants.is_some_and(|variants| !variants.is_empty())
+    });
+    let held: Vec<String> = suites
+        .iter()
+        .flat_map(|(suite, table)| {
+            let variants = table.get("variant").and_then(Value::as_table);
+            let names = variants.into_iter().flat_map(Table::keys);
+            names.map(move |variant| format!("{suite}/{variant}"))
+        })
+        .collect();
+    if let Some(Value::Array(waivers)) = merged.get_mut("waiver") {
+        waivers.retain(|waiver| {
+            let variant = waiver.get("variant").and_then(Value::as_str);
+            variant.is_none_or(|variant| held.iter().any(|held| held == variant))
+        });
+    }
+    merged
+}
+
+fn merge_suite(suite: &mut Table, head: &Table) {
+    take(suite, Some(head), &["description"]);
+    let head_variants = tables(head, "variant");
+    let variants = table_of(suite, "variant");
+    variants.retain(|name, _| head_variants.iter().any(|(other, _)| *other == name));
+    for (name, head_variant) in head_variants {
+        match variants.get_mut(name).and_then(Value::as_table_mut) {
+            Some(variant) => take(variant, Some(head_variant), &CODE),
+            None => {
+                let mut variant = head_variant.clone();
+                variant.retain(|key, _| !POLICY.contains(&key));
+                variants.insert(name.to_owned(), Value::Table(variant));
+            }
+        }
+    }
+}
+
+/// Makes keys what they are in another table, or takes them out where it lacks them.
+fn take(table: &mut Table, from: Option<&Table>, keys: &[&str]) {
+    for key in keys {
+        match from.and_then(|from| from.get(*key)) {
+            Some(value) => drop(table.insert((*key).to_owned(), value.clone())),
+            None => drop(table.remove(*key)),
+        }
+    }
+}
+
+/// The tables in a table of tables.
+fn tables<'t>(table: &'t Table, key: &str) -> Vec<(&'t str, &'t Table)> {
+    let inner = table.get(key).and_then(Value::as_table);
+    inner
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some((name.as_str(), value.as_table()?)))
+        .collect()
+}
+
+fn table_of<'t>(table: &'t mut Table, key: &str) -> &'t mut Table {
+    let entry = table
+        .entry(key)
+        .or_insert_with(|| Value::Table(Table::new()));
+    if !entry.is_table() {
+        *entry = Value::Table(Table::new());
+    }
+    match entry {
+        Value::Table(inner) => inner,
+        _ => unreachable!("it was made a table"),
+    }
+}
+
+/// Whether two validated configurations say the same, in everything.
+pub(super) fn same(one: &Config, other: &Config) -> bool {
+    format!("{one:?}") == format!("{other:?}")
+}
+
+/// The variant that a key path is about.
+pub(super) fn variant_of(path: &[&str]) -> Option<VariantId> {
+    match path {
+        ["suite", suite, "variant", variant, ..] => {
+            VariantId::try_from(format!("{suite}/{variant}")).ok()
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> Table {
+        toml::from_str(text).unwrap()
+    }
+
+    const BASE: &str = r#"
+        [toolchain]
+        arch = "sm_90a"
+        flags = ["-O3"]
+        [metric.duration]
+        tolerance = { relative_percent = 3.0 }
+        [suite.s]
+        kernels = "k"
+        [suite.s.variant.a]
+        source = "a.cu"
+        immutable = true
+        [suite.s.variant.b]
+        source = "b.cu"
+        [[waiver]]
+        variant = "s/b"
+        metric = "duration"
+    "#;
+
+    #[test]
+    fn the_code_is_the_heads_and_everything_else_the_bases() {
+        let head = table(
+            r#"
+            [toolchain]
+            ncu = "./ncu"
+            flags = ["-O2"]
+            [metric.duration]
+            tolerance = { relative_percent = 30.0 }
+            [suite.s]
+            kernels = "other"
+            [suite.s.variant.a]
+            source = "moved.cu"
+            some_key_of_the_future = 1
+            [suite.s.variant.new]
+            source = "new.cu"
+            profile = { launches = 1 }
+            [suite.t.variant.x]
+            source = "x.cu"
+            "#,
+        );
+        let merged = merged(&table(BASE), &head);
+        let expected = table(
+            r#"
+            [toolchain]
+            arch = "sm_90a"
+            flags = ["-O2"]
+            [metric.duration]
+            tolerance = { relative_percent = 3.0 }
+            [suite.s]
+            kernels = "k"
+            [suite.s.variant.a]
+            source = "moved.cu"
+            immutable = true
+            [suite.s.variant.new]
+            source = "new.cu"
+            [suite.t.variant.x]
+            source = "x.cu"
+            "#,
+        );
+        let mut expected = expected;
+        expected.insert("waiver".to_owned(), Value::Array(Vec::new()));
+        assert_eq!(merged, expected);
+    }
+
+    #[test]
+    fn two_equal_files_merge_to_themselves() {
+        assert_eq!(merged(&table(BASE), &table(BASE)), table(BASE));
+    }
+}

@@ -1,0 +1,1159 @@
+//! A pull request that is judged by what it could not edit: every way to make a slower kernel, or
+//! a later one, pass by changing what it is judged by.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+
+use common::{
+    ENDINGS, GPU, Project, RECORDED, Ran, Report, VARIANTS, aloud, copy, refresh, repository, scale,
+};
+use serde_json::json;
+use sparsek_gate::baseline::{Entry, Lock, Signer};
+use sparsek_gate::hash::{sha256_file, sha256_hex};
+use sparsek_gate::profile::{self, Profile, norm_text};
+
+const VARIANT: &str = "cp_async";
+
+/// Without git nothing here can be asked; said aloud.
+fn has_git() -> bool {
+    let here = Command::new("git").arg("--version").output().is_ok();
+    if !here {
+        assert!(std::env::var_os("CI").is_none(), "git is missing");
+        aloud("SKIPPED: no pull request was judged, there is no git on the PATH (apt install git)");
+    }
+    here
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=a tester", "-c", "user.email=t@localhost"])
+        .args(["-c", "init.defaultBranch=main", "-c", "gc.auto=0"])
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    Ran::of(&output).exits(0).out.trim().to_owned()
+}
+
+/// A project that is its own repository, with `origin/main` at its only commit.
+fn committed(project: &Project) {
+    git(&project.path(""), &["init", "--quiet"]);
+    commit(project);
+    let folder = project.path("");
+    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+}
+
+fn commit(project: &Project) {
+    let folder = project.path("");
+    git(&folder, &["add", "--all", "--force"]);
+    git(
+        &folder,
+        &[
+            "commit",
+            "--quiet",
+            "--allow-empty",
+            "--message",
+            "a change",
+        ],
+    );
+}
+
+/// What is there before any pull request: the shipped baselines, and recordings that pass. The
+/// captures are left out, they are large and other tests read them.
+static BASE: LazyLock<Project> = LazyLock::new(|| {
+    let project = Project::shipped();
+    for variant in VARIANTS.iter() {
+        let folder = project.path(&format!("{RECORDED}/bsr_gemm/{variant}"));
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|ending| ending != "json") {
+                fs::remove_file(path).unwrap();
+            }
+        }
+    }
+    // What is wrong on purpose has tests of its own.
+    let config = project.read("config.toml");
+    let end = config.find("[suite.faults]").unwrap();
+    project.write("config.toml", &config[..end]);
+    fs::remove_dir_all(project.path("kernels/faults")).unwrap();
+    committed(&project);
+    project
+});
+
+fn change_of(base: &Project) -> Project {
+    let project = Project::empty();
+    copy(&base.path(""), &project.path(""));
+    project
+}
+
+/// A pull request that a test has yet to write.
+fn pull_request() -> Project {
+    change_of(&BASE)
+}
+
+/// Checked as GitHub runs it for a pull request.
+fn checked(project: &Project, further: &[&str]) -> Ran {
+    let mut command = project.gate();
+    command
+        .env("CI", "true")
+        .env("GITHUB_EVENT_NAME", "pull_request")
+        .env("GITHUB_BASE_REF", "main")
+        .args(["check", "--from", RECORDED, "--format", "json"])
+        .args(further);
+    Ran::of(&command.output().unwrap())
+}
+
+/// Hashes that the findings that deny ask consent for.
+fn asked(report: &Report) -> Vec<String> {
+    let findings = report.findings("deny");
+    let mut hashes: Vec<String> = findings
+        .iter()
+        .filter_map(|finding| Some(finding["accept"].as_str()?.to_owned()))
+        .collect();
+    hashes.sort();
+    hashes.dedup();
+    hashes
+}
+
+/// Makes the recorded kernel slower by a tenth: what the attacker wants to get through.
+fn slower(project: &Project) {
+    project.edit_profile(VARIANT, |profile| scale(profile, "duration", 1.1));
+}
+
+/// Locks an edited profile on top of the ledger, as `baseline --lock` would.
+fn relock(project: &Project, variant: &str, edit: impl FnOnce(&mut serde_json::Value)) {
+    relock_with(project, variant, edit, |_| {});
+}
+
+fn relock_with(
+    project: &Project,
+    variant: &str,
+    edit: impl FnOnce(&mut serde_json::Value),
+    edit_lock: impl FnOnce(&mut Lock),
+) {
+    let file = |ending: &str| Project::baseline_path(variant, ending);
+    let mut json = project.json(&file("profile.json"));
+    edit(&mut json);
+    refresh(&mut json);
+    let profile = Profile::parse(json.to_string().as_bytes()).unwrap();
+    let (norm, text) = (norm_text(&profile).unwrap(), profile.to_json());
+    let mut lock = Lock::parse(&project.read(&file("lock.toml"))).unwrap();
+    edit_lock(&mut lock);
+    let entry = Entry {
+        time: "2026-11-22T00:00:00Z".to_owned(),
+        who: "Ada".to_owned(),
+        reason: "faster epilogue".to_owned(),
+        norm_sha256: sha256_hex(norm.as_bytes()),
+        profile_sha256: sha256_hex(text.as_bytes()),
+        code_sha256: lock.code_sha256(),
+        previous: lock.head.clone(),
+    };
+    lock.head = entry.hash();
+    lock.ledger.push(entry);
+    project.write(
+        &file("norm.txt.sha256"),
+        format!("{}  {variant}.norm.txt\n", sha256_hex(norm.as_bytes())),
+    );
+    project.write(&file("norm.txt"), norm);
+    project.write(&file("profile.json"), text);
+    project.write(&file("lock.toml"), lock.to_toml());
+}
+
+fn remove_baseline(project: &Project, variant: &str) {
+    for ending in ENDINGS {
+        fs::remove_file(project.path(&Project::baseline_path(variant, ending))).unwrap();
+    }
+}
+
+/// Changes a source of a variant, and lets its recording say that it is of that code.
+fn change_code(project: &Project, variant: &str) {
+    let source = format!("kernels/bsr_gemm/{variant}.cu");
+    let text = project.read(&source);
+    project.write(&source, format!("// a change\n{text}"));
+    let hash = sha256_file(&project.path(&source)).unwrap();
+    for file in [profile::FILE_NAME, profile::STATIC_FILE_NAME] {
+        let path = format!("{RECORDED}/bsr_gemm/{variant}/{file}");
+        project.edit(&path, |profile| {
+            profile["provenance"]["sources"][&source] = json!(hash);
+        });
+    }
+}
+
+fn add_waiver(project: &Project, expires: &str) {
+    let config = project.read("config.toml");
+    let waiver = format!(
+        "\n[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"duration\"\nreason = \"needed\"\nwho = \"Eve\"\nexpires = {expires}\n"
+    );
+    project.write("config.toml", config + &waiver);
+}
+
+struct Attack {
+    name: &'static str,
+    edit: fn(&Project),
+    /// A finding that must deny: its code, and a text in its message.
+    told: (&'static str, &'static str),
+    /// What the run exits with once everything that asks for consent has it; `None` where nothing
+    /// asks.
+    consented: Option<i32>,
+}
+
+const DURATION: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n";
+
+const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "the locked numbers, their hash and the lock are edited to fit each other",
+        edit: |project| {
+            slower(project);
+            project.forge(VARIANT, |profile| scale(profile, "duration", 1.1));
+        },
+        told: ("tampered", "rewrites the past in the ledger"),
+        consented: None,
+    },
+    Attack {
+        name: "the slower kernel is locked on top",
+        edit: |project| {
+            slower(project);
+            relock(project, VARIANT, |profile| scale(profile, "duration", 1.1));
+        },
+        told: (
+            "relocked",
+            "this change re-locks it on nvidia-h200: `faster epilogue` by Ada: duration 271.19 us → 298.31 us",
+        ),
+        consented: Some(0),
+    },
+    Attack {
+        name: "the tolerance is widened",
+        edit: |project| {
+            slower(project);
+            project.replace(
+                "config.toml",
+                "tolerance = { relative_percent = 3.0 }",
+                "tolerance = { relative_percent = 30.0 }",
+            );
+        },
+        told: ("policy-changed", "loosens `duration` from 3 % to 30 %"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "a waiver is added",
+        edit: |project| {
+            slower(project);
+            add_waiver(project, "2999-12-31");
+        },
+        told: (
+            "policy-changed",
+            "adds a waiver of `duration` until 2999-12-31 by Eve: needed",
+        ),
+        consented: Some(0),
+    },
+    Attack {
+        name: "the ledger is written anew, with a chain of hashes that fits",
+        edit: |project| {
+            let path = Project::baseline_path(VARIANT, "lock.toml");
+            let mut lock = Lock::parse(&project.read(&path)).unwrap();
+            let mut previous = Entry::GENESIS.to_owned();
+            for entry in &mut lock.ledger {
+                entry.who = "somebody else".to_owned();
+                entry.previous = previous;
+                previous = entry.hash();
+            }
+            lock.head = previous;
+            assert!(lock.contradictions().is_empty());
+            project.write(&path, lock.to_toml());
+        },
+        told: ("tampered", "entry 1 (2026-11-21T04:32:25Z) is another now"),
+        consented: None,
+    },
+    Attack {
+        name: "the immutable kernel is edited, and its hash in the lock",
+        edit: |project| {
+            change_code(project, "baseline");
+            let source = "kernels/bsr_gemm/baseline.cu";
+            let hash = sha256_file(&project.path(source)).unwrap();
+            relock_with(
+                project,
+                "baseline",
+                |profile| profile["provenance"]["sources"][source] = json!(hash),
+                |lock| {
+                    lock.sources.insert(source.to_owned(), hash.clone());
+                },
+            );
+        },
+        told: ("immutable-changed", "kernels/bsr_gemm/baseline.cu"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "the baseline is removed",
+        edit: |project| {
+            slower(project);
+            remove_baseline(project, VARIANT);
+        },
+        told: ("relocked", "removes its baseline on nvidia-h200"),
+        // It may go, and what has none is new.
+        consented: Some(4),
+    },
+    Attack {
+        name: "variant and baseline are removed",
+        edit: |project| {
+            let config = project.read("config.toml");
+            let start = config.find("[suite.bsr_gemm.variant.cp_async]").unwrap();
+            let end = config.find("# Wrong or slow on purpose").unwrap();
+            let kept = format!("{}{}", &config[..start], &config[end..]);
+            project.write("config.toml", kept);
+            remove_baseline(project, VARIANT);
+        },
+        told: ("variant-gone", "it is locked and was not checked"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "a metric reads another counter",
+        edit: |project| {
+            slower(project);
+            project.replace(
+                "config.toml",
+                DURATION,
+                "[metric.duration]\ncounter = \"gpu__cycles_elapsed.max\"\n",
+            );
+        },
+        told: (
+            "policy-changed",
+            "changes `metric.duration.counter` from \"gpu__time_duration.sum\" to \"gpu__cycles_elapsed.max\"",
+        ),
+        // Another counter was never measured.
+        consented: Some(4),
+    },
+    Attack {
+        name: "a metric is only recorded",
+        edit: |project| {
+            slower(project);
+            let now = format!("{DURATION}level = \"record\"\n");
+            project.replace("config.toml", DURATION, &now);
+        },
+        told: (
+            "policy-changed",
+            "the level of `duration` is `record`, not `the default`",
+        ),
+        consented: Some(0),
+    },
+    Attack {
+        name: "a metric is taken out",
+        edit: |project| {
+            let config = project.read("config.toml");
+            let start = config.find("[metric.tensor_core]").unwrap();
+            let end = config.find("[metric.dram_bw]").unwrap();
+            project.write(
+                "config.toml",
+                format!("{}{}", &config[..start], &config[end..]),
+            );
+        },
+        told: ("policy-changed", "`tensor_core` is no longer judged"),
+        // What is locked and no longer named is told by itself.
+        consented: Some(4),
+    },
+    Attack {
+        name: "a variant becomes experimental",
+        edit: |project| {
+            slower(project);
+            let expect = "expect = [\"bsr_gemm_cp_async\"]\n";
+            project.replace(
+                "config.toml",
+                expect,
+                &format!("{expect}experimental = true\n"),
+            );
+        },
+        told: (
+            "policy-changed",
+            "bsr_gemm/cp_async is left out of checks, as experimental",
+        ),
+        consented: Some(4),
+    },
+    Attack {
+        name: "the immutable kernel is no longer immutable",
+        edit: |project| project.replace("config.toml", "immutable = true\n", ""),
+        told: ("policy-changed", "bsr_gemm/baseline is no longer immutable"),
+        consented: Some(4),
+    },
+    Attack {
+        name: "the baselines are looked for elsewhere",
+        edit: |project| {
+            slower(project);
+            project.forge(VARIANT, |profile| scale(profile, "duration", 1.1));
+            let folder = project.path("");
+            fs::rename(folder.join("baselines"), folder.join("others")).unwrap();
+            let config = project.read("config.toml");
+            let paths = "[paths]\nbaselines = \"others\"\n\n[toolchain]\n";
+            project.write("config.toml", config.replace("[toolchain]\n", paths));
+        },
+        told: (
+            "policy-changed",
+            "the baselines are looked for in `others`, not in `baselines`",
+        ),
+        // Another past stays another past.
+        consented: Some(4),
+    },
+    Attack {
+        name: "ncu is one that the change brings",
+        edit: |project| {
+            project.write("tools/ncu", "#!/bin/sh\n");
+            let config = project.read("config.toml");
+            let toolchain = "[toolchain]\nncu = \"./tools/ncu\"\n";
+            project.write("config.toml", config.replace("[toolchain]\n", toolchain));
+            commit(project);
+        },
+        told: (
+            "policy-changed",
+            "ncu is taken from `./tools/ncu`, not from the usual places",
+        ),
+        // The tool itself, once it is used, asks again.
+        consented: Some(4),
+    },
+    Attack {
+        name: "less work is declared",
+        edit: |project| {
+            let config = project.read("config.toml");
+            let work = "work = { flop = 68719476736,";
+            project.write(
+                "config.toml",
+                config.replacen(work, "work = { flop = 1,", 1),
+            );
+        },
+        told: (
+            "policy-changed",
+            "changes `suite.bsr_gemm.work.flop` from 68719476736 to 1",
+        ),
+        consented: Some(4),
+    },
+    Attack {
+        name: "a smaller problem is measured",
+        edit: |project| {
+            let config = project.read("config.toml");
+            project.write(
+                "config.toml",
+                config.replacen("\"--m\", \"8192\"", "\"--m\", \"256\"", 1),
+            );
+        },
+        told: ("policy-changed", "`suite.bsr_gemm.args`"),
+        consented: Some(4),
+    },
+    Attack {
+        name: "the folder of baselines is a link",
+        edit: |project| {
+            slower(project);
+            let folder = project.path("");
+            fs::rename(folder.join("baselines"), folder.join("others")).unwrap();
+            std::os::unix::fs::symlink("others", folder.join("baselines")).unwrap();
+        },
+        told: ("tampered", "`baselines` is a link"),
+        consented: None,
+    },
+    Attack {
+        name: "the configuration is a link",
+        edit: |project| {
+            let folder = project.path("");
+            fs::rename(folder.join("config.toml"), folder.join("rules.toml")).unwrap();
+            std::os::unix::fs::symlink("rules.toml", folder.join("config.toml")).unwrap();
+        },
+        told: ("tampered", "`config.toml` is a link"),
+        consented: None,
+    },
+    Attack {
+        name: "a lock is a link",
+        edit: |project| {
+            let path = project.path(&Project::baseline_path(VARIANT, "lock.toml"));
+            let moved = project.path("lock.toml");
+            fs::rename(&path, &moved).unwrap();
+            std::os::unix::fs::symlink(moved, path).unwrap();
+        },
+        told: ("tampered", "is a link"),
+        consented: None,
+    },
+    Attack {
+        name: "builds are committed",
+        edit: |project| {
+            project.write(".sparsek-gate/builds/0123/program", "fast");
+            commit(project);
+        },
+        told: ("tampered", "into the folder of builds"),
+        consented: None,
+    },
+    Attack {
+        name: "the recording is of other code",
+        edit: |project| {
+            let source = "kernels/bsr_gemm/cp_async.cu";
+            let text = project.read(source);
+            project.write(source, format!("// slower\n{text}"));
+        },
+        told: ("profile-stale", "changed since the profile was recorded"),
+        consented: None,
+    },
+    Attack {
+        name: "the recording is of a trial",
+        edit: |project| {
+            project.edit_profile(VARIANT, |profile| {
+                profile["provenance"]["overrides"] = json!(["STAGES=1"]);
+            });
+        },
+        told: ("profile-stale", "--define STAGES=1"),
+        consented: None,
+    },
+    Attack {
+        name: "the recording is said to be imported",
+        edit: |project| {
+            project.edit_profile(VARIANT, |profile| {
+                profile["provenance"]["origin"] = json!("imported");
+                profile["provenance"]["sources"] = json!({});
+            });
+        },
+        told: ("profile-imported", "the profile was imported"),
+        consented: None,
+    },
+];
+
+/// Rules that the recordings at hand would pass without; together, for each by itself takes as long.
+const WEAKENED: &[Attack] = &[
+    Attack {
+        name: "a regression is let pass where the kernel became faster",
+        edit: |project| {
+            let metric = "[metric.tensor_core]\n";
+            let now = format!("{metric}unless_faster = true\n");
+            project.replace("config.toml", metric, &now);
+        },
+        told: ("policy-changed", "a regression of `tensor_core` only warns"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "another kernel is looked at",
+        edit: |project| {
+            let config = project.read("config.toml");
+            let kernels = "kernels = \"regex:^bsr_gemm_\"";
+            project.write(
+                "config.toml",
+                config.replacen(kernels, "kernels = \"regex:^small_\"", 1),
+            );
+        },
+        told: ("policy-changed", "`suite.bsr_gemm.kernels`"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "no kernel is expected",
+        edit: |project| project.drop_config_lines("expect = [\"bsr_gemm_cp_async\"]"),
+        told: (
+            "policy-changed",
+            "no longer sets `suite.bsr_gemm.variant.cp_async.expect`",
+        ),
+        consented: Some(0),
+    },
+    Attack {
+        name: "fewer processes are measured",
+        edit: |project| {
+            let config = project.read("config.toml");
+            project.write(
+                "config.toml",
+                config.replacen("processes = 4 ", "processes = 2 ", 1),
+            );
+        },
+        told: ("policy-changed", "changes `profile.processes` from 4 to 2"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "fewer launches are measured",
+        edit: |project| {
+            let config = project.read("config.toml");
+            project.write(
+                "config.toml",
+                config.replacen("launches = 20 ", "launches = 2 ", 1),
+            );
+        },
+        told: ("policy-changed", "changes `profile.launches` from 20 to 2"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "a lower rung is let stand in",
+        edit: |project| {
+            let config = project.read("config.toml");
+            let profile = "[profile]\naccept_rungs = [\"event-times\"]\n";
+            project.write("config.toml", config.replacen("[profile]\n", profile, 1));
+        },
+        told: ("policy-changed", "sets `profile.accept_rungs`"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "what the toolchain must be is no longer said",
+        edit: |project| project.drop_config_lines("driver = "),
+        told: ("policy-changed", "no longer sets `toolchain.pins.driver`"),
+        consented: Some(0),
+    },
+    Attack {
+        name: "the program gets an environment",
+        edit: |project| {
+            let expect = "expect = [\"bsr_gemm_occupancy\"]\n";
+            let env = format!("{expect}env = {{ LD_PRELOAD = \"./faster.so\" }}\n");
+            project.replace("config.toml", expect, &env);
+        },
+        told: (
+            "policy-changed",
+            "sets `suite.bsr_gemm.variant.occupancy.env.LD_PRELOAD`",
+        ),
+        consented: Some(0),
+    },
+];
+
+#[test]
+fn whatever_a_pull_request_changes_of_its_own_rules_is_caught() {
+    if !has_git() {
+        return;
+    }
+    LazyLock::force(&BASE);
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    // Two at a time, as the machines that run this have processors.
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(attack) =
+                    ATTACKS.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                {
+                    try_out(attack);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn every_rule_that_is_weakened_is_told_by_itself() {
+    if !has_git() {
+        return;
+    }
+    let project = pull_request();
+    for attack in WEAKENED {
+        (attack.edit)(&project);
+    }
+    let report = checked(&project, &[]).exits(4).json();
+    let denied = report.findings("deny");
+    for attack in WEAKENED {
+        let (code, text) = attack.told;
+        let told = denied.iter().any(|finding| {
+            finding["code"] == code && finding["message"].as_str().unwrap().contains(text)
+        });
+        assert!(told, "{}: {denied:#?}", attack.name);
+    }
+    assert_eq!(denied.len(), WEAKENED.len(), "{denied:#?}");
+    let hashes = asked(&report);
+    assert_eq!(hashes.len(), 1);
+    checked(&project, &["--accept", &hashes[0]]).exits(0);
+}
+
+fn try_out(attack: &Attack) {
+    let name = attack.name;
+    let project = pull_request();
+    (attack.edit)(&project);
+    let ran = checked(&project, &[]);
+    assert_ne!(ran.code, 0, "{name}: {}", ran.err);
+    let report = ran.json();
+    let (code, text) = attack.told;
+    let tells = |report: &Report, severity| {
+        let findings = report.findings(severity);
+        findings.iter().any(|finding| {
+            finding["code"] == code && finding["message"].as_str().unwrap().contains(text)
+        })
+    };
+    assert!(
+        tells(&report, "deny"),
+        "{name}: nothing denies with {code} and {text:?}: {:#}",
+        report.0["findings"]
+    );
+    assert_eq!(report.0["authority"]["kind"], "revision", "{name}");
+    let hashes = asked(&report);
+    let Some(expected) = attack.consented else {
+        assert!(hashes.is_empty(), "{name}: {hashes:?}");
+        return;
+    };
+    assert!(!hashes.is_empty(), "{name}");
+    let ran = checked(&project, &["--accept", &hashes.join(",")]);
+    assert_eq!(
+        ran.code,
+        expected,
+        "{name}, with consent: {}\n{:#}",
+        ran.err,
+        ran.json().0["findings"]
+    );
+    if code != "variant-gone" && code != "immutable-changed" {
+        assert!(tells(&ran.json(), "warn"), "{name}: consent is not told");
+    }
+    let unused = ran.json().warned().contains(&"accept-unused".to_owned());
+    assert!(!unused, "{name}");
+}
+
+#[test]
+fn a_pull_request_of_code_alone_passes() {
+    if !has_git() {
+        return;
+    }
+    let project = pull_request();
+    change_code(&project, VARIANT);
+    commit(&project);
+    let report = checked(&project, &[]).exits(0).json();
+    let mut warned = report.warned();
+    warned.retain(|code| code != "capture-missing");
+    assert_eq!(warned, ["recorded-in-change"]);
+    let head = git(&project.path(""), &["rev-parse", "HEAD~1"]);
+    assert_eq!(
+        report.0["authority"],
+        json!({"kind": "revision", "commit": head, "found_by": "merge base with origin/main"})
+    );
+    // And slower code is slower.
+    slower(&project);
+    checked(&project, &[]).exits(1);
+}
+
+#[test]
+fn rules_that_only_get_stricter_warn() {
+    if !has_git() {
+        return;
+    }
+    let project = pull_request();
+    project.replace(
+        "config.toml",
+        "tolerance = { relative_percent = 3.0 }",
+        "tolerance = { relative_percent = 2.0 }",
+    );
+    let report = checked(&project, &[]).exits(0).json();
+    assert_eq!(
+        report.message("policy-changed"),
+        "this change tightens `duration` from 3 % to 2 %"
+    );
+    let shown = &report.comparison(VARIANT, "duration")["tolerance"];
+    assert_eq!(*shown, json!({"relative_percent": 3.0}));
+}
+
+#[test]
+fn what_is_asked_for_by_name_decides_whose_rules_count() {
+    if !has_git() {
+        return;
+    }
+    let project = pull_request();
+    slower(&project);
+    project.replace(
+        "config.toml",
+        "tolerance = { relative_percent = 3.0 }",
+        "tolerance = { relative_percent = 30.0 }",
+    );
+    // The pull request's own branch is called as the target is.
+    commit(&project);
+    checked(&project, &["--baseline-ref", "none"]).exits(0);
+    checked(&project, &["--baseline-ref", "worktree"]).exits(0);
+    checked(&project, &["--baseline-ref", "HEAD"]).exits(0);
+    checked(&project, &["--baseline-ref", "HEAD~1"]).exits(4);
+    checked(&project, &["--baseline-ref", "nowhere"])
+        .exits(2)
+        .says("there is no such revision");
+    checked(&project, &["--accept", "abc"])
+        .exits(2)
+        .says("64 hexadecimal digits");
+    // Outside a pull request nothing has changed.
+    let report = project.check(&[], 0);
+    assert_eq!(report.0["authority"], json!({"kind": "working-tree"}));
+    let hash = "0".repeat(64);
+    let report = checked(&project, &["--accept", &hash]).exits(4).json();
+    assert!(report.message("accept-unused").contains(&hash));
+    let text = project
+        .gate()
+        .args(["check", "--from", RECORDED, "--baseline-ref", "HEAD~1"])
+        .output()
+        .unwrap();
+    Ran::of(&text)
+        .says("; baselines, tolerances and waivers of ")
+        .says("(--baseline-ref HEAD~1)");
+}
+
+#[test]
+fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
+    if !has_git() {
+        return;
+    }
+    let project = pull_request();
+    let folder = project.path("");
+    git(&folder, &["update-ref", "-d", "refs/remotes/origin/main"]);
+    checked(&project, &[])
+        .exits(3)
+        .says("there is no origin/main")
+        .says("fetch-depth: 0");
+    // A history that does not reach back.
+    let orphan = git(&folder, &["commit-tree", "HEAD^{tree}", "-m", "cut off"]);
+    git(
+        &folder,
+        &["update-ref", "refs/remotes/origin/main", &orphan],
+    );
+    checked(&project, &[])
+        .exits(3)
+        .says("the history here does not reach");
+
+    let project = pull_request();
+    let config = project.read("config.toml");
+    project.write("config.toml", format!("of_another_version = 1\n{config}"));
+    committed(&project);
+    project.write("config.toml", &config);
+    checked(&project, &[])
+        .exits(4)
+        .says("cannot be read by this version")
+        .says("of_another_version");
+    let hash = sha256_hex(config.as_bytes());
+    checked(&project, &["--accept", &hash]).exits(0);
+}
+
+#[test]
+fn a_project_that_the_pull_request_begins_has_no_rules_yet() {
+    if !has_git() {
+        return;
+    }
+    let project = pull_request();
+    let folder = project.path("");
+    git(
+        &folder,
+        &[
+            "rm",
+            "-r",
+            "--quiet",
+            "--cached",
+            "config.toml",
+            "baselines",
+        ],
+    );
+    git(&folder, &["commit", "--quiet", "--message", "before"]);
+    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    commit(&project);
+    let report = checked(&project, &[]).exits(4).json();
+    assert!(
+        report
+            .message("policy-changed")
+            .starts_with("there is no config.toml at ")
+    );
+    let mut codes = report.denied();
+    codes.sort();
+    codes.dedup();
+    assert_eq!(codes, ["new-baseline", "policy-changed", "relocked"]);
+    let hashes = asked(&report);
+    assert_eq!(hashes.len(), 1 + VARIANTS.len());
+    checked(&project, &["--accept", &hashes.join(",")]).exits(0);
+}
+
+/// The base project in the folder `gate` of a repository.
+fn in_a_folder() -> Project {
+    let project = Project::empty();
+    copy(&BASE.path(""), &project.path("gate"));
+    fs::remove_dir_all(project.path("gate/.git")).unwrap();
+    committed(&project);
+    project
+}
+
+fn checked_in_folder(project: &Project) -> Ran {
+    let mut command = project.gate();
+    command
+        .env("GITHUB_EVENT_NAME", "pull_request")
+        .env("GITHUB_BASE_REF", "main")
+        .args(["check", "-C", "gate/config.toml", "--format", "json"])
+        .args(["--from", &format!("gate/{RECORDED}")]);
+    Ran::of(&command.output().unwrap())
+}
+
+#[test]
+fn a_project_in_a_folder_cannot_be_swapped_for_another() {
+    if !has_git() {
+        return;
+    }
+    let project = in_a_folder();
+    checked_in_folder(&project).exits(0);
+    let config = project.read("gate/config.toml");
+    let loose = config.replace("relative_percent = 3.0", "relative_percent = 30.0");
+    project.write("gate/config.toml", &loose);
+    checked_in_folder(&project)
+        .exits(4)
+        .says("loosens `duration`");
+
+    // A link to another project of the repository, with rules of its own.
+    let gate = project.path("gate");
+    fs::rename(&gate, project.path("other")).unwrap();
+    std::os::unix::fs::symlink("other", &gate).unwrap();
+    checked_in_folder(&project)
+        .exits(4)
+        .says("leads through a link");
+    fs::remove_file(&gate).unwrap();
+    fs::rename(project.path("other"), &gate).unwrap();
+
+    // Files that make of the folder a repository of its own, in which the loose rules are those of
+    // the base, and with a program to run.
+    let marker = project.path("ran");
+    git(&gate, &["init", "--quiet", "--bare", "."]);
+    for (key, value) in [
+        ("core.bare", "false"),
+        ("core.worktree", ".."),
+        ("core.fsmonitor", &format!("touch {}", marker.display())),
+    ] {
+        git(&gate, &["config", "--file", "config", key, value]);
+    }
+    let own = |arguments: &[&str]| {
+        let whole = [&["--git-dir=.", "-c", "core.fsmonitor=false"], arguments].concat();
+        git(&gate, &whole)
+    };
+    own(&[
+        "add",
+        "--force",
+        "config.toml",
+        "baselines",
+        "kernels",
+        RECORDED,
+    ]);
+    own(&["commit", "--quiet", "--message", "rules of its own"]);
+    own(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    let ran = checked_in_folder(&project);
+    assert_ne!(ran.code, 0, "{}", ran.out);
+    assert!(!marker.exists());
+}
+
+/// A key pair in a file, and its public half.
+fn key(project: &Project, name: &str) -> (String, String) {
+    let pair = minisign::KeyPair::generate_unencrypted_keypair().unwrap();
+    let path = project.path(name);
+    fs::write(&path, pair.sk.to_box(None).unwrap().into_string()).unwrap();
+    (path.display().to_string(), pair.pk.to_base64())
+}
+
+fn demand_signatures(project: &Project, key: &str) {
+    let config = project.read("config.toml");
+    let kept = config.split("\n[trust]\n").next().unwrap();
+    project.write(
+        "config.toml",
+        format!("{kept}\n[trust]\npublic_keys = [\"{key}\"]\nrequire_signature = true\n"),
+    );
+}
+
+#[test]
+fn signatures_are_made_carried_along_and_verified() {
+    let project = Project::shipped();
+    let keys = Project::empty();
+    let (file, public) = key(&keys, "ada.key");
+    let (eves, _) = key(&keys, "eve.key");
+    demand_signatures(&project, &public);
+    project
+        .run(&["baseline", "--verify"])
+        .exits(4)
+        .says("unsigned")
+        .says("is not signed");
+    project
+        .run(&["baseline", "--sign", "--sign-key", &file])
+        .exits(0)
+        .says("nvidia-h200/bsr_gemm/cp_async: signed");
+    project.run(&["baseline", "--verify"]).exits(0);
+    project.check(&[], 0);
+    let signature = project.path(&Project::baseline_path(VARIANT, "lock.toml.minisig"));
+    verify_with_minisign(&project, &public);
+
+    // A lock by another key, then none: the old signature goes with the old lock.
+    let relock = |key: Option<&str>| {
+        let mut arguments = vec![
+            "baseline", "--lock", "--reason", "again", "--who", "Ada", "--from", RECORDED, VARIANT,
+        ];
+        arguments.extend(key.iter().flat_map(|key| ["--sign-key", key]));
+        project.run(&arguments)
+    };
+    relock(Some(&eves)).exits(0).says("does not name");
+    project
+        .run(&["baseline", "--verify"])
+        .exits(4)
+        .says("tampered")
+        .says("made with a key that `trust.public_keys` does not name");
+    project.check(&[VARIANT], 4);
+    let mut profile = project.json(&Project::profile_path(VARIANT));
+    profile["provenance"]["created"] = json!("2026-11-21T12:00:00Z");
+    project.write(&Project::profile_path(VARIANT), profile.to_string());
+    relock(None).exits(0);
+    assert!(!signature.exists());
+    profile["provenance"]["created"] = json!("2026-11-21T12:00:01Z");
+    project.write(&Project::profile_path(VARIANT), profile.to_string());
+    relock(Some(&file)).exits(0);
+    project.run(&["baseline", "--verify"]).exits(0);
+    assert!(signature.exists());
+    project
+        .run(&["baseline", "--verify", "--sign-key", &file])
+        .exits(2);
+    project
+        .run(&["baseline", "--sign", "--sign-key", "config.toml"])
+        .exits(5)
+        .says("no secret key of minisign");
+}
+
+/// The plain tool agrees, where it is installed.
+fn verify_with_minisign(project: &Project, public: &str) {
+    let lock = project.path(&Project::baseline_path(VARIANT, "lock.toml"));
+    match Command::new("minisign")
+        .arg("-Vm")
+        .arg(lock)
+        .args(["-P", public])
+        .output()
+    {
+        Ok(output) => drop(Ran::of(&output).exits(0)),
+        Err(_) => aloud(
+            "SKIPPED: minisign itself was not asked, it is not on the PATH (apt install minisign)",
+        ),
+    }
+}
+
+#[test]
+fn a_password_opens_a_key() {
+    let project = Project::shipped();
+    let keys = Project::empty();
+    let pair = minisign::KeyPair::generate_encrypted_keypair(Some("right".to_owned())).unwrap();
+    keys.write("key", pair.sk.to_box(None).unwrap().into_string());
+    let file = keys.path("key").display().to_string();
+    for (password, code) in [("wrong", 5), ("right", 0)] {
+        let output = project
+            .gate()
+            .env("SPARSEK_GATE_KEY_PASSWORD", password)
+            .args(["baseline", "--sign", "--sign-key", &file, VARIANT])
+            .output()
+            .unwrap();
+        Ran::of(&output).exits(code);
+    }
+}
+
+#[test]
+fn the_keys_of_a_pull_request_are_not_those_that_count() {
+    if !has_git() {
+        return;
+    }
+    let keys = Project::empty();
+    let (adas, ada) = key(&keys, "ada.key");
+    let (eves, eve) = key(&keys, "eve.key");
+    let base = change_of(&BASE);
+    demand_signatures(&base, &ada);
+    base.run(&["baseline", "--sign", "--sign-key", &adas])
+        .exits(0);
+    committed(&base);
+    checked(&base, &[]).exits(0);
+    let sign = |project: &Project, key: &str| {
+        let signer = Signer::open(Path::new(key)).unwrap();
+        let id = format!("bsr_gemm/{VARIANT}").try_into().unwrap();
+        let lock = project.read(&Project::baseline_path(VARIANT, "lock.toml"));
+        let signature = signer.sign(GPU, &id, &lock).unwrap();
+        project.write(
+            &Project::baseline_path(VARIANT, "lock.toml.minisig"),
+            signature,
+        );
+    };
+
+    // A lock by the own key, which the change names.
+    let project = change_of(&base);
+    slower(&project);
+    relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
+    sign(&project, &eves);
+    demand_signatures(&project, &eve);
+    let ran = checked(&project, &[])
+        .exits(4)
+        .says("the keys that may sign locks are");
+    let report = ran.json();
+    assert!(
+        report.denied().contains(&"tampered".to_owned()),
+        "{:?}",
+        report.denied()
+    );
+
+    // A lock that nobody signed, and the signature of the lock before.
+    let project = change_of(&base);
+    relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
+    checked(&project, &[])
+        .exits(4)
+        .says("the lock is not what was signed");
+    let lock = project.path(&Project::baseline_path(VARIANT, "lock.toml"));
+    fs::remove_file(lock.with_extension("toml.minisig")).unwrap();
+    let report = checked(&project, &[]).exits(4).json();
+    assert_eq!(report.denied(), ["unsigned"]);
+    // Not by consent either: whoever may sign has not.
+    let hash = sha256_file(&lock).unwrap();
+    checked(&project, &["--accept", &hash]).exits(4);
+    // Signed by the right key it needs consent, and nothing else.
+    sign(&project, &adas);
+    let report = checked(&project, &[]).exits(4).json();
+    assert_eq!(report.denied(), ["relocked"]);
+    let report = checked(&project, &["--accept", &hash]).json();
+    assert_eq!(
+        report.comparison(VARIANT, "duration")["verdict"],
+        "improved"
+    );
+}
+
+#[test]
+fn a_tool_of_the_repository_may_not_come_with_the_change() {
+    if !has_git() {
+        return;
+    }
+    let base = change_of(&BASE);
+    base.write("tools/ncu", "#!/bin/sh\n");
+    let config = base.read("config.toml");
+    let toolchain = "[toolchain]\nncu = \"tools/ncu\"\n";
+    base.write("config.toml", config.replace("[toolchain]\n", toolchain));
+    committed(&base);
+    commit(&base);
+    checked(&base, &[]).exits(0);
+    base.write("tools/ncu", "#!/bin/sh\necho faster\n");
+    checked(&base, &[])
+        .exits(4)
+        .says("ncu is taken from the repository, and this change brings `tools/ncu`");
+}
+
+#[test]
+fn altered_samples_deny_where_the_recording_comes_with_the_change() {
+    if !has_git() {
+        return;
+    }
+    let project = Project::shipped();
+    committed(&project);
+    project.edit_profile(VARIANT, |profile| scale(profile, "duration", 0.99));
+    let report = checked(&project, &[VARIANT]).exits(4).json();
+    assert_eq!(report.denied(), ["profile-altered"]);
+    let report = project.check(&[VARIANT], 0);
+    assert!(report.warned().contains(&"profile-altered".to_owned()));
+}
+
+#[test]
+fn a_lock_without_a_variant_is_verified_too() {
+    let project = Project::shipped();
+    let config = project.read("config.toml");
+    let start = config.find("[suite.bsr_gemm.variant.cp_async]").unwrap();
+    let end = config.find("# Wrong or slow on purpose").unwrap();
+    project.write(
+        "config.toml",
+        format!("{}{}", &config[..start], &config[end..]),
+    );
+    project
+        .run(&["baseline", "--verify"])
+        .exits(0)
+        .says("lock-unused")
+        .says("the configuration does not hold it");
+    let norm = Project::baseline_path(VARIANT, "norm.txt");
+    project.write(
+        &norm,
+        project.read(&norm).replace("duration: ", "duration: 1"),
+    );
+    project
+        .run(&["baseline", "--verify"])
+        .exits(4)
+        .says("is not what was locked");
+}
+
+#[test]
+fn a_malformed_key_is_told_at_its_line() {
+    let project = Project::shipped();
+    demand_signatures(&project, "RWnonsense");
+    project
+        .run(&["check", "--from", RECORDED])
+        .exits(2)
+        .says("`RWnonsense` is not a minisign public key")
+        .says("public_keys = [\"RWnonsense\"]");
+    assert!(repository().join("docs/trust.md").is_file());
+}
