@@ -25,6 +25,117 @@ pub fn person(root: &Path) -> String {
     }
 }
 
+/// A file as a commit has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// The commit that made it so.
+    pub commit: String,
+    /// Its bytes.
+    pub content: Vec<u8>,
+}
+
+/// Every version of a file in the commits that are here, the newest first; through renames.
+///
+/// # Errors
+/// What git complains of, or that there is no repository.
+pub fn versions(file: &Path) -> Result<Vec<Version>, String> {
+    let (folder, name) = place(file)?;
+    let log = git(
+        folder,
+        &[
+            "--literal-pathspecs",
+            "-c",
+            "log.showSignature=false",
+            "log",
+            "--follow",
+            "-m",
+            "--no-color",
+            "--no-ext-diff",
+            "--raw",
+            "--no-abbrev",
+            "--format=commit %H",
+            "--",
+            name,
+        ],
+    )?;
+    let mut commit = "";
+    let mut found = Vec::new();
+    for line in log.lines() {
+        if let Some(id) = line.strip_prefix("commit ") {
+            commit = id;
+        } else if let Some(raw) = line.strip_prefix(':') {
+            // `old-mode new-mode old-blob new-blob status`; zeros where the file was removed.
+            let blob = raw.split_ascii_whitespace().nth(3).unwrap_or_default();
+            if blob.chars().any(|c| c != '0') {
+                found.push((commit.to_owned(), blob.to_owned()));
+            }
+        }
+    }
+    let contents = blobs(folder, found.iter().map(|(_, blob)| blob.as_str()))?;
+    Ok(found
+        .into_iter()
+        .zip(contents)
+        .filter_map(|((commit, _), content)| content.map(|content| Version { commit, content }))
+        .collect())
+}
+
+/// Whether the repository around a file lacks its older commits.
+pub fn is_shallow(file: &Path) -> bool {
+    place(file).is_ok_and(|(folder, _)| {
+        git(folder, &["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true")
+    })
+}
+
+fn place(file: &Path) -> Result<(&Path, &str), String> {
+    let name = file.file_name().and_then(|name| name.to_str());
+    file.parent()
+        .zip(name)
+        .ok_or_else(|| format!("{} is no file of a folder", file.display()))
+}
+
+/// The contents of blobs, in one run of git; `None` for one that is not here.
+fn blobs<'a>(
+    folder: &Path,
+    ids: impl Iterator<Item = &'a str>,
+) -> Result<Vec<Option<Vec<u8>>>, String> {
+    let asked: String = ids.map(|id| format!("{id}\n")).collect();
+    let count = asked.lines().count();
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let output = command(folder, &["cat-file", "--batch"])
+        .stdin_bytes(asked)
+        .stdout_capture()
+        .stderr_capture()
+        .unchecked()
+        .run()
+        .map_err(|error| error.to_string())?;
+    // `<id> blob <size>`, the content and a line break; or `<id> missing`.
+    let mut rest = output.stdout.as_slice();
+    let mut contents = Vec::with_capacity(count);
+    while contents.len() < count {
+        let end = rest
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .ok_or("git cat-file ended early")?;
+        let header = String::from_utf8_lossy(&rest[..end]).into_owned();
+        rest = &rest[end + 1..];
+        let size = header
+            .rsplit_once(' ')
+            .and_then(|(_, size)| size.parse::<usize>().ok());
+        contents.push(match size {
+            None => None,
+            Some(size) if size < rest.len() => {
+                let content = rest[..size].to_vec();
+                rest = &rest[size + 1..];
+                Some(content)
+            }
+            Some(_) => return Err("git cat-file ended early".to_owned()),
+        });
+    }
+    Ok(contents)
+}
+
 /// A revision, checked out in a folder of its own; removed when dropped.
 #[derive(Debug)]
 pub struct Worktree {
@@ -124,18 +235,8 @@ fn sweep(root: &Path, places: &Path) {
 
 /// What git prints, or what it complains of.
 fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
-    let mut command = duct::cmd("git", arguments).dir(root).stdin_null();
-    // Set where git runs a hook, these would lead to another repository than the project's.
-    for variable in [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_PREFIX",
-        "GIT_COMMON_DIR",
-    ] {
-        command = command.env_remove(variable);
-    }
-    let output = command
+    let output = command(root, arguments)
+        .stdin_null()
         .stderr_capture()
         .stdout_capture()
         .unchecked()
@@ -147,4 +248,20 @@ fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
     } else {
         Err(text(&output.stderr))
     }
+}
+
+/// git in the project's own repository.
+fn command(root: &Path, arguments: &[&str]) -> duct::Expression {
+    let mut command = duct::cmd("git", arguments).dir(root);
+    // Set where git runs a hook, these would lead to another repository than the project's.
+    for variable in [
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_PREFIX",
+        "GIT_COMMON_DIR",
+    ] {
+        command = command.env_remove(variable);
+    }
+    command
 }

@@ -7,7 +7,8 @@
 //! decides, [`report`] shows. [`measure`] runs the stages up to the profile. Besides them:
 //! [`binary`] looks into what the compiler made, [`metric`] knows counters and units, [`device`]
 //! the GPU, [`toolchain`] the compiler and NVIDIA's tools, [`process`] runs programs, [`files`] and
-//! [`hash`] write and identify them, [`git`] names the revision, [`doctor`] examines the machine,
+//! [`hash`] write and identify them, [`git`] names the revision,
+//! [`history`] follows a baseline through the past, [`doctor`] examines the machine,
 //! and [`command`] composes the stages into the subcommands of [`cli`].
 
 pub mod baseline;
@@ -24,6 +25,7 @@ pub mod error;
 pub mod files;
 pub mod git;
 pub mod hash;
+pub mod history;
 pub mod measure;
 pub mod metric;
 pub mod process;
