@@ -11,6 +11,7 @@ use crate::config::{Config, Level, VariantId, suggest};
 use crate::error::Error;
 use crate::files::write_atomically;
 use crate::history::{Trend, trend};
+use crate::profile::Rung;
 use crate::report::{history_page, history_text, plot, say};
 use crate::verdict::{Code, ExitCode, Finding};
 
@@ -142,18 +143,21 @@ fn only(
         }
     }
     let configured = config.variants().find(|known| known.id == *variant);
-    let judged = |name: &str| match configured {
-        None => true,
-        Some(known) => known
-            .metrics
-            .iter()
-            .chain(&known.static_metrics)
-            .any(|metric| metric.alias == name && metric.level != Level::Record),
+    let judged = |rung: Rung, name: &str| {
+        configured.is_none_or(|known| {
+            let metrics = match rung {
+                Rung::Static => &known.static_metrics,
+                _ => &known.metrics,
+            };
+            metrics
+                .iter()
+                .any(|metric| metric.alias == name && metric.level != Level::Record)
+        })
     };
     for baseline in baselines {
         baseline.metrics.retain(|course| {
             if asked.is_empty() {
-                judged(&course.metric)
+                judged(baseline.rung, &course.metric)
             } else {
                 asked.contains(&course.metric)
             }

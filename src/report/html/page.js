@@ -91,8 +91,8 @@
 
   // The same picture as src/report/plot/samples.rs draws.
   const strip = (given, reference) => {
-    const narrow = matchMedia("(max-width: 720px)").matches;
-    const width = narrow ? 330 : 760;
+    const narrow = matchMedia("(max-width: 860px)").matches;
+    const width = narrow ? 330 : 920;
     const left = narrow ? 62 : 74;
     const wide = width - left - 4;
     const [head, half] = [22, 26];

@@ -101,7 +101,7 @@ pub(super) fn ladder(group: &Group<'_>, size: Size) -> Result<Drawing, String> {
         caption.push_str(" FLOP/s: the declared FLOP by the duration.");
     }
     if several {
-        caption.push_str(&format!(" ×: as fast as {base_name}."));
+        caption.push_str(&format!(" ×: speed-up over {base_name}."));
     }
     if left_out > 0 {
         caption.push_str(&format!(" {left_out} faster variants are not drawn."));
@@ -109,7 +109,7 @@ pub(super) fn ladder(group: &Group<'_>, size: Size) -> Result<Drawing, String> {
     Ok(Drawing {
         size,
         height: steps.len() as f64 * ROW - (ROW - BAR - 28.0),
-        title: format!("How long the variants of {} take", group.name()),
+        title: format!("Durations of {}", group.name()),
         description: steps.iter().map(told).collect::<Vec<String>>().join("; "),
         caption,
         body,

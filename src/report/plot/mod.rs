@@ -108,8 +108,8 @@ impl<'a> Group<'a> {
     /// For a title: the suite, and what is measured below the counters.
     fn name(&self) -> String {
         match self.rung {
-            Rung::Counters => format!("{}, {}", self.suite, self.gpu),
-            rung => format!("{} ({rung}), {}", self.suite, self.gpu),
+            Rung::Counters => format!("{} on {}", self.suite, self.gpu),
+            rung => format!("{} ({rung}) on {}", self.suite, self.gpu),
         }
     }
 

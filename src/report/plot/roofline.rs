@@ -300,9 +300,9 @@ impl Frame {
                     title { (text(&told(point))) }
                     @if let Some((from_x, from_y)) = point.reference.map(at) {
                         (arrow((from_x, from_y), (x, y)))
-                        circle class="ring" cx=(px(from_x)) cy=(px(from_y)) r="4.5" {}
+                        circle class="ring" cx=(px(from_x)) cy=(px(from_y)) r="6.5" {}
                     }
-                    circle class="dot" cx=(px(x)) cy=(px(y)) r="4.5" {}
+                    circle class="dot" cx=(px(x)) cy=(px(y)) r="4" {}
                     @if (label.y - y).abs() > 8.0 {
                         path class="leader" d=(format!("M{} {}L{} {}", px(x), px(y), px(label.x - label.side * 3.0), px(label.y))) {}
                     }
@@ -331,13 +331,13 @@ impl Frame {
             let name = shortened(&point.report.variant.variant, 22);
             let word = to_tell(worst(point.report)).map_or(0, |word| word.chars().count() + 3);
             let long = (name.chars().count() + word) as f64 * CHARACTER;
-            let side = if x + 12.0 + long > self.right {
+            let side = if x + 13.0 + long > self.right {
                 -1.0
             } else {
                 1.0
             };
             let mut label = Label {
-                x: x + 12.0 * side,
+                x: x + 13.0 * side,
                 y,
                 side,
                 long,
@@ -381,11 +381,11 @@ impl Label {
 fn arrow(from: (f64, f64), to: (f64, f64)) -> Markup {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let long = dx.hypot(dy);
-    if long < 14.0 {
+    if long < 20.0 {
         return html! {};
     }
     let (ux, uy) = (dx / long, dy / long);
-    let start = (from.0 + ux * 5.0, from.1 + uy * 5.0);
+    let start = (from.0 + ux * 7.0, from.1 + uy * 7.0);
     let tip = (to.0 - ux * 6.0, to.1 - uy * 6.0);
     let wing = |side: f64| {
         (
