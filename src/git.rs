@@ -252,7 +252,7 @@ fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
 
 /// git in the project's own repository.
 fn command(root: &Path, arguments: &[&str]) -> duct::Expression {
-    let mut command = duct::cmd("git", arguments).dir(root);
+    let mut command = duct::cmd("git", arguments).dir(root).env("LC_ALL", "C");
     // Set where git runs a hook, these would lead to another repository than the project's.
     for variable in [
         "GIT_DIR",

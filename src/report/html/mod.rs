@@ -21,8 +21,10 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// Findings of a severity that are in the document; the script shows the others.
 const FINDINGS: usize = 15;
-/// Groups of variants whose pictures are in the document.
-const GROUPS: usize = 2;
+/// So many warnings need not be folded away.
+const OPEN_WARNINGS: usize = 4;
+/// Elements of pictures that are in the document.
+const PICTURE_ELEMENTS: usize = 800;
 
 pub(super) fn render(outcome: &Outcome) -> String {
     let code = outcome.exit_code();
@@ -151,21 +153,27 @@ fn findings(outcome: &Outcome, severity: Severity, title: &str) -> Markup {
         return html! {};
     }
     let shown = &found[..found.len().min(FINDINGS)];
+    let list = html! {
+        ol class="findings" {
+            @for (at, finding) in shown.iter().enumerate() {
+                // Findings in a row that ask for the same next step share it.
+                @let last = found.get(at + 1).is_none_or(|after| after.next != finding.next);
+                (one(finding, class, last))
+            }
+        }
+        @if found.len() > shown.len() {
+            details class="further" data-severity=(id) {
+                summary { (found.len() - shown.len()) " further" }
+            }
+        }
+    };
+    let folded = severity == Severity::Warn && found.len() > OPEN_WARNINGS;
     html! {
         section id=(id) aria-labelledby=(format!("{id}-title")) {
             h2 id=(format!("{id}-title")) { (title) " " span class="count" { (found.len()) } }
-            ol class="findings" {
-                @for (at, finding) in shown.iter().enumerate() {
-                    // Findings in a row that ask for the same next step share it.
-                    @let last = found.get(at + 1).is_none_or(|after| after.next != finding.next);
-                    (one(finding, class, last))
-                }
-            }
-            @if found.len() > shown.len() {
-                details class="further" data-severity=(id) {
-                    summary { (found.len() - shown.len()) " further" }
-                }
-            }
+            @if folded {
+                details class="folded" { summary { "They fail nothing: show them" } (list) }
+            } @else { (list) }
         }
     }
 }
@@ -212,21 +220,34 @@ fn pictures(outcome: &Outcome) -> Markup {
     };
     let ladders = pairs(ladders);
     let rooflines = pairs(rooflines);
-    let groups = ladders.len();
+    let mut room = PICTURE_ELEMENTS;
+    let mut left_out = 0;
+    let mut drawn = Vec::new();
+    // The ladder and the roofline of a suite stand together.
+    for (ladder, roofline) in ladders.iter().zip(&rooflines) {
+        for (wide, narrow) in [ladder, roofline] {
+            let picture = match (wide, narrow) {
+                (Ok(wide), Ok(narrow)) => figure(wide, narrow),
+                (Err(why), _) | (_, Err(why)) => html! { p class="note" { (one_line(why)) } },
+            };
+            let elements = picture.0.matches("</").count();
+            if elements > room {
+                left_out += 1;
+                continue;
+            }
+            room -= elements;
+            drawn.push(picture);
+        }
+    }
     let strips = troubled_strips(outcome, Size::Wide).zip(troubled_strips(outcome, Size::Narrow));
     html! {
         section id="pictures" aria-labelledby="pictures-title" {
             h2 id="pictures-title" { "Pictures" }
-            @if groups == 0 { p class="note" { "Nothing ran, so there is nothing to draw." } }
+            @if ladders.is_empty() { p class="note" { "Nothing ran, so there is nothing to draw." } }
             @if let Some((wide, narrow)) = &strips { (figure(wide, narrow)) }
-            @for (wide, narrow) in ladders.iter().chain(&rooflines).enumerate().filter(|(at, _)| at % groups.max(1) < GROUPS).map(|(_, pair)| pair) {
-                @match (wide, narrow) {
-                    (Ok(wide), Ok(narrow)) => (figure(wide, narrow)),
-                    (Err(why), _) | (_, Err(why)) => p class="note" { (one_line(why)) },
-                }
-            }
-            @if groups > GROUPS {
-                p class="note" { "Of " (groups) " suites the first " (GROUPS) " are drawn." }
+            @for picture in &drawn { (picture) }
+            @if left_out > 0 {
+                p class="note" { (left_out) " further pictures are left out to keep this page small." }
             }
         }
     }

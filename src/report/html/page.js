@@ -18,6 +18,13 @@
   const el = (name, attributes, ...children) => make(null, name, attributes, children);
   const svg = (name, attributes, ...children) => make(SVG, name, attributes, children);
 
+  // What stands between backquotes is code.
+  const prose = (text) => {
+    const parts = text.split("`");
+    if (parts.length % 2 === 0) return [text];
+    return parts.map((part, at) => (at % 2 === 1 ? el("code", {}, part) : part));
+  };
+
   // Adds the first of many, and a button for the next of them.
   const inParts = (place, count, size, build) => {
     let built = 0;
@@ -60,11 +67,11 @@
       const texts = [words[metric], reference, current, change, words[tolerance], threshold, `${mark} ${words[verdict]}`.trim(), words[why]];
       const cells = texts.map((text, at) => {
         if (at === 0) return el("th", { scope: "row", role: "rowheader" }, text);
-        const cell = el("td", { role: "cell", class: classes[at] + (text === "–" ? " none" : "") }, text);
+        const cell = el("td", { role: "cell", class: classes[at] + (text === "–" ? " none" : "") }, ...prose(text));
         if (at < 6) cell.dataset.label = names[at];
         return cell;
       });
-      if (variant.kernels) cells.splice(1, 0, el("td", { role: "cell", class: "kernel why" }, words[kernel]));
+      if (variant.kernels) cells.splice(1, 0, el("td", { role: "cell", class: "kernel" }, words[kernel]));
       return el("tr", { role: "row", class: words[look] }, ...cells);
     };
     const button = inParts(body, rows.length, ROWS, build);
@@ -102,8 +109,8 @@
     const label = (attributes, text) => svg("text", attributes, text);
     const nodes = [
       svg("title", {}, `${given.name}: ${given.told} (${word})`),
-      svg("text", { class: "name", x: 0, y: 13 }, shortened(given.name, narrow ? 16 : 52),
-        svg("tspan", { class: given.class, dx: 8 }, `${MARKS[given.class]} ${word}`)),
+      svg("text", { class: "name", x: 0, y: 13 }, shortened(given.name, narrow ? 32 : 60),
+        svg("tspan", narrow ? { class: given.class, x: width, "text-anchor": "end" } : { class: given.class, dx: 8 }, `${MARKS[given.class]} ${word}`)),
     ];
     if (!narrow) nodes.push(label({ class: "figure", x: width, y: 13, "text-anchor": "end" }, given.told));
     nodes.push(svg("rect", { class: "rail", x: left, y: head, width: wide, height: 2 * half }));
@@ -139,7 +146,7 @@
   const samples = (variant) => {
     const count = variant.strips.length;
     if (count === 0 && variant.omitted[1] === 0) return null;
-    const details = el("details", { class: "samples" }, el("summary", {}, `Samples of ${count} judged metrics`));
+    const details = el("details", { class: "samples" }, el("summary", {}, `Samples of ${count} judged metric${count === 1 ? "" : "s"}`));
     whenOpened(details, () => {
       const place = el("div", {});
       const button = inParts(place, count, STRIPS, (at) => strip(variant.strips[at], variant.reference));
@@ -158,7 +165,7 @@
       inside.append(el("ul", { class: "lines" }, ...variant.lines.map((line) => el("li", {}, line))));
     }
     if (variant.still.length > 0) {
-      const others = el("details", { class: "samples still" }, el("summary", {}, `The ${variant.still.length} metrics that did not move`));
+      const others = el("details", { class: "samples still" }, el("summary", {}, `What did not move: ${variant.still.length}`));
       whenOpened(others, () => others.append(...table(variant, variant.still, `Further metrics of ${variant.title}`)));
       inside.append(others);
     }
@@ -199,9 +206,9 @@
   const finding = (told, look) => {
     const item = el("li", { class: look },
       el("p", { class: "what" }, el("span", { class: "code" }, told.code), " ", el("strong", {}, told.subject)),
-      el("p", {}, told.message));
+      el("p", {}, ...prose(told.message)));
     if (told.detail !== null) item.append(el("details", {}, el("summary", {}, "output"), el("pre", { tabindex: "0" }, told.detail)));
-    item.append(el("p", { class: "next" }, el("span", {}, "Next"), " ", told.next));
+    item.append(el("p", { class: "next" }, el("span", {}, "Next"), " ", ...prose(told.next)));
     return item;
   };
   for (const details of document.querySelectorAll("details.further")) {

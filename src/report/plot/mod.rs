@@ -165,7 +165,7 @@ const TROUBLED: usize = 6;
 /// The samples of the first metrics that regressed or are open.
 pub(super) fn troubled_strips(outcome: &Outcome, size: Size) -> Option<Drawing> {
     let several = outcome.variants.len() > 1;
-    let strips: Vec<Strip> = outcome
+    let mut strips: Vec<Strip> = outcome
         .variants
         .iter()
         .flat_map(|report| {
@@ -185,8 +185,9 @@ pub(super) fn troubled_strips(outcome: &Outcome, size: Size) -> Option<Drawing> 
                 })
             })
         })
-        .take(TROUBLED)
         .collect();
+    strips.sort_by_key(|strip| strip.verdict != Some(Verdict::Regressed));
+    strips.truncate(TROUBLED);
     (!strips.is_empty())
         .then(|| samples::strips(&strips, size, "The samples of what regressed or is open"))
 }

@@ -135,15 +135,16 @@ impl Strip {
         let wide = size.width() - left - 4.0;
         let x = |step: u16| left + f64::from(step) / f64::from(STEPS) * wide;
         let bottom = HEAD + 2.0 * HALF;
-        let columns = match size {
-            Size::Wide => 52,
-            Size::Narrow => 16,
+        // Beside the name on a phone there is room for the verdict alone.
+        let (columns, end) = match size {
+            Size::Wide => (60, None),
+            Size::Narrow => (32, Some(px(size.width()))),
         };
         html! {
             title { (text(&format!("{}: {} ({})", self.name, self.told, verdict_word(self.verdict)))) }
             text class="name" x="0" y="13" {
                 (text(&shortened(&self.name, columns)))
-                tspan class=(class(self.verdict)) dx="8" { (mark(self.verdict)) " " (verdict_word(self.verdict)) }
+                tspan class=(class(self.verdict)) dx=[end.is_none().then_some("8")] x=[end.as_ref()] text-anchor=[end.as_ref().map(|_| "end")] { (mark(self.verdict)) " " (verdict_word(self.verdict)) }
             }
             @if size == Size::Wide {
                 text class="figure" x=(px(size.width())) y="13" text-anchor="end" { (text(&self.told)) }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::drawing::{Drawing, Size, px, shortened, text};
-use super::scale::Axis;
+use super::scale::{Axis, with_prefix};
 use crate::history::{Acceptance, Course, Point, Trend};
 use crate::verdict::display_value;
 
@@ -42,7 +42,7 @@ pub(super) fn trend(trend: &Trend, size: Size) -> Option<Drawing> {
         format!("{}: {}", name(course, kernels), values.join(", "))
     };
     let mut caption = String::from(
-        "From acceptance to acceptance, the oldest first. Shaded: the noise that was locked (by how much processes or GPUs differed, whichever is more). A gap: the accepted profile is not to be had.",
+        "From acceptance to acceptance, the oldest first. Shaded: by how much processes or GPUs differed when it was locked, whichever is more, where that is known. A gap: the accepted profile is not to be had.",
     );
     if trend.metrics.len() > MOST {
         caption.push_str(&format!(
@@ -110,32 +110,22 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
             .map(|(at, point)| format!("{} {}", px(x(*at)), px(y.at(point.value))));
         format!("M{}", points.collect::<Vec<String>>().join("L"))
     };
-    let band = |run: &[(usize, Point)]| {
-        let edge = |at: usize, value: f64| format!("{} {}", px(x(at)), px(y.at(value)));
-        let upper = run.iter().map(|(at, point)| edge(*at, ends(point)[1]));
-        let lower = run
-            .iter()
-            .rev()
-            .map(|(at, point)| edge(*at, ends(point)[0]));
-        format!(
-            "M{}Z",
-            upper.chain(lower).collect::<Vec<String>>().join("L")
-        )
-    };
     let latest = known
         .last()
         .map(|(_, point)| display_value(point.value, unit))
         .unwrap_or_default();
+    // What never moved has one value to name.
+    let ticks = if high > low { y.ticks(3) } else { vec![low] };
     // Dates must not run into each other.
-    let every = (acceptances.len() as f64 * 78.0 / (right - left))
+    let every = (acceptances.len() as f64 * 96.0 / (right - left))
         .ceil()
         .max(1.0) as usize;
     html! {
         text class="name" x="0" y="14" { (text(&shortened(&name(course, kernels), 40))) }
         text class="figure" x=(px(size.width())) y="14" text-anchor="end" { (text(&latest)) }
-        @for value in y.ticks(3) {
+        @for value in ticks {
             path class="grid" d=(format!("M{} {}H{}", px(left), px(y.at(value)), px(right))) {}
-            text class="quiet" x=(px(left - 6.0)) y=(px(y.at(value) + 4.0)) text-anchor="end" { (text(&display_value(value, unit))) }
+            text class="quiet" x=(px(left - 6.0)) y=(px(y.at(value) + 4.0)) text-anchor="end" { (text(&tick(value, unit))) }
         }
         @for pair in runs.windows(2) {
             @if let ([.., (from, a)], [(to, b), ..]) = (pair[0], pair[1]) {
@@ -143,23 +133,34 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
             }
         }
         @for run in &runs {
-            path class="spread" d=(band(run)) {}
             path class="trend" d=(line(run)) {}
         }
         @for (at, point) in &known {
             g {
                 title { (text(&told(*point, &acceptances[*at], unit))) }
-                @if let (Some(noise), 1) = (point.noise, known.len()) {
-                    path class="way" d=(format!("M{} {}V{}", px(x(*at)), px(y.at(point.value - noise)), px(y.at(point.value + noise)))) {}
+                // What was locked from one process has no noise that is known, and gets no bar.
+                @if point.noise.is_some() {
+                    @let [low, high] = ends(point).map(|end| y.at(end));
+                    rect class="spread" x=(px(x(*at) - 9.0)) y=(px(high)) width="18" height=(px((low - high).max(1.0))) rx="3" {}
                 }
                 circle class="dot" cx=(px(x(*at))) cy=(px(y.at(point.value))) r="4.5" {}
             }
         }
         @for (at, acceptance) in acceptances.iter().enumerate() {
             @if at % every == 0 {
-                text class="quiet" x=(px(x(at))) y=(px(LOWER + 15.0)) text-anchor="middle" { (text(acceptance.time.get(..10).unwrap_or(&acceptance.time))) }
+                text class="quiet" x=(px(x(at))) y=(px(LOWER + 15.0)) text-anchor="middle" { "#" (at + 1) " " (text(acceptance.time.get(..10).unwrap_or(&acceptance.time))) }
             }
         }
+    }
+}
+
+/// A value beside an axis, where there is room for little.
+fn tick(value: f64, unit: Option<&str>) -> String {
+    let shown = display_value(value, unit);
+    if shown.chars().count() > 11 {
+        with_prefix(value, unit.unwrap_or_default())
+    } else {
+        shown
     }
 }
 
