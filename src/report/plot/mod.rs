@@ -165,29 +165,28 @@ const TROUBLED: usize = 6;
 /// The samples of the first metrics that regressed or are open.
 pub(super) fn troubled_strips(outcome: &Outcome, size: Size) -> Option<Drawing> {
     let several = outcome.variants.len() > 1;
-    let mut strips: Vec<Strip> = outcome
-        .variants
-        .iter()
-        .flat_map(|report| {
+    // Chosen before any is drawn: of many there may be tens of thousands.
+    let of_verdict = |verdict: Verdict| {
+        outcome
+            .variants
+            .iter()
+            .flat_map(|report| report.comparisons.iter().map(move |one| (report, one)))
+            .filter(move |(_, one)| one.samples.is_some() && one.verdict == Some(verdict))
+            .take(TROUBLED)
+    };
+    let strips: Vec<Strip> = of_verdict(Verdict::Regressed)
+        .chain(of_verdict(Verdict::Inconclusive))
+        .take(TROUBLED)
+        .filter_map(|(report, comparison)| {
             let kernels = super::rows::several_kernels(report);
-            let of_report = report.comparisons.iter().filter(|comparison| {
-                matches!(
-                    comparison.verdict,
-                    Some(Verdict::Regressed | Verdict::Inconclusive)
-                )
-            });
-            of_report.filter_map(move |comparison| {
-                let strip = Strip::of(report, comparison, kernels)?;
-                Some(if several {
-                    strip.within(&super::rows::title(report))
-                } else {
-                    strip
-                })
+            let strip = Strip::of(report, comparison, kernels)?;
+            Some(if several {
+                strip.within(&super::rows::title(report))
+            } else {
+                strip
             })
         })
         .collect();
-    strips.sort_by_key(|strip| strip.verdict != Some(Verdict::Regressed));
-    strips.truncate(TROUBLED);
     (!strips.is_empty())
         .then(|| samples::strips(&strips, size, "The samples of what regressed or is open"))
 }
