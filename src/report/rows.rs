@@ -243,6 +243,9 @@ pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
         count.into_iter().chain(also)
     })
     .collect();
+    if outcome.ended.is_some() {
+        return vec!["the run ended before there was a verdict".to_owned()];
+    }
     if counts.is_empty() {
         return vec!["nothing compared".to_owned()];
     }

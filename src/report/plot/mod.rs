@@ -1,5 +1,5 @@
 //! The pictures of an outcome and of a history, as SVG text: pure functions from data to a
-//! [`Drawing`], which a page holds inline and a file holds with its own style sheet.
+//! drawing, which a page holds inline and a file holds with its own style sheet.
 
 mod drawing;
 mod ladder;
