@@ -98,8 +98,8 @@
 
   // The same picture as src/report/plot/samples.rs draws.
   const strip = (given, reference) => {
-    const narrow = matchMedia("(max-width: 860px)").matches;
-    const width = narrow ? 330 : 920;
+    const narrow = matchMedia("(max-width: 900px)").matches;
+    const width = narrow ? 330 : 1000;
     const left = narrow ? 62 : 74;
     const wide = width - left - 4;
     const [head, half] = [22, 26];
@@ -176,7 +176,9 @@
     if (drawn !== null) inside.append(drawn);
   };
 
-  let opened = 0;
+  // The first to look at are open: what regressed, then what is not known.
+  const of = (look) => [...data.variants.keys()].filter((at) => data.variants[at].class === look);
+  const opened = new Set([...of("bad"), ...of("open")].slice(0, OPEN));
   const box = (at) => {
     const variant = data.variants[at];
     const [first, ...others] = variant.counts.length > 0 ? variant.counts : ["nothing judged"];
@@ -184,11 +186,7 @@
     const line = el("span", { class: "counts-line" }, el("span", { class: "first" }, `${mark} ${first}`.trim()), others.map((text) => `, ${text}`).join(""));
     const details = el("details", { class: `box ${variant.class === "open" ? "open-verdict" : variant.class}` },
       el("summary", {}, el("h3", {}, variant.title), line));
-    const fails = variant.class === "bad" || variant.class === "open";
-    if (fails && opened < OPEN) {
-      opened += 1;
-      details.open = true;
-    }
+    details.open = opened.has(at);
     whenOpened(details, () => {
       const inside = el("div", { class: "inside" });
       fill(variant, inside);

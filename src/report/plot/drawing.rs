@@ -10,7 +10,7 @@ pub(in crate::report) const THEME: &str = include_str!("theme.css");
 pub(in crate::report) const PLOT_STYLE: &str = include_str!("plot.css");
 
 /// Characters of a caption in a line of a wide picture.
-const CAPTION_COLUMNS: usize = 138;
+const CAPTION_COLUMNS: usize = 150;
 /// Pixels from a line of a caption to the next.
 const CAPTION_LINE: f64 = 16.0;
 /// Pixels around a picture in a file.
@@ -31,7 +31,7 @@ impl Size {
     /// In pixels.
     pub fn width(self) -> f64 {
         match self {
-            Size::Wide => 920.0,
+            Size::Wide => 1000.0,
             Size::Narrow => 330.0,
         }
     }

@@ -148,9 +148,19 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
         }
         @for (at, acceptance) in acceptances.iter().enumerate() {
             @if at % every == 0 {
-                text class="quiet" x=(px(x(at))) y=(px(LOWER + 15.0)) text-anchor="middle" { "#" (at + 1) " " (text(acceptance.time.get(..10).unwrap_or(&acceptance.time))) }
+                text class="quiet" x=(px(x(at))) y=(px(LOWER + 15.0)) text-anchor=(anchor(at, acceptances.len())) { "#" (at + 1) " " (text(acceptance.time.get(..10).unwrap_or(&acceptance.time))) }
             }
         }
+    }
+}
+
+/// A label at an end must not stand out over it.
+fn anchor(at: usize, of: usize) -> &'static str {
+    match at {
+        _ if of < 2 => "middle",
+        0 => "start",
+        at if at + 1 == of => "end",
+        _ => "middle",
     }
 }
 
