@@ -98,7 +98,7 @@ pub enum Command {
     Report(ReportArgs),
     /// Show the metrics of a variant over the history of its baseline.
     #[command(
-        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg"
+        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nThe ledger of the lock says who accepted what, and when; the values of the past come from git's\ncommits, where the sha256 of the profile there is the one in the ledger. Without --metric those\nthat are judged. ± is by how much processes, or GPUs, differed when it was locked.\n\n--format json: {schema, variant, baselines: [{variant, gpu, rung, acceptances: [{time, who, reason,\ncommit, profile_sha256, norm_sha256, missing, note}], metrics: [{kernel, metric, counter, unit,\nvalues: [{value, noise} or null, one an acceptance]}]}], findings, exit_code}; `missing` says why an\nacceptance has no values."
     )]
     History(HistoryArgs),
     /// Show two profiles, reports or CSVs side by side; needs no configuration.

@@ -136,31 +136,105 @@ pub fn files_at(root: &Path, commit: &str, path: &str) -> Result<BTreeMap<String
             _ => drop(found.insert(path.to_owned(), Held::Elsewhere)),
         }
     }
-    if wanted.is_empty() {
-        return Ok(found);
-    }
-    let asked: String = wanted
-        .iter()
-        .map(|(_, object)| format!("{object}\n"))
-        .collect();
-    let answer = git_bytes(root, &["cat-file", "--batch"], Some(asked))?;
-    let mut rest = answer.as_slice();
-    // `OBJECT SP TYPE SP SIZE LF CONTENT LF`
-    for (path, object) in wanted {
-        let content = next_blob(&mut rest).ok_or_else(|| format!("git cannot read {object}"))?;
+    let contents = blobs(root, wanted.iter().map(|(_, object)| object.as_str()))?;
+    for ((path, object), content) in wanted.into_iter().zip(contents) {
+        let content = content.ok_or_else(|| format!("git cannot read {object}"))?;
         found.insert(path, Held::File(content));
     }
     Ok(found)
 }
 
-fn next_blob(rest: &mut &[u8]) -> Option<Vec<u8>> {
+/// The contents of blobs, in one run of git; `None` for one that is not here.
+fn blobs<'a>(
+    root: &Path,
+    objects: impl Iterator<Item = &'a str>,
+) -> Result<Vec<Option<Vec<u8>>>, String> {
+    let asked: String = objects.map(|object| format!("{object}\n")).collect();
+    let count = asked.lines().count();
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let answer = git_bytes(root, &["cat-file", "--batch"], Some(asked))?;
+    let mut rest = answer.as_slice();
+    (0..count)
+        .map(|_| next_blob(&mut rest).ok_or_else(|| "git cat-file ended early".to_owned()))
+        .collect()
+}
+
+/// `OBJECT SP TYPE SP SIZE LF CONTENT LF`, or `OBJECT SP missing LF`.
+fn next_blob(rest: &mut &[u8]) -> Option<Option<Vec<u8>>> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let (head, after) = rest.split_at_checked(end)?;
     let head = std::str::from_utf8(head).ok()?;
-    let size = head.split(' ').nth(2)?.parse::<usize>().ok()?;
+    let Some(size) = head.split(' ').nth(2) else {
+        *rest = after.get(1..)?;
+        return Some(None);
+    };
+    let size = size.parse::<usize>().ok()?;
     let content = after.get(1..)?.get(..size)?.to_vec();
     *rest = after.get(size + 2..)?;
-    Some(content)
+    Some(Some(content))
+}
+
+/// A file as a commit has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// The commit that made it so.
+    pub commit: String,
+    /// Its bytes.
+    pub content: Vec<u8>,
+}
+
+/// Every version of a file in the commits that are here, the newest first; through renames.
+///
+/// # Errors
+/// What git complains of, or that there is no repository.
+pub fn versions(file: &Path) -> Result<Vec<Version>, String> {
+    let (folder, name) = place(file)?;
+    let log = git(
+        folder,
+        &[
+            "--literal-pathspecs",
+            "-c",
+            "log.showSignature=false",
+            "log",
+            "--follow",
+            "-m",
+            "--no-color",
+            "--no-ext-diff",
+            "--raw",
+            "--no-abbrev",
+            "--format=commit %H",
+            "--",
+            name,
+        ],
+    )?;
+    let mut commit = "";
+    let mut found = Vec::new();
+    for line in log.lines() {
+        if let Some(id) = line.strip_prefix("commit ") {
+            commit = id;
+        } else if let Some(raw) = line.strip_prefix(':') {
+            // `old-mode new-mode old-blob new-blob status`; zeros where the file was removed.
+            let blob = raw.split_ascii_whitespace().nth(3).unwrap_or_default();
+            if blob.chars().any(|c| c != '0') {
+                found.push((commit.to_owned(), blob.to_owned()));
+            }
+        }
+    }
+    let contents = blobs(folder, found.iter().map(|(_, blob)| blob.as_str()))?;
+    Ok(found
+        .into_iter()
+        .zip(contents)
+        .filter_map(|((commit, _), content)| content.map(|content| Version { commit, content }))
+        .collect())
+}
+
+fn place(file: &Path) -> Result<(&Path, &str), String> {
+    let name = file.file_name().and_then(|name| name.to_str());
+    file.parent()
+        .zip(name)
+        .ok_or_else(|| format!("{} is no file of a folder", file.display()))
 }
 
 /// The paths below one that git tracks in the working tree.
@@ -278,7 +352,9 @@ const HARMLESS: [&str; 6] = [
 ];
 
 fn git_bytes(root: &Path, arguments: &[&str], input: Option<String>) -> Result<Vec<u8>, String> {
-    let mut command = duct::cmd("git", HARMLESS.iter().chain(arguments)).dir(root);
+    let mut command = duct::cmd("git", HARMLESS.iter().chain(arguments))
+        .dir(root)
+        .env("LC_ALL", "C");
     command = match input {
         Some(input) => command.stdin_bytes(input),
         None => command.stdin_null(),

@@ -4,10 +4,12 @@
 //! makes artifacts, [`verify`] asks whether their numbers are right, [`sanitize`] asks
 //! compute-sanitizer, [`capture`] runs ncu and reads what it left, [`cupti`] times kernels where
 //! ncu may not, [`profile`] normalizes that, [`baseline`] locks it, [`verdict`] compares and
-//! decides, [`report`] shows. [`trust`] says whose configuration and locks count. [`measure`] runs the stages up to the profile. Besides them:
+//! decides, [`report`] shows. [`trust`] says whose configuration and locks count, [`measure`] runs
+//! the stages up to the profile. Besides them:
 //! [`binary`] looks into what the compiler made, [`metric`] knows counters and units, [`device`]
 //! the GPU, [`toolchain`] the compiler and NVIDIA's tools, [`process`] runs programs, [`files`] and
-//! [`hash`] write and identify them, [`diff`] puts two measurements side by side, [`git`] names the revision, [`doctor`] examines the machine,
+//! [`hash`] write and identify them, [`diff`] puts two measurements side by side, [`git`] names the
+//! revision, [`history`] follows a baseline through the past, [`doctor`] examines the machine,
 //! and [`command`] composes the stages into the subcommands of [`cli`].
 
 pub mod baseline;
@@ -25,6 +27,7 @@ pub mod error;
 pub mod files;
 pub mod git;
 pub mod hash;
+pub mod history;
 pub mod measure;
 pub mod metric;
 pub mod process;

@@ -3,10 +3,12 @@
 mod checks;
 mod github;
 mod gitlab;
+mod history;
 mod html;
 mod json;
 mod junit;
 mod markdown;
+pub mod plot;
 mod print;
 mod progress;
 mod rows;
@@ -16,6 +18,7 @@ mod terminal;
 use std::path::Path;
 
 pub use checks::checks as checks_text;
+pub use history::{page as history_page, text as history_text};
 pub(crate) use print::{clean, one_line};
 pub use print::{color, print, print_error, say};
 pub use progress::Progress;

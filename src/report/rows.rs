@@ -203,6 +203,17 @@ pub(super) fn headline(outcome: &Outcome) -> String {
         ExitCode::Inconclusive => "OPEN",
         _ => "FAIL",
     };
+    format!(
+        "{word}: {} ({}), exit code {}",
+        code.meaning(),
+        counts(outcome).join(", "),
+        code as u8
+    )
+}
+
+/// How many comparisons got each verdict, in words.
+pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
+    let code = outcome.exit_code();
     let not_worse = outcome
         .variants
         .iter()
@@ -233,16 +244,13 @@ pub(super) fn headline(outcome: &Outcome) -> String {
         count.into_iter().chain(also)
     })
     .collect();
-    let counts = if counts.is_empty() {
-        "nothing compared".to_owned()
-    } else {
-        counts.join(", ")
-    };
-    format!(
-        "{word}: {} ({counts}), exit code {}",
-        code.meaning(),
-        code as u8
-    )
+    if outcome.ended.is_some() {
+        return vec!["the run ended before there was a verdict".to_owned()];
+    }
+    if counts.is_empty() {
+        return vec!["nothing compared".to_owned()];
+    }
+    counts
 }
 
 /// The variant, and the rung where it is not that of the counters.

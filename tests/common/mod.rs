@@ -6,6 +6,8 @@
 )]
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+pub mod browser;
+pub mod outcomes;
 pub mod stand_in;
 
 use std::fs;

@@ -1,0 +1,215 @@
+//! The locked baselines of the past: the ledger says what was accepted, and git's commits hold it.
+//!
+//! A past profile counts only where its sha256 is the one that the ledger's entry holds, so what
+//! is shown of the past is what was accepted then. Where it is not to be had, a reason stands in
+//! its place.
+
+mod past;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+
+pub use past::{PastKernel, PastProfile, PastSeries};
+
+use crate::baseline::{Lock, Stored};
+use crate::config::VariantId;
+use crate::git::{self, Version};
+use crate::hash::sha256_hex;
+use crate::profile::Rung;
+
+/// How the metrics of one baseline went from acceptance to acceptance.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trend {
+    /// Which variant.
+    pub variant: VariantId,
+    /// The folder of baselines: GPU model and rung.
+    pub gpu: String,
+    /// How it was measured.
+    pub rung: Rung,
+    /// The oldest first.
+    pub acceptances: Vec<Acceptance>,
+    /// Each metric of each kernel, by name.
+    pub metrics: Vec<Course>,
+}
+
+/// One acceptance, and where its profile is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Acceptance {
+    /// RFC 3339, UTC.
+    pub time: String,
+    /// Who locked.
+    pub who: String,
+    /// Why.
+    pub reason: String,
+    /// The oldest commit whose lock holds it; `None` where there is none here.
+    pub commit: Option<String>,
+    /// sha256 of the accepted profile.
+    pub profile_sha256: String,
+    /// sha256 of its normalized text.
+    pub norm_sha256: String,
+    /// Why there are no values of it.
+    pub missing: Option<String>,
+    /// What else is to be known of the values.
+    pub note: Option<String>,
+}
+
+/// One metric of one kernel over the acceptances.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Course {
+    /// The kernel, by the name that tells it from the others of its profile.
+    pub kernel: String,
+    /// The alias.
+    pub metric: String,
+    /// The counter behind it. Under another counter an alias is another metric.
+    pub counter: String,
+    /// Its unit.
+    pub unit: Option<String>,
+    /// One an acceptance; `None` where its profile is not to be had or lacks the metric.
+    pub values: Vec<Option<Point>>,
+}
+
+/// An accepted value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// In the counter's unit.
+    pub value: f64,
+    /// By how much processes differ (standard deviation), or machines (the largest distance from
+    /// their centre), whichever is more. `None` where it was locked from one process.
+    pub noise: Option<f64>,
+}
+
+/// The history of a stored baseline. `lock_file` and `profile_file` are looked up in the commits of
+/// the repository around them.
+///
+/// # Errors
+/// Says what is wrong with the lock.
+pub fn trend(stored: &Stored, lock_file: &Path, profile_file: &Path) -> Result<Trend, String> {
+    let text = stored
+        .lock
+        .as_deref()
+        .ok_or_else(|| format!("{} is missing", lock_file.display()))?;
+    let lock = Lock::parse(text).map_err(|cause| format!("{}: {cause}", lock_file.display()))?;
+    let contradictions = lock.contradictions();
+    if !contradictions.is_empty() {
+        return Err(format!(
+            "{}: {}",
+            lock_file.display(),
+            contradictions.join("; ")
+        ));
+    }
+    let locks = git::versions(lock_file);
+    let profiles = git::versions(profile_file);
+    let commits = commits(locks.as_deref().unwrap_or_default());
+    let mut by_hash: BTreeMap<String, &[u8]> = BTreeMap::new();
+    let past = profiles.as_deref().unwrap_or_default();
+    for content in past
+        .iter()
+        .map(|version| version.content.as_slice())
+        .chain(stored.profile.as_deref())
+    {
+        by_hash.insert(sha256_hex(content), content);
+    }
+    let absent = profiles
+        .as_ref()
+        .map_or_else(String::clone, |_| absent(lock_file));
+    let mut acceptances = Vec::new();
+    let mut read = Vec::new();
+    for entry in &lock.ledger {
+        let (profile, missing) = match by_hash.get(&entry.profile_sha256) {
+            None => (None, Some(absent.clone())),
+            Some(content) => match PastProfile::parse(content) {
+                Ok(profile) => (Some(profile), None),
+                Err(cause) => (None, Some(cause)),
+            },
+        };
+        acceptances.push(Acceptance {
+            time: entry.time.clone(),
+            who: entry.who.clone(),
+            reason: entry.reason.clone(),
+            commit: commits.get(&entry.hash()).cloned(),
+            profile_sha256: entry.profile_sha256.clone(),
+            norm_sha256: entry.norm_sha256.clone(),
+            missing,
+            note: profile.as_ref().and_then(|profile| profile.note.clone()),
+        });
+        read.push(profile);
+    }
+    Ok(Trend {
+        variant: stored.variant.clone(),
+        gpu: stored.gpu.clone(),
+        rung: Rung::of_folder(&stored.gpu),
+        acceptances,
+        metrics: courses(&read),
+    })
+}
+
+/// The oldest commit that holds each entry of a ledger, by the entry's hash.
+fn commits(newest_first: &[Version]) -> BTreeMap<String, String> {
+    let mut commits = BTreeMap::new();
+    for version in newest_first.iter().rev() {
+        let Ok(lock) = Lock::parse(&String::from_utf8_lossy(&version.content)) else {
+            continue;
+        };
+        for entry in &lock.ledger {
+            commits
+                .entry(entry.hash())
+                .or_insert_with(|| version.commit.clone());
+        }
+    }
+    commits
+}
+
+fn absent(file: &Path) -> String {
+    if file.parent().is_some_and(git::is_shallow) {
+        "no commit in this shallow clone holds the profile: git fetch --unshallow".to_owned()
+    } else {
+        "no commit here holds the profile".to_owned()
+    }
+}
+
+/// One course a kernel, alias, counter and unit, over all acceptances.
+fn courses(profiles: &[Option<PastProfile>]) -> Vec<Course> {
+    type Key = (String, String, String, Option<String>);
+    let mut found: BTreeMap<Key, Vec<Option<Point>>> = BTreeMap::new();
+    for (at, profile) in profiles.iter().enumerate() {
+        for (kernel, series) in profile.iter().flat_map(PastProfile::series) {
+            let Some(value) = series.value.filter(|value| value.is_finite()) else {
+                continue;
+            };
+            let key = (
+                kernel.to_owned(),
+                series.alias.clone(),
+                series.counter.clone(),
+                series.unit.clone(),
+            );
+            let values = found
+                .entry(key)
+                .or_insert_with(|| vec![None; profiles.len()]);
+            values[at] = Some(Point {
+                value,
+                noise: series.noise,
+            });
+        }
+    }
+    found
+        .into_iter()
+        .map(|((kernel, metric, counter, unit), values)| Course {
+            kernel,
+            metric,
+            counter,
+            unit,
+            values,
+        })
+        .collect()
+}
+
+impl Trend {
+    /// Whether a kernel's name tells anything.
+    pub fn several_kernels(&self) -> bool {
+        let mut kernels = self.metrics.iter().map(|course| &course.kernel);
+        let first = kernels.next();
+        kernels.any(|kernel| Some(kernel) != first)
+    }
+}

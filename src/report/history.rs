@@ -1,0 +1,190 @@
+//! The history of a baseline for a terminal, and as a page.
+
+use std::fmt::Write as _;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use maud::html;
+
+use super::html::{document, figure};
+use super::plot::{Size, trend_drawings};
+use super::print::{clean, one_line};
+use crate::history::{Acceptance, Course, Point, Trend};
+use crate::verdict::display_value;
+
+/// Acceptances whose values have a column on a terminal; the latest.
+const COLUMNS: usize = 5;
+const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Who accepted what and when, and each metric with a small plot of its course.
+pub fn text(trends: &[Trend]) -> String {
+    let mut text = String::new();
+    for trend in trends {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let _ = writeln!(text, "{} on {}", trend.variant, clean(&trend.gpu));
+        text.push_str(&acceptances(trend));
+        if !trend.metrics.is_empty() {
+            text.push('\n');
+            text.push_str(&metrics(trend));
+        }
+    }
+    text
+}
+
+fn acceptances(trend: &Trend) -> String {
+    let mut table = plain_table(&["", "accepted", "who", "commit", "reason"]);
+    for (at, acceptance) in trend.acceptances.iter().enumerate() {
+        table.add_row([
+            format!("#{}", at + 1),
+            one_line(&acceptance.time),
+            one_line(&acceptance.who),
+            commit(acceptance),
+            one_line(&acceptance.reason),
+        ]);
+    }
+    let mut text = lines(&table);
+    for (at, acceptance) in trend.acceptances.iter().enumerate() {
+        for told in acceptance.missing.iter().chain(&acceptance.note) {
+            let _ = writeln!(text, " #{}: {}", at + 1, one_line(told));
+        }
+    }
+    text
+}
+
+fn metrics(trend: &Trend) -> String {
+    let kernels = trend.several_kernels();
+    let count = trend.acceptances.len();
+    let first = count.saturating_sub(COLUMNS);
+    let numbers: Vec<String> = (first..count).map(|at| format!("#{}", at + 1)).collect();
+    let mut header = vec!["metric", "course"];
+    if kernels {
+        header.insert(0, "kernel");
+    }
+    header.extend(numbers.iter().map(String::as_str));
+    let mut table = plain_table(&header);
+    for course in &trend.metrics {
+        let mut cells = vec![one_line(&course.metric), sparkline(&course.values)];
+        if kernels {
+            cells.insert(0, one_line(&course.kernel));
+        }
+        cells.extend(
+            course.values[first..]
+                .iter()
+                .map(|point| value(course, *point)),
+        );
+        table.add_row(cells);
+    }
+    lines(&table)
+}
+
+fn plain_table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(header);
+    table
+}
+
+fn lines(table: &Table) -> String {
+    table.lines().fold(String::new(), |mut text, line| {
+        text.push_str(line.trim_end());
+        text.push('\n');
+        text
+    })
+}
+
+/// The first of a commit, or that there is none.
+fn commit(acceptance: &Acceptance) -> String {
+    acceptance.commit.as_ref().map_or_else(
+        || "–".to_owned(),
+        |id| one_line(id).chars().take(10).collect(),
+    )
+}
+
+fn value(course: &Course, point: Option<Point>) -> String {
+    let unit = course.unit.as_deref();
+    let shown = point.map(|point| {
+        let noise = point
+            .noise
+            .filter(|noise| *noise > 0.0)
+            .map_or_else(String::new, |noise| {
+                format!(" ±{}", display_value(noise, unit))
+            });
+        format!("{}{noise}", display_value(point.value, unit))
+    });
+    one_line(&shown.unwrap_or_else(|| "–".to_owned()))
+}
+
+/// One block a value, from the least to the most; a dot for what is not known.
+fn sparkline(values: &[Option<Point>]) -> String {
+    let known = || values.iter().flatten().map(|point| point.value);
+    let low = known().fold(f64::INFINITY, f64::min);
+    let high = known().fold(f64::NEG_INFINITY, f64::max);
+    let level = |value: f64| {
+        if high > low {
+            let top = (LEVELS.len() - 1) as f64;
+            LEVELS[((value - low) / (high - low) * top).round() as usize]
+        } else {
+            LEVELS[3]
+        }
+    };
+    values
+        .iter()
+        .map(|point| point.map_or('·', |point| level(point.value)))
+        .collect()
+}
+
+/// The same as a page that stands by itself.
+pub fn page(trends: &[Trend]) -> String {
+    let subject = trends
+        .first()
+        .map_or_else(String::new, |trend| trend.variant.to_string());
+    let wide = trend_drawings(trends, Size::Wide);
+    let narrow = trend_drawings(trends, Size::Narrow);
+    let title = format!("History of {subject}");
+    let body = html! {
+        header class="top" {
+            p class="tool" { "sparsek-gate history" }
+            h1 { (one_line(&subject)) }
+            p class="lead" { "The locked baselines, from acceptance to acceptance." }
+        }
+        main {
+            @for trend in trends {
+                section {
+                    h2 { (one_line(&trend.gpu)) }
+                    div class="scroll" tabindex="0" role="region" aria-label="Acceptances" {
+                        table class="plain" {
+                            thead { tr {
+                                @for name in ["", "accepted", "who", "commit", "reason"] { th scope="col" { (name) } }
+                            } }
+                            tbody {
+                                @for (at, acceptance) in trend.acceptances.iter().enumerate() {
+                                    tr {
+                                        th scope="row" { "#" (at + 1) }
+                                        td { (one_line(&acceptance.time)) }
+                                        td { (one_line(&acceptance.who)) }
+                                        td { code { (commit(acceptance)) } }
+                                        td class="prose" {
+                                            (one_line(&acceptance.reason))
+                                            @for told in acceptance.missing.iter().chain(&acceptance.note) {
+                                                br;
+                                                span class="quiet" { (one_line(told)) }
+                                            }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    @let title = format!("{} on {}", trend.variant, trend.gpu);
+                    @for (wide, narrow) in wide.iter().zip(&narrow).filter(|(wide, _)| wide.title == title) {
+                        (figure(wide, narrow))
+                    }
+                }
+            }
+        }
+    };
+    document(&title, &body, None)
+}

@@ -1,0 +1,302 @@
+//! What the script builds when it is asked for, as JSON: words that repeat are held once, and
+//! positions of samples are two characters each.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Serialize;
+
+use crate::report::plot::{Process, Strip};
+use crate::report::print::{clean, one_line};
+use crate::report::rows::{
+    Row, causes_and_drift, left_out, provenance, several_kernels, shown, title, verdict_word,
+};
+use crate::verdict::{Comparison, Finding, Outcome, Severity, VariantReport, Verdict};
+
+/// Bytes for the rows of metrics that pass or are recorded; what fails is always held.
+const ROW_BUDGET: usize = 2_400_000;
+/// Bytes for the strips of samples.
+const STRIP_BUDGET: usize = 1_400_000;
+
+#[derive(Serialize)]
+struct Data {
+    words: Vec<String>,
+    variants: Vec<Variant>,
+    findings: HashMap<&'static str, Vec<Told>>,
+    legend: &'static str,
+}
+
+/// Numbers are places in `words`.
+#[derive(Serialize)]
+struct Variant {
+    title: String,
+    provenance: String,
+    class: &'static str,
+    counts: Vec<String>,
+    lines: Vec<String>,
+    reference: &'static str,
+    kernels: bool,
+    rows: Vec<RowCells>,
+    /// Rows of metrics that did not move.
+    still: Vec<RowCells>,
+    strips: Vec<StripData>,
+    /// Rows and strips that are left out for the size of the page.
+    omitted: [usize; 2],
+}
+
+/// Kernel, metric, reference, current, change, tolerance, threshold, verdict, why, class.
+#[derive(Serialize)]
+struct RowCells(
+    usize,
+    usize,
+    String,
+    String,
+    String,
+    usize,
+    String,
+    usize,
+    usize,
+    usize,
+);
+
+#[derive(Serialize)]
+struct StripData {
+    name: String,
+    verdict: usize,
+    class: &'static str,
+    told: String,
+    reference: String,
+    current: String,
+    values: [u16; 2],
+    band: Option<[u16; 2]>,
+    limits: Vec<u16>,
+    ticks: Vec<(u16, String)>,
+}
+
+/// A finding that is not in the document itself.
+#[derive(Serialize)]
+struct Told {
+    code: &'static str,
+    subject: String,
+    message: String,
+    detail: Option<String>,
+    next: String,
+}
+
+#[derive(Default)]
+struct Words {
+    list: Vec<String>,
+    places: HashMap<String, usize>,
+}
+
+impl Words {
+    fn place(&mut self, word: &str) -> usize {
+        let word = one_line(word);
+        if let Some(place) = self.places.get(&word) {
+            return *place;
+        }
+        self.list.push(word.clone());
+        self.places.insert(word, self.list.len() - 1);
+        self.list.len() - 1
+    }
+}
+
+/// The JSON, safe within a script element. `shown_findings` of a severity are in the document.
+pub(super) fn embedded(outcome: &Outcome, shown_findings: usize) -> String {
+    let mut words = Words::default();
+    let mut room = ROW_BUDGET;
+    let mut variants: Vec<Variant> = outcome
+        .variants
+        .iter()
+        .map(|report| variant(report, &mut words, &mut room))
+        .collect();
+    let mut room = STRIP_BUDGET;
+    // Those that did not pass first: the room may end.
+    for passing in [false, true] {
+        for (report, variant) in outcome.variants.iter().zip(&mut variants) {
+            add_strips(report, variant, passing, &mut words, &mut room);
+        }
+    }
+    let findings = |severity| {
+        outcome
+            .findings
+            .iter()
+            .filter(|finding| finding.severity == severity)
+            .skip(shown_findings)
+            .map(told)
+            .collect()
+    };
+    let data = Data {
+        words: words.list,
+        variants,
+        findings: HashMap::from([
+            ("fails", findings(Severity::Deny)),
+            ("warns", findings(Severity::Warn)),
+        ]),
+        legend: crate::report::plot::LEGEND,
+    };
+    // No text in it can end the element, or begin another.
+    serde_json::to_string(&data)
+        .unwrap_or_else(|_| "{}".to_owned())
+        .replace('<', "\\u003c")
+}
+
+fn told(finding: &Finding) -> Told {
+    Told {
+        code: finding.code.as_str(),
+        subject: one_line(&finding.subject()),
+        message: one_line(&finding.message),
+        detail: finding.detail.as_deref().map(clean),
+        next: one_line(&finding.next),
+    }
+}
+
+fn variant(report: &VariantReport, words: &mut Words, room: &mut usize) -> Variant {
+    let shown = shown(report);
+    let mut omitted = 0;
+    let mut row = |comparison: &Comparison| {
+        let cells = cells(comparison, words);
+        let fails = matches!(
+            comparison.verdict,
+            Some(Verdict::Regressed | Verdict::Inconclusive | Verdict::NotMeasured)
+        );
+        let size = 45 + cells.2.len() + cells.3.len() + cells.4.len() + cells.6.len();
+        if !fails && *room < size {
+            omitted += 1;
+            return None;
+        }
+        *room = room.saturating_sub(size);
+        Some(cells)
+    };
+    let rows = shown
+        .iter()
+        .filter_map(|comparison| row(comparison))
+        .collect();
+    // By place in memory: each comparison of the report is another.
+    let known: HashSet<*const Comparison> =
+        shown.iter().map(|one| std::ptr::from_ref(*one)).collect();
+    let still = report
+        .comparisons
+        .iter()
+        .filter(|one| !known.contains(&std::ptr::from_ref(*one)))
+        .filter_map(&mut row)
+        .collect();
+    let counts = [
+        Verdict::Regressed,
+        Verdict::Inconclusive,
+        Verdict::NotMeasured,
+        Verdict::Improved,
+        Verdict::Pass,
+    ]
+    .into_iter()
+    .filter_map(|verdict| {
+        let count = report
+            .comparisons
+            .iter()
+            .filter(|comparison| comparison.verdict == Some(verdict))
+            .count();
+        (count > 0).then(|| format!("{count} {}", verdict.as_str()))
+    });
+    Variant {
+        title: one_line(&title(report)),
+        provenance: one_line(&provenance(report)),
+        class: class(crate::report::plot::worst(report)),
+        counts: counts.collect(),
+        lines: left_out(report)
+            .into_iter()
+            .chain(causes_and_drift(report))
+            .map(|line| one_line(&line))
+            .collect(),
+        reference: report.mode.reference(),
+        kernels: several_kernels(report),
+        rows,
+        still,
+        strips: Vec::new(),
+        omitted: [omitted, 0],
+    }
+}
+
+fn cells(comparison: &Comparison, words: &mut Words) -> RowCells {
+    let row = Row::of(comparison);
+    RowCells(
+        words.place(&row.kernel),
+        words.place(&row.metric),
+        one_line(&row.reference),
+        one_line(&row.current),
+        one_line(&row.change),
+        words.place(&row.tolerance),
+        one_line(&row.threshold),
+        words.place(verdict_word(row.verdict)),
+        words.place(&row.why),
+        words.place(class(row.verdict)),
+    )
+}
+
+/// The class that colours a verdict, and by which the script chooses its mark.
+fn class(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::Regressed) => "bad",
+        Some(Verdict::NotMeasured | Verdict::Inconclusive) => "open",
+        Some(Verdict::Improved) => "good",
+        Some(Verdict::Pass) => "plain",
+        None => "quiet",
+    }
+}
+
+fn add_strips(
+    report: &VariantReport,
+    variant: &mut Variant,
+    passing: bool,
+    words: &mut Words,
+    room: &mut usize,
+) {
+    let kernels = several_kernels(report);
+    for comparison in &report.comparisons {
+        let passed = comparison.verdict == Some(Verdict::Pass);
+        if comparison.samples.is_none() || passed != passing {
+            continue;
+        }
+        if *room == 0 {
+            variant.omitted[1] += 1;
+            continue;
+        }
+        let Some(strip) = Strip::of(report, comparison, kernels) else {
+            continue;
+        };
+        let strip = StripData {
+            name: strip.name,
+            verdict: words.place(verdict_word(strip.verdict)),
+            class: class(strip.verdict),
+            told: strip.told,
+            reference: coded(&strip.reference),
+            current: coded(&strip.current),
+            values: strip.values,
+            band: strip.band,
+            limits: strip.limits,
+            ticks: strip.ticks,
+        };
+        let size = 200 + strip.name.len() + strip.reference.len() + strip.current.len();
+        *room = room.saturating_sub(size);
+        variant.strips.push(strip);
+    }
+}
+
+/// Processes apart by blanks: the location, then the launches, two digits of base 64 each.
+fn coded(processes: &[Process]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let step = |step: u16, text: &mut String| {
+        for digit in [step >> 6 & 63, step & 63] {
+            text.push(char::from(DIGITS[usize::from(digit)]));
+        }
+    };
+    let mut text = String::new();
+    for (at, process) in processes.iter().enumerate() {
+        if at > 0 {
+            text.push(' ');
+        }
+        step(process.location, &mut text);
+        for launch in &process.launches {
+            step(*launch, &mut text);
+        }
+    }
+    text
+}

@@ -1,0 +1,254 @@
+//! The report as one self-contained page: no network, no framework, no font from elsewhere.
+//!
+//! What a reader needs first is in the document; the tables and the strips of samples, which may be
+//! tens of thousands, lie in it as JSON and are built when their part is opened. The policy in the
+//! page's head admits its own style and script by hash, and nothing else.
+
+mod data;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+
+use super::plot::{Drawing, PLOT_STYLE, Size, THEME, ladders, rooflines, troubled_strips};
+use super::print::{clean, one_line};
+use super::rows::{counts, origin};
+use crate::verdict::{ExitCode, Finding, Outcome, Severity};
+
+const PAGE_STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Findings of a severity that are in the document; the script shows the others.
+const FINDINGS: usize = 15;
+/// So many warnings need not be folded away.
+const OPEN_WARNINGS: usize = 4;
+/// Elements of pictures that are in the document.
+const PICTURE_ELEMENTS: usize = 800;
+
+pub(super) fn render(outcome: &Outcome) -> String {
+    let code = outcome.exit_code();
+    let (word, _) = word(code);
+    let title = format!("{word}: {} – sparsek-gate", code.meaning());
+    let body = html! {
+        a class="skip" href="#main" { "Skip to what was found" }
+        (head(outcome))
+        main id="main" {
+            (findings(outcome, Severity::Deny, "What fails, and why"))
+            (findings(outcome, Severity::Warn, "Warnings"))
+            (pictures(outcome))
+            section id="variants" aria-labelledby="variants-title" {
+                h2 id="variants-title" { "Every variant" }
+                noscript { p class="note" { "The tables and the samples of each variant are built by the script in this page, which does not run here. " code { "sparsek-gate report OUTCOME.json --format markdown" } " writes them as text." } }
+            }
+        }
+        footer { "sparsek-gate " (env!("CARGO_PKG_VERSION")) ", outcome schema " (outcome.schema) ". This page is one file and loads nothing." }
+    };
+    document(&title, &body, Some(&data::embedded(outcome, FINDINGS)))
+}
+
+/// A whole page. `data` is JSON for the script.
+pub(super) fn document(title: &str, body: &Markup, data: Option<&str>) -> String {
+    let style = format!("{THEME}{PLOT_STYLE}{PAGE_STYLE}");
+    let mut policy = format!(
+        "default-src 'none'; style-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
+        hash(&style)
+    );
+    if data.is_some() {
+        policy.push_str(&format!("; script-src '{}'", hash(SCRIPT)));
+    }
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (one_line(title)) }
+                style { (PreEscaped(&style)) }
+            }
+            body {
+                (body)
+                @if let Some(data) = data {
+                    script type="application/json" id="data" { (PreEscaped(data)) }
+                    script { (PreEscaped(SCRIPT)) }
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// As a policy names what it admits.
+fn hash(text: &str) -> String {
+    format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text)))
+}
+
+/// A picture for a page and the same for a phone, of which the style shows one.
+pub(super) fn figure(wide: &Drawing, narrow: &Drawing) -> Markup {
+    html! {
+        figure {
+            h3 { (one_line(&wide.title)) }
+            (wide.inline())
+            (narrow.inline())
+            figcaption { (one_line(&wide.caption)) }
+        }
+    }
+}
+
+/// The word of an exit code, and the class that colours it.
+fn word(code: ExitCode) -> (&'static str, &'static str) {
+    match code {
+        ExitCode::Pass => ("PASS", "good"),
+        ExitCode::Inconclusive => ("OPEN", "open"),
+        _ => ("FAIL", "bad"),
+    }
+}
+
+fn mark(class: &str) -> &'static str {
+    match class {
+        "good" => "✓",
+        "open" => "?",
+        _ => "✕",
+    }
+}
+
+fn head(outcome: &Outcome) -> Markup {
+    let code = outcome.exit_code();
+    let (word, class) = word(code);
+    html! {
+        header class=(format!("top {class}")) {
+            p class="tool" { "sparsek-gate" }
+            h1 {
+                span class="word" { span class="mark" aria-hidden="true" { (mark(class)) } (word) }
+                " " span class="meaning" { (code.meaning()) }
+            }
+            ul class="counts" aria-label="Comparisons by verdict" {
+                @for count in counts(outcome) { li { (count) } }
+                li class="exit" { "exit code " (code as u8) }
+            }
+            p class="origin" { (one_line(&origin(outcome))) }
+            @if let Some(ended) = &outcome.ended {
+                p class="ended" role="alert" {
+                    strong { "The run ended before everything was judged: " }
+                    (one_line(&ended.message))
+                }
+            }
+        }
+    }
+}
+
+fn findings(outcome: &Outcome, severity: Severity, title: &str) -> Markup {
+    let found: Vec<&Finding> = outcome
+        .findings
+        .iter()
+        .filter(|finding| finding.severity == severity)
+        .collect();
+    let (id, class) = match severity {
+        Severity::Deny => ("fails", "bad"),
+        Severity::Warn => ("warns", "open"),
+    };
+    if found.is_empty() {
+        return html! {};
+    }
+    let shown = &found[..found.len().min(FINDINGS)];
+    let list = html! {
+        ol class="findings" {
+            @for (at, finding) in shown.iter().enumerate() {
+                // Findings in a row that ask for the same next step share it.
+                @let last = found.get(at + 1).is_none_or(|after| after.next != finding.next);
+                (one(finding, class, last))
+            }
+        }
+        @if found.len() > shown.len() {
+            details class="further" data-severity=(id) {
+                summary { (found.len() - shown.len()) " further" }
+            }
+        }
+    };
+    let folded = severity == Severity::Warn && found.len() > OPEN_WARNINGS;
+    html! {
+        section id=(id) aria-labelledby=(format!("{id}-title")) {
+            h2 id=(format!("{id}-title")) { (title) " " span class="count" { (found.len()) } }
+            @if folded {
+                details class="folded" { summary { "They fail nothing: show them" } (list) }
+            } @else { (list) }
+        }
+    }
+}
+
+fn one(finding: &Finding, class: &str, shows_next: bool) -> Markup {
+    html! {
+        li class=(class) {
+            p class="what" {
+                span class="code" { (finding.code.as_str()) } " "
+                strong { (one_line(&finding.subject())) }
+            }
+            p { (prose(&finding.message)) }
+            @if let Some(detail) = &finding.detail {
+                details { summary { "output" } pre tabindex="0" { (clean(detail)) } }
+            }
+            @if shows_next {
+                p class="next" { span { "Next" } " " (prose(&finding.next)) }
+            }
+        }
+    }
+}
+
+/// Text with what stands between backquotes as code.
+fn prose(text: &str) -> Markup {
+    let text = one_line(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    // A backquote without its other half is one.
+    if parts.len().is_multiple_of(2) {
+        return html! { (text) };
+    }
+    html! {
+        @for (at, part) in parts.iter().enumerate() {
+            @if at % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
+fn pictures(outcome: &Outcome) -> Markup {
+    let pairs = |of: fn(&Outcome, Size) -> Vec<Result<Drawing, String>>| {
+        of(outcome, Size::Wide)
+            .into_iter()
+            .zip(of(outcome, Size::Narrow))
+            .collect::<Vec<_>>()
+    };
+    let ladders = pairs(ladders);
+    let rooflines = pairs(rooflines);
+    let mut room = PICTURE_ELEMENTS;
+    let mut left_out = 0;
+    let mut drawn = Vec::new();
+    // The ladder and the roofline of a suite stand together.
+    for (ladder, roofline) in ladders.iter().zip(&rooflines) {
+        for (wide, narrow) in [ladder, roofline] {
+            let picture = match (wide, narrow) {
+                (Ok(wide), Ok(narrow)) => figure(wide, narrow),
+                (Err(why), _) | (_, Err(why)) => html! { p class="note" { (one_line(why)) } },
+            };
+            let elements = picture.0.matches("</").count();
+            if elements > room {
+                left_out += 1;
+                continue;
+            }
+            room -= elements;
+            drawn.push(picture);
+        }
+    }
+    let strips = troubled_strips(outcome, Size::Wide).zip(troubled_strips(outcome, Size::Narrow));
+    html! {
+        section id="pictures" aria-labelledby="pictures-title" {
+            h2 id="pictures-title" { "Pictures" }
+            @if ladders.is_empty() { p class="note" { "Nothing ran, so there is nothing to draw." } }
+            @if let Some((wide, narrow)) = &strips { (figure(wide, narrow)) }
+            @for picture in &drawn { (picture) }
+            @if left_out > 0 {
+                p class="note" { (left_out) " further pictures are left out to keep this page small." }
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! One picture: its body, and what tells of it to whoever cannot see it.
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::report::print::one_line;
+
+/// Colours on light and dark, shared by the page and by every SVG file.
+pub(in crate::report) const THEME: &str = include_str!("theme.css");
+/// What the classes of a picture look like.
+pub(in crate::report) const PLOT_STYLE: &str = include_str!("plot.css");
+
+/// Characters of a caption in a line of a wide picture.
+const CAPTION_COLUMNS: usize = 150;
+/// Pixels from a line of a caption to the next.
+const CAPTION_LINE: f64 = 16.0;
+/// Pixels around a picture in a file.
+const MARGIN: f64 = 20.0;
+/// Pixels above a picture in a file, for its title.
+const HEAD: f64 = 34.0;
+
+/// The width a picture is drawn for, since text must not shrink with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::report) enum Size {
+    /// A page, or a file.
+    Wide,
+    /// A phone.
+    Narrow,
+}
+
+impl Size {
+    /// In pixels.
+    pub fn width(self) -> f64 {
+        match self {
+            Size::Wide => 1000.0,
+            Size::Narrow => 330.0,
+        }
+    }
+
+    /// The class by which a style sheet shows one of the two.
+    fn class(self) -> &'static str {
+        match self {
+            Size::Wide => "plot wide",
+            Size::Narrow => "plot narrow",
+        }
+    }
+}
+
+/// A picture without a frame.
+pub(in crate::report) struct Drawing {
+    pub size: Size,
+    /// Pixels.
+    pub height: f64,
+    /// What it shows, in a few words.
+    pub title: String,
+    /// What is seen in it, in words.
+    pub description: String,
+    /// How it is read, and by which formula it was drawn.
+    pub caption: String,
+    /// Elements of SVG, from the origin.
+    pub body: Markup,
+}
+
+impl Drawing {
+    /// For a page, which has the style.
+    pub fn inline(&self) -> Markup {
+        let view = format!("0 0 {} {}", px(self.size.width()), px(self.height));
+        html! {
+            svg class=(self.size.class()) viewBox=(view) width=(px(self.size.width())) height=(px(self.height)) role="img" aria-label=(text(&self.title)) {
+                title { (text(&self.title)) }
+                desc { (text(&self.description)) }
+                (self.body)
+            }
+        }
+    }
+
+    /// A file that stands by itself.
+    pub fn file(&self) -> String {
+        let lines = wrapped(&self.caption, CAPTION_COLUMNS);
+        let width = self.size.width() + 2.0 * MARGIN;
+        let foot = CAPTION_LINE * lines.len() as f64;
+        let height = self.height + HEAD + foot + 2.0 * MARGIN;
+        let head = if self.title.is_empty() { 0.0 } else { HEAD };
+        let below = MARGIN + head + self.height + CAPTION_LINE;
+        let drawn = html! {
+            svg xmlns="http://www.w3.org/2000/svg" class="plot file" viewBox=(format!("0 0 {} {}", px(width), px(height))) width=(px(width)) height=(px(height)) role="img" {
+                title { (text(&self.title)) }
+                desc { (text(&self.description)) }
+                style { (PreEscaped(THEME)) (PreEscaped(PLOT_STYLE)) }
+                rect class="paper" width="100%" height="100%" {}
+                text class="title" x=(px(MARGIN)) y=(px(MARGIN + 14.0)) { (text(&self.title)) }
+                g transform=(format!("translate({} {})", px(MARGIN), px(MARGIN + head))) { (self.body) }
+                @for (at, line) in lines.iter().enumerate() {
+                    text class="quiet" x=(px(MARGIN)) y=(px(below + CAPTION_LINE * at as f64)) { (text(line)) }
+                }
+            }
+        };
+        drawn.into_string() + "\n"
+    }
+
+    /// Several pictures, each below the other.
+    pub fn stacked(drawings: &[Drawing]) -> Drawing {
+        if let [one] = drawings {
+            return Drawing {
+                size: one.size,
+                height: one.height,
+                title: one.title.clone(),
+                description: one.description.clone(),
+                caption: one.caption.clone(),
+                body: one.body.clone(),
+            };
+        }
+        let mut height = 0.0;
+        let body = html! {
+            @for drawing in drawings {
+                @let top = { let top = height; height += drawing.height + HEAD + MARGIN; top };
+                text class="title" x="0" y=(px(top + 14.0)) { (text(&drawing.title)) }
+                g transform=(format!("translate(0 {})", px(top + HEAD))) { (drawing.body) }
+            }
+        };
+        let joined = |of: fn(&Drawing) -> &str, by: &str| {
+            let mut parts: Vec<&str> = drawings.iter().map(of).collect();
+            parts.dedup();
+            parts.join(by)
+        };
+        Drawing {
+            size: drawings.first().map_or(Size::Wide, |first| first.size),
+            height,
+            title: String::new(),
+            description: joined(|drawing| &drawing.description, " "),
+            caption: joined(|drawing| &drawing.caption, " "),
+            body,
+        }
+    }
+}
+
+/// Text from outside, in one line and of characters that XML has.
+pub(super) fn text(text: &str) -> String {
+    one_line(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+}
+
+/// The first of a text, where there is no room for all of it.
+pub(super) fn shortened(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
+/// A coordinate: a tenth of a pixel is not seen.
+pub(super) fn px(value: f64) -> String {
+    let rounded = (value * 10.0).round() / 10.0;
+    format!("{rounded}")
+}
+
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

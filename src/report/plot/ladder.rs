@@ -1,0 +1,175 @@
+//! The variants of a suite by how long they take.
+
+use maud::html;
+
+use super::Group;
+use super::drawing::{Drawing, Size, px, shortened, text};
+use super::measured::{Side, class, duration, worst};
+use super::scale::with_prefix;
+use crate::profile::Rung;
+use crate::verdict::{VariantReport, Verdict, display_value};
+
+/// Variants that a picture has room for.
+const MOST: usize = 24;
+const ROW: f64 = 46.0;
+const BAR: f64 = 14.0;
+
+struct Step<'a> {
+    report: &'a VariantReport,
+    current: f64,
+    reference: Option<f64>,
+}
+
+/// Bars of the current durations with a tick at the reference's.
+pub(super) fn ladder(group: &Group<'_>, size: Size) -> Result<Drawing, String> {
+    let mut steps: Vec<Step<'_>> = group
+        .reports
+        .iter()
+        .filter_map(|report| {
+            Some(Step {
+                report,
+                current: duration(report, Side::Current)?,
+                reference: duration(report, Side::Reference),
+            })
+        })
+        .collect();
+    if steps.is_empty() {
+        return Err(format!(
+            "{}: no ladder, for no duration (gpu__time_duration.sum) was measured",
+            group.name()
+        ));
+    }
+    steps.sort_by(|a, b| b.current.total_cmp(&a.current));
+    let (base, base_name) = compared_with(group, &steps);
+    let several = steps.len() > 1;
+    let left_out = steps.len().saturating_sub(MOST);
+    steps.truncate(MOST);
+    let longest = steps
+        .iter()
+        .flat_map(|step| [Some(step.current), step.reference])
+        .flatten()
+        .fold(0.0, f64::max);
+    let width = size.width();
+    let columns = match size {
+        Size::Wide => 46,
+        Size::Narrow => 18,
+    };
+    let figures = |step: &Step<'_>| {
+        let mut parts = vec![display_value(step.current * 1e9, Some("ns"))];
+        if let (Size::Wide, Some(flop)) = (size, step.report.work.flop) {
+            parts.push(with_prefix(flop as f64 / step.current, "FLOP/s"));
+        }
+        if several {
+            parts.push(format!("×{:.2}", base / step.current));
+        }
+        parts.join("  ·  ")
+    };
+    let body = html! {
+        @for (at, step) in steps.iter().enumerate() {
+            @let top = at as f64 * ROW;
+            @let verdict = worst(step.report);
+            @let long = |seconds: f64| (seconds / longest * (width - 2.0)).max(1.0);
+            g {
+                title { (text(&told(step))) }
+                text class="name" x="0" y=(px(top + 13.0)) {
+                    (text(&shortened(&step.report.variant.variant, columns)))
+                    @if let Some(word) = to_tell(verdict) {
+                        tspan class=(class(verdict)) dx="8" { (mark(verdict)) " " (word) }
+                    }
+                }
+                text class="figure" x=(px(width)) y=(px(top + 13.0)) text-anchor="end" { (figures(step)) }
+                rect class="rail" x="0" y=(px(top + 20.0)) width=(px(width)) height=(px(BAR)) rx="2" {}
+                rect class=(format!("bar {}", class(verdict))) x="0" y=(px(top + 20.0)) width=(px(long(step.current))) height=(px(BAR)) rx="2" {}
+                @if let Some(reference) = step.reference {
+                    path class="tick" d=(format!("M{} {}v{}", px(long(reference)), px(top + 16.0), px(BAR + 8.0))) {}
+                }
+            }
+        }
+    };
+    let mode = steps
+        .first()
+        .map_or("baseline", |step| step.report.mode.reference());
+    let mut caption = format!(
+        "Bar: duration now, of one launch of each kernel, the slowest first. Tick: the {mode}."
+    );
+    if group
+        .reports
+        .iter()
+        .any(|report| report.work.flop.is_some())
+        && size == Size::Wide
+    {
+        caption.push_str(" FLOP/s: the declared FLOP by the duration.");
+    }
+    if several {
+        caption.push_str(&format!(" ×: speed-up over {base_name}."));
+    }
+    if left_out > 0 {
+        caption.push_str(&format!(" {left_out} faster variants are not drawn."));
+    }
+    Ok(Drawing {
+        size,
+        height: steps.len() as f64 * ROW - (ROW - BAR - 28.0),
+        title: format!("Durations of {}", group.name()),
+        description: steps.iter().map(told).collect::<Vec<String>>().join("; "),
+        caption,
+        body,
+    })
+}
+
+/// The duration that speed-ups are told against: that of the variant that never changes, or else
+/// of the slowest.
+fn compared_with(group: &Group<'_>, steps: &[Step<'_>]) -> (f64, String) {
+    let control = group
+        .control()
+        .and_then(|control| steps.iter().find(|step| step.report.variant == *control));
+    control
+        .or(steps.first())
+        .map_or((1.0, String::new()), |step| {
+            (step.current, step.report.variant.variant.clone())
+        })
+}
+
+fn told(step: &Step<'_>) -> String {
+    let mut told = format!(
+        "{}: {}",
+        step.report.variant.variant,
+        display_value(step.current * 1e9, Some("ns"))
+    );
+    if let Some(reference) = step.reference {
+        told.push_str(&format!(
+            ", {} {}",
+            step.report.mode.reference(),
+            display_value(reference * 1e9, Some("ns"))
+        ));
+    }
+    if let Some(flop) = step.report.work.flop {
+        told.push_str(&format!(
+            ", {}",
+            with_prefix(flop as f64 / step.current, "FLOP/s")
+        ));
+    }
+    if step.report.rung != Rung::Counters {
+        told.push_str(&format!(", {}", step.report.rung));
+    }
+    if let Some(verdict) = worst(step.report) {
+        told.push_str(&format!(", {}", verdict.as_str()));
+    }
+    told
+}
+
+/// The word of a verdict, where it is one to look at.
+pub(super) fn to_tell(verdict: Option<Verdict>) -> Option<&'static str> {
+    verdict
+        .filter(|verdict| *verdict != Verdict::Pass)
+        .map(Verdict::as_str)
+}
+
+/// A mark beside the word, for those who do not see the colour.
+pub(super) fn mark(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::Regressed) => "✕",
+        Some(Verdict::NotMeasured | Verdict::Inconclusive) => "?",
+        Some(Verdict::Improved) => "▲",
+        Some(Verdict::Pass) | None => "✓",
+    }
+}

@@ -1,0 +1,188 @@
+//! The metrics of a baseline over its acceptances: one small picture each.
+
+use maud::{Markup, html};
+
+use super::drawing::{Drawing, Size, px, shortened, text};
+use super::scale::{Axis, with_prefix};
+use crate::history::{Acceptance, Course, Point, Trend};
+use crate::verdict::display_value;
+
+/// Pixels of one course, with its name and the axis below.
+const PANEL: f64 = 128.0;
+const HEAD: f64 = 24.0;
+const LOWER: f64 = 100.0;
+/// Metrics that a picture has room for.
+const MOST: usize = 40;
+
+/// `None` where no acceptance has a value.
+pub(super) fn trend(trend: &Trend, size: Size) -> Option<Drawing> {
+    let courses: Vec<&Course> = trend.metrics.iter().take(MOST).collect();
+    if courses.is_empty() {
+        return None;
+    }
+    let kernels = trend.several_kernels();
+    let body = html! {
+        @for (at, course) in courses.iter().enumerate() {
+            g transform=(format!("translate(0 {})", px(PANEL * at as f64))) {
+                (panel(course, &trend.acceptances, kernels, size))
+            }
+        }
+    };
+    let told = |course: &&Course| {
+        let values: Vec<String> = course
+            .values
+            .iter()
+            .map(|point| {
+                point.map_or_else(
+                    || "not known".to_owned(),
+                    |point| display_value(point.value, course.unit.as_deref()),
+                )
+            })
+            .collect();
+        format!("{}: {}", name(course, kernels), values.join(", "))
+    };
+    let mut caption = String::from(
+        "From acceptance to acceptance, the oldest first. Shaded: by how much processes or GPUs differed when it was locked, whichever is more, where that is known. A gap: the accepted profile is not to be had.",
+    );
+    if trend.metrics.len() > MOST {
+        caption.push_str(&format!(
+            " {} further metrics are not drawn.",
+            trend.metrics.len() - MOST
+        ));
+    }
+    Some(Drawing {
+        size,
+        height: PANEL * courses.len() as f64,
+        title: format!("{} on {}", trend.variant, trend.gpu),
+        description: courses.iter().map(told).collect::<Vec<String>>().join("; "),
+        caption,
+        body,
+    })
+}
+
+fn name(course: &Course, kernels: bool) -> String {
+    if kernels {
+        format!("{} {}", course.kernel, course.metric)
+    } else {
+        course.metric.clone()
+    }
+}
+
+fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size) -> Markup {
+    let unit = course.unit.as_deref();
+    let (left, right) = match size {
+        Size::Wide => (84.0, size.width() - 16.0),
+        Size::Narrow => (74.0, size.width() - 10.0),
+    };
+    let ends = |point: &Point| {
+        let noise = point.noise.unwrap_or(0.0);
+        [point.value - noise, point.value + noise]
+    };
+    let values: Vec<f64> = course.values.iter().flatten().flat_map(ends).collect();
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    // What does not move must not look as if it did.
+    let room = ((high - low) * 0.1)
+        .max(high.abs() * 0.002)
+        .max(f64::MIN_POSITIVE);
+    let y = Axis::linear((low - room, high + room), (LOWER, HEAD + 6.0));
+    let last = acceptances.len().saturating_sub(1).max(1) as f64;
+    let x = |at: usize| {
+        if acceptances.len() < 2 {
+            f64::midpoint(left, right)
+        } else {
+            left + 14.0 + (right - left - 28.0) * at as f64 / last
+        }
+    };
+    // A run of neighbours that are all known is one line; what is not known is a gap in it.
+    let known: Vec<(usize, Point)> = course
+        .values
+        .iter()
+        .enumerate()
+        .filter_map(|(at, point)| Some((at, (*point)?)))
+        .collect();
+    let runs: Vec<&[(usize, Point)]> = known
+        .chunk_by(|(before, _), (after, _)| before + 1 == *after)
+        .collect();
+    let line = |run: &[(usize, Point)]| {
+        let points = run
+            .iter()
+            .map(|(at, point)| format!("{} {}", px(x(*at)), px(y.at(point.value))));
+        format!("M{}", points.collect::<Vec<String>>().join("L"))
+    };
+    let latest = known
+        .last()
+        .map(|(_, point)| display_value(point.value, unit))
+        .unwrap_or_default();
+    // What never moved has one value to name.
+    let ticks = if high > low { y.ticks(3) } else { vec![low] };
+    // Dates must not run into each other.
+    let every = (acceptances.len() as f64 * 96.0 / (right - left))
+        .ceil()
+        .max(1.0) as usize;
+    html! {
+        text class="name" x="0" y="14" { (text(&shortened(&name(course, kernels), 40))) }
+        text class="figure" x=(px(size.width())) y="14" text-anchor="end" { (text(&latest)) }
+        @for value in ticks {
+            path class="grid" d=(format!("M{} {}H{}", px(left), px(y.at(value)), px(right))) {}
+            text class="quiet" x=(px(left - 6.0)) y=(px(y.at(value) + 4.0)) text-anchor="end" { (text(&tick(value, unit))) }
+        }
+        @for pair in runs.windows(2) {
+            @if let ([.., (from, a)], [(to, b), ..]) = (pair[0], pair[1]) {
+                path class="gap" d=(format!("M{} {}L{} {}", px(x(*from)), px(y.at(a.value)), px(x(*to)), px(y.at(b.value)))) {}
+            }
+        }
+        @for run in &runs {
+            path class="trend" d=(line(run)) {}
+        }
+        @for (at, point) in &known {
+            g {
+                title { (text(&told(*point, &acceptances[*at], unit))) }
+                // What was locked from one process has no noise that is known, and gets no bar.
+                @if point.noise.is_some() {
+                    @let [low, high] = ends(point).map(|end| y.at(end));
+                    rect class="spread" x=(px(x(*at) - 9.0)) y=(px(high)) width="18" height=(px((low - high).max(1.0))) rx="3" {}
+                }
+                circle class="dot" cx=(px(x(*at))) cy=(px(y.at(point.value))) r="4.5" {}
+            }
+        }
+        @for (at, acceptance) in acceptances.iter().enumerate() {
+            @if at % every == 0 {
+                text class="quiet" x=(px(x(at))) y=(px(LOWER + 15.0)) text-anchor=(anchor(at, acceptances.len())) { "#" (at + 1) " " (text(acceptance.time.get(..10).unwrap_or(&acceptance.time))) }
+            }
+        }
+    }
+}
+
+/// A label at an end must not stand out over it.
+fn anchor(at: usize, of: usize) -> &'static str {
+    match at {
+        _ if of < 2 => "middle",
+        0 => "start",
+        at if at + 1 == of => "end",
+        _ => "middle",
+    }
+}
+
+/// A value beside an axis, where there is room for little.
+fn tick(value: f64, unit: Option<&str>) -> String {
+    let shown = display_value(value, unit);
+    if shown.chars().count() > 11 {
+        with_prefix(value, unit.unwrap_or_default())
+    } else {
+        shown
+    }
+}
+
+fn told(point: Point, acceptance: &Acceptance, unit: Option<&str>) -> String {
+    let noise = point.noise.map_or_else(String::new, |noise| {
+        format!(" ±{}", display_value(noise, unit))
+    });
+    format!(
+        "{}{noise} — {}, {}: {}",
+        display_value(point.value, unit),
+        acceptance.time,
+        acceptance.who,
+        acceptance.reason
+    )
+}

@@ -1,0 +1,249 @@
+//! `history`: what was accepted, in which commit, and what its metrics were.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::process::Command;
+
+use common::{GPU, Project, RECORDED, Ran, aloud, copy, repository};
+use serde_json::{Value as Json, json};
+
+const CP_ASYNC: &str = "bsr_gemm/cp_async";
+
+/// Whether git is here; said aloud where it is not.
+fn git_is_here() -> bool {
+    let here = Command::new("git").arg("--version").output().is_ok();
+    if !here {
+        aloud("SKIPPED: no history without git; install it (apt-get install git)");
+    }
+    here
+}
+
+fn git(project: &Project, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=a tester", "-c", "user.email=t@example.org"])
+        .args(arguments)
+        .current_dir(project.path("."))
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    Ran::of(&output).exits(0).out.trim().to_owned()
+}
+
+fn commit(project: &Project, message: &str) -> String {
+    git(project, &["add", "--all", "baselines"]);
+    git(project, &["commit", "--quiet", "--message", message]);
+    git(project, &["rev-parse", "HEAD"])
+}
+
+/// Locks cp_async from these recordings and commits that.
+fn lock(project: &Project, from: &[&str], reason: &str) -> String {
+    let mut arguments = vec![
+        "baseline", "--lock", "--who", "a tester", "--reason", reason, CP_ASYNC,
+    ];
+    for folder in from {
+        arguments.extend(["--from", folder]);
+    }
+    project.run(&arguments).exits(0);
+    commit(project, reason)
+}
+
+/// A repository in which one GPU was locked, then three, then the first again for another reason.
+fn locked_thrice() -> (Project, [String; 3]) {
+    let project = Project::unlocked();
+    let three = repository().join("ci/recordings/h200-locked");
+    let mut folders: Vec<String> = std::fs::read_dir(&three)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    folders.sort();
+    for folder in &folders {
+        copy(&three.join(folder), &project.path(folder));
+    }
+    let folders: Vec<&str> = folders.iter().map(String::as_str).collect();
+    git(&project, &["init", "--quiet"]);
+    let first = lock(&project, &[RECORDED], "the first measurement");
+    let second = lock(&project, &folders, "three GPUs <b>now</b>");
+    let third = lock(&project, &[RECORDED], "back to one");
+    (project, [first, second, third])
+}
+
+fn history(project: &Project, more: &[&str]) -> Json {
+    let mut arguments = vec!["history", CP_ASYNC, "--format", "json"];
+    arguments.extend(more);
+    let answer = project.run(&arguments).exits(0).json().0;
+    assert_eq!(answer["baselines"].as_array().unwrap().len(), 1);
+    answer["baselines"][0].clone()
+}
+
+fn durations(baseline: &Json) -> Vec<Json> {
+    let metrics = baseline["metrics"].as_array().unwrap();
+    let duration = metrics.iter().find(|course| course["metric"] == "duration");
+    duration.unwrap()["values"].as_array().unwrap().clone()
+}
+
+fn locked_duration(text: &str) -> Json {
+    let profile: Json = serde_json::from_str(text).unwrap();
+    profile["kernels"][0]["metrics"]["duration"].clone()
+}
+
+#[test]
+fn every_acceptance_is_shown_with_its_commit_and_the_values_of_then() {
+    if !git_is_here() {
+        return;
+    }
+    let (project, commits) = locked_thrice();
+    let path = Project::baseline_path("cp_async", "profile.json");
+    let baseline = history(&project, &[]);
+    assert_eq!(baseline["gpu"], GPU);
+    let acceptances = baseline["acceptances"].as_array().unwrap();
+    assert_eq!(acceptances.len(), 3);
+    let values = durations(&baseline);
+    for (at, id) in commits.iter().enumerate() {
+        assert_eq!(acceptances[at]["commit"], json!(id), "{at}");
+        assert_eq!(acceptances[at]["missing"], Json::Null);
+        let then = git(&project, &["show", &format!("{id}:./{path}")]);
+        assert_eq!(values[at]["value"], locked_duration(&then)["value"], "{at}");
+    }
+    // Three GPUs are farther apart than the processes of one.
+    assert!(values[1]["noise"].as_f64() > values[0]["noise"].as_f64());
+    assert_eq!(values[0], values[2]);
+
+    let shown = project.run(&["history", "cp_async"]).exits(0);
+    let shown = shown.says("the first measurement").says("back to one");
+    assert!(shown.out.contains(&commits[1][..10]));
+    assert!(!shown.out.contains('\u{1b}'), "{}", shown.out);
+    // From any folder.
+    let config = project.path("config.toml");
+    let elsewhere = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"))
+        .args(["-C", config.to_str().unwrap(), "history", CP_ASYNC])
+        .current_dir("/")
+        .output()
+        .unwrap();
+    assert_eq!(Ran::of(&elsewhere).exits(0).out, shown.out);
+
+    // A profile that was not committed yet is the one at hand.
+    project
+        .run(&[
+            "baseline", "--lock", "--who", "a tester", "--reason", "fourth", CP_ASYNC, "--from",
+            "9b79270f",
+        ])
+        .exits(0);
+    let baseline = history(&project, &["--metric", "duration", "--metric", "clock"]);
+    assert_eq!(baseline["acceptances"][3]["commit"], Json::Null);
+    assert!(durations(&baseline)[3]["value"].is_f64());
+    assert_eq!(baseline["metrics"].as_array().unwrap().len(), 2);
+    project
+        .run(&["history", CP_ASYNC, "--metric", "duratoin"])
+        .exits(2)
+        .says("did you mean `duration`?");
+
+    for (name, starts) in [("trend.svg", "<svg"), ("trend.html", "<!DOCTYPE html>")] {
+        project
+            .run(&["history", CP_ASYNC, "--output", name])
+            .exits(0);
+        let drawn = project.read(name);
+        assert!(drawn.starts_with(starts));
+        assert!(
+            drawn.contains("three GPUs &lt;b&gt;now&lt;/b&gt;"),
+            "{name}"
+        );
+        assert!(!drawn.contains('\u{1b}'));
+    }
+    project
+        .run(&["history", CP_ASYNC, "--output", "trend.png"])
+        .exits(2)
+        .says(".svg or .html");
+}
+
+#[test]
+fn a_past_profile_that_is_not_to_be_had_is_told_and_never_a_number() {
+    if !git_is_here() {
+        return;
+    }
+    let (project, commits) = locked_thrice();
+    let profile = Project::baseline_path("cp_async", "profile.json");
+    let whole = history(&project, &[]);
+
+    // The last two commits alone: a shallow clone.
+    let clone = project.path("clone");
+    let source = format!("file://{}", project.path(".").display());
+    let folder = clone.to_str().unwrap();
+    git(
+        &project,
+        &["clone", "--quiet", "--depth", "1", &source, folder],
+    );
+    std::fs::copy(project.path("config.toml"), clone.join("config.toml")).unwrap();
+    copy(&project.path("kernels"), &clone.join("kernels"));
+    let config = clone.join("config.toml");
+    let shallow = history(&project, &["-C", config.to_str().unwrap()]);
+    let [first, second, third] = shallow["acceptances"].as_array().unwrap().as_slice() else {
+        panic!("{shallow:#}")
+    };
+    // The first was accepted again as it was, so its profile is here.
+    assert_eq!(
+        (&first["missing"], &third["missing"]),
+        (&Json::Null, &Json::Null)
+    );
+    assert!(second["missing"].as_str().unwrap().contains("--unshallow"));
+    assert_eq!(durations(&shallow)[1], Json::Null);
+    assert_eq!(durations(&shallow)[0], durations(&whole)[0]);
+
+    // A commit whose profile is not the accepted one holds none of it.
+    git(&project, &["checkout", "--quiet", &commits[1]]);
+    let text = project.read(&profile);
+    project.write(&profile, text.replacen("\"value\": ", "\"value\":  ", 1));
+    let edited = history(&project, &[]);
+    assert!(
+        durations(&edited)[1]["value"].is_f64(),
+        "the commit holds it"
+    );
+    std::fs::remove_dir_all(project.path(".git")).unwrap();
+    let alone = history(&project, &["--metric", "duration"]);
+    for acceptance in alone["acceptances"].as_array().unwrap() {
+        assert_eq!(acceptance["commit"], Json::Null);
+        assert!(acceptance["missing"].is_string(), "{acceptance}");
+    }
+    project
+        .run(&["history", CP_ASYNC])
+        .exits(0)
+        .says("not a git repository");
+
+    // A ledger that contradicts itself is no history.
+    let lock = Project::baseline_path("cp_async", "lock.toml");
+    project.replace(&lock, "the first measurement", "another reason");
+    project
+        .run(&["history", CP_ASYNC])
+        .exits(4)
+        .says("the past was edited");
+    project
+        .run(&["history", "bsr_gemm/baseline"])
+        .exits(4)
+        .says("nothing is locked yet");
+    project
+        .run(&["history", "bsr_gemm/cp_asinc"])
+        .exits(2)
+        .says("did you mean");
+}
+
+#[test]
+fn a_profile_of_the_first_schema_is_read_as_far_as_it_goes() {
+    let text = json!({
+        "schema": 1,
+        "identity": { "metrics": { "duration": { "counter": "gpu__time_duration.sum", "unit": "ns" } } },
+        "kernels": [{
+            "name": "bsr_gemm_cp_async",
+            "metrics": { "duration": { "median": 272144.0, "sigma": 800.0, "samples": [[272144.0]] } },
+        }],
+    });
+    let past = sparsek_gate::history::PastProfile::parse(text.to_string().as_bytes()).unwrap();
+    let (kernel, series) = past.series().next().unwrap();
+    assert_eq!(kernel, "bsr_gemm_cp_async");
+    assert_eq!(series.value, Some(272_144.0));
+    // The spread of launches is not that of processes.
+    assert_eq!(series.noise, None);
+    assert!(past.note.unwrap().contains("schema 1"));
+    let unread = sparsek_gate::history::PastProfile::parse(b"{\"schema\": 9, \"kernels\": []}");
+    assert!(unread.unwrap_err().contains("schema 9"));
+}
