@@ -180,6 +180,10 @@ codes! {
     ProfilerFailed = "profiler-failed" => Failed,
     /// Another profiler holds the counters of the GPU, or another user's the turn to profile.
     ProfilerBusy = "profiler-busy" => Environment,
+    /// The driver no longer shows the GPU.
+    GpuLost = "gpu-lost" => Environment,
+    /// A measurement that failed for the machine's sake was repeated; it only warns.
+    Retried = "retried" => Environment,
     /// The right to read the counters is missing.
     NoPermission = "no-permission" => Environment,
     /// The counters could not be read, and a lower rung measured in their place.
