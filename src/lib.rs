@@ -7,7 +7,7 @@
 //! decides, [`report`] shows. [`measure`] runs the stages up to the profile. Besides them:
 //! [`binary`] looks into what the compiler made, [`metric`] knows counters and units, [`device`]
 //! the GPU, [`toolchain`] the compiler and NVIDIA's tools, [`process`] runs programs, [`files`] and
-//! [`hash`] write and identify them, [`git`] names the revision, [`doctor`] examines the machine,
+//! [`hash`] write and identify them, [`strip`] makes them fit to publish, [`git`] names the revision, [`doctor`] examines the machine,
 //! and [`command`] composes the stages into the subcommands of [`cli`].
 
 pub mod baseline;
@@ -30,6 +30,7 @@ pub mod process;
 pub mod profile;
 pub mod report;
 pub mod sanitize;
+pub mod strip;
 pub mod toolchain;
 pub mod verdict;
 pub mod verify;

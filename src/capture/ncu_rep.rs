@@ -6,11 +6,13 @@
 //! block is a header that counts what follows, and a payload of sources and results.
 
 mod results;
+mod strip;
 
 use super::Recording;
 use super::error::{ReadError, describe};
 use super::wire::Slice;
 use results::{Decoder, MEMORY_PER_BYTE};
+pub use strip::{Stripping, identifies_the_gpu, strip};
 
 /// The bytes every report begins with.
 pub const MAGIC: &[u8; 4] = b"NVR\0";

@@ -584,6 +584,7 @@ impl<'a> Subject<'a> {
 
     fn provenance(&self, bench: &Bench<'_>) -> Provenance {
         Provenance {
+            stripped: false,
             origin: ProfileOrigin::Measured,
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             created: now(),

@@ -210,6 +210,8 @@ codes! {
     ProfileStale = "profile-stale" => Baseline,
     /// A profile was imported, not measured by this tool.
     ProfileImported = "profile-imported" => Inconclusive,
+    /// A profile is a stripped copy: it may be judged, and never locked.
+    ProfileStripped = "profile-stripped" => Inconclusive,
     /// A capture that a profile names is not there.
     CaptureMissing = "capture-missing" => Baseline,
     /// The variant has no baseline yet.
