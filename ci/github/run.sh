@@ -30,7 +30,7 @@ if [ -f "$REPORTS/outcome.json" ]; then
     markdown) continue ;;
     text) file=report.txt ;;
     junit) file=junit.xml ;;
-    gitlab) file=code-quality.json ;;
+    gitlab) file='code-quality.json' ;;
     *) file=report.$format ;;
     esac
     sparsek-gate report "$REPORTS/outcome.json" --format "$format" >"$REPORTS/$file" || {
