@@ -33,7 +33,7 @@ case $code in
 0) meaning='every gate passed' ;;
 1) meaning='a gated metric regressed: mend the kernel, or lock what it is now, with a reason' ;;
 2) meaning='usage or configuration: mend what the message names' ;;
-3) meaning='a tool, the GPU or a permission is missing: sparsek-gate doctor says what mends it' ;;
+3) meaning='a tool, the GPU or a permission is missing; to see what mends it: sparsek-gate doctor' ;;
 4) meaning='a baseline is missing, tampered with or not comparable, or other work was done' ;;
 5) meaning='a variant failed: build, wrong numbers, crash, time-out, unreadable output' ;;
 6) meaning='inconclusive or not measured, and nothing worse' ;;
