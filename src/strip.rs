@@ -325,7 +325,11 @@ impl Run {
         for capture in &mut provenance.captures {
             pseudonym(scrubber, &mut capture.gpu_uuid);
             lines(scrubber, &mut capture.argv);
-            for process in capture.device.iter_mut().flat_map(|s| &mut s.other_processes) {
+            for process in capture
+                .device
+                .iter_mut()
+                .flat_map(|s| &mut s.other_processes)
+            {
                 if process.name.take().is_some() {
                     scrubber.count("name of another process");
                 }
@@ -357,12 +361,12 @@ fn conditions_only(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let mut kept = vec!["ncu".to_owned()];
     for (at, word) in words.iter().enumerate() {
-        let value = CONDITIONS.iter().find_map(|name| {
-            match word.strip_prefix(name)? {
+        let value = CONDITIONS
+            .iter()
+            .find_map(|name| match word.strip_prefix(name)? {
                 "" => Some((name, *words.get(at + 1)?)),
                 rest => Some((name, rest.strip_prefix('=')?)),
-            }
-        });
+            });
         let spelled = |value: &str| value.chars().all(|c| c.is_ascii_lowercase() || c == '-');
         if let Some((name, value)) = value.filter(|(_, value)| spelled(value)) {
             kept.push(format!("{name} {value}"));

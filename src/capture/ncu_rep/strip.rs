@@ -337,7 +337,9 @@ impl Stripping<'_> {
                 && let Some(id) = metric.field()?
                 && id.number == 1
                 && let Ok(id) = id.integer_32()
-                && names.get(id as usize).is_some_and(|name| identifies_the_gpu(name))
+                && names
+                    .get(id as usize)
+                    .is_some_and(|name| identifies_the_gpu(name))
             {
                 self.count("identity of the GPU");
                 continue;
