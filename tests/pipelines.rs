@@ -206,15 +206,14 @@ fn commands(text: &str) -> Vec<Vec<String>> {
     let start = Regex::new(r#"(?:^|[\s(`;&|])(?:sparsek-gate|"\$gate") "#).unwrap();
     let other = Regex::new(r#""?\$\([^)]*\)"?|\$\{\{[^}]*\}\}"#).unwrap();
     let variable = Regex::new(r"\$\{(\w+)(?:[^}]*)\}|\$\w+").unwrap();
+    let list = Regex::new(r#""\$\{\w+\[@\]\}""#).unwrap();
+    let end = Regex::new(r"\s(?:\|\||&&|[|;<>#])|[;`>]|\)\s*$|  +#").unwrap();
     let mut found = Vec::new();
     for line in joined.lines() {
         let Some(at) = start.find(line) else { continue };
         let rest = other.replace_all(&line[at.end()..], "word");
-        let rest = Regex::new(r#""\$\{\w+\[@\]\}""#)
-            .unwrap()
-            .replace_all(&rest, "");
+        let rest = list.replace_all(&rest, "");
         let rest = variable.replace_all(&rest, "word");
-        let end = Regex::new(r"\s(?:\|\||&&|[|;<>#])|[;`>]|\)\s*$|  +#").unwrap();
         let rest = end.split(&rest).next().unwrap();
         let words: Vec<String> = rest
             .split_whitespace()
@@ -852,6 +851,7 @@ fn the_first_gate_goes_as_its_document_tells() {
     let service = Service::of(Project::empty());
     fs::create_dir(service.project.path("work")).unwrap();
     let block = Regex::new(r"(?s)```(\w+)(?: (\S+))?\n(.*?)```").unwrap();
+    let code = Regex::new(r"exit code (\d+)").unwrap();
     let mut commands = 0;
     for found in block.captures_iter(&document) {
         let body = &found[3];
@@ -901,7 +901,6 @@ fn the_first_gate_goes_as_its_document_tells() {
                     );
                 }
             }
-            let code = Regex::new(r"exit code (\d+)").unwrap();
             let expected = code
                 .captures(shown)
                 .map_or(0, |code| code[1].parse().unwrap());
