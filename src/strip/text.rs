@@ -7,7 +7,7 @@ use regex::{Captures, Regex, bytes};
 
 /// Where an absolute path may begin, and the path of at least two parts: of a lone `/name` nothing
 /// is told. A slash after a letter stands in `byte/second`, one after another in a URL.
-const PATH: &str = r#"(^|[\s"'`=:;,(\[{<>|]|-[A-Za-z])((?:~[A-Za-z0-9._-]*)?/[A-Za-z0-9._~@%+-][^\s"'`;,:|<>()\[\]{}/]*/[^\s"'`;,:|<>()\[\]{}]*|~[A-Za-z0-9._-]*/[^\s"'`;,:|<>()\[\]{}]+)"#;
+const PATH: &str = r#"(^|[\s"'`=:;,(\[{<>|]|-[A-Za-z]|file://)((?:~[A-Za-z0-9._-]*)?/[A-Za-z0-9._~@%+-][^\s"'`;,:|<>()\[\]{}/]*/[^\s"'`;,:|<>()\[\]{}]*|~[A-Za-z0-9._-]*/[^\s"'`;,:|<>()\[\]{}]+)"#;
 const WINDOWS_PATH: &str = r#"\b[A-Za-z]:\\(?:[^\s"'\\]+\\)+"#;
 const UUID: &str = r"\b(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b";
 const ADDRESS: &str = r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+";
@@ -92,8 +92,10 @@ impl Scrubber {
 
     /// A text that is a path as a whole, or holds some; unchanged where it holds nothing.
     pub fn whole(&mut self, text: &str) -> String {
-        let is_path = text.starts_with('/') && text[1..].contains('/') && !text.contains('\n');
-        if is_path && !text.starts_with("//") {
+        let is_path = text.starts_with('/') && text[1..].contains('/') && !text.starts_with("//");
+        // A folder's name may hold spaces; a command has options, or further paths, after them.
+        let is_command = [" -", " /", "\n"].iter().any(|sign| text.contains(sign));
+        if is_path && !is_command {
             return self.shortened(text);
         }
         self.text(text).unwrap_or_else(|| text.to_owned())
@@ -223,7 +225,7 @@ mod tests {
                 "==PROF== Report: 'x y/z.ncu-rep'",
             ),
             ("--log-file=~ada/log/x", "--log-file=x"),
-            ("file:///home/ada/include/a", "file:///a"),
+            ("file:///home/ada/include/a", "file://a"),
             (r"C:\Users\ada\x.cu failed", "x.cu failed"),
         ] {
             assert_eq!(scrubber.whole(text), clean);
