@@ -423,6 +423,7 @@ impl Service {
             .env("GITHUB_OUTPUT", self.project.path("output"))
             .env("GITHUB_STEP_SUMMARY", self.project.path("summary"))
             .env("GITHUB_PATH", self.project.path("path"))
+            .env_remove("GITHUB_EVENT_NAME")
             .env_remove("CI")
             .envs(self.env.iter().cloned());
         Ran::of(&command.output().unwrap())
