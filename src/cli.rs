@@ -385,6 +385,9 @@ pub struct StripArgs {
     pub from: PathBuf,
     /// Where the copy goes; must not exist.
     pub to: PathBuf,
+    /// Keep the machine code that a report holds, without its debug information.
+    #[arg(long)]
+    pub keep_machine_code: bool,
     /// How to print.
     #[arg(long, default_value = "text")]
     pub format: Format,

@@ -8,8 +8,9 @@
 //! the stages up to the profile. Besides them:
 //! [`binary`] looks into what the compiler made, [`metric`] knows counters and units, [`device`]
 //! the GPU, [`toolchain`] the compiler and NVIDIA's tools, [`process`] runs programs, [`files`] and
-//! [`hash`] write and identify them, [`diff`] puts two measurements side by side, [`git`] names the
-//! revision, [`history`] follows a baseline through the past, [`doctor`] examines the machine,
+//! [`hash`] write and identify them, [`strip`] makes them fit to publish, [`diff`] puts two
+//! measurements side by side, [`git`] names the revision, [`history`] follows a baseline through
+//! the past, [`doctor`] examines the machine,
 //! and [`command`] composes the stages into the subcommands of [`cli`].
 
 pub mod baseline;
@@ -34,6 +35,7 @@ pub mod process;
 pub mod profile;
 pub mod report;
 pub mod sanitize;
+pub mod strip;
 pub mod toolchain;
 pub mod trust;
 pub mod verdict;

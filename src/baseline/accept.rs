@@ -98,6 +98,13 @@ pub fn accept(
             &again,
         );
     }
+    if profile.provenance.stripped {
+        refuse(
+            Code::ProfileStripped,
+            "the profile is a stripped copy: its captures are not those that were measured, and its GPUs are not named".to_owned(),
+            "lock the original",
+        );
+    }
     let norm = norm_text(profile);
     if norm.is_none() && findings.is_empty() {
         findings.push(Finding::deny(
@@ -151,6 +158,9 @@ pub fn accept_compiled(
             "it was compiled with --define {}, which the configuration does not say",
             profile.provenance.overrides.join(" ")
         ));
+    }
+    if profile.provenance.stripped {
+        refuse("it is a stripped copy".to_owned());
     }
     for change in changes_since(config, variant, profile).code {
         refuse(format!("{change} changed since it was compiled"));

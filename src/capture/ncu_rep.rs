@@ -7,6 +7,7 @@
 
 mod results;
 mod source;
+mod strip;
 
 use super::Recording;
 use super::error::{ReadError, describe};
@@ -14,6 +15,7 @@ use super::wire::Slice;
 use results::{Decoder, MEMORY_PER_BYTE};
 use source::Sources;
 pub use source::{Cubin, InstructionCounters, SourceCounters};
+pub use strip::{Stripping, identifies_the_gpu, strip};
 
 /// The bytes every report begins with.
 pub const MAGIC: &[u8; 4] = b"NVR\0";

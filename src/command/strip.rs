@@ -1,9 +1,45 @@
 //! `sparsek-gate strip`.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::answer;
 use crate::cli::StripArgs;
 use crate::error::Error;
+use crate::strip::{Stripped, strip};
 use crate::verdict::ExitCode;
 
-pub(super) fn run(_arguments: &StripArgs) -> Result<ExitCode, Error> {
-    Err(Error::Usage("`strip` is not there yet".to_owned()))
+pub(super) fn run(arguments: &StripArgs) -> Result<ExitCode, Error> {
+    let stripped = strip(&arguments.from, &arguments.to, arguments.keep_machine_code)?;
+    answer(arguments.format, &stripped, &[], || {
+        text(arguments, &stripped)
+    })
+}
+
+fn text(arguments: &StripArgs, stripped: &Stripped) -> String {
+    let mut text = match stripped.files.as_slice() {
+        [_] => format!("stripped 1 file to {}\n", arguments.to.display()),
+        files => format!(
+            "stripped {} files to {}\n",
+            files.len(),
+            arguments.to.display()
+        ),
+    };
+    let _ = writeln!(text, "  removed: {}", counts(&stripped.removed));
+    for left in &stripped.not_copied {
+        let _ = writeln!(text, "  not copied: {}: {}", left.file.display(), left.why);
+    }
+    text.push_str("names of kernels, metrics and variants, source hashes and the arguments of programs are kept: look at them before you publish\n");
+    text
+}
+
+fn counts(removed: &BTreeMap<&'static str, u64>) -> String {
+    let counts: Vec<String> = removed
+        .iter()
+        .map(|(kind, count)| format!("{kind} ×{count}"))
+        .collect();
+    match counts.is_empty() {
+        true => "nothing was in it".to_owned(),
+        false => counts.join(", "),
+    }
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Bench, Measured, StillOpen, Subject, Watch, build_all, keep_compiled, profile_alone, verified,
-    words,
+    Bench, Measured, Retries, StillOpen, Subject, Watch, build_all, disturbance, keep_compiled,
+    profile_alone, verified, words,
 };
 use crate::build::Artifact;
 use crate::config::{self, Config, Mismatch, Pass, Toolchain, Variant};
@@ -203,9 +203,17 @@ pub fn measure_against(
             (_, Err(why)) => Err(why),
         };
         watch.begins(variant, "profile");
+        // One bound holds for the variant, whichever way it is measured.
+        let mut retries = Retries::of(variant, watch);
         let pair = match base_subject {
             Ok(mut base_subject) => {
-                let pair = measure_pair(&mut base_subject, &mut head, &bench, pair_open)?;
+                let pair = measure_pair(
+                    &mut base_subject,
+                    &mut head,
+                    &bench,
+                    &mut retries,
+                    pair_open,
+                )?;
                 measured.tools_wall += base_subject.tools_wall();
                 pair.map(|(of_base, of_head)| (base_subject, of_base, of_head))
             }
@@ -219,10 +227,11 @@ pub fn measure_against(
             }
             Err(Unpaired::Base(why)) => {
                 measured.findings.push(unavailable(variant, base, &why));
-                profile_alone(&mut head, &bench, open)?
+                profile_alone(&mut head, &bench, &mut retries, open)?
             }
             Err(Unpaired::Head(finding)) => Err(finding),
         };
+        measured.findings.extend(retries.told());
         measured.tools_wall += head.tools_wall();
         match answer {
             Err(finding) => {
@@ -353,6 +362,18 @@ enum Unpaired {
 }
 
 impl Stopped {
+    fn map(self, change: impl FnOnce(Finding) -> Finding) -> Stopped {
+        match self {
+            Stopped::Base(finding) => Stopped::Base(change(finding)),
+            Stopped::Head(finding) => Stopped::Head(change(finding)),
+        }
+    }
+
+    fn finding(&self) -> &Finding {
+        let (Stopped::Base(finding) | Stopped::Head(finding)) = self;
+        finding
+    }
+
     fn into_words(self) -> Unpaired {
         match self {
             Stopped::Base(finding) => Unpaired::Base(finding.message),
@@ -361,16 +382,46 @@ impl Stopped {
     }
 }
 
-/// Measures base and head on the highest rung that both can reach.
+/// Measures base and head on the highest rung that both can reach, both again where the machine
+/// failed.
 fn measure_pair(
     base: &mut Subject<'_>,
     head: &mut Subject<'_>,
     bench: &Bench<'_>,
+    retries: &mut Retries<'_>,
     open: &mut PairStillOpen<'_>,
 ) -> Result<Result<(Profile, Profile), Unpaired>, Error> {
+    let variant = head.variant;
+    loop {
+        let answer = measure_pair_once(base, head, bench, open)?;
+        let answer = answer.map_err(|stopped| stopped.map(|found| bench.unless_lost(found)));
+        let failed = match &answer {
+            Ok((of_base, of_head)) => {
+                disturbance(&variant.id, &[("base", of_base), ("head", of_head)])
+            }
+            Err(stopped) => Some(stopped.finding().clone()),
+        };
+        if let Some(found) = failed
+            && retries.again(&found)?
+        {
+            base.discard()?;
+            head.discard()?;
+            continue;
+        }
+        let given_up = |stopped: Stopped| stopped.map(|found| retries.given_up(found)).into_words();
+        return Ok(answer.map_err(given_up));
+    }
+}
+
+fn measure_pair_once(
+    base: &mut Subject<'_>,
+    head: &mut Subject<'_>,
+    bench: &Bench<'_>,
+    open: &mut PairStillOpen<'_>,
+) -> Result<Result<(Profile, Profile), Stopped>, Error> {
     let mut rung = match bench.rung(head.variant) {
         Ok(rung) => rung,
-        Err(denied) => return Ok(Err(Unpaired::Head(denied))),
+        Err(denied) => return Ok(Err(Stopped::Head(denied))),
     };
     loop {
         base.restart(rung);
@@ -379,10 +430,9 @@ fn measure_pair(
             Ok(pair) => return Ok(Ok(pair)),
             Err(stopped) => stopped,
         };
-        let (Stopped::Base(found) | Stopped::Head(found)) = &stopped;
-        match bench.below(head.variant, rung, found) {
+        match bench.below(head.variant, rung, stopped.finding()) {
             Some(lower) => rung = lower,
-            None => return Ok(Err(stopped.into_words())),
+            None => return Ok(Err(stopped)),
         }
     }
 }

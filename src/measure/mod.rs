@@ -1,6 +1,7 @@
 //! Variants to fresh profiles: build, verify, capture, normalize.
 
 mod against;
+mod retry;
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use crate::verdict::{Code, Finding, Severity, disturbed, incomplete, launch_mism
 use crate::verify::{Verified, verify};
 
 pub use against::{BaseProject, compile_against, measure_against};
+use retry::{Retries, disturbance};
 
 /// What happens while variants are measured, for whoever shows it.
 pub trait Watch: Sync {
@@ -210,6 +212,8 @@ pub struct Bench<'a> {
     ncu: Ncu,
     sanitizer: Option<Sanitizer>,
     gpu: Gpu,
+    /// Whether NVML shows the GPU: what it showed once it can lose.
+    shown: bool,
     env: BTreeMap<String, String>,
     overrides: &'a [String],
     watch: &'a dyn Watch,
@@ -244,10 +248,12 @@ impl<'a> Bench<'a> {
         toolchain.enforce(&config.path, &pins)?;
         check_counters(config, variants, &ncu)?;
         let env = gpu_env(&gpu);
+        let shown = Health::of(&gpu.uuid).is_ok();
         Ok(Bench {
             ncu,
             sanitizer,
             gpu,
+            shown,
             env,
             overrides,
             watch,
@@ -451,6 +457,12 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// Forgets what was measured, and takes its captures away.
+    fn discard(&mut self) -> Result<(), Error> {
+        self.restart(self.rung);
+        retry::discard(&self.folder)
+    }
+
     /// Waits for the capture that is still being read.
     fn settle(&mut self) -> Result<Result<(), Finding>, Error> {
         let Some(pending) = self.pending.take() else {
@@ -628,6 +640,7 @@ impl<'a> Subject<'a> {
 
     fn provenance(&self, bench: &Bench<'_>) -> Provenance {
         Provenance {
+            stripped: false,
             origin: ProfileOrigin::Measured,
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             created: now(),
@@ -710,7 +723,9 @@ pub fn measure(
         watch.begins(variant, "profile");
         let folder = variant_folder(output, &variant.id);
         let mut subject = Subject::new(config, variant, artifact, folder, git.clone());
-        let profile = profile_alone(&mut subject, &bench, open)?;
+        let mut retries = Retries::of(variant, watch);
+        let profile = profile_alone(&mut subject, &bench, &mut retries, open)?;
+        measured.findings.extend(retries.told());
         measured.tools_wall += subject.tools_wall();
         match profile {
             Err(finding) => {
@@ -780,8 +795,32 @@ fn verified(
     Ok(right.is_some() && clean)
 }
 
-/// Measures a variant on the highest rung that can be reached.
+/// Measures a variant on the highest rung that can be reached, again where the machine failed.
 fn profile_alone(
+    subject: &mut Subject<'_>,
+    bench: &Bench<'_>,
+    retries: &mut Retries<'_>,
+    open: &mut StillOpen<'_>,
+) -> Result<Result<Profile, Finding>, Error> {
+    let variant = subject.variant;
+    loop {
+        let answer = profile_once(subject, bench, open)?;
+        let answer = answer.map_err(|found| bench.unless_lost(found));
+        let failed = match &answer {
+            Ok(profile) => disturbance(&variant.id, &[("current", profile)]),
+            Err(found) => Some(found.clone()),
+        };
+        if let Some(found) = failed
+            && retries.again(&found)?
+        {
+            subject.discard()?;
+            continue;
+        }
+        return Ok(answer.map_err(|found| retries.given_up(found)));
+    }
+}
+
+fn profile_once(
     subject: &mut Subject<'_>,
     bench: &Bench<'_>,
     open: &mut StillOpen<'_>,

@@ -47,6 +47,7 @@ pub fn compiled_profile(
         },
         kernels,
         provenance: Provenance {
+            stripped: false,
             origin: ProfileOrigin::Measured,
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             created: crate::measure::now(),

@@ -25,6 +25,7 @@ pub fn profile_of(
     };
     let derived = derive(&variant.counters(), &[source], [])?;
     let provenance = Provenance {
+        stripped: false,
         origin: ProfileOrigin::Imported,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         created: recording

@@ -299,6 +299,10 @@ pub struct Provenance {
     pub warnings: Vec<CompilerWarning>,
     /// The captures it was read from.
     pub captures: Vec<CaptureRecord>,
+    /// Whether it is a copy without what named machine and people: its captures are not those that
+    /// were measured, and its GPUs have names that hold within the copy alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stripped: bool,
 }
 
 /// Who measured.

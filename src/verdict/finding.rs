@@ -193,6 +193,10 @@ codes! {
     ProfilerFailed = "profiler-failed" => Failed,
     /// Another profiler holds the counters of the GPU, or another user's the turn to profile.
     ProfilerBusy = "profiler-busy" => Environment,
+    /// The driver no longer shows the GPU.
+    GpuLost = "gpu-lost" => Environment,
+    /// A measurement that failed for the machine's sake was repeated; it only warns.
+    Retried = "retried" => Environment,
     /// The right to read the counters is missing.
     NoPermission = "no-permission" => Environment,
     /// The counters could not be read, and a lower rung measured in their place.
@@ -221,6 +225,8 @@ codes! {
     RecordedInChange = "recorded-in-change" => Baseline,
     /// A profile was imported, not measured by this tool.
     ProfileImported = "profile-imported" => Inconclusive,
+    /// A profile is a stripped copy: it may be judged, and never locked.
+    ProfileStripped = "profile-stripped" => Inconclusive,
     /// A capture that a profile names is not there.
     CaptureMissing = "capture-missing" => Baseline,
     /// The variant has no baseline yet.

@@ -259,7 +259,10 @@ fn measure_and_judge(
             .profiles
             .iter()
             .any(|profile| finding.concerns(&profile.variant))
-            || matches!(finding.code, Code::BaseUnavailable | Code::LaunchMismatch)
+            || matches!(
+                finding.code,
+                Code::BaseUnavailable | Code::LaunchMismatch | Code::Retried
+            )
     };
     outcome
         .findings

@@ -45,6 +45,7 @@ pub(super) fn read_recorded(
                 outcome
                     .findings
                     .extend(stale(&plan.config, variant, &profile));
+                outcome.findings.extend(stripped(variant, &profile));
                 if profile.provenance.origin == ProfileOrigin::Imported {
                     outcome.findings.push(
                         Finding::deny(
@@ -241,6 +242,20 @@ fn told(variant: &Variant, findings: Vec<Finding>) -> Vec<Finding> {
         return vec![one.warn()];
     }
     findings.into_iter().map(Finding::warn).collect()
+}
+
+/// A stripped copy may be judged, and the report says so.
+fn stripped(variant: &Variant, profile: &Profile) -> Option<Finding> {
+    profile.provenance.stripped.then(|| {
+        Finding::deny(
+            Code::ProfileStripped,
+            &variant.id,
+            "the profile is a stripped copy: its captures are not those that were measured"
+                .to_owned(),
+            "ask whoever published it for the original, where that must be proved".to_owned(),
+        )
+        .warn()
+    })
 }
 
 /// A recorded profile of other code than what is here may be judged, and the report says so.

@@ -1,8 +1,10 @@
 /* Stands in for NVML: the GPU of libcuda.c, at rest and healthy. What it says may be told by NVML_
- * variables: DRIVER, REASONS (a mask), MIG, ECC, ERRORS, TEMPERATURE (°C), PROCESS (a number), UUID. */
+ * variables: DRIVER, REASONS (a mask), MIG, ECC, ERRORS, TEMPERATURE (°C), PROCESS (a number), UUID,
+ * LOST (a file: once it is there, the GPU is not). */
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static unsigned long long told(const char *name, unsigned long long otherwise) {
     const char *text = getenv(name);
@@ -29,6 +31,9 @@ int nvmlSystemGetDriverVersion(char *version, unsigned length) {
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
     const char *own = getenv("NVML_UUID");
+    const char *lost = getenv("NVML_LOST");
+    if (lost && access(lost, F_OK) == 0)
+        return 15; /* GPU is lost */
     *device = (void *)0x10;
     return strcmp(uuid, own ? own : "GPU-00112233-4455-6677-8899-aabbccddeeff") == 0 ? 0 : 6;
 }

