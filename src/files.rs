@@ -59,6 +59,20 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// The work folder, existing. A new one is left out of git; what was there before is somebody
+/// else's to say.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn create_work_folder(work: &Path) -> Result<(), Error> {
+    if work.exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(work).map_err(Error::io("create", work))?;
+    let ignore = work.join(".gitignore");
+    fs::write(&ignore, "*\n").map_err(Error::io("write", &ignore))
+}
+
 /// The folder of a variant's files below another.
 pub fn variant_folder(base: &Path, variant: &VariantId) -> PathBuf {
     base.join(&variant.suite).join(&variant.variant)

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::binary::{self, BinaryError, Census, Compiled};
 use crate::config::{Config, Recipe, Toolchain, Variant};
 use crate::error::Error;
-use crate::files::write_atomically;
+use crate::files::{create_work_folder, write_atomically};
 use crate::hash::{sha256_file, sha256_hex};
 use crate::process::{self, Ending, Invocation};
 use crate::toolchain::{Nvcc, Nvdisasm, compiler_warnings, nvcc_flags, resource_report};
@@ -178,6 +178,7 @@ impl<'a> Builder<'a> {
                 ),
             )));
         }
+        create_work_folder(&self.config.work)?;
         let store = self.config.work.join("builds");
         fs::create_dir_all(&store).map_err(Error::io("create", &store))?;
         if let Some(artifact) = self.known(nvcc, source, flags, defines) {

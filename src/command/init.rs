@@ -27,8 +27,9 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
     }
     print(&format!(
         "wrote {}, and {} for editors\n\nnext:\n  1. point `source` (or `run`) at a program that launches your kernel\n  \
-         2. sparsek-gate profile\n  3. sparsek-gate baseline --lock --reason 'first measurement'\n  \
-         4. ignore `.sparsek-gate/` in git, commit the baselines, and run `sparsek-gate check` in CI\n",
+         2. sparsek-gate profile (without a GPU: sparsek-gate check --static)\n  \
+         3. sparsek-gate baseline --lock --reason 'first measurement' (without a GPU: --lock --static)\n  \
+         4. commit the baselines, and run `sparsek-gate check` in CI\n",
         config.display(),
         schema.display()
     ))?;
@@ -71,6 +72,7 @@ mod tests {
             "suite.x.work",
             "suite.x.profile",
             "suite.x.variant.y",
+            "trust",
             "[waiver]",
         ];
         for table in tables {
