@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::{CommandFactory as _, Parser as _};
-use common::{Project, Ran, aloud, repository};
+use common::{Project, Ran, aloud, outside_pull_request, repository};
 use regex::Regex;
 use serde_json::{Value as Json, json};
 use sparsek_gate::cli::Cli;
@@ -238,13 +238,6 @@ fn every_command_in_recipes_and_documents_is_one_that_the_program_knows() {
         .map(str::to_owned),
     );
     sources.push("ci/github/run.sh".to_owned());
-    let check = Cli::command();
-    let check = check.find_subcommand("check").unwrap();
-    let known = |flag: &str| {
-        check
-            .get_arguments()
-            .any(|one| one.get_long() == Some(flag))
-    };
     let forms = Regex::new(r"^word$").unwrap();
     let mut seen = 0;
     for source in sources {
@@ -252,16 +245,6 @@ fn every_command_in_recipes_and_documents_is_one_that_the_program_knows() {
             for at in 0..words.len() {
                 if at > 0 && words[at - 1] == "--format" && forms.is_match(&words[at]) {
                     words[at] = "json".to_owned();
-                }
-            }
-            // Options that only a later version of the program has.
-            for flag in ["baseline-ref", "accept"] {
-                let at = words.iter().position(|word| *word == format!("--{flag}"));
-                if let (Some(at), false) = (at, known(flag)) {
-                    aloud(&format!(
-                        "SKIPPED: --{flag} in {source}: this version has none"
-                    ));
-                    words.drain(at..at + 2);
                 }
             }
             // A sentence may begin with the program's name.
@@ -423,9 +406,9 @@ impl Service {
             .env("GITHUB_OUTPUT", self.project.path("output"))
             .env("GITHUB_STEP_SUMMARY", self.project.path("summary"))
             .env("GITHUB_PATH", self.project.path("path"))
-            .env_remove("GITHUB_EVENT_NAME")
-            .env_remove("CI")
-            .envs(self.env.iter().cloned());
+            .env_remove("CI");
+        outside_pull_request(&mut command);
+        command.envs(self.env.iter().cloned());
         Ran::of(&command.output().unwrap())
     }
 
