@@ -11,8 +11,11 @@ use std::sync::LazyLock;
 use common::{Project, keep_launches, repository, samples};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
+use sparsek_gate::cli::ReportFormat;
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::profile::{Profile, norm_text};
+use sparsek_gate::report::render;
+use sparsek_gate::verdict::Outcome;
 
 const RECORDINGS: &str = "ci/recordings/h200/bsr_gemm";
 const WORSE: &str = "ci/recordings/h200-worse/bsr_gemm/cp_async";
@@ -213,4 +216,33 @@ static EVERY_VERDICT: LazyLock<String> = LazyLock::new(|| {
 #[test]
 fn the_outcome_in_the_repository_is_what_a_check_of_the_recordings_writes() {
     is_golden("every_verdict.json", &EVERY_VERDICT);
+}
+
+const FORMS: [(&str, ReportFormat); 7] = [
+    ("txt", ReportFormat::Text),
+    ("md", ReportFormat::Markdown),
+    ("json", ReportFormat::Json),
+    ("junit.xml", ReportFormat::Junit),
+    ("sarif", ReportFormat::Sarif),
+    ("github.txt", ReportFormat::Github),
+    ("codequality.json", ReportFormat::Gitlab),
+];
+
+fn golden_outcome() -> Outcome {
+    let text = fs::read_to_string(golden_path("every_verdict.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn rendered(outcome: &Outcome, format: ReportFormat) -> String {
+    let text = render(outcome, format);
+    anstream::adapter::strip_str(&text).to_string()
+}
+
+#[test]
+fn every_form_of_the_outcome_is_the_one_in_the_repository() {
+    let outcome = golden_outcome();
+    for (ending, format) in FORMS {
+        let text = rendered(&outcome, format);
+        is_golden(&format!("every_verdict.{ending}"), &text);
+    }
 }

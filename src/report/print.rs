@@ -51,6 +51,8 @@ pub(crate) fn clean(text: &str) -> String {
         .map(|c| match c {
             '\n' | '\t' => c,
             c if c.is_control() || is_bidirectional_control(c) => '\u{fffd}',
+            // Some readers end a line at these.
+            '\u{2028}' | '\u{2029}' => '\u{fffd}',
             c => c,
         })
         .collect()
@@ -63,7 +65,7 @@ pub(crate) fn one_line(text: &str) -> String {
 
 /// These reorder what stands around them.
 fn is_bidirectional_control(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

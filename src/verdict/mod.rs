@@ -26,7 +26,7 @@ pub use compare::{
 };
 pub use compiled::{compare_compiled, incomplete_compiled};
 pub use control::Control;
-pub use display::display_value;
+pub use display::{display_value, display_values};
 pub use exit_code::ExitCode;
 pub use finding::{Code, Finding, Severity};
 pub use launched::launch_mismatches;
