@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 
+use super::print::json_for_terminals;
 use crate::error::Error;
 use crate::profile::lists_in_lines;
 use crate::verdict::{ExitCode, Outcome};
@@ -27,7 +28,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
         meaning: code.meaning(),
     };
     let text = serde_json::to_string_pretty(&report).unwrap_or_default();
-    let mut text = lists_in_lines(&text);
+    let mut text = json_for_terminals(lists_in_lines(&text));
     text.push('\n');
     text
 }

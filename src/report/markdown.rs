@@ -44,7 +44,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
     let mut text = format!(
         "### {sign} sparsek-gate {} {MARK}\n\n{}\n",
         escape(&headline(outcome)),
-        line(&origin(outcome))
+        line(&shortened(&origin(outcome), LONGEST_TEXT))
     );
     if let Some(ended) = &outcome.ended {
         text.push_str("\n**The run ended**\n\n");

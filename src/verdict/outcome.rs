@@ -65,6 +65,7 @@ pub struct Ended {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// Version of this format.
+    #[schemars(extend("const" = Outcome::SCHEMA))]
     pub schema: u32,
     /// Where the profiles came from.
     pub origin: Origin,
