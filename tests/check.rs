@@ -21,7 +21,7 @@ const GATED: [&str; 4] = ["duration", "sm_active", "tensor_core", "dram_bw"];
 fn the_shipped_recordings_pass_against_the_shipped_baselines() {
     let project = Project::shipped();
     let report = project.check(&[], 0);
-    assert_eq!(report.0["schema"], 2);
+    assert_eq!(report.0["schema"], 3);
     assert_eq!(report.0["origin"]["kind"], "recorded");
     assert_eq!(report.denied(), Vec::<String>::new());
     assert_eq!(report.warned(), Vec::<String>::new());
@@ -915,7 +915,7 @@ fn reports_are_written_in_the_form_that_their_ending_names() {
     );
     assert!(markdown.contains("| duration | ") && markdown.contains("**regressed**"));
     let json = project.json("b.json");
-    assert_eq!(json["schema"], 2);
+    assert_eq!(json["schema"], 3);
     assert_eq!(json["exit_code"], 1);
     let text = project.read("c.txt");
     assert!(
@@ -932,7 +932,7 @@ fn a_report_of_an_unknown_ending_is_refused_before_anything_is_done() {
             "check", "--from", RECORDED, "--report", "a.md", "--report", "b.docx",
         ])
         .exits(2)
-        .says(".md, .json or .txt");
+        .says(".md, .json, .txt, .html, .xml (JUnit), .sarif, .codequality.json");
     assert!(!project.path("a.md").exists());
 }
 

@@ -9,7 +9,7 @@ mod made;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex};
 
 use common::{Project, keep_launches, repository, samples};
 use serde_json::{Value as Json, json};
@@ -272,8 +272,13 @@ fn junit(text: &str) -> uppsala::Document<'_> {
     document
 }
 
-/// A JSON Schema of the repository.
-fn validator(path: &str) -> jsonschema::Validator {
+/// A JSON Schema of the repository; each is read once.
+fn validator(path: &str) -> Arc<jsonschema::Validator> {
+    static READ: Mutex<BTreeMap<String, Arc<jsonschema::Validator>>> = Mutex::new(BTreeMap::new());
+    let mut read = READ.lock().unwrap();
+    if let Some(validator) = read.get(path) {
+        return validator.clone();
+    }
     let mut schema = read_json(path);
     // OASIS published a pattern here that closes a bracket it never opened.
     for definition in ["run", "toolComponent"] {
@@ -282,7 +287,9 @@ fn validator(path: &str) -> jsonschema::Validator {
             language.as_object_mut().unwrap().remove("pattern");
         }
     }
-    jsonschema::validator_for(&schema).unwrap()
+    let validator = Arc::new(jsonschema::validator_for(&schema).unwrap());
+    read.insert(path.to_owned(), validator.clone());
+    validator
 }
 
 /// The value, of JSON that fits a schema of the repository.
