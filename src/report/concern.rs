@@ -100,8 +100,7 @@ fn comparisons(outcome: &Outcome) -> BTreeMap<Key<'_>, Vec<&Comparison>> {
     by_key
 }
 
-/// How many times the change of a finding is what it may be; the duration before the rest of a
-/// kernel that is as much worse. Nothing where there is no change.
+/// How many times the change of a finding is what it may be; what is about no metric comes before.
 fn excess(finding: &Finding, comparisons: &BTreeMap<Key<'_>, Vec<&Comparison>>) -> f64 {
     let (Some(variant), Some(kernel), Some(metric)) =
         (&finding.variant, &finding.kernel, &finding.metric)

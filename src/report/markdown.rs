@@ -54,10 +54,8 @@ pub(super) fn render(outcome: &Outcome) -> String {
     }
     let mut left = LeftOut::default();
     findings(outcome, &mut text, &mut left);
-    let (passing, eventful): (Vec<&VariantReport>, Vec<&VariantReport>) = outcome
-        .variants
-        .iter()
-        .partition(|report| passes(outcome, report));
+    let (passing, eventful): (Vec<&VariantReport>, Vec<&VariantReport>) =
+        outcome.variants.iter().partition(passes);
     let passing = passing_table(&passing, &mut left);
     let most = MOST - RESERVE - passing.len();
     for report in by_badness(eventful) {
@@ -86,9 +84,13 @@ fn findings<'a>(outcome: &'a Outcome, text: &mut String, left: &mut LeftOut<'a>)
         for (index, one) in of_severity.iter().enumerate() {
             let following = of_severity.get(index + 1);
             let last = following.is_none_or(|following| following.next != one.next);
-            // The next step of what may be left out is shown.
             let entry = finding(one, last);
             if text.len() + entry.len() + title.len() + 8 > most {
+                // The one before waited for this one to say what to do.
+                let before = index.checked_sub(1).and_then(|at| of_severity.get(at));
+                if titled && before.is_some_and(|before| before.next == one.next) {
+                    text.push_str(&next_step(one));
+                }
                 left.findings.extend(&of_severity[index..]);
                 break;
             }
@@ -109,10 +111,12 @@ fn finding(finding: &Finding, shows_next: bool) -> String {
         escape(&shortened(&finding.message, LONGEST_TEXT)),
     );
     if shows_next {
-        let next = shortened(&finding.next, LONGEST_TEXT);
-        text.push_str(&format!("  \n  next: {}", escape(&next)));
+        text.push_str("  ");
     }
     text.push('\n');
+    if shows_next {
+        text.push_str(&next_step(finding));
+    }
     if let Some(detail) = &finding.detail {
         // Indented code: no run of backquotes inside can end it.
         text.push_str("\n  <details><summary>output</summary>\n\n");
@@ -124,14 +128,16 @@ fn finding(finding: &Finding, shows_next: bool) -> String {
     text
 }
 
-/// Whether nothing of a variant needs a reader: every verdict passes, and no finding is about it.
-fn passes(outcome: &Outcome, report: &VariantReport) -> bool {
-    let told = outcome
-        .findings
-        .iter()
-        .any(|finding| finding.concerns(&report.variant) && finding.severity == Severity::Deny);
-    let fine = |comparison: &Comparison| badly(comparison) < 2;
-    !told && report.comparisons.iter().all(fine) && report.causes.is_empty()
+fn next_step(finding: &Finding) -> String {
+    let next = shortened(&finding.next, LONGEST_TEXT);
+    format!("  next: {}\n", escape(&next))
+}
+
+/// Whether nothing of a report needs a reader: every verdict passes, and nothing moved with another.
+fn passes(report: &&VariantReport) -> bool {
+    report.comparisons.iter().all(|one| badly(one) == 0)
+        && report.causes.is_empty()
+        && report.drift.is_empty()
 }
 
 /// How much a row needs a reader: 3 fails, 2 is open, 1 got better, 0 the rest.
