@@ -143,14 +143,17 @@ fn of_run(outcome: &Outcome, suites: &[Suite]) -> Option<Suite> {
     })
 }
 
-/// Findings by the comparison that they are about, as indices of report and comparison; the others
-/// are left. A metric of the compiled kernel may have the name of one that was measured: the
-/// comparison with the verdict that the finding tells is the one.
+/// Of a report, and of a comparison in it.
+type Index = (usize, usize);
+
+/// Findings by the comparison that they are about; the others are left. A metric of the compiled
+/// kernel may have the name of one that was measured: the comparison with the verdict that the
+/// finding tells is the one.
 fn attached<'a>(
     outcome: &'a Outcome,
     left: &mut Vec<&'a Finding>,
-) -> BTreeMap<(usize, usize), Vec<&'a Finding>> {
-    let mut places: BTreeMap<(String, &str, &str), Vec<(usize, usize)>> = BTreeMap::new();
+) -> BTreeMap<Index, Vec<&'a Finding>> {
+    let mut places: BTreeMap<(String, &str, &str), Vec<Index>> = BTreeMap::new();
     for (at, report) in outcome.variants.iter().enumerate() {
         for (index, comparison) in report.comparisons.iter().enumerate() {
             let key = (
@@ -161,7 +164,7 @@ fn attached<'a>(
             places.entry(key).or_default().push((at, index));
         }
     }
-    let mut told: BTreeMap<(usize, usize), Vec<&Finding>> = BTreeMap::new();
+    let mut told: BTreeMap<Index, Vec<&Finding>> = BTreeMap::new();
     for finding in &outcome.findings {
         let candidates = match (&finding.variant, &finding.kernel, &finding.metric) {
             (Some(variant), Some(kernel), Some(metric)) => {
@@ -169,7 +172,7 @@ fn attached<'a>(
             }
             _ => None,
         };
-        let bad = |&&(at, index): &&(usize, usize)| {
+        let bad = |&&(at, index): &&Index| {
             let comparison: &Comparison = &outcome.variants[at].comparisons[index];
             !matches!(
                 comparison.verdict,
