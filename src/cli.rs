@@ -92,8 +92,11 @@ pub enum Command {
     )]
     Check(CheckArgs),
     /// Render the outcome of a check again, in another form.
+    ///
+    /// It computes nothing anew. An outcome of another version of the format, or one that contradicts
+    /// itself, is refused.
     #[command(
-        after_help = "Examples:\n  sparsek-gate check --report outcome.json\n  sparsek-gate report outcome.json --report report.html --report junit.xml\n  sparsek-gate report outcome.json --format markdown"
+        after_help = "Exits with 0 once it is rendered, whatever the outcome says: this is no verdict.\n\nExamples:\n  sparsek-gate check --report outcome.json\n  sparsek-gate report outcome.json --report report.html --report junit.xml\n  sparsek-gate report outcome.json --format markdown"
     )]
     Report(ReportArgs),
     /// Show the metrics of a variant over the history of its baseline.
@@ -123,7 +126,7 @@ pub enum Command {
     #[command(
         after_help = "Editors with taplo (Even Better TOML) read its path in the first line of the configuration:\n  #:schema ./.sparsek-gate.schema.json\nwhich `sparsek-gate init` writes; after an update of sparsek-gate:\n  sparsek-gate schema > .sparsek-gate.schema.json"
     )]
-    Schema,
+    Schema(SchemaArgs),
     /// Print the completions of a shell.
     #[command(
         after_help = "Examples:\n  sparsek-gate completions bash > ~/.local/share/bash-completion/completions/sparsek-gate\n  sparsek-gate completions fish > ~/.config/fish/completions/sparsek-gate.fish"
@@ -336,8 +339,9 @@ pub enum ReportFormat {
 pub struct ReportArgs {
     /// An outcome, as `check --report FILE.json` writes it.
     pub outcome: PathBuf,
-    /// Write a report to a file; the ending says how. Repeatable.
-    #[arg(long, value_name = "FILE")]
+    /// Write a report to a file; the ending says how, or a form before it, as in
+    /// `markdown:FILE`. Repeatable.
+    #[arg(long, value_name = "[FORMAT:]FILE")]
     pub report: Vec<PathBuf>,
     /// How to print.
     #[arg(long, default_value = "text")]
@@ -422,12 +426,22 @@ pub struct CheckArgs {
     /// Folder for fresh profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR", conflicts_with = "from")]
     pub output: Option<PathBuf>,
-    /// Write the report to a file too; the ending says how: .md, .json, .txt. Repeatable.
-    #[arg(long, value_name = "FILE")]
+    /// Write the report to a file too. The ending says how: .md, .json, .txt, .html, .xml (JUnit),
+    /// .sarif, .codequality.json or gl-code-quality-report.json (GitLab); or a form before it, as in
+    /// `markdown:$GITHUB_STEP_SUMMARY`, which is appended to. Repeatable.
+    #[arg(long, value_name = "[FORMAT:]FILE")]
     pub report: Vec<PathBuf>,
     /// How to print.
     #[arg(long, default_value = "text")]
     pub format: ReportFormat,
+}
+
+/// Arguments of `schema`.
+#[derive(Args, Debug)]
+pub struct SchemaArgs {
+    /// The schema of what `check --format json` prints, instead.
+    #[arg(long)]
+    pub outcome: bool,
 }
 
 /// Arguments of `doctor`.

@@ -35,6 +35,14 @@ const LARGEST_TEXT: u64 = 64 << 20;
 /// # Errors
 /// Where it cannot be read, is no regular file, or is too large.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    read_regular_up_to(path, LARGEST_TEXT)
+}
+
+/// The same with another bound, in bytes.
+///
+/// # Errors
+/// As [`read_regular`].
+pub fn read_regular_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let meta = fs::metadata(path)?;
     if !meta.is_file() {
         return Err(io::Error::new(
@@ -42,10 +50,10 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
             "not a regular file",
         ));
     }
-    if meta.len() > LARGEST_TEXT {
+    if meta.len() > most {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
-            "larger than 64 MiB",
+            format!("larger than {} MiB", most >> 20),
         ));
     }
     fs::read(path)

@@ -5,6 +5,7 @@
 //! stale if one of the files in it changed, and then the key changes too.
 
 mod depfile;
+pub mod place;
 
 use std::collections::BTreeMap;
 use std::fs;

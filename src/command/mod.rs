@@ -50,7 +50,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Probe(arguments) => {
             crate::device::probe::launch(arguments.device).map(|()| ExitCode::Pass)
         }
-        Command::Schema => schema::run(),
+        Command::Schema(arguments) => schema::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     };

@@ -1,9 +1,21 @@
 //! `sparsek-gate report`.
 
+use super::print;
 use crate::cli::ReportArgs;
 use crate::error::Error;
+use crate::report;
 use crate::verdict::ExitCode;
 
-pub(super) fn run(_arguments: &ReportArgs) -> Result<ExitCode, Error> {
-    Err(Error::Usage("`report` is not there yet".to_owned()))
+pub(super) fn run(arguments: &ReportArgs) -> Result<ExitCode, Error> {
+    let targets = report::targets(&arguments.report)?;
+    let source = &arguments.outcome;
+    for target in &targets {
+        target.refuse_to_replace(source)?;
+    }
+    let outcome = report::read(source)?;
+    print(&report::render(&outcome, arguments.format))?;
+    for target in &targets {
+        target.write(&outcome)?;
+    }
+    Ok(ExitCode::Pass)
 }

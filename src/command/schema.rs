@@ -1,10 +1,15 @@
 //! `sparsek-gate schema`.
 
 use super::print;
+use crate::cli::SchemaArgs;
 use crate::error::Error;
 use crate::verdict::ExitCode;
 
-pub(super) fn run() -> Result<ExitCode, Error> {
-    print(&crate::config::schema())?;
+pub(super) fn run(arguments: &SchemaArgs) -> Result<ExitCode, Error> {
+    print(&if arguments.outcome {
+        crate::report::outcome_schema()
+    } else {
+        crate::config::schema()
+    })?;
     Ok(ExitCode::Pass)
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use error::ConfigError;
@@ -110,7 +111,7 @@ pub struct Suite {
 }
 
 /// What the kernels of a variant have to do, each launched once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Work {
     /// Floating-point operations.
     pub flop: Option<u64>,
@@ -119,8 +120,11 @@ pub struct Work {
 }
 
 /// Names a variant, `suite/variant`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(into = "String", try_from = "String")]
+#[schemars(with = "String")]
 pub struct VariantId {
     /// The suite.
     pub suite: String,
@@ -305,7 +309,7 @@ pub struct Plausible {
 }
 
 /// How much worse a metric may read without being a regression. Relative and absolute never mix.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tolerance {
     /// Percent of the baseline's median.

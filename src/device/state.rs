@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Shortest time below the requested clock that is told, in ns. The launches of one kernel take
@@ -10,7 +11,9 @@ const SHORTEST_SLOWDOWN_NS: u64 = 1_000_000;
 
 /// Why a GPU ran below the clock it was asked for. That it rests, or that a user set its clock,
 /// is no such reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Slowdown {
     /// The driver keeps the GPU within its power limit.
@@ -67,7 +70,7 @@ pub struct Reading {
 }
 
 /// A process that holds a compute context on the GPU.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComputeProcess {
     /// Process number, as the driver gives it: it may be of another PID namespace.
     pub pid: u32,
@@ -91,7 +94,7 @@ pub enum Owner {
 }
 
 /// The least and the most that was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Span {
     /// The least.
     pub min: u32,
@@ -117,7 +120,7 @@ impl Span {
 
 /// What the GPU said of itself while a capture ran: the program's own preparations and the
 /// profiler's are in it, not the kernels alone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct State {
     /// How often it was asked.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::binary::Line;
@@ -17,7 +18,7 @@ const INTERVAL: &str = "smsp__pcsamp_interval_cycles";
 
 /// The samples of the launches of one kernel in one process. Samples of warps are in proportion to
 /// the time that warps spent, all of them together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hotspots {
     /// Launches that were sampled.
     pub launches: u32,
@@ -37,7 +38,7 @@ pub struct Hotspots {
 }
 
 /// A line of a source, or an instruction where the code has no lines.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HotLine {
     /// Path below the configuration, of a file that the variant is made of; else the file's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +60,7 @@ pub struct HotLine {
 }
 
 /// Samples of warps that waited for one thing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stall {
     /// As ncu calls it: `long_scoreboard`.
     pub reason: String,

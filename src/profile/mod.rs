@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use compiled::compiled_profile;
@@ -125,7 +126,7 @@ impl From<&ProfileSettings> for Conditions {
 
 /// How much of the machine could be measured, the most first. What a lower rung cannot measure is
 /// not measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rung {
     /// Hardware counters, through ncu.
@@ -261,7 +262,7 @@ pub struct Series {
 }
 
 /// Where a profile came from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
     /// Measured by this tool, or imported.
     pub origin: ProfileOrigin,
@@ -306,7 +307,7 @@ pub struct Provenance {
 }
 
 /// Who measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProfileOrigin {
     /// `sparsek-gate profile`.
@@ -316,7 +317,7 @@ pub enum ProfileOrigin {
 }
 
 /// One capture that a profile was read from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureRecord {
     /// Which metrics it measured; `None` where that is not known.
     pub pass: Option<Pass>,
@@ -334,7 +335,7 @@ pub struct CaptureRecord {
 }
 
 /// A file by name and content.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileHash {
     /// File name, without folder.
     pub file: String,
@@ -497,7 +498,7 @@ impl Profile {
 
 /// Puts each list of numbers on a line of its own. A text in JSON holds no line break, so what
 /// looks like such a list over several lines is one.
-fn lists_in_lines(json: &str) -> String {
+pub(crate) fn lists_in_lines(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     let mut list = String::new();
     for line in json.lines() {

@@ -1,7 +1,94 @@
-//! The report as workflow commands of GitHub Actions.
+//! The report as workflow commands of GitHub Actions: annotations at source lines.
+//!
+//! A command is a line that begins with `::`. GitHub shows at most ten annotations of a kind a
+//! step, so the worst come first and the rest is counted.
 
-use crate::verdict::Outcome;
+use super::concern::{Concern, shortened, worst_first};
+use super::print::{clean, one_line};
+use super::rows::headline;
+use crate::verdict::{ExitCode, Outcome, Severity};
 
-pub(super) fn render(_outcome: &Outcome) -> String {
-    String::new()
+/// Annotations of a kind that GitHub shows of a step.
+const MOST: usize = 10;
+/// Characters of a message; GitHub cuts what is much longer.
+const LONGEST: usize = 4_000;
+/// Characters of a title or a path.
+const LONGEST_PROPERTY: usize = 500;
+
+pub(super) fn render(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    let all = worst_first(outcome);
+    let (denied, warned): (Vec<_>, Vec<_>) = all
+        .iter()
+        .partition(|concern| concern.finding.severity == Severity::Deny);
+    // Why there is no verdict takes a place among the errors.
+    let mut errors: Vec<String> = Vec::new();
+    if let Some(ended) = &outcome.ended {
+        errors.push(command("error", "the run ended", None, &ended.message));
+    } else if denied.is_empty() && outcome.exit_code() != ExitCode::Pass {
+        errors.push(command("error", "sparsek-gate", None, &headline(outcome)));
+    }
+    errors.extend(denied.iter().map(|concern| annotation("error", concern)));
+    let warnings: Vec<String> = warned
+        .iter()
+        .map(|concern| annotation("warning", concern))
+        .collect();
+    for commands in [&errors, &warnings] {
+        for line in commands.iter().take(MOST) {
+            text.push_str(line);
+        }
+    }
+    text.push_str(&command("notice", "sparsek-gate", None, &headline(outcome)));
+    let left_out = |commands: &[String]| commands.len().saturating_sub(MOST);
+    let counts: Vec<String> = [
+        (left_out(&errors), "error"),
+        (left_out(&warnings), "warning"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, kind)| format!("{count} more {kind}{}", if count == 1 { "" } else { "s" }))
+    .collect();
+    if !counts.is_empty() {
+        text.push_str(&format!(
+            "{} left out: GitHub shows {MOST} of a kind; the other forms of the report hold all\n",
+            counts.join(" and ")
+        ));
+    }
+    text
+}
+
+fn annotation(kind: &str, concern: &Concern<'_>) -> String {
+    let finding = concern.finding;
+    let title = format!("{} {}", finding.code.as_str(), finding.subject());
+    let message = format!("{}\nnext: {}", finding.message, finding.next);
+    let place = (concern.file, concern.line.unwrap_or(1));
+    command(kind, &title, Some(place), &message)
+}
+
+fn command(kind: &str, title: &str, place: Option<(&str, u32)>, message: &str) -> String {
+    let place = place.map_or_else(String::new, |(file, line)| {
+        format!("file={},line={line},", property(file))
+    });
+    let message = shortened(&clean(message), LONGEST);
+    format!(
+        "::{kind} {place}title={}::{}\n",
+        property(title),
+        data(&message)
+    )
+}
+
+/// A command's data: what ends a line is written as its number.
+fn data(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+        // The older form of a command is known anywhere in a line.
+        .replace("##[", "##\u{2060}[")
+}
+
+/// A property's value: what ends it, too.
+fn property(text: &str) -> String {
+    data(&shortened(&one_line(text), LONGEST_PROPERTY))
+        .replace(':', "%3A")
+        .replace(',', "%2C")
 }

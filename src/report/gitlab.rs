@@ -1,7 +1,97 @@
-//! The report as Code Quality of GitLab.
+//! The report as Code Quality of GitLab, as its documentation describes it under "Code Quality
+//! report format".
 
-use crate::verdict::Outcome;
+use serde::Serialize;
 
-pub(super) fn render(_outcome: &Outcome) -> String {
-    String::new()
+use super::concern::{Concern, worst_first};
+use super::print::one_line;
+use super::rows::headline;
+use crate::config::FILE_NAME;
+use crate::hash::sha256_hex;
+use crate::verdict::{ExitCode, Finding, Outcome, Severity};
+
+#[derive(Serialize)]
+struct Issue {
+    description: String,
+    check_name: &'static str,
+    fingerprint: String,
+    severity: &'static str,
+    location: Location,
+}
+
+#[derive(Serialize)]
+struct Location {
+    path: String,
+    lines: Lines,
+}
+
+#[derive(Serialize)]
+struct Lines {
+    begin: u32,
+}
+
+pub(super) fn render(outcome: &Outcome) -> String {
+    let of_run = of_run(outcome);
+    let issues: Vec<Issue> = of_run
+        .into_iter()
+        .chain(worst_first(outcome).iter().map(of_finding))
+        .collect();
+    let mut text = serde_json::to_string_pretty(&issues).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Why there is no verdict, or none that a finding tells.
+fn of_run(outcome: &Outcome) -> Option<Issue> {
+    let denied = outcome
+        .findings
+        .iter()
+        .any(|finding| finding.severity == Severity::Deny);
+    let (check_name, description) = match &outcome.ended {
+        Some(ended) => ("ended", format!("the run ended: {}", ended.message)),
+        None if !denied && outcome.exit_code() != ExitCode::Pass => {
+            ("not-judged", headline(outcome))
+        }
+        None => return None,
+    };
+    Some(Issue {
+        description: one_line(&description),
+        check_name,
+        fingerprint: sha256_hex(check_name.as_bytes()),
+        severity: "blocker",
+        location: Location {
+            path: FILE_NAME.to_owned(),
+            lines: Lines { begin: 1 },
+        },
+    })
+}
+
+fn of_finding(concern: &Concern<'_>) -> Issue {
+    let finding = concern.finding;
+    Issue {
+        description: one_line(&format!(
+            "{}: {} (next: {})",
+            finding.subject(),
+            finding.message,
+            finding.next
+        )),
+        check_name: finding.code.as_str(),
+        fingerprint: concern.fingerprint.clone(),
+        severity: severity(finding),
+        location: Location {
+            path: one_line(concern.file),
+            lines: Lines {
+                begin: concern.line.unwrap_or(1),
+            },
+        },
+    }
+}
+
+fn severity(finding: &Finding) -> &'static str {
+    match (finding.severity, finding.code.exit_code()) {
+        (Severity::Warn, _) => "minor",
+        (Severity::Deny, ExitCode::Inconclusive) => "major",
+        (Severity::Deny, ExitCode::Regressed | ExitCode::Baseline) => "critical",
+        (Severity::Deny, _) => "blocker",
+    }
 }

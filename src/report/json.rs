@@ -1,8 +1,15 @@
-//! The report for scripts.
+//! The report for scripts, and the one that the other forms can be made of again.
 
-use serde::Serialize;
+use std::path::Path;
 
-use crate::verdict::Outcome;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::{Deserialize, Serialize};
+
+use super::print::json_for_terminals;
+use crate::error::Error;
+use crate::profile::lists_in_lines;
+use crate::verdict::{ExitCode, Outcome};
 
 /// The outcome with what follows from it, so that a script need not know the rules.
 #[derive(Serialize)]
@@ -20,7 +27,83 @@ pub(super) fn render(outcome: &Outcome) -> String {
         exit_code: code as u8,
         meaning: code.meaning(),
     };
-    let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&report).unwrap_or_default();
+    let mut text = json_for_terminals(lists_in_lines(&text));
+    text.push('\n');
+    text
+}
+
+/// Reads the JSON form back.
+///
+/// # Errors
+/// [`Error::Input`] where it is none of this version, or contradicts itself.
+pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: u32,
+        #[serde(default)]
+        exit_code: Option<u8>,
+        #[serde(default)]
+        meaning: Option<String>,
+    }
+    let refused = |cause: String| Error::Input {
+        path: path.to_path_buf(),
+        cause,
+    };
+    let head: Head = serde_json::from_slice(text)
+        .map_err(|error| refused(format!("it is no outcome of a check: {error}")))?;
+    if head.schema != Outcome::SCHEMA {
+        return Err(refused(format!(
+            "it is an outcome of schema {}, and this version reads schema {}: render it with the sparsek-gate that wrote it, or check again",
+            head.schema,
+            Outcome::SCHEMA
+        )));
+    }
+    let outcome: Outcome = serde_json::from_slice(text)
+        .map_err(|error| refused(format!("it is no whole outcome: {error}")))?;
+    let code = outcome.exit_code();
+    let states = (head.exit_code, head.meaning.as_deref());
+    if states != (Some(code as u8), Some(code.meaning())) {
+        let shown = |code: Option<u8>, meaning: &str| match code {
+            Some(code) => format!("exit code {code} ({meaning})"),
+            None => "no exit code".to_owned(),
+        };
+        return Err(refused(format!(
+            "it contradicts itself: it states {}, and its findings make {}: it was edited, or cut",
+            shown(states.0, states.1.unwrap_or("no meaning")),
+            shown(Some(code as u8), code.meaning())
+        )));
+    }
+    if outcome
+        .ended
+        .as_ref()
+        .is_some_and(|ended| ExitCode::of(ended.exit_code) as u8 != ended.exit_code)
+    {
+        return Err(refused("it ended with a code that is none".to_owned()));
+    }
+    Ok(outcome)
+}
+
+/// The JSON Schema of the JSON form, draft 2020-12.
+pub fn outcome_schema() -> String {
+    /// What `sparsek-gate check --format json` prints: the outcome of one run.
+    #[derive(JsonSchema)]
+    #[schemars(title = "outcome of sparsek-gate check")]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Form {
+        #[serde(flatten)]
+        outcome: Outcome,
+        /// What the process exited with: 0 passed, 1 regressed, 2 usage, 3 environment, 4 baseline,
+        /// 5 failed, 6 inconclusive, 70 internal, 130 interrupted.
+        exit_code: u8,
+        /// The exit code in a few words.
+        meaning: String,
+    }
+    let schema = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<Form>();
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');
     text
 }

@@ -1,7 +1,395 @@
-//! The report as JUnit XML.
+//! The report as JUnit XML, in the dialect that Jenkins' xUnit plugin describes (`junit-10.xsd`).
+//!
+//! A suite is a variant, a case one judged metric of a kernel, or a finding that names no metric.
+//! `<failure>` is what got worse or is not what was locked, `<error>` what could not be judged,
+//! `<skipped>` what is recorded, waived or only warned of. There is a failure or an error exactly
+//! where the check does not exit with 0.
 
-use crate::verdict::Outcome;
+use std::collections::BTreeMap;
 
-pub(super) fn render(_outcome: &Outcome) -> String {
-    String::new()
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
+
+use super::print::{clean, one_line};
+use super::rows::{Row, headline, origin, provenance, title};
+use crate::config::Level;
+use crate::verdict::{Comparison, ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
+
+/// A `<testsuite>`.
+struct Suite {
+    name: String,
+    properties: Vec<(&'static str, String)>,
+    cases: Vec<Case>,
+}
+
+/// A `<testcase>`.
+struct Case {
+    name: String,
+    result: Answer,
+}
+
+/// What became of a case; the kind of a failure, its message, and the text within.
+enum Answer {
+    Passed,
+    Failure(Told),
+    Error(Told),
+    Skipped(String),
+}
+
+struct Told {
+    kind: String,
+    message: String,
+    text: String,
+}
+
+pub(super) fn render(outcome: &Outcome) -> String {
+    let mut suites = suites(outcome);
+    for suite in &mut suites {
+        suite.number_names();
+    }
+    let count = |of: fn(&Answer) -> bool| -> usize {
+        suites.iter().map(|suite| suite.count(of)).sum::<usize>()
+    };
+    let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
+    // Writing to memory cannot fail.
+    let _ = writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)));
+    let whole = [
+        (
+            "name",
+            one_line(&format!("sparsek-gate: {}", headline(outcome))),
+        ),
+        ("tests", count(|_| true).to_string()),
+        ("failures", count(Answer::failed).to_string()),
+        ("errors", count(Answer::erred).to_string()),
+    ];
+    element(&mut writer, "testsuites", &whole, |writer| {
+        for suite in &suites {
+            suite.write(writer);
+        }
+    });
+    let mut text = String::from_utf8(writer.into_inner()).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn suites(outcome: &Outcome) -> Vec<Suite> {
+    let mut left: Vec<&Finding> = Vec::new();
+    let mut suites: Vec<Suite> = outcome
+        .variants
+        .iter()
+        .map(|report| Suite {
+            name: title(report),
+            properties: properties(outcome, report),
+            cases: Vec::new(),
+        })
+        .collect();
+    let mut told = attached(outcome, &mut left);
+    for (at, report) in outcome.variants.iter().enumerate() {
+        for (index, comparison) in report.comparisons.iter().enumerate() {
+            let findings = told.remove(&(at, index)).unwrap_or_default();
+            suites[at].cases.push(case(report, comparison, &findings));
+        }
+    }
+    for finding in left {
+        let name = finding.subject();
+        let of_variant = outcome
+            .variants
+            .iter()
+            .position(|report| finding.concerns(&report.variant));
+        let at = of_variant.or_else(|| suites.iter().position(|suite| suite.name == name));
+        let at = at.unwrap_or_else(|| {
+            suites.push(Suite {
+                name,
+                properties: vec![("origin", origin(outcome))],
+                cases: Vec::new(),
+            });
+            suites.len() - 1
+        });
+        suites[at].cases.push(Case {
+            name: match &finding.kernel {
+                Some(kernel) => format!("{} {kernel}", finding.code.as_str()),
+                None => finding.code.as_str().to_owned(),
+            },
+            result: answer(&[finding]),
+        });
+    }
+    suites.extend(of_run(outcome, &suites));
+    suites
+}
+
+/// What no case tells: that the run ended, or that nothing was judged.
+fn of_run(outcome: &Outcome, suites: &[Suite]) -> Option<Suite> {
+    let fails = suites
+        .iter()
+        .any(|suite| suite.count(|answer| answer.failed() || answer.erred()) > 0);
+    let (name, text) = match &outcome.ended {
+        Some(ended) => ("the run ended", ended.message.clone()),
+        None if !fails && outcome.exit_code() != ExitCode::Pass => {
+            ("not judged", headline(outcome))
+        }
+        None => return None,
+    };
+    Some(Suite {
+        name: "sparsek-gate".to_owned(),
+        properties: vec![("origin", origin(outcome))],
+        cases: vec![Case {
+            name: name.to_owned(),
+            result: Answer::Error(Told {
+                kind: outcome.exit_code().meaning().to_owned(),
+                message: text.lines().next().unwrap_or_default().to_owned(),
+                text,
+            }),
+        }],
+    })
+}
+
+/// Of a report, and of a comparison in it.
+type Index = (usize, usize);
+
+/// Findings by the comparison that they are about; the others are left. A metric of the compiled
+/// kernel may have the name of one that was measured: the comparison with the verdict that the
+/// finding tells is the one.
+fn attached<'a>(
+    outcome: &'a Outcome,
+    left: &mut Vec<&'a Finding>,
+) -> BTreeMap<Index, Vec<&'a Finding>> {
+    let mut places: BTreeMap<(String, &str, &str), Vec<Index>> = BTreeMap::new();
+    for (at, report) in outcome.variants.iter().enumerate() {
+        for (index, comparison) in report.comparisons.iter().enumerate() {
+            let key = (
+                report.variant.to_string(),
+                comparison.kernel.as_str(),
+                comparison.metric.as_str(),
+            );
+            places.entry(key).or_default().push((at, index));
+        }
+    }
+    let mut told: BTreeMap<Index, Vec<&Finding>> = BTreeMap::new();
+    for finding in &outcome.findings {
+        let candidates = match (&finding.variant, &finding.kernel, &finding.metric) {
+            (Some(variant), Some(kernel), Some(metric)) => {
+                places.get(&(variant.to_string(), kernel.as_str(), metric.as_str()))
+            }
+            _ => None,
+        };
+        let bad = |&&(at, index): &&Index| {
+            let comparison: &Comparison = &outcome.variants[at].comparisons[index];
+            !matches!(
+                comparison.verdict,
+                None | Some(Verdict::Pass | Verdict::Improved)
+            )
+        };
+        let place = candidates.and_then(|all| all.iter().find(bad).or_else(|| all.first()));
+        match place {
+            Some(place) => told.entry(*place).or_default().push(finding),
+            None => left.push(finding),
+        }
+    }
+    told
+}
+
+fn case(report: &VariantReport, comparison: &Comparison, findings: &[&Finding]) -> Case {
+    let row = Row::of(comparison);
+    let numbers = format!(
+        "{} {} → {}, change {}, tolerance {}: {}",
+        report.mode.reference(),
+        row.reference,
+        row.current,
+        row.change,
+        row.tolerance,
+        row.why
+    );
+    let missing = comparison.verdict == Some(Verdict::NotMeasured);
+    let result = match comparison.verdict {
+        _ if !findings.is_empty() => answer(findings),
+        None => Answer::Skipped(row.why),
+        Some(Verdict::Pass | Verdict::Improved) => Answer::Passed,
+        // This decides alone, see `Outcome::exit_code`.
+        Some(Verdict::NotMeasured) if comparison.level == Level::Deny => Answer::Error(Told {
+            kind: Verdict::NotMeasured.as_str().to_owned(),
+            message: row.why,
+            text: numbers,
+        }),
+        Some(Verdict::Inconclusive) if comparison.not_worse => Answer::Passed,
+        Some(_) => Answer::Skipped(numbers),
+    };
+    let result = match result {
+        // A warning does not make up for a value that is not there.
+        Answer::Skipped(message) if missing && comparison.level == Level::Deny => {
+            Answer::Error(Told {
+                kind: Verdict::NotMeasured.as_str().to_owned(),
+                text: message.clone(),
+                message,
+            })
+        }
+        result => result,
+    };
+    Case {
+        name: format!("{} {}", comparison.kernel, comparison.metric),
+        result,
+    }
+}
+
+/// What findings on one thing come to: the worst names it, the text holds all.
+fn answer(findings: &[&Finding]) -> Answer {
+    let denied = findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Deny);
+    let worst = denied.reduce(|one, other| {
+        let (code, other_code) = (one.code.exit_code(), other.code.exit_code());
+        if code.worse(other_code) == code {
+            one
+        } else {
+            other
+        }
+    });
+    let Some(worst) = worst else {
+        let messages: Vec<&str> = findings
+            .iter()
+            .map(|finding| finding.message.as_str())
+            .collect();
+        return Answer::Skipped(messages.join("; "));
+    };
+    let mut text = String::new();
+    for finding in findings {
+        text.push_str(&format!("{}\nnext: {}\n", finding.message, finding.next));
+        if let Some(detail) = &finding.detail {
+            text.push_str(detail);
+            text.push('\n');
+        }
+    }
+    let told = Told {
+        kind: worst.code.as_str().to_owned(),
+        message: worst.message.clone(),
+        text,
+    };
+    match worst.code.exit_code() {
+        ExitCode::Regressed | ExitCode::Baseline => Answer::Failure(told),
+        _ => Answer::Error(told),
+    }
+}
+
+fn properties(outcome: &Outcome, report: &VariantReport) -> Vec<(&'static str, String)> {
+    vec![
+        ("origin", origin(outcome)),
+        ("rung", report.rung.to_string()),
+        ("compared", provenance(report)),
+    ]
+}
+
+impl Answer {
+    fn failed(&self) -> bool {
+        matches!(self, Answer::Failure(_))
+    }
+
+    fn erred(&self) -> bool {
+        matches!(self, Answer::Error(_))
+    }
+
+    fn skipped(&self) -> bool {
+        matches!(self, Answer::Skipped(_))
+    }
+}
+
+impl Suite {
+    fn count(&self, of: fn(&Answer) -> bool) -> usize {
+        self.cases.iter().filter(|case| of(&case.result)).count()
+    }
+
+    /// A kernel launched with several grids has several cases of a name: services tell cases apart
+    /// by their names.
+    fn number_names(&mut self) {
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        for case in &mut self.cases {
+            case.name = one_line(&case.name);
+            let times = seen.entry(case.name.clone()).or_default();
+            *times += 1;
+            if *times > 1 {
+                case.name = format!("{} #{times}", case.name);
+            }
+        }
+    }
+
+    fn write(&self, writer: &mut Writer<Vec<u8>>) {
+        let attributes = [
+            ("name", self.name.clone()),
+            ("tests", self.cases.len().to_string()),
+            ("failures", self.count(Answer::failed).to_string()),
+            ("errors", self.count(Answer::erred).to_string()),
+            ("skipped", self.count(Answer::skipped).to_string()),
+        ];
+        element(writer, "testsuite", &attributes, |writer| {
+            element(writer, "properties", &[], |writer| {
+                for (name, value) in &self.properties {
+                    let attributes = [("name", (*name).to_owned()), ("value", value.clone())];
+                    empty_element(writer, "property", &attributes);
+                }
+            });
+            for case in &self.cases {
+                let attributes = [
+                    ("name", case.name.clone()),
+                    ("classname", self.name.clone()),
+                ];
+                match case.result {
+                    Answer::Passed => empty_element(writer, "testcase", &attributes),
+                    _ => element(writer, "testcase", &attributes, |writer| case.write(writer)),
+                }
+            }
+        });
+    }
+}
+
+impl Case {
+    fn write(&self, writer: &mut Writer<Vec<u8>>) {
+        match &self.result {
+            Answer::Passed => {}
+            Answer::Skipped(message) => {
+                empty_element(writer, "skipped", &[("message", message.clone())]);
+            }
+            Answer::Failure(told) => told.write("failure", writer),
+            Answer::Error(told) => told.write("error", writer),
+        }
+    }
+}
+
+impl Told {
+    fn write(&self, name: &str, writer: &mut Writer<Vec<u8>>) {
+        let attributes = [
+            ("type", self.kind.clone()),
+            ("message", self.message.clone()),
+        ];
+        element(writer, name, &attributes, |writer| {
+            let text = allowed(&clean(&self.text));
+            let _ = writer.write_event(Event::Text(BytesText::new(&text)));
+        });
+    }
+}
+
+fn element(
+    writer: &mut Writer<Vec<u8>>,
+    name: &str,
+    attributes: &[(&'static str, String)],
+    content: impl FnOnce(&mut Writer<Vec<u8>>),
+) {
+    let _ = writer.write_event(Event::Start(start(name, attributes)));
+    content(writer);
+    let _ = writer.write_event(Event::End(BytesEnd::new(name)));
+}
+
+/// The schema allows nothing within some elements, not even a line break.
+fn empty_element(writer: &mut Writer<Vec<u8>>, name: &str, attributes: &[(&'static str, String)]) {
+    let _ = writer.write_event(Event::Empty(start(name, attributes)));
+}
+
+fn start<'a>(name: &'a str, attributes: &[(&'static str, String)]) -> BytesStart<'a> {
+    let mut start = BytesStart::new(name);
+    for (key, value) in attributes {
+        start.push_attribute((*key, allowed(&one_line(value)).as_str()));
+    }
+    start
+}
+
+/// XML 1.0 has no place for these, however they are written. Control characters are gone already.
+fn allowed(text: &str) -> String {
+    text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

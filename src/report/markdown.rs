@@ -1,11 +1,39 @@
 //! The report for a comment on a pull request.
+//!
+//! A comment has a largest size (GitHub: 65,536 characters), so the parts are made in the order in
+//! which they matter, each whole or left out, and what is left out is counted.
 
+use std::collections::BTreeSet;
+
+use super::concern::{badness, shortened, worst_first};
 use super::print::clean;
 use super::rows::{
     Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown, title,
     verdict_word,
 };
-use crate::verdict::{ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
+use crate::verdict::{Comparison, ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
+
+/// By this a comment of an earlier run is found again.
+const MARK: &str = "<!-- sparsek-gate -->";
+/// Bytes of the whole report: below what the services take, with room for what people put around.
+const MOST: usize = 60_000;
+/// Bytes of it for what is found, and for the variants that pass.
+const MOST_OF_FINDINGS: usize = 24_000;
+const MOST_OF_PASSING: usize = 8_000;
+/// Bytes kept for the last line, which tells what is left out.
+const RESERVE: usize = 1_000;
+/// Characters of a text from outside in a line, and of a tool's output.
+const LONGEST_TEXT: usize = 1_500;
+const LONGEST_CELL: usize = 200;
+const LONGEST_DETAIL: usize = 4_000;
+
+/// What the report could not show.
+#[derive(Default)]
+struct LeftOut<'a> {
+    findings: Vec<&'a Finding>,
+    kernels: BTreeSet<(String, &'a str)>,
+    variants: usize,
+}
 
 pub(super) fn render(outcome: &Outcome) -> String {
     let sign = match outcome.exit_code() {
@@ -14,50 +42,85 @@ pub(super) fn render(outcome: &Outcome) -> String {
         _ => "❌",
     };
     let mut text = format!(
-        "### {sign} sparsek-gate {}\n\n{}\n",
+        "### {sign} sparsek-gate {} {MARK}\n\n{}\n",
         escape(&headline(outcome)),
-        escape(&origin(outcome))
+        line(&shortened(&origin(outcome), LONGEST_TEXT))
     );
-    let findings = |severity| {
-        outcome
-            .findings
-            .iter()
-            .filter(move |finding| finding.severity == severity)
-    };
-    for (title, severity) in [("Findings", Severity::Deny), ("Warnings", Severity::Warn)] {
-        if findings(severity).next().is_some() {
-            text.push_str(&format!("\n**{title}**\n\n"));
-            let of_severity: Vec<&Finding> = findings(severity).collect();
-            for (index, one) in of_severity.iter().enumerate() {
-                let following = of_severity.get(index + 1);
-                let last = following.is_none_or(|following| following.next != one.next);
-                text.push_str(&finding(one, last));
-            }
+    if let Some(ended) = &outcome.ended {
+        text.push_str("\n**The run ended**\n\n");
+        for of_message in shortened(&ended.message, LONGEST_TEXT).lines() {
+            text.push_str(&format!("- {}\n", line(of_message)));
         }
     }
-    for report in &outcome.variants {
-        text.push('\n');
-        text.push_str(&variant(report));
+    let mut left = LeftOut::default();
+    findings(outcome, &mut text, &mut left);
+    let (passing, eventful): (Vec<&VariantReport>, Vec<&VariantReport>) =
+        outcome.variants.iter().partition(passes);
+    let passing = passing_table(&passing, &mut left);
+    let most = MOST - RESERVE - passing.len();
+    for report in by_badness(eventful) {
+        variant(report, most, &mut text, &mut left);
     }
+    text.push_str(&passing);
+    text.push_str(&left.line());
     text
 }
 
-/// Findings in a row that ask for the same next step share it: the last of them shows it.
+/// Findings, the worst first, as long as there is room. Those in a row that ask for the same next
+/// step share it: the last of them shows it.
+fn findings<'a>(outcome: &'a Outcome, text: &mut String, left: &mut LeftOut<'a>) {
+    let all: Vec<&Finding> = worst_first(outcome)
+        .iter()
+        .map(|concern| concern.finding)
+        .collect();
+    let most = text.len() + MOST_OF_FINDINGS;
+    for (title, severity) in [("Findings", Severity::Deny), ("Warnings", Severity::Warn)] {
+        let of_severity: Vec<&Finding> = all
+            .iter()
+            .copied()
+            .filter(|finding| finding.severity == severity)
+            .collect();
+        let mut titled = false;
+        for (index, one) in of_severity.iter().enumerate() {
+            let following = of_severity.get(index + 1);
+            let last = following.is_none_or(|following| following.next != one.next);
+            let entry = finding(one, last);
+            if text.len() + entry.len() + title.len() + 8 > most {
+                // The one before waited for this one to say what to do.
+                let before = index.checked_sub(1).and_then(|at| of_severity.get(at));
+                if titled && before.is_some_and(|before| before.next == one.next) {
+                    text.push_str(&next_step(one));
+                }
+                left.findings.extend(&of_severity[index..]);
+                break;
+            }
+            if !titled {
+                text.push_str(&format!("\n**{title}**\n\n"));
+                titled = true;
+            }
+            text.push_str(&entry);
+        }
+    }
+}
+
 fn finding(finding: &Finding, shows_next: bool) -> String {
     let mut text = format!(
         "- `{}` **{}**: {}",
         finding.code.as_str(),
         escape(&finding.subject()),
-        escape(&finding.message),
+        escape(&shortened(&finding.message, LONGEST_TEXT)),
     );
     if shows_next {
-        text.push_str(&format!("  \n  next: {}", escape(&finding.next)));
+        text.push_str("  ");
     }
     text.push('\n');
+    if shows_next {
+        text.push_str(&next_step(finding));
+    }
     if let Some(detail) = &finding.detail {
         // Indented code: no run of backquotes inside can end it.
         text.push_str("\n  <details><summary>output</summary>\n\n");
-        for line in clean(detail).lines() {
+        for line in clean(&shortened(detail, LONGEST_DETAIL)).lines() {
             text.push_str(&format!("      {line}\n"));
         }
         text.push_str("\n  </details>\n\n");
@@ -65,10 +128,125 @@ fn finding(finding: &Finding, shows_next: bool) -> String {
     text
 }
 
-fn variant(report: &VariantReport) -> String {
-    let mut text = format!("**{}**\n\n", escape(&title(report)));
-    let shown = shown(report);
+fn next_step(finding: &Finding) -> String {
+    let next = shortened(&finding.next, LONGEST_TEXT);
+    format!("  next: {}\n", escape(&next))
+}
+
+/// Whether nothing of a report needs a reader: every verdict passes, and nothing moved with another.
+fn passes(report: &&VariantReport) -> bool {
+    report.comparisons.iter().all(|one| badly(one) == 0)
+        && report.causes.is_empty()
+        && report.drift.is_empty()
+}
+
+/// How much a row needs a reader: 3 fails, 2 is open, 1 got better, 0 the rest.
+fn badly(comparison: &Comparison) -> u8 {
+    match comparison.verdict {
+        Some(Verdict::Regressed) => 3,
+        Some(Verdict::Inconclusive) if comparison.not_worse => 0,
+        Some(Verdict::Inconclusive | Verdict::NotMeasured) => 2,
+        Some(Verdict::Improved) => 1,
+        Some(Verdict::Pass) | None => 0,
+    }
+}
+
+fn by_badness(mut reports: Vec<&VariantReport>) -> Vec<&VariantReport> {
+    reports.sort_by_key(|report| {
+        let worst = report.comparisons.iter().map(badly).max();
+        std::cmp::Reverse(worst)
+    });
+    reports
+}
+
+/// A folded table of a variant, as many of its rows as there is room for, or nothing of it.
+fn variant<'a>(report: &'a VariantReport, most: usize, text: &mut String, left: &mut LeftOut<'a>) {
+    let mut comparisons = shown(report);
     let kernels = several_kernels(report);
+    let mut room = most.saturating_sub(text.len());
+    let mut after = String::new();
+    for of_report in left_out(report).into_iter().chain(causes_and_drift(report)) {
+        let of_report = format!("\n{}\n", line(&shortened(&of_report, LONGEST_TEXT)));
+        // The table comes first.
+        if after.len() + of_report.len() > room / 3 {
+            break;
+        }
+        after.push_str(&of_report);
+    }
+    after.push_str(&format!(
+        "\n<sub>{}</sub>\n\n</details>\n",
+        escape(&shortened(&provenance(report), LONGEST_TEXT))
+    ));
+    let mut before = format!(
+        "\n<details><summary><b>{}</b>: {}</summary>\n\n",
+        escape_html(&title(report)),
+        counts(report)
+    );
+    if !comparisons.is_empty() {
+        before.push_str(&head(report, kernels));
+    }
+    let rows: Vec<String> = comparisons.iter().map(|one| row(one, kernels)).collect();
+    let whole: usize = rows.iter().map(String::len).sum();
+    room = room.saturating_sub(before.len() + after.len());
+    if whole > room {
+        comparisons.sort_by(|one, other| {
+            let by_size = || badness(other).total_cmp(&badness(one));
+            badly(other).cmp(&badly(one)).then_with(by_size)
+        });
+    }
+    let mut table = String::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    for comparison in &comparisons {
+        let row = row(comparison, kernels);
+        if table.len() + row.len() > room {
+            break;
+        }
+        table.push_str(&row);
+        seen.insert(&comparison.kernel);
+    }
+    let frame = text.len() + before.len() + after.len();
+    if frame > most || (table.is_empty() && !comparisons.is_empty()) {
+        left.variants += 1;
+        seen.clear();
+    } else {
+        text.push_str(&before);
+        text.push_str(&table);
+        text.push_str(&after);
+    }
+    let name = report.variant.to_string();
+    let missing = comparisons
+        .iter()
+        .map(|comparison| comparison.kernel.as_str())
+        .filter(|kernel| !seen.contains(kernel));
+    left.kernels
+        .extend(missing.map(|kernel| (name.clone(), kernel)));
+}
+
+/// How many of each verdict.
+fn counts(report: &VariantReport) -> String {
+    let verdicts = [
+        Verdict::Regressed,
+        Verdict::Inconclusive,
+        Verdict::NotMeasured,
+        Verdict::Improved,
+        Verdict::Pass,
+    ];
+    let counts: Vec<String> = verdicts
+        .into_iter()
+        .filter_map(|verdict| {
+            let of = |comparison: &&Comparison| comparison.verdict == Some(verdict);
+            let count = report.comparisons.iter().filter(of).count();
+            (count > 0).then(|| format!("{count} {}", verdict.as_str()))
+        })
+        .collect();
+    if counts.is_empty() {
+        "nothing judged".to_owned()
+    } else {
+        counts.join(", ")
+    }
+}
+
+fn head(report: &VariantReport, kernels: bool) -> String {
     let columns = [
         "metric",
         report.mode.reference(),
@@ -79,49 +257,157 @@ fn variant(report: &VariantReport) -> String {
         "verdict",
         "why",
     ];
-    let kernel_column = if kernels { "| kernel " } else { "" };
-    if !shown.is_empty() {
-        text.push_str(&format!("{kernel_column}| {} |\n", columns.join(" | ")));
-        text.push_str(&format!(
-            "{}|---|--:|--:|--:|--:|--:|---|---|\n",
-            if kernels { "|---" } else { "" }
-        ));
+    let (kernel, rule) = if kernels {
+        ("| kernel ", "|---")
+    } else {
+        ("", "")
+    };
+    format!(
+        "{kernel}| {} |\n{rule}|---|--:|--:|--:|--:|--:|---|---|\n",
+        columns.join(" | ")
+    )
+}
+
+fn row(comparison: &Comparison, kernels: bool) -> String {
+    let row = Row::of(comparison);
+    let cell = |text: &str| escape(&shortened(text, LONGEST_CELL));
+    let verdict = match row.verdict {
+        Some(Verdict::Pass | Verdict::Improved) | None => verdict_word(row.verdict).to_owned(),
+        Some(_) => format!("**{}**", verdict_word(row.verdict)),
+    };
+    let kernel = if kernels {
+        format!("| {} ", cell(&row.kernel))
+    } else {
+        String::new()
+    };
+    let cells = [
+        &row.metric,
+        &row.reference,
+        &row.current,
+        &row.change,
+        &row.tolerance,
+        &row.threshold,
+    ]
+    .map(|text| cell(text));
+    format!(
+        "{kernel}| {} | {verdict} | {} |\n",
+        cells.join(" | "),
+        cell(&row.why)
+    )
+}
+
+/// The variants that pass: a folded line each.
+fn passing_table<'a>(reports: &[&'a VariantReport], left: &mut LeftOut<'a>) -> String {
+    if reports.is_empty() {
+        return String::new();
     }
-    for comparison in &shown {
-        let row = Row::of(comparison);
-        let verdict = match row.verdict {
-            Some(Verdict::Pass | Verdict::Improved) | None => verdict_word(row.verdict).to_owned(),
-            Some(_) => format!("**{}**", verdict_word(row.verdict)),
-        };
-        if kernels {
-            text.push_str(&format!("| {} ", escape(&row.kernel)));
+    let mut text = format!(
+        "\n<details><summary>{} {} without a complaint</summary>\n\n| variant | verdicts | under |\n|---|---|---|\n",
+        reports.len(),
+        if reports.len() == 1 {
+            "report"
+        } else {
+            "reports"
         }
-        let cells = [
-            &row.metric,
-            &row.reference,
-            &row.current,
-            &row.change,
-            &row.tolerance,
-            &row.threshold,
-        ]
-        .map(|cell| escape(cell));
-        text.push_str(&format!(
-            "| {} | {verdict} | {} |\n",
-            cells.join(" | "),
-            escape(&row.why)
-        ));
+    );
+    for report in reports {
+        let row = format!(
+            "| {} | {} | {} |\n",
+            escape(&title(report)),
+            counts(report),
+            escape(&shortened(&provenance(report), LONGEST_CELL))
+        );
+        if text.len() + row.len() > MOST_OF_PASSING {
+            left.variants += 1;
+            continue;
+        }
+        text.push_str(&row);
     }
-    for line in left_out(report).into_iter().chain(causes_and_drift(report)) {
-        text.push_str(&format!("\n{}\n", escape(&line)));
-    }
-    text.push_str(&format!("\n<sub>{}</sub>\n", escape(&provenance(report))));
+    text.push_str("\n</details>\n");
     text
+}
+
+impl LeftOut<'_> {
+    /// What the other forms hold beyond this one.
+    fn line(&self) -> String {
+        let count = |severity| {
+            let of = |finding: &&&Finding| finding.severity == severity;
+            self.findings.iter().filter(of).count()
+        };
+        let denied: BTreeSet<String> = self
+            .findings
+            .iter()
+            .filter(|finding| finding.severity == Severity::Deny)
+            .map(|finding| finding.subject())
+            .collect();
+        let mut parts = Vec::new();
+        let s = |count: usize| if count == 1 { "" } else { "s" };
+        let (deny, warn) = (count(Severity::Deny), count(Severity::Warn));
+        if deny > 0 {
+            let (all, variants) = (s(deny), denied.len());
+            parts.push(format!(
+                "{deny} more finding{all} in {variants} variant{}",
+                s(variants)
+            ));
+        }
+        if warn > 0 {
+            parts.push(format!("{warn} more warning{}", s(warn)));
+        }
+        if self.variants > 0 {
+            parts.push(format!("{} more tables", self.variants));
+        }
+        if !self.kernels.is_empty() {
+            let count = self.kernels.len();
+            parts.push(format!("{count} more kernel{}", s(count)));
+        }
+        if parts.is_empty() {
+            return String::new();
+        }
+        format!("\n**{}**: see the HTML or JSON report\n", parts.join(", "))
+    }
+}
+
+/// The same at the start of a line, where a list or a heading could begin.
+fn line(text: &str) -> String {
+    let escaped = escape(text);
+    let trimmed = escaped.trim_start();
+    let digits = trimmed.trim_start_matches(|c: char| c.is_ascii_digit());
+    match trimmed.chars().next() {
+        Some('-' | '+' | '=') => format!("\\{trimmed}"),
+        Some('0'..='9') if digits.starts_with('.') => {
+            let number = &trimmed[..trimmed.len() - digits.len()];
+            format!("{number}\\{digits}")
+        }
+        _ => trimmed.to_owned(),
+    }
+}
+
+/// Within HTML, where Markdown's own marks are text.
+fn escape_html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in clean(text).chars() {
+        match c {
+            '\n' | '\t' => escaped.push(' '),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '@' => escaped.push_str("@\u{2060}"),
+            // `<summary>` may be read as Markdown by some services.
+            '_' => escaped.push_str("&#95;"),
+            '*' => escaped.push_str("&#42;"),
+            '`' => escaped.push('\''),
+            c => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 /// Text from outside is data: nothing in it is markup, HTML, a mention or a link.
 fn escape(text: &str) -> String {
+    let text = clean(text);
     let mut escaped = String::with_capacity(text.len());
-    for c in clean(text).chars() {
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
         match c {
             '\n' | '\t' => escaped.push(' '),
             '<' => escaped.push_str("&lt;"),
@@ -131,19 +417,37 @@ fn escape(text: &str) -> String {
             '@' => escaped.push_str("@\u{2060}"),
             // Quotes in prose; a service would start code at the first and end it at the next.
             '`' => escaped.push('\''),
-            '\\' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '#' | '|' | '~' | '!' => {
+            '\\' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '#' | '|' | '~' | '!' | '$' => {
                 escaped.push('\\');
                 escaped.push(c);
+                // An issue, a merge request, a snippet of this number.
+                if matches!(c, '#' | '!' | '$') && rest.peek().is_some_and(|c| c.is_alphanumeric())
+                {
+                    escaped.push('\u{2060}');
+                }
             }
             c => escaped.push(c),
         }
     }
-    escaped.replace("://", ":\u{2060}//")
+    without_links(&escaped)
+}
+
+/// Takes apart what services make links of without any mark around it.
+fn without_links(text: &str) -> String {
+    let mut text = text.replace("://", ":\u{2060}//");
+    for start in ["www.", "mailto:", "xmpp:"] {
+        let lower = text.to_ascii_lowercase();
+        let (word, end) = start.split_at(start.len() - 1);
+        for (at, _) in lower.rmatch_indices(start) {
+            text.replace_range(at + word.len()..at + start.len(), &format!("\u{2060}{end}"));
+        }
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use super::escape;
+    use super::{escape, line};
 
     #[test]
     fn names_cannot_become_markup() {
@@ -153,5 +457,13 @@ mod tests {
             escaped,
             "a\\|b &lt;img src=x&gt; @\u{2060}someone 'x' \\[l\\]\\(https:\u{2060}//e.org\\) \\*\\*bold\\*\\* \\# title"
         );
+        assert_eq!(
+            escape("#12 !3 WWW.e.org mailto:x"),
+            "\\#\u{2060}12 \\!\u{2060}3 WWW\u{2060}.e.org mailto\u{2060}:x"
+        );
+        assert_eq!(line("- 1"), "\\- 1");
+        assert_eq!(line("  12. x"), "12\\. x");
+        assert_eq!(line("    code"), "code");
+        assert_eq!(line("==="), "\\===");
     }
 }

@@ -1,6 +1,7 @@
 //! One outcome, several forms, all from the same rows.
 
 mod checks;
+mod concern;
 mod github;
 mod gitlab;
 mod history;
@@ -13,21 +14,28 @@ mod print;
 mod progress;
 mod rows;
 mod sarif;
+mod target;
 mod terminal;
 
 use std::path::Path;
 
 pub use checks::checks as checks_text;
 pub use history::{page as history_page, text as history_text};
+pub use json::outcome_schema;
 pub(crate) use print::{clean, one_line};
 pub use print::{color, print, print_error, say};
 pub use progress::Progress;
+pub use target::{Target, targets};
 pub use terminal::findings as findings_text;
 
 use crate::cli::ReportFormat;
 use crate::error::Error;
-use crate::files::write_atomically;
+use crate::files::read_regular_up_to;
 use crate::verdict::Outcome;
+
+/// Largest outcome that is read back, 1 GiB: a thousand kernels of thirty metrics with their samples
+/// are a tenth of it.
+const LARGEST_OUTCOME: u64 = 1 << 30;
 
 /// Renders an outcome.
 pub fn render(outcome: &Outcome, format: ReportFormat) -> String {
@@ -43,31 +51,12 @@ pub fn render(outcome: &Outcome, format: ReportFormat) -> String {
     }
 }
 
-/// Renders an outcome to a file, in the form that its ending names.
+/// Reads an outcome from the JSON form of a report.
 ///
 /// # Errors
-/// [`Error::Usage`] for an ending that is not known, [`Error::Io`].
-pub fn write(outcome: &Outcome, path: &Path) -> Result<(), Error> {
-    let format = format_of(path)?;
-    let text = match format {
-        ReportFormat::Text => anstream::adapter::strip_str(&terminal::render(outcome)).to_string(),
-        other => render(outcome, other),
-    };
-    write_atomically(path, text.as_bytes()).map_err(Error::io("write", path))
-}
-
-/// The form that a file's ending names.
-///
-/// # Errors
-/// [`Error::Usage`] for an ending that is not known.
-pub fn format_of(path: &Path) -> Result<ReportFormat, Error> {
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("md") => Ok(ReportFormat::Markdown),
-        Some("json") => Ok(ReportFormat::Json),
-        Some("txt") => Ok(ReportFormat::Text),
-        _ => Err(Error::Usage(format!(
-            "`{}`: the ending says how a report is written: .md, .json or .txt",
-            path.display()
-        ))),
-    }
+/// [`Error::Io`], or [`Error::Input`] where the file is no outcome of this version, or contradicts
+/// itself.
+pub fn read(path: &Path) -> Result<Outcome, Error> {
+    let text = read_regular_up_to(path, LARGEST_OUTCOME).map_err(Error::io("read", path))?;
+    json::parse(path, &text)
 }

@@ -50,10 +50,34 @@ pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' | '\t' => c,
-            c if c.is_control() || is_bidirectional_control(c) => '\u{fffd}',
+            c if steers(c) => '\u{fffd}',
             c => c,
         })
         .collect()
+}
+
+/// JSON with what steers a terminal written as its number, where JSON itself does not ask for that:
+/// it stands within strings only.
+pub(super) fn json_for_terminals(json: String) -> String {
+    let harmful = |c: char| c != '\n' && steers(c);
+    if !json.contains(harmful) {
+        return json;
+    }
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if harmful(c) {
+            text.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+/// Whether a character does something else than be seen: control characters, what reorders text,
+/// and what some readers end a line at.
+fn steers(c: char) -> bool {
+    c.is_control() || is_bidirectional_control(c) || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// The same in one line, for what stands in a line of its own.
@@ -63,7 +87,7 @@ pub(crate) fn one_line(text: &str) -> String {
 
 /// These reorder what stands around them.
 fn is_bidirectional_control(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

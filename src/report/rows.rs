@@ -4,7 +4,7 @@ use crate::config::Level;
 use crate::profile::Rung;
 use crate::verdict::{
     Authority, Change, Comparison, ExitCode, Origin, Outcome, Summary, VariantReport, Verdict,
-    display_value,
+    display_value, display_values,
 };
 
 /// A change that is shown, in percent, of a recorded metric whose noise is not known.
@@ -26,11 +26,17 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn of(comparison: &Comparison) -> Row {
         let unit = comparison.unit.as_deref();
-        let value = |summary: Option<crate::verdict::Summary>| {
+        let value = |summary: Option<Summary>| {
             summary.map_or_else(
                 || "–".to_owned(),
                 |summary| display_value(summary.value, unit),
             )
+        };
+        let (reference, current) = match (comparison.reference, comparison.current) {
+            (Some(reference), Some(current)) => {
+                display_values(reference.value, current.value, unit)
+            }
+            (reference, current) => (value(reference), value(current)),
         };
         let change = match (comparison.change, comparison.band) {
             (Some(change), Some(band)) if band > 0.0 => {
@@ -46,8 +52,8 @@ impl Row {
         Row {
             kernel: comparison.kernel.clone(),
             metric: comparison.metric.clone(),
-            reference: value(comparison.reference),
-            current: value(comparison.current),
+            reference,
+            current,
             change,
             tolerance: match comparison.verdict {
                 Some(_) if comparison.exact => "exact".to_owned(),

@@ -1,7 +1,150 @@
-//! The report as SARIF 2.1.0.
+//! The report as SARIF 2.1.0 (OASIS): one result a finding, at the line of its kernel.
 
-use crate::verdict::Outcome;
+use serde_json::{Value, json};
 
-pub(super) fn render(_outcome: &Outcome) -> String {
-    String::new()
+use super::concern::{Concern, worst_first};
+use super::print::{clean, one_line};
+use super::rows::headline;
+use crate::verdict::{Code, Outcome, Severity};
+
+const SCHEMA: &str =
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+/// What relative paths are seen from: the folder of the configuration.
+const ROOT: &str = "%SRCROOT%";
+
+pub(super) fn render(outcome: &Outcome) -> String {
+    let concerns = worst_first(outcome);
+    let mut codes: Vec<Code> = Vec::new();
+    for concern in &concerns {
+        if !codes.contains(&concern.finding.code) {
+            codes.push(concern.finding.code);
+        }
+    }
+    let rules: Vec<Value> = codes.iter().map(|code| rule(*code)).collect();
+    let results: Vec<Value> = concerns
+        .iter()
+        .map(|concern| {
+            let index = codes.iter().position(|code| *code == concern.finding.code);
+            result(concern, index)
+        })
+        .collect();
+    let code = outcome.exit_code();
+    let notifications: Vec<Value> = outcome
+        .ended
+        .iter()
+        .map(|ended| {
+            json!({
+                "level": "error",
+                "message": { "text": message(&format!("the run ended: {}", ended.message)) },
+            })
+        })
+        .collect();
+    let log = json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": {
+                "name": "sparsek-gate",
+                "version": env!("CARGO_PKG_VERSION"),
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "rules": rules,
+            }},
+            "invocations": [{
+                "executionSuccessful": outcome.ended.is_none(),
+                "exitCode": code as u8,
+                "exitCodeDescription": one_line(&headline(outcome)),
+                "toolExecutionNotifications": notifications,
+            }],
+            "originalUriBaseIds": { ROOT: {
+                "description": { "text": "the folder of the configuration" },
+            }},
+            "columnKind": "utf16CodeUnits",
+            "results": results,
+        }],
+    });
+    let mut text = serde_json::to_string_pretty(&log).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn rule(code: Code) -> Value {
+    let exit = code.exit_code();
+    json!({
+        "id": code.as_str(),
+        "shortDescription": { "text": message(code.meaning()) },
+        "help": { "text": message(&format!(
+            "{} Where it denies, the check exits with {} ({}). What to do stands behind \"next\" of each result.",
+            code.meaning(), exit as u8, exit.meaning()
+        ))},
+        "defaultConfiguration": { "level": "error" },
+    })
+}
+
+fn result(concern: &Concern<'_>, rule_index: Option<usize>) -> Value {
+    let finding = concern.finding;
+    let level = match finding.severity {
+        Severity::Deny => "error",
+        Severity::Warn => "warning",
+    };
+    let mut location = json!({
+        "physicalLocation": {
+            "artifactLocation": { "uri": uri(concern.file), "uriBaseId": ROOT },
+            "region": { "startLine": concern.line.unwrap_or(1) },
+        },
+    });
+    if let Some(variant) = &finding.variant {
+        location["logicalLocations"] = json!([match &finding.kernel {
+            Some(kernel) => json!({
+                "name": one_line(kernel),
+                "fullyQualifiedName": one_line(&format!("{variant}/{kernel}")),
+                "kind": "function",
+            }),
+            None => json!({ "fullyQualifiedName": variant.to_string(), "kind": "module" }),
+        }]);
+    }
+    let mut properties = json!({});
+    for (key, value) in [
+        ("variant", finding.variant.as_ref().map(ToString::to_string)),
+        ("kernel", finding.kernel.as_deref().map(one_line)),
+        ("metric", finding.metric.as_deref().map(one_line)),
+    ] {
+        if let Some(value) = value {
+            properties[key] = json!(value);
+        }
+    }
+    json!({
+        "ruleId": finding.code.as_str(),
+        "ruleIndex": rule_index,
+        "level": level,
+        "message": { "text": message(&format!(
+            "{}: {}\nnext: {}", finding.subject(), finding.message, finding.next
+        ))},
+        "locations": [location],
+        "partialFingerprints": { "sparsekGateFinding/v1": concern.fingerprint },
+        "properties": properties,
+    })
+}
+
+/// A plain message may hold links, `[text](place)`, and placeholders, `{0}`: text from outside
+/// holds neither. A doubled brace is a brace (section 3.11.5 of the standard); a word joiner takes a
+/// link apart.
+fn message(text: &str) -> String {
+    clean(text)
+        .replace('{', "{{")
+        .replace('}', "}}")
+        .replace("](", "]\u{2060}(")
+}
+
+/// A relative reference as RFC 3986 spells it.
+fn uri(path: &str) -> String {
+    let mut uri = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                uri.push(char::from(byte));
+            }
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
 }

@@ -28,6 +28,12 @@ pub(super) fn render(outcome: &Outcome) -> String {
         headline(outcome),
         one_line(&origin(outcome))
     );
+    if let Some(ended) = &outcome.ended {
+        text.push_str(&format!(
+            "\n{style}ended{style:#} {}\n",
+            clean(&ended.message)
+        ));
+    }
     for report in &outcome.variants {
         text.push('\n');
         text.push_str(&variant(report));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tool::Tool;
@@ -50,7 +51,7 @@ pub struct KernelResources {
 
 /// What ptxas says that costs performance: an `info` line with a code, of which nvcc makes no
 /// warning.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct CompilerWarning {
     /// `C7511`.
     pub code: String,

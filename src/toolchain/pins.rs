@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Mismatch, Toolchain, VariantId};
@@ -29,7 +30,7 @@ pub struct Pins {
 }
 
 /// One pinned thing, and what was there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pin {
     /// The key that pins it: `arch`, `cuda`, `ncu`, `driver` or `gpus`.
     pub what: String,

@@ -3,6 +3,7 @@
 //! A cause is what the counters show, not a proof. The thresholds lie well above the noise of an
 //! unchanged kernel (bank conflicts 0.002 %, DRAM bytes 0.06 %, instructions none).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::display::display_value;
@@ -78,7 +79,7 @@ const CONFLICTS_THAT_MATTER: f64 = 0.02;
 const FEWEST_CONFLICTS: f64 = 100_000.0;
 
 /// One thing that moved and tells why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
     /// What kind of thing.
     pub kind: CauseKind,
@@ -87,7 +88,7 @@ pub struct Cause {
 }
 
 /// The kinds of causes, the most telling first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CauseKind {
     /// Local memory is used, or is used more: registers do not suffice.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cause::{Cause, causes, slower};
 use super::control::Control;
-use super::display::display_value;
+use super::display::{display_value, display_values};
 use super::finding::{Code, Finding};
 use super::hotspot::{KernelHotspots, Sampled, moved};
 use super::kernels::match_kernels;
@@ -23,7 +24,7 @@ use crate::profile::{Identity, Profile, ProfileOrigin, Provenance, Rung};
 const DEFAULT_LARGEST_GAIN_PERCENT: f64 = 50.0;
 
 /// What a variant was compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Its locked baseline.
@@ -33,7 +34,7 @@ pub enum Mode {
 }
 
 /// Everything about one judged variant.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VariantReport {
     /// Which one.
     pub variant: VariantId,
@@ -82,7 +83,7 @@ impl VariantReport {
 }
 
 /// What moved together in one kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelCauses {
     /// The kernel's function name.
     pub kernel: String,
@@ -659,10 +660,10 @@ fn finding_of(
                 .filter(|speed| speed.relative_percent < 0.0 && metric.counter != DURATION_COUNTER);
             let unit = comparison.unit.as_deref();
             let tolerance = comparison.tolerance.display(unit);
-            let value = |summary: Option<Summary>| {
-                summary.map_or_else(String::new, |summary| display_value(summary.value, unit))
+            let (was, is) = match (comparison.reference, comparison.current) {
+                (Some(was), Some(is)) => display_values(was.value, is.value, unit),
+                _ => Default::default(),
             };
-            let (was, is) = (value(comparison.reference), value(comparison.current));
             let band = match (comparison.change, comparison.band) {
                 (Some(change), Some(band)) => format!(" ±{}", change.with(band).magnitude(unit)),
                 _ => String::new(),

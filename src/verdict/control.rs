@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::measured::why_not_measured;
@@ -12,7 +13,7 @@ use crate::config::{Tolerance, Variant, VariantId};
 use crate::profile::Profile;
 
 /// How far an unchanged variant reads from its own locked profile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Control {
     /// The variant.
     pub variant: VariantId,

@@ -25,8 +25,8 @@ pub enum ExitCode {
 }
 
 impl ExitCode {
-    /// The worst first.
-    const RANKS: [ExitCode; 9] = [
+    /// All of them, the worst first.
+    pub const ALL: [ExitCode; 9] = [
         ExitCode::Interrupted,
         ExitCode::Internal,
         ExitCode::Usage,
@@ -40,7 +40,7 @@ impl ExitCode {
 
     /// Which of two codes a run with both ends with: a broken build never reads as "slower".
     pub fn worse(self, other: ExitCode) -> ExitCode {
-        Self::RANKS
+        Self::ALL
             .into_iter()
             .find(|code| *code == self || *code == other)
             .unwrap_or(self)
@@ -48,7 +48,7 @@ impl ExitCode {
 
     /// The code of this number; what is none is a defect.
     pub fn of(number: u8) -> ExitCode {
-        Self::RANKS
+        Self::ALL
             .into_iter()
             .find(|code| *code as u8 == number)
             .unwrap_or(ExitCode::Internal)

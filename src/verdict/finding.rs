@@ -1,12 +1,13 @@
 //! Findings: what there is to tell about one variant.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::exit_code::ExitCode;
 use crate::config::VariantId;
 
 /// Whether a finding fails the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Fails the run, with the exit code of its [`Code`].
@@ -16,7 +17,7 @@ pub enum Severity {
 }
 
 /// One thing to tell about one variant, or about all of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// What kind of thing.
     pub code: Code,
@@ -130,11 +131,11 @@ impl Finding {
 }
 
 macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $text:literal => $exit:ident),+ $(,)?) => {
+    ($(#[doc = $doc:literal] $name:ident = $text:literal => $exit:ident),+ $(,)?) => {
         /// The kinds of findings. The name is part of the interface.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum Code {
-            $($(#[$doc])* #[serde(rename = $text)] $name),+
+            $(#[doc = $doc] #[serde(rename = $text)] $name),+
         }
 
         impl Code {
@@ -144,6 +145,11 @@ macro_rules! codes {
             /// Its name in reports.
             pub fn as_str(self) -> &'static str {
                 match self { $(Code::$name => $text),+ }
+            }
+
+            /// What it says, in a sentence.
+            pub fn meaning(self) -> &'static str {
+                match self { $(Code::$name => $doc.trim_ascii()),+ }
             }
 
             /// What a run with such a finding exits with.
@@ -239,8 +245,7 @@ codes! {
     Tampered = "tampered" => Baseline,
     /// A lock without a signature, where the configuration demands one.
     Unsigned = "unsigned" => Baseline,
-    /// The change under review locks, re-locks or removes a baseline; it is judged by the lock from
-    /// before.
+    /// The change under review locks, re-locks or removes a baseline; the lock from before judges.
     Relocked = "relocked" => Baseline,
     /// The change under review changes what it is judged by; it is judged by what was before.
     PolicyChanged = "policy-changed" => Baseline,

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::display::display_value;
@@ -23,7 +24,7 @@ const SMALLEST_MOVE: f64 = 0.01;
 const SMALLEST_SHARE: f64 = 0.05;
 
 /// Where the time of a kernel went.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelHotspots {
     /// The kernel's function name.
     pub kernel: String,
@@ -43,7 +44,7 @@ pub struct KernelHotspots {
 }
 
 /// A line that takes more time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LineMove {
     /// The line now.
     #[serde(flatten)]
@@ -58,7 +59,7 @@ pub struct LineMove {
 }
 
 /// A reason to wait that takes more time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StallMove {
     /// As ncu calls it: `long_scoreboard`.
     pub reason: String,

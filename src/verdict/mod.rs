@@ -28,7 +28,7 @@ pub use compare::{
 };
 pub use compiled::{compare_compiled, explain_by_code, incomplete_compiled};
 pub use control::Control;
-pub use display::display_value;
+pub use display::{display_value, display_values};
 pub use exit_code::ExitCode;
 pub use finding::{Code, Finding, Severity};
 pub use hotspot::{KernelHotspots, LineMove, Sampled, StallMove, moved};

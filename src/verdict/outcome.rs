@@ -1,5 +1,6 @@
 //! The outcome: all findings of a run; it alone decides the exit code.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::compare::VariantReport;
@@ -9,7 +10,7 @@ use super::rule::Verdict;
 use crate::config::{Level, VariantId};
 
 /// Where the judged profiles came from. A report never shows the one as the other.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "folder")]
 pub enum Origin {
     /// Measured in this run.
@@ -21,7 +22,7 @@ pub enum Origin {
 }
 
 /// Whose baselines, locks, tolerances and waivers a run judged by.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Authority {
     /// The files that are here, which whoever proposes a change could have edited.
@@ -37,7 +38,7 @@ pub enum Authority {
 }
 
 /// Where a kernel stands in the sources.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     /// The variant.
     pub variant: VariantId,
@@ -52,7 +53,7 @@ pub struct Place {
 }
 
 /// Why a run could not go on to its end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ended {
     /// What happened, and what to do about it.
     pub message: String,
@@ -61,9 +62,10 @@ pub struct Ended {
 }
 
 /// Everything a run found.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// Version of this format.
+    #[schemars(extend("const" = Outcome::SCHEMA))]
     pub schema: u32,
     /// Where the profiles came from.
     pub origin: Origin,

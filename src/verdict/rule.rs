@@ -1,6 +1,7 @@
 //! One metric of one kernel, judged: which samples are compared, and what the answer is told as.
 //! The mathematics is in [`super::band`].
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::band::{Decision, Question, Scale, against_stored, side_by_side};
@@ -11,7 +12,7 @@ use crate::config::{Direction, Level, Metric, Tolerance, Variant};
 use crate::profile::{KernelProfile, Profile};
 
 /// What is said of one metric of one kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Shown to be the same within the tolerance.
@@ -27,7 +28,7 @@ pub enum Verdict {
 }
 
 /// A signed difference, current minus baseline. Relative and absolute never mix.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// Percent of the baseline's median.
@@ -37,7 +38,7 @@ pub enum Change {
 }
 
 /// What the samples of one side come to, in the metric's unit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// The value that is judged.
     pub value: f64,
@@ -123,7 +124,7 @@ impl<'a> Reference<'a> {
 }
 
 /// The samples that a verdict came from: one list a process, one entry a launch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judged {
     /// Of the reference.
     pub reference: Vec<Vec<f64>>,
@@ -132,7 +133,7 @@ pub struct Judged {
 }
 
 /// One metric of one kernel, judged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// The kernel's function name.
     pub kernel: String,

@@ -1,6 +1,7 @@
 //! `sparsek-gate check`.
 
 mod judge;
+mod places;
 mod recorded;
 
 use std::collections::BTreeMap;
@@ -14,20 +15,19 @@ use crate::device::Gpu;
 use crate::error::Error;
 use crate::measure::{BaseProject, compile_against, measure, measure_against};
 use crate::profile::Profile;
-use crate::report::{self, Progress};
+use crate::report::{self, Progress, Target};
 use crate::trust::{self, Grounds};
 use crate::verdict::{
     Authority, Code, Ended, ExitCode, Finding, Origin, Outcome, Verdict, apply_waivers,
 };
 use judge::{Judge, Profiles, unchecked};
+use places::places;
 use recorded::read_recorded;
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
-    for path in &arguments.report {
-        report::format_of(path)?;
-    }
+    let targets = report::targets(&arguments.report)?;
     let mut authority = Authority::default();
-    let (outcome, ended) = match judged(config, arguments, &mut authority) {
+    let (outcome, ended) = match judged(config, arguments, &targets, &mut authority) {
         Ok(outcome) => (outcome, None),
         Err(refused @ Error::Usage(_)) => return Err(refused),
         // Whoever reads a report must find in it why there is no verdict.
@@ -45,8 +45,8 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     if ended.is_none() || arguments.format != ReportFormat::Text {
         print(&report::render(&outcome, arguments.format))?;
     }
-    for path in &arguments.report {
-        report::write(&outcome, path)?;
+    for target in &targets {
+        target.write(&outcome)?;
     }
     match ended {
         Some(error) => Err(error),
@@ -66,11 +66,12 @@ fn origin(arguments: &CheckArgs) -> Origin {
 fn judged(
     config: &Path,
     arguments: &CheckArgs,
+    targets: &[Target],
     authority: &mut Authority,
 ) -> Result<Outcome, Error> {
     let head = Plan::new(config, &arguments.selection, None)?;
-    for path in &arguments.report {
-        refuse_target(path, &head, arguments.from.as_deref())?;
+    for target in targets {
+        refuse_target(&target.path, &head, arguments.from.as_deref())?;
     }
     let root = trust::root(
         &head.config.root,
@@ -108,6 +109,7 @@ fn judged(
         .findings
         .extend(unchecked(&plan, store, &arguments.selection.names)?);
     waive(&plan, &mut outcome);
+    outcome.places = places(&plan, &outcome);
     Ok(outcome)
 }
 

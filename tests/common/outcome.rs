@@ -1,0 +1,74 @@
+//! A large outcome, made of a recorded one by repetition.
+
+#![allow(
+    dead_code,
+    reason = "tests and benches use another part of these helpers"
+)]
+
+use sparsek_gate::config::VariantId;
+use sparsek_gate::verdict::{Finding, Outcome, VariantReport};
+
+/// Kernels of a variant of a large outcome.
+const KERNELS_OF_A_VARIANT: usize = 50;
+
+/// An outcome of so many kernels of so many metrics each, 50 kernels a variant: comparisons, causes
+/// and findings are those of a recorded outcome, in turn, under names of their own. Without samples
+/// it is a tenth of the size.
+pub fn large(recorded: &Outcome, kernels: usize, metrics: usize, samples: bool) -> Outcome {
+    let mut outcome = Outcome {
+        variants: Vec::new(),
+        findings: Vec::new(),
+        places: Vec::new(),
+        ..recorded.clone()
+    };
+    for at in 0..kernels.div_ceil(KERNELS_OF_A_VARIANT) {
+        let template = &recorded.variants[at % recorded.variants.len()];
+        let mut report = VariantReport {
+            variant: VariantId {
+                suite: template.variant.suite.clone(),
+                variant: format!("{}_{at}", template.variant.variant),
+            },
+            comparisons: Vec::new(),
+            causes: Vec::new(),
+            ..template.clone()
+        };
+        for place in &recorded.places {
+            if place.variant == template.variant && place.kernel.is_none() {
+                let mut place = place.clone();
+                place.variant = report.variant.clone();
+                outcome.places.push(place);
+            }
+        }
+        for of_variant in 0..KERNELS_OF_A_VARIANT.min(kernels - at * KERNELS_OF_A_VARIANT) {
+            let kernel =
+                format!("ns::gemm_{at}_{of_variant}<float, {of_variant}>(float const*, int)");
+            for cause in &template.causes {
+                let mut cause = cause.clone();
+                cause.kernel.clone_from(&kernel);
+                report.causes.push(cause);
+            }
+            for index in 0..metrics {
+                let mut comparison =
+                    template.comparisons[index % template.comparisons.len()].clone();
+                let alias = comparison.metric.clone();
+                let findings = recorded.findings.iter().filter(|finding| {
+                    finding.concerns(&template.variant) && finding.metric.as_ref() == Some(&alias)
+                });
+                comparison.kernel.clone_from(&kernel);
+                comparison.metric = format!("{alias}_{index}");
+                if !samples {
+                    comparison.samples = None;
+                }
+                outcome.findings.extend(findings.map(|finding| Finding {
+                    variant: Some(report.variant.clone()),
+                    kernel: Some(kernel.clone()),
+                    metric: Some(comparison.metric.clone()),
+                    ..finding.clone()
+                }));
+                report.comparisons.push(comparison);
+            }
+        }
+        outcome.variants.push(report);
+    }
+    outcome
+}

@@ -1,0 +1,942 @@
+//! One outcome in every form, all of them from a check of recorded profiles.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+#[path = "common/outcome.rs"]
+mod made;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use common::{Project, keep_launches, repository, samples};
+use serde_json::{Value as Json, json};
+use sparsek_gate::baseline::{Entry, Lock};
+use sparsek_gate::cli::ReportFormat;
+use sparsek_gate::hash::sha256_hex;
+use sparsek_gate::profile::{Profile, norm_text};
+use sparsek_gate::report::render;
+use sparsek_gate::verdict::{Code, ExitCode, Origin, Outcome, Severity, Verdict};
+
+use made::large;
+
+const RECORDINGS: &str = "ci/recordings/h200/bsr_gemm";
+const WORSE: &str = "ci/recordings/h200-worse/bsr_gemm/cp_async";
+const COUNTERS: &str = "baselines/nvidia-h200/bsr_gemm";
+const STATIC: &str = "baselines/sm-90a+static/bsr_gemm";
+
+/// A file of the repository that holds a golden form.
+fn golden_path(name: &str) -> PathBuf {
+    repository().join("tests/data/outcomes").join(name)
+}
+
+/// Holds a text to a file of the repository; `INSTA_UPDATE=always` writes that file.
+#[track_caller]
+fn is_golden(name: &str, text: &str) {
+    let path = golden_path(name);
+    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
+        fs::write(&path, text).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    let differing = golden.lines().zip(text.lines()).position(|(a, b)| a != b);
+    let at = differing.unwrap_or(golden.lines().count().min(text.lines().count()));
+    assert!(
+        golden == text,
+        "tests/data/outcomes/{name} differs from line {} on:\n  was {}\n  is  {}\n\
+         where that is meant: INSTA_UPDATE=always cargo test --test reports",
+        at + 1,
+        golden.lines().nth(at).unwrap_or("nothing"),
+        text.lines().nth(at).unwrap_or("nothing"),
+    );
+}
+
+fn read_json(path: &str) -> Json {
+    serde_json::from_str(&fs::read_to_string(repository().join(path)).unwrap()).unwrap()
+}
+
+/// Puts a profile under the name of a variant, in the recordings.
+fn record(project: &Project, variant: &str, file: &str, mut profile: Json) {
+    profile["variant"] = json!(variant);
+    project.write(
+        &format!("{}/{variant}/{file}", common::RECORDED),
+        profile.to_string(),
+    );
+}
+
+/// Locks a profile under the name of a variant, as `baseline --lock` did once.
+fn lock(project: &Project, variant: &str, mut profile: Json) {
+    profile["variant"] = json!(variant);
+    let profile = Profile::parse(profile.to_string().as_bytes()).unwrap();
+    let (norm, text) = (norm_text(&profile).unwrap(), profile.to_json());
+    let immutable = variant == "ladder/baseline";
+    let mut lock = Lock {
+        schema: Lock::SCHEMA,
+        variant: profile.variant.clone(),
+        immutable,
+        head: String::new(),
+        flags: Vec::new(),
+        sources: Default::default(),
+        ledger: Vec::new(),
+    };
+    if immutable {
+        // The code and flags are those that were locked in the repository.
+        let stem = format!("{COUNTERS}/baseline.lock.toml");
+        let shipped = Lock::parse(&fs::read_to_string(repository().join(stem)).unwrap()).unwrap();
+        (lock.flags, lock.sources) = (shipped.flags, shipped.sources);
+    }
+    let entry = Entry {
+        time: "2026-11-21T07:11:52Z".to_owned(),
+        who: "a tester".to_owned(),
+        reason: "measured on an NVIDIA H200".to_owned(),
+        norm_sha256: sha256_hex(norm.as_bytes()),
+        profile_sha256: sha256_hex(text.as_bytes()),
+        code_sha256: lock.code_sha256(),
+        previous: Entry::GENESIS.to_owned(),
+    };
+    lock.head = entry.hash();
+    let sum = format!(
+        "{}  {}.norm.txt\n",
+        entry.norm_sha256, profile.variant.variant
+    );
+    lock.ledger.push(entry);
+    let path = |ending: &str| format!("baselines/{}/{variant}.{ending}", profile.identity.folder());
+    project.write(&path("norm.txt"), norm);
+    project.write(&path("norm.txt.sha256"), sum);
+    project.write(&path("profile.json"), text);
+    project.write(&path("lock.toml"), lock.to_toml());
+}
+
+/// The duration under the name that has a narrow tolerance.
+fn narrow(mut profile: Json) -> Json {
+    for place in ["/identity/metrics", "/kernels/0/metrics"] {
+        let metrics = profile.pointer_mut(place).unwrap().as_object_mut().unwrap();
+        let duration = metrics.remove("duration").unwrap();
+        metrics.insert("duration_narrow".to_owned(), duration);
+    }
+    profile
+}
+
+/// Only the metrics that the suite of the variant names: a locked one that it does not name is a
+/// finding of its own.
+fn of_suite(project: &Project, variant: &str, mut profile: Json) -> Json {
+    let config: toml::Value = toml::from_str(&project.read("config.toml")).unwrap();
+    let suite = variant.split('/').next().unwrap();
+    let named = config["suite"][suite]["metrics"].as_array().unwrap();
+    for place in ["/identity/metrics", "/kernels/0/metrics"] {
+        let metrics = profile.pointer_mut(place).unwrap().as_object_mut().unwrap();
+        metrics.retain(|alias, _| named.iter().any(|name| name.as_str() == Some(alias)));
+    }
+    profile
+}
+
+/// A project whose check finds something of every kind: recordings of an H200 under names that say
+/// what becomes of them, with the configuration `tests/data/outcomes/config.toml`.
+fn every_verdict() -> Project {
+    let project = Project::empty();
+    let config = fs::read_to_string(golden_path("config.toml")).unwrap();
+    project.write("config.toml", config);
+    common::copy(&repository().join("kernels"), &project.path("kernels"));
+    let recorded = |variant: &str| read_json(&format!("{RECORDINGS}/{variant}/profile.json"));
+    let locked = |variant: &str| read_json(&format!("{COUNTERS}/{variant}.profile.json"));
+    let compiled = |variant: &str| read_json(&format!("{RECORDINGS}/{variant}/static.json"));
+    let compiled_lock = |variant: &str| read_json(&format!("{STATIC}/{variant}.profile.json"));
+    let lock = |variant: &str, profile: Json| {
+        lock(&project, variant, of_suite(&project, variant, profile));
+    };
+    let lock_static = |variant: &str, profile: Json| self::lock(&project, variant, profile);
+    let record =
+        |variant: &str, file: &str, profile: Json| record(&project, variant, file, profile);
+
+    for variant in ["baseline", "occupancy"] {
+        let name = format!("ladder/{variant}");
+        lock(&name, locked(variant));
+        lock_static(&name, compiled_lock(variant));
+        record(&name, "profile.json", recorded(variant));
+        record(&name, "static.json", compiled(variant));
+    }
+    let worse = || read_json(&format!("{WORSE}/profile.json"));
+    let worse_compiled = || read_json(&format!("{WORSE}/static.json"));
+    lock("ladder/unpadded", locked("cp_async"));
+    lock_static("ladder/unpadded", compiled_lock("cp_async"));
+    record("ladder/unpadded", "profile.json", worse());
+    record("ladder/unpadded", "static.json", worse_compiled());
+    lock("ladder/padded", worse());
+    lock_static("ladder/padded", worse_compiled());
+    record("ladder/padded", "profile.json", recorded("cp_async"));
+    record("ladder/padded", "static.json", compiled("cp_async"));
+
+    for fault in ["spills", "less_work", "no_tensor_cores", "uncoalesced"] {
+        let name = format!("faults/{fault}");
+        lock(&name, locked("cp_async"));
+        lock_static(&name, compiled_lock("cp_async"));
+        let folder = format!("ci/recordings/faults/{fault}/bsr_gemm/cp_async");
+        record(
+            &name,
+            "profile.json",
+            read_json(&format!("{folder}/profile.json")),
+        );
+        let compiled = read_json(&format!("tests/data/outcomes/static/{fault}.json"));
+        record(&name, "static.json", compiled);
+    }
+
+    for variant in ["narrow", "short", "gap", "edited", "new"] {
+        let name = format!("doubts/{variant}");
+        let mut profile = narrow(recorded("cp_async"));
+        if variant == "short" {
+            keep_launches(&mut profile, 12);
+        }
+        if variant == "gap" {
+            *samples(&mut profile, "duration_narrow")[7] = Json::Null;
+        }
+        record(&name, "profile.json", profile);
+        if variant != "new" {
+            lock(&name, narrow(locked("cp_async")));
+        }
+    }
+    let norm = "baselines/nvidia-h200/doubts/edited.norm.txt";
+    let honest = project.read(norm);
+    let faster = honest.replacen("duration_narrow: 271", "duration_narrow: 249", 1);
+    project.write(norm, faster);
+    assert_ne!(honest, project.read(norm), "{honest}");
+    project
+}
+
+/// The JSON form of that check, without the path of the temporary folder.
+static EVERY_VERDICT: LazyLock<String> = LazyLock::new(|| {
+    let project = every_verdict();
+    project.run(&[
+        "check",
+        "--from",
+        common::RECORDED,
+        "--report",
+        "outcome.json",
+    ]);
+    let folder = project.path("").canonicalize().unwrap();
+    let folder = format!("{}/", folder.display());
+    project.read("outcome.json").replace(&folder, "")
+});
+
+#[test]
+fn the_outcome_in_the_repository_is_what_a_check_of_the_recordings_writes() {
+    is_golden("every_verdict.json", &EVERY_VERDICT);
+}
+
+const FORMS: [(&str, ReportFormat); 7] = [
+    ("txt", ReportFormat::Text),
+    ("md", ReportFormat::Markdown),
+    ("json", ReportFormat::Json),
+    ("junit.xml", ReportFormat::Junit),
+    ("sarif", ReportFormat::Sarif),
+    ("github.txt", ReportFormat::Github),
+    ("codequality.json", ReportFormat::Gitlab),
+];
+
+fn golden_outcome() -> Outcome {
+    static GOLDEN: LazyLock<Outcome> = LazyLock::new(|| {
+        let text = fs::read_to_string(golden_path("every_verdict.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    });
+    GOLDEN.clone()
+}
+
+/// As a file holds it: without colours.
+fn rendered(outcome: &Outcome, format: ReportFormat) -> String {
+    let text = render(outcome, format);
+    match format {
+        ReportFormat::Text => anstream::adapter::strip_str(&text).to_string(),
+        _ => text,
+    }
+}
+
+#[test]
+fn every_form_of_the_outcome_is_the_one_in_the_repository() {
+    let outcome = golden_outcome();
+    for (ending, format) in FORMS {
+        let text = rendered(&outcome, format);
+        is_golden(&format!("every_verdict.{ending}"), &text);
+    }
+}
+
+/// The document, of XML that fits the schema of its dialect.
+#[track_caller]
+fn junit(text: &str) -> uppsala::Document<'_> {
+    let schema = fs::read_to_string(repository().join("tests/data/schemas/junit-10.xsd")).unwrap();
+    let schema = uppsala::parse(&schema).unwrap();
+    let document = uppsala::parse(text).unwrap();
+    let validator = uppsala::XsdValidator::from_schema(&schema).unwrap();
+    let complaints: Vec<String> = validator
+        .validate(&document)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(complaints, Vec::<String>::new());
+    document
+}
+
+/// A JSON Schema of the repository; each is read once.
+fn validator(path: &str) -> Arc<jsonschema::Validator> {
+    static READ: Mutex<BTreeMap<String, Arc<jsonschema::Validator>>> = Mutex::new(BTreeMap::new());
+    let mut read = READ.lock().unwrap();
+    if let Some(validator) = read.get(path) {
+        return validator.clone();
+    }
+    let mut schema = read_json(path);
+    // OASIS published a pattern here that closes a bracket it never opened.
+    for definition in ["run", "toolComponent"] {
+        let language = format!("/definitions/{definition}/properties/language");
+        if let Some(language) = schema.pointer_mut(&language) {
+            language.as_object_mut().unwrap().remove("pattern");
+        }
+    }
+    let validator = Arc::new(jsonschema::validator_for(&schema).unwrap());
+    read.insert(path.to_owned(), validator.clone());
+    validator
+}
+
+/// The value, of JSON that fits a schema of the repository.
+#[track_caller]
+fn fitting(text: &str, schema: &str) -> Json {
+    let value: Json = serde_json::from_str(text).unwrap();
+    let validator = validator(schema);
+    let complaints: Vec<String> = validator
+        .iter_errors(&value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert_eq!(complaints, Vec::<String>::new(), "{schema}");
+    value
+}
+
+const SARIF: &str = "tests/data/schemas/sarif-2.1.0.schema.json";
+const GITLAB: &str = "tests/data/schemas/gitlab-codequality.schema.json";
+const OUTCOME: &str = "docs/outcome.schema.json";
+
+/// Holds each form to its schema, and to what it says about the whole.
+#[track_caller]
+fn forms_fit(outcome: &Outcome) {
+    let failed = outcome.exit_code() != ExitCode::Pass;
+    let findings = outcome.findings.len();
+    let xml = rendered(outcome, ReportFormat::Junit);
+    let document = junit(&xml);
+    let whole = document.document_element().unwrap();
+    let attribute = |node, name: &str| -> usize {
+        document.get_attribute(node, name).unwrap().parse().unwrap()
+    };
+    let count = |name: &str| document.get_elements_by_tag_name(name).len();
+    assert_eq!(attribute(whole, "tests"), count("testcase"));
+    assert_eq!(attribute(whole, "failures"), count("failure"));
+    assert_eq!(attribute(whole, "errors"), count("error"));
+    assert_eq!(count("failure") + count("error") > 0, failed);
+    for suite in document.get_elements_by_tag_name("testsuite") {
+        let names: Vec<_> = document
+            .children(suite)
+            .into_iter()
+            .filter_map(|case| document.get_attribute(case, "name").map(str::to_owned))
+            .collect();
+        let own: BTreeSet<_> = names.iter().collect();
+        assert_eq!(own.len(), names.len(), "{names:?}");
+    }
+
+    let sarif = fitting(&rendered(outcome, ReportFormat::Sarif), SARIF);
+    let run = &sarif["runs"][0];
+    assert_eq!(run["results"].as_array().unwrap().len(), findings);
+    let invocation = &run["invocations"][0];
+    assert_eq!(invocation["exitCode"], outcome.exit_code() as u8);
+    assert_eq!(invocation["executionSuccessful"], outcome.ended.is_none());
+    for result in run["results"].as_array().unwrap() {
+        let rule = &run["tool"]["driver"]["rules"][result["ruleIndex"].as_u64().unwrap() as usize];
+        assert_eq!(rule["id"], result["ruleId"]);
+    }
+
+    let gitlab = fitting(&rendered(outcome, ReportFormat::Gitlab), GITLAB);
+    let issues = gitlab.as_array().unwrap();
+    assert!(issues.len() >= findings && (!failed || !issues.is_empty()));
+    let fingerprints: BTreeSet<&str> = issues
+        .iter()
+        .map(|issue| issue["fingerprint"].as_str().unwrap())
+        .collect();
+    assert_eq!(fingerprints.len(), issues.len());
+
+    let json = rendered(outcome, ReportFormat::Json);
+    let read: Outcome = serde_json::from_str(&json).unwrap();
+    let (read, written) = (serde_json::to_string(&read), serde_json::to_string(outcome));
+    let (read, written) = (read.unwrap(), written.unwrap());
+    let differ = read.bytes().zip(written.bytes()).position(|(a, b)| a != b);
+    let around = differ.map(|at| (read.get(at - 60..at + 60), written.get(at - 60..at + 60)));
+    assert!(read == written, "{around:?}");
+    fitting(&json, OUTCOME);
+
+    annotations(&rendered(outcome, ReportFormat::Github));
+    markdown(&rendered(outcome, ReportFormat::Markdown));
+}
+
+/// The annotations, of lines that are nothing else, but for the last.
+#[track_caller]
+fn annotations(text: &str) -> Vec<&str> {
+    let mut commands = Vec::new();
+    for line in text.lines() {
+        assert!(!line.contains("##["), "{line}");
+        let Some(command) = line.strip_prefix("::") else {
+            assert!(line.contains(" left out: "), "{line}");
+            continue;
+        };
+        let (head, _) = command.split_once("::").unwrap();
+        let (kind, properties) = head.split_once(' ').unwrap();
+        let keys: Vec<&str> = properties
+            .split(',')
+            .map(|property| property.split_once('=').unwrap().0)
+            .collect();
+        match kind {
+            "notice" => assert_eq!(keys, ["title"]),
+            "error" if keys.len() == 1 => assert_eq!(keys, ["title"]),
+            "error" | "warning" => assert_eq!(keys, ["file", "line", "title"]),
+            other => assert_eq!(other, "a known kind"),
+        }
+        commands.push(kind);
+    }
+    for kind in ["error", "warning", "notice"] {
+        assert!(commands.iter().filter(|command| **command == kind).count() <= 10);
+    }
+    commands
+}
+
+/// Holds Markdown to what the report itself writes: no link, no image, no HTML but its own, which
+/// is closed, and tables whose rows are as wide as their heads.
+#[track_caller]
+fn markdown(text: &str) {
+    use pulldown_cmark::{Event, Options, Parser, Tag};
+    assert!(
+        text.lines()
+            .next()
+            .unwrap()
+            .contains("<!-- sparsek-gate -->")
+    );
+    assert!(text.len() < 60_000, "{}", text.len());
+    let mut open = 0_i32;
+    let mut foreign = Vec::new();
+    for event in Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
+        match event {
+            Event::Start(
+                Tag::Link { .. } | Tag::Image { .. } | Tag::Emphasis | Tag::Strikethrough,
+            ) => {
+                foreign.push(format!("{event:?}"));
+            }
+            Event::Start(Tag::Heading { level, .. }) => assert_eq!(level as usize, 3),
+            Event::Html(html) | Event::InlineHtml(html) => {
+                let mut rest = html.to_string();
+                for own in [
+                    "<details>",
+                    "<summary>",
+                    "</summary>",
+                    "</details>",
+                    "<b>",
+                    "</b>",
+                ]
+                .into_iter()
+                .chain(["<sub>", "</sub>", "<!-- sparsek-gate -->"])
+                {
+                    rest = rest.replace(own, "");
+                }
+                assert!(!rest.contains('<') && !rest.contains('>'), "{html}");
+                open += html.matches("<details>").count() as i32;
+                open -= html.matches("</details>").count() as i32;
+                assert!((0..=1).contains(&open));
+            }
+            Event::Text(text) => {
+                let mention = text
+                    .match_indices('@')
+                    .any(|(at, _)| text[at + 1..].starts_with(|c: char| c.is_alphanumeric()));
+                let in_code = text.ends_with('\n');
+                assert!(in_code || !mention, "{text}");
+                assert!(in_code || !text.contains("://"), "{text}");
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(open, 0);
+    assert_eq!(foreign, Vec::<String>::new(), "{text}");
+    let mut width = None;
+    for line in text.lines() {
+        if !line.starts_with("| ") && !line.starts_with("|-") {
+            width = None;
+            continue;
+        }
+        let bars = line.replace("\\|", "").matches('|').count();
+        assert_eq!(*width.get_or_insert(bars), bars, "{line}");
+    }
+}
+
+#[test]
+fn every_form_fits_its_schema() {
+    forms_fit(&golden_outcome());
+    let mut passing = golden_outcome();
+    passing
+        .findings
+        .retain(|finding| finding.severity == Severity::Warn);
+    passing
+        .variants
+        .retain(|report| report.variant.suite == "ladder");
+    for report in &mut passing.variants {
+        for comparison in &mut report.comparisons {
+            comparison.verdict = comparison.verdict.map(|_| Verdict::Pass);
+        }
+    }
+    assert_eq!(passing.exit_code(), ExitCode::Pass);
+    forms_fit(&passing);
+    forms_fit(&Outcome::new(Origin::Measured));
+    forms_fit(&Outcome::new(Origin::Compiled));
+}
+
+#[test]
+fn a_schema_that_fits_everything_is_none() {
+    let broken: [(&str, &str); 3] = [
+        (SARIF, r#"{"version": "2.1.0", "runs": [{"results": []}]}"#),
+        (
+            GITLAB,
+            r#"[{"description": "x", "check_name": "x", "fingerprint": "1", "severity": "bad", "location": {"path": "a", "lines": {"begin": 1}}}]"#,
+        ),
+        (OUTCOME, r#"{"schema": 2}"#),
+    ];
+    for (schema, text) in broken {
+        let validator = validator(schema);
+        assert!(
+            !validator.is_valid(&serde_json::from_str(text).unwrap()),
+            "{schema}"
+        );
+    }
+    let broken = std::panic::catch_unwind(|| drop(junit("<testsuites><testsuite/></testsuites>")));
+    assert!(broken.is_err());
+}
+
+#[test]
+fn the_schema_of_the_outcome_in_the_repository_is_the_one_of_the_types() {
+    let printed = Project::empty().run(&["schema", "--outcome"]).exits(0).out;
+    let committed = fs::read_to_string(repository().join(OUTCOME)).unwrap();
+    assert!(
+        committed == printed,
+        "docs/outcome.schema.json is not what the types say; write it again:\n  \
+         cargo run -- schema --outcome > docs/outcome.schema.json"
+    );
+}
+
+#[test]
+fn findings_point_at_the_lines_that_define_their_kernels() {
+    let outcome = golden_outcome();
+    let kernels: Vec<_> = outcome
+        .places
+        .iter()
+        .filter_map(|place| Some((place, place.kernel.as_deref()?, place.line?)))
+        .collect();
+    let judged: BTreeSet<_> = outcome
+        .variants
+        .iter()
+        .flat_map(|report| {
+            report
+                .comparisons
+                .iter()
+                .map(|one| (&report.variant, &one.kernel))
+        })
+        .collect();
+    assert_eq!(kernels.len(), judged.len());
+    for (place, kernel, line) in kernels {
+        let text = fs::read_to_string(repository().join(&place.file)).unwrap();
+        let from: Vec<&str> = text.lines().skip(line as usize - 1).take(2).collect();
+        assert!(from[0].contains("__global__"), "{place:?}");
+        let defined = from.concat();
+        assert!(
+            defined.contains(kernel) || defined.contains("KERNEL_NAME"),
+            "{place:?}: {defined}"
+        );
+    }
+    let sarif: Json = serde_json::from_str(&rendered(&outcome, ReportFormat::Sarif)).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    let spilled = results
+        .iter()
+        .find(|result| result["properties"]["metric"] == "spill_bytes")
+        .unwrap();
+    let place = &spilled["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "kernels/faults/spills.cu");
+    let line = fs::read_to_string(repository().join("kernels/faults/spills.cu")).unwrap();
+    let line = line
+        .lines()
+        .position(|line| line.contains("__global__"))
+        .unwrap()
+        + 1;
+    assert_eq!(place["region"]["startLine"], line);
+}
+
+#[test]
+fn a_moved_line_and_another_number_change_no_fingerprint() {
+    let prints = |outcome: &Outcome| -> BTreeSet<String> {
+        let issues: Json = serde_json::from_str(&rendered(outcome, ReportFormat::Gitlab)).unwrap();
+        let issues = issues.as_array().unwrap().iter();
+        issues
+            .map(|issue| issue["fingerprint"].to_string())
+            .collect()
+    };
+    let outcome = golden_outcome();
+    let mut moved = outcome.clone();
+    for place in &mut moved.places {
+        place.line = place.line.map(|line| line + 7);
+    }
+    for finding in &mut moved.findings {
+        finding.message = finding.message.replace('1', "2");
+    }
+    assert_eq!(prints(&outcome), prints(&moved));
+    moved.findings.pop();
+    assert_ne!(prints(&outcome), prints(&moved));
+}
+
+#[test]
+fn a_stored_outcome_is_rendered_as_the_check_rendered_it() {
+    let project = every_verdict();
+    let forms = [
+        "a.md",
+        "a.txt",
+        "a.json",
+        "a.junit.xml",
+        "a.sarif",
+        "a.codequality.json",
+    ];
+    let with_forms = |start: &[&str], folder: &str| {
+        fs::create_dir(project.path(folder)).unwrap();
+        let mut arguments: Vec<String> = start.iter().map(|&text| text.to_owned()).collect();
+        for form in forms {
+            arguments.extend(["--report".to_owned(), format!("{folder}/{form}")]);
+        }
+        arguments.extend(["--report".to_owned(), format!("github:{folder}/log")]);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        project.run(&arguments)
+    };
+    let checked = with_forms(&["check", "--from", common::RECORDED], "checked").exits(4);
+    let again = with_forms(&["report", "checked/a.json"], "again").exits(0);
+    assert_eq!(checked.out, again.out);
+    for form in forms.into_iter().chain(["log"]) {
+        let read = |folder: &str| project.read(&format!("{folder}/{form}"));
+        assert!(read("checked") == read("again"), "{form}");
+    }
+    let printed = project
+        .run(&["report", "checked/a.json", "--format", "junit"])
+        .exits(0);
+    assert!(printed.out == project.read("checked/a.junit.xml"));
+}
+
+#[test]
+fn a_file_that_is_no_outcome_of_this_version_or_contradicts_itself_is_refused() {
+    let project = Project::empty();
+    let golden = fs::read_to_string(golden_path("every_verdict.json")).unwrap();
+    let edits: [(&str, &str, &str); 5] = [
+        (
+            "\"schema\": 3,",
+            "\"schema\": 2,",
+            "schema 2, and this version reads schema 3",
+        ),
+        (
+            "\"exit_code\": 4,",
+            "\"exit_code\": 0,",
+            "states exit code 0",
+        ),
+        (
+            "\"meaning\": \"a baseline",
+            "\"meaning\": \"every baseline",
+            "contradicts itself",
+        ),
+        (
+            "\"severity\": \"deny\"",
+            "\"severity\": \"none\"",
+            "no whole outcome",
+        ),
+        ("\"schema\": 3,", "", "missing field `schema`"),
+    ];
+    for (from, to, says) in edits {
+        assert!(golden.contains(from), "{from}");
+        project.write("outcome.json", golden.replace(from, to));
+        let ran = project
+            .run(&["report", "outcome.json", "--report", "a.md"])
+            .exits(5)
+            .says(says);
+        assert_eq!(ran.out, "");
+        assert!(!project.path("a.md").exists());
+    }
+    // Without what denies, the stated code is another than the findings make.
+    let mut value: Json = serde_json::from_str(&golden).unwrap();
+    let findings = value["findings"].as_array_mut().unwrap();
+    findings.retain(|finding| finding["severity"] == "warn");
+    project.write("outcome.json", value.to_string());
+    project
+        .run(&["report", "outcome.json"])
+        .exits(5)
+        .says("contradicts itself");
+    for text in ["", "{}", "[]", "{\"schema\": \"3\"}", "\u{0}"] {
+        project.write("outcome.json", text);
+        project
+            .run(&["report", "outcome.json"])
+            .exits(5)
+            .says("outcome.json");
+    }
+    project
+        .run(&["report", "missing.json"])
+        .exits(3)
+        .says("missing.json");
+    project.write("outcome.json", &golden);
+    for refused in [
+        "a",
+        "a.pdf",
+        "markdown:",
+        "outcome.json",
+        "json:./outcome.json",
+    ] {
+        project
+            .run(&["report", "outcome.json", "--report", refused])
+            .exits(2);
+    }
+    assert!(project.read("outcome.json") == golden);
+}
+
+#[test]
+fn why_a_run_ended_stands_in_every_form() {
+    let project = every_verdict();
+    fs::remove_dir_all(project.path("baselines")).unwrap();
+    project.write("baselines", "no folder");
+    let files = [
+        "a.md",
+        "a.txt",
+        "a.json",
+        "a.xml",
+        "a.sarif",
+        "a.codequality.json",
+        "github:log",
+    ];
+    let mut arguments = vec!["check", "--from", common::RECORDED];
+    for file in files {
+        arguments.extend(["--report", file]);
+    }
+    let code = project.run(&arguments).code;
+    assert!([3, 4].contains(&code), "{code}");
+    for file in files {
+        let text = project.read(file.trim_start_matches("github:"));
+        assert!(text.contains("baselines"), "{file}: {text}");
+        assert!(text.contains("ended"), "{file}: {text}");
+        assert!(file == "a.json" || file == "a.codequality.json" || text.contains("FAIL: "));
+    }
+    let outcome: Outcome = serde_json::from_str(&project.read("a.json")).unwrap();
+    assert_eq!(outcome.exit_code() as i32, code);
+    forms_fit(&outcome);
+    let document = project.read("a.xml");
+    assert_eq!(junit(&document).get_elements_by_tag_name("error").len(), 1);
+    let sarif: Json = serde_json::from_str(&project.read("a.sarif")).unwrap();
+    let notes = &sarif["runs"][0]["invocations"][0]["toolExecutionNotifications"];
+    assert_eq!(notes.as_array().unwrap().len(), 1);
+    assert_eq!(annotations(&project.read("log")), ["error", "notice"]);
+}
+
+#[test]
+fn only_the_summary_of_a_step_is_appended_to() {
+    let project = Project::empty();
+    fs::copy(
+        golden_path("every_verdict.json"),
+        project.path("outcome.json"),
+    )
+    .unwrap();
+    let report = |summary: &str, target: &str| {
+        let mut command = project.gate();
+        command.env("GITHUB_STEP_SUMMARY", project.path(summary));
+        let target = format!("markdown:{}", project.path(target).display());
+        command.args(["report", "outcome.json", "--report", &target]);
+        common::Ran::of(&command.output().unwrap()).exits(0);
+    };
+    for file in ["summary", "other"] {
+        project.write(file, "earlier output");
+    }
+    report("summary", "summary");
+    report("summary", "other");
+    report("new", "new");
+    let golden = fs::read_to_string(golden_path("every_verdict.md")).unwrap();
+    assert!(project.read("summary") == format!("earlier output\n\n{golden}"));
+    assert!(project.read("other") == golden);
+    assert!(project.read("new") == golden);
+}
+
+/// Texts that would be something else wherever they are not taken as text.
+fn hostile() -> Vec<String> {
+    let mut texts: Vec<String> = [
+        "`code` ``` | cell | <script>alert(1)</script> <img src=x onerror=y>",
+        "]]> --> <!-- &amp; &#x3c; ]]&gt; <![CDATA[ <?xml?> \" ' / \\",
+        "@someone @org/team #12 !3 a@b.org https://e.org www.e.org [l](https://e.org) ![i](x)",
+        "\x1b[31mred\x1b]8;;https://e.org\x07link\x1b]8;;\x07 \u{9b}1m \x08\x08 \x7f",
+        "a\r\n::error::b\n::set-output name=x::y\r::add-mask::z ##[group]x\n##[error]y",
+        "%0A::error::x %0D %25 %3A,file=/etc/passwd,line=1",
+        "\u{202e}desrever\u{2066} \u{200f}\u{61c} \u{2028}::error::\u{2029}",
+        "nul \0 illegal \u{fffe}\u{ffff} \u{1} \u{85} \u{b}",
+        "- list\n# title\n1. one\n=== \n---\n***\n    code\n> quote\n</details></summary></sub>",
+        "{0} {{1}} ${{ secrets.X }} {% x %} $(x) `id`",
+        "*bold* _em_ ~~no~~ | a | b |\n|---|---|\n| c | d |",
+    ]
+    .map(str::to_owned)
+    .into();
+    texts.push("|".repeat(100_000));
+    texts
+}
+
+/// The recorded outcome with a text in every place that somebody else fills.
+fn with_everywhere(text: &str, few: usize) -> Outcome {
+    let mut outcome = golden_outcome();
+    // Enough of them that each kind is there, and few enough for the long texts.
+    outcome.variants.truncate(few);
+    for report in &mut outcome.variants {
+        report.comparisons.truncate(few);
+        report.reference.captures.clear();
+        report.current.captures.clear();
+    }
+    let mut told = BTreeMap::new();
+    outcome.findings.retain(|finding| {
+        let times = told.entry(finding.code.as_str()).or_insert(0);
+        *times += 1;
+        *times <= few / 2 + usize::from(finding.code == Code::Tampered)
+    });
+    outcome.origin = Origin::Recorded(text.to_owned());
+    for place in &mut outcome.places {
+        place.file = text.to_owned();
+        place.kernel = place.kernel.as_ref().map(|_| text.to_owned());
+    }
+    for report in &mut outcome.variants {
+        report.gpu = text.to_owned();
+        for side in [&mut report.reference, &mut report.current] {
+            side.git = Some(text.to_owned());
+            side.created = text.to_owned();
+            side.gpu_uuid = Some(text.to_owned());
+            side.overrides = vec![text.to_owned()];
+        }
+        for (index, comparison) in report.comparisons.iter_mut().enumerate() {
+            // Two kernels, so that their column is shown.
+            comparison.kernel = format!("{text}{}", index % 2);
+            comparison.counter = text.to_owned();
+            comparison.unit = Some(text.to_owned());
+            comparison.why = text.to_owned();
+            comparison.samples = None;
+        }
+        for causes in &mut report.causes {
+            causes.kernel = text.to_owned();
+            for cause in &mut causes.causes {
+                cause.text = text.to_owned();
+            }
+        }
+    }
+    for (index, finding) in outcome.findings.iter_mut().enumerate() {
+        finding.kernel = finding
+            .kernel
+            .as_ref()
+            .map(|_| format!("{text}{}", index % 2));
+        finding.message = text.to_owned();
+        finding.next = text.to_owned();
+        finding.detail = Some(text.to_owned());
+    }
+    outcome
+}
+
+#[test]
+fn text_from_outside_is_text_in_every_form() {
+    let count = |text: &str, c: char| text.chars().filter(|other| *other == c).count();
+    let commands = |outcome: &Outcome| annotations(&rendered(outcome, ReportFormat::Github)).len();
+    let cases = |outcome: &Outcome| {
+        let text = rendered(outcome, ReportFormat::Junit);
+        junit(&text).get_elements_by_tag_name("testcase").len()
+    };
+    for text in hostile() {
+        // A text of 100 kB need not stand everywhere often.
+        let few = if text.len() > 10_000 { 1 } else { 4 };
+        let outcome = with_everywhere(&text, few);
+        let shown: String = text.chars().take(60).collect();
+        forms_fit(&outcome);
+        let benign = with_everywhere("name", few);
+        assert_eq!(commands(&outcome), commands(&benign), "{shown}");
+        assert_eq!(cases(&outcome), cases(&benign), "{shown}");
+        for (ending, format) in FORMS {
+            let form = render(&outcome, format);
+            let steers = form.chars().find(|c| {
+                (c.is_control() && !matches!(c, '\n' | '\t' | '\x1b'))
+                    || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+                    || matches!(c, '\u{2028}' | '\u{2029}')
+            });
+            assert_eq!(steers, None, "{ending} {shown}");
+            if format == ReportFormat::Text {
+                // As many as where the text asks for none.
+                let own = render(&with_everywhere(&text.replace('\x1b', "x"), few), format);
+                assert_eq!(count(&form, '\x1b'), count(&own, '\x1b'), "{shown}");
+            } else {
+                assert_eq!(count(&form, '\x1b'), 0, "{ending} {shown}");
+            }
+        }
+        // What is read back is what was written, but for what has no place there.
+        let kept: String = text
+            .chars()
+            .map(|c| match c {
+                '\n' | '\t' => ' ',
+                '\u{202a}'..='\u{202e}'
+                | '\u{2066}'..='\u{2069}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{61c}'
+                | '\u{2028}'
+                | '\u{2029}' => '\u{fffd}',
+                c if c.is_control() => '\u{fffd}',
+                c => c,
+            })
+            .collect();
+        let xml = rendered(&outcome, ReportFormat::Junit);
+        let document = junit(&xml);
+        let failures = document.get_elements_by_tag_name("failure");
+        let message = document.get_attribute(failures[0], "message").unwrap();
+        // XML has no place for these at all.
+        let in_xml = kept.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}");
+        assert_eq!(message, in_xml);
+        let gitlab: Json = serde_json::from_str(&rendered(&outcome, ReportFormat::Gitlab)).unwrap();
+        let description = gitlab[0]["description"].as_str().unwrap();
+        assert!(description.contains(&kept), "{shown}");
+    }
+}
+
+#[test]
+fn a_comment_stays_below_what_services_take_however_many_kernels() {
+    let outcome = large(&golden_outcome(), 1_000, 30, false);
+    assert_eq!(
+        outcome
+            .variants
+            .iter()
+            .map(|report| report.comparisons.len())
+            .sum::<usize>(),
+        30_000
+    );
+    let text = rendered(&outcome, ReportFormat::Markdown);
+    markdown(&text);
+    assert!(text.len() > 40_000, "{}", text.len());
+    let last = text.lines().last().unwrap();
+    assert!(
+        last.contains("more kernels") && last.contains("see the HTML or JSON report"),
+        "{last}"
+    );
+    // The worst are there, and the numbers add up.
+    let denied = outcome
+        .findings
+        .iter()
+        .filter(|one| one.severity == Severity::Deny)
+        .count();
+    let shown = text
+        .lines()
+        .take_while(|line| *line != "**Warnings**")
+        .filter(|line| line.starts_with("- `"))
+        .count();
+    let left: usize = last
+        .trim_start_matches('*')
+        .split(' ')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert_eq!(shown + left, denied);
+    assert!(text.contains("`work-changed`") && text.contains("<b>"));
+    let commands = rendered(&outcome, ReportFormat::Github);
+    assert!(commands.lines().last().unwrap().contains("more errors"));
+    annotations(&commands);
+}
