@@ -332,6 +332,12 @@ pub enum ReportFormat {
     Gitlab,
     /// One self-contained page.
     Html,
+    /// SVG: how long each variant of a suite takes.
+    Ladder,
+    /// SVG: FLOP/s over FLOP per DRAM byte, under measured ceilings.
+    Roofline,
+    /// SVG: the samples of every judged metric beside those of its reference.
+    Samples,
 }
 
 /// Arguments of `report`.

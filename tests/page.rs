@@ -153,22 +153,19 @@ fn a_page_loads_nothing_and_runs_nothing_that_it_was_given() {
 #[test]
 fn pictures_tell_what_was_measured_or_why_they_are_not_there() {
     let recorded = recorded();
-    let roofline = picture(&recorded, Picture::Roofline, Some("bsr_gemm")).unwrap();
+    let roofline = picture(&recorded, Picture::Roofline).unwrap();
     // 68.72 GFLOP in 271.25 us; the data sheet of an H200 promises 4.8 TB/s.
     assert!(roofline.contains("cp_async: 253 TFLOP/s"), "{roofline}");
     assert!(roofline.contains("DRAM 4.8"), "{roofline}");
     assert!(roofline.contains("tensor pipe"), "{roofline}");
-    let ladder = picture(&recorded, Picture::Ladder, Some("bsr_gemm")).unwrap();
+    let ladder = picture(&recorded, Picture::Ladder).unwrap();
     assert!(ladder.contains("cp_async"));
-    assert!(picture(&recorded, Picture::Samples, Some("bsr_gemm")).is_ok());
-    let why = picture(&recorded, Picture::Ladder, Some("nothing")).unwrap_err();
-    assert!(why.contains("`nothing`"), "{why}");
-
+    assert!(picture(&recorded, Picture::Samples).is_ok());
     let mut undeclared = recorded.clone();
     for report in &mut undeclared.variants {
         report.work.flop = None;
     }
-    let why = picture(&undeclared, Picture::Roofline, None).unwrap_err();
+    let why = picture(&undeclared, Picture::Roofline).unwrap_err();
     assert!(why.contains("declares no FLOP"), "{why}");
     assert!(html(&undeclared).contains("declares no FLOP"));
 
@@ -178,7 +175,7 @@ fn pictures_tell_what_was_measured_or_why_they_are_not_there() {
         comparison.metric = format!("m{}", comparison.metric.len());
         comparison.metric.push_str(&comparison.counter);
     }
-    let drawn = picture(&renamed, Picture::Roofline, Some("bsr_gemm")).unwrap();
+    let drawn = picture(&renamed, Picture::Roofline).unwrap();
     assert_eq!(drawn, roofline);
 }
 
@@ -258,7 +255,7 @@ fn the_page_works_in_a_browser_at_every_width_and_in_both_themes() {
         ("ladder.svg", Picture::Ladder),
         ("samples.svg", Picture::Samples),
     ] {
-        if let Ok(drawn) = picture(&outcome, what, None) {
+        if let Ok(drawn) = picture(&outcome, what) {
             browser.open(&file(name, &drawn));
             let well_formed = "document.documentElement.tagName + document.querySelectorAll('parsererror').length";
             assert_eq!(browser.value(well_formed), "svg0", "{name}");
@@ -274,7 +271,7 @@ fn the_page_works_in_a_browser_at_every_width_and_in_both_themes() {
         ("ladder.svg", Picture::Ladder),
         ("samples.svg", Picture::Samples),
     ] {
-        browser.open(&file(name, &picture(&recorded, what, None).unwrap()));
+        browser.open(&file(name, &picture(&recorded, what).unwrap()));
         let well_formed =
             "document.documentElement.tagName + document.querySelectorAll('parsererror').length";
         assert_eq!(browser.value(well_formed), "svg0", "{name}");

@@ -32,6 +32,7 @@ use crate::cli::ReportFormat;
 use crate::error::Error;
 use crate::files::read_regular_up_to;
 use crate::verdict::Outcome;
+use plot::Picture;
 
 /// Largest outcome that is read back, 1 GiB: a thousand kernels of thirty metrics with their samples
 /// are a tenth of it.
@@ -48,6 +49,9 @@ pub fn render(outcome: &Outcome, format: ReportFormat) -> String {
         ReportFormat::Github => github::render(outcome),
         ReportFormat::Gitlab => gitlab::render(outcome),
         ReportFormat::Html => html::render(outcome),
+        ReportFormat::Ladder => plot::picture_or_reason(outcome, Picture::Ladder),
+        ReportFormat::Roofline => plot::picture_or_reason(outcome, Picture::Roofline),
+        ReportFormat::Samples => plot::picture_or_reason(outcome, Picture::Samples),
     }
 }
 

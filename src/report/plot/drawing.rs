@@ -97,6 +97,18 @@ impl Drawing {
         drawn.into_string() + "\n"
     }
 
+    /// Words in the place of a picture.
+    pub fn sentence(why: &str) -> Drawing {
+        Drawing {
+            size: Size::Wide,
+            height: 0.0,
+            title: "No picture".to_owned(),
+            description: why.to_owned(),
+            caption: why.to_owned(),
+            body: html! {},
+        }
+    }
+
     /// Several pictures, each below the other.
     pub fn stacked(drawings: &[Drawing]) -> Drawing {
         if let [one] = drawings {

@@ -28,39 +28,32 @@ pub enum Picture {
     Samples,
 }
 
-/// An SVG file of a picture, readable on light and on dark. `subject` names a suite or a variant;
-/// without it the outcome must hold one suite.
+/// An SVG file of a picture, readable on light and on dark; one part a suite, below each other.
 ///
 /// # Errors
 /// Says why it cannot be drawn: what is not measured, not declared, or not there.
-pub fn picture(outcome: &Outcome, what: Picture, subject: Option<&str>) -> Result<String, String> {
-    let groups: Vec<Group<'_>> = groups(outcome)
-        .into_iter()
-        .filter_map(|group| group.of(subject))
-        .collect();
+pub fn picture(outcome: &Outcome, what: Picture) -> Result<String, String> {
     let drawn = |group: &Group<'_>| match what {
         Picture::Roofline => roofline::roofline(group, Size::Wide),
         Picture::Ladder => ladder::ladder(group, Size::Wide),
         Picture::Samples => samples::sheet(group, Size::Wide),
     };
+    let groups = groups(outcome);
+    if groups.is_empty() {
+        return Err("the outcome holds no variant that ran".to_owned());
+    }
     let (drawings, reasons): (Vec<_>, Vec<_>) = groups.iter().map(drawn).partition(Result::is_ok);
     let drawings: Vec<Drawing> = drawings.into_iter().filter_map(Result::ok).collect();
-    match drawings.as_slice() {
-        [drawing] => Ok(drawing.file()),
-        [] if groups.is_empty() => Err(format!(
-            "the outcome holds no {}",
-            subject.map_or_else(
-                || "variant".to_owned(),
-                |name| format!("suite or variant `{name}`")
-            )
-        )),
-        [] => Err(reasons
-            .into_iter()
-            .filter_map(Result::err)
-            .collect::<Vec<String>>()
-            .join("; ")),
-        several => Ok(Drawing::stacked(several).file()),
+    if drawings.is_empty() {
+        let reasons: Vec<String> = reasons.into_iter().filter_map(Result::err).collect();
+        return Err(reasons.join("; "));
     }
+    Ok(Drawing::stacked(&drawings).file())
+}
+
+/// The same, or a file that says in its place why there is no picture.
+pub(super) fn picture_or_reason(outcome: &Outcome, what: Picture) -> String {
+    picture(outcome, what).unwrap_or_else(|why| Drawing::sentence(&why).file())
 }
 
 /// An SVG file of how the metrics of a baseline went from acceptance to acceptance.
@@ -91,20 +84,7 @@ pub(super) struct Group<'a> {
     pub reports: Vec<&'a VariantReport>,
 }
 
-impl<'a> Group<'a> {
-    /// What of it bears a name: of the suite, or of one of its variants.
-    fn of(mut self, subject: Option<&str>) -> Option<Group<'a>> {
-        let Some(subject) = subject else {
-            return Some(self);
-        };
-        if self.suite != subject {
-            self.reports.retain(|report| {
-                report.variant.to_string() == subject || report.variant.variant == subject
-            });
-        }
-        (!self.reports.is_empty()).then_some(self)
-    }
-
+impl Group<'_> {
     /// For a title: the suite, and what is measured below the counters.
     fn name(&self) -> String {
         match self.rung {
