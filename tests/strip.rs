@@ -52,12 +52,18 @@ fn measured(path: &Path) -> Vec<(Launch, Vec<String>)> {
     launches
         .map(|mut launch| {
             let metrics = launch.metrics.iter();
-            let metrics = metrics
+            let mut numbers: Vec<String> = metrics
                 .filter(|(name, _)| !name.starts_with("device__attribute_pci_"))
                 .map(|(name, value)| format!("{name} {value:?}"))
                 .collect();
+            // Which function an instruction belongs to is known from the machine code.
+            for one in launch.source.iter().flat_map(|source| &source.instructions) {
+                let counted = (one.address, one.executed, one.samples, &one.stalls);
+                numbers.push(format!("{counted:?}"));
+            }
             launch.metrics = Default::default();
-            (launch, metrics)
+            launch.source = None;
+            (launch, numbers)
         })
         .collect()
 }

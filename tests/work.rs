@@ -474,7 +474,7 @@ fn a_regression_names_what_moved_with_it() {
                 .run(&["check", "--from", RECORDED, "cp_async"])
                 .exits(1)
                 .says(&format!(
-                    "bsr_gemm_cp_async: {}",
+                    "`duration` +20.00 %: {}",
                     message.split("; with it: ").nth(1).unwrap()
                 ));
         }
