@@ -407,9 +407,14 @@ fn difference(profile: &Profile, derived: &Derived) -> Option<String> {
         ));
     }
     for (stated, found) in profile.kernels.iter().zip(&derived.kernels) {
-        // Naming instructions takes a disassembler, which the captures do not hold.
+        // Naming instructions takes a disassembler, which the captures do not hold, and naming lines
+        // the machine code, which a stripped copy lacks.
         let plain = |kernel: &KernelProfile| KernelProfile {
-            hotspots: kernel.hotspots.as_ref().map(Hotspots::without_instructions),
+            hotspots: kernel
+                .hotspots
+                .as_ref()
+                .filter(|_| !profile.provenance.stripped)
+                .map(Hotspots::without_instructions),
             ..kernel.clone()
         };
         let (stated, found) = (&plain(stated), &plain(found));

@@ -170,15 +170,48 @@ pub fn moved(kernel: &str, reference: &Sampled<'_>, current: &Sampled<'_>) -> Ke
 }
 
 impl KernelHotspots {
-    /// Where most of the time went, in a few words.
+    /// Where most of the time went, in a few words: a line, where one alone took half of what the
+    /// kernel waits for longer; else what it waits for, and where it is now.
     pub(super) fn short(&self) -> Option<String> {
-        let first = self.lines.first()?;
-        let moved = first.moved_ns?;
-        Some(format!(
-            "+{} at {}",
-            display_value(moved, Some("ns")),
-            first.line.place()
-        ))
+        let time = |ns: f64| format!("+{}", display_value(ns, Some("ns")));
+        let line = self
+            .lines
+            .first()
+            .and_then(|line| Some((line.moved_ns?, line)));
+        let stall = self
+            .stalls
+            .first()
+            .and_then(|stall| Some((stall.moved_ns?, stall)));
+        match (line, stall) {
+            (Some((of_line, line)), stall)
+                if stall.is_none_or(|(of_all, _)| of_line >= of_all / 2.0) =>
+            {
+                Some(format!("{} at {}", time(of_line), line.line.place()))
+            }
+            (_, Some((of_all, stall))) => {
+                let now = self.now.first().map_or_else(String::new, |line| {
+                    format!(
+                        ", now {:.1} % of the time at {}",
+                        line.share * 100.0,
+                        line.place()
+                    )
+                });
+                Some(format!(
+                    "{} {}{now}",
+                    time(of_all),
+                    stall_words(&stall.reason)
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the lines that can be compared tell less than what the whole kernel waits for.
+    fn lines_tell_little(&self) -> bool {
+        let least = |ns: Option<Option<f64>>| ns.flatten().unwrap_or(0.0);
+        let of_lines = least(self.lines.first().map(|line| line.moved_ns));
+        let of_all = least(self.stalls.first().map(|stall| stall.moved_ns));
+        !self.now.is_empty() && of_lines < of_all / 2.0
     }
 }
 
@@ -306,8 +339,53 @@ fn sentence(moved: &KernelHotspots) -> String {
         let why = "of code that changed, so that lines cannot be compared, time is now";
         parts.push(format!("{why}: {}", now.join("; ")));
     }
+    if moved.lines_tell_little() && !lines.is_empty() {
+        parts.rotate_left(1);
+    }
     if parts.is_empty() {
         return "no line and no reason to wait took more time than before".to_owned();
     }
     parts.join(". ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    fn recorded(name: &str) -> Profile {
+        let path = format!("{}/tests/data/hotspots/{name}", env!("CARGO_MANIFEST_DIR"));
+        Profile::read(path.as_ref()).unwrap()
+    }
+
+    fn side(profile: &Profile, duration_ns: f64) -> Sampled<'_> {
+        Sampled {
+            hotspots: profile.kernels[0].hotspots.as_ref().unwrap(),
+            duration_ns: Some(duration_ns),
+            sources: &profile.provenance.sources,
+        }
+    }
+
+    #[test]
+    fn where_the_source_changed_the_wait_comes_first_and_the_line_where_it_is_now() {
+        let [before, after] = ["before.profile.json", "after.profile.json"].map(recorded);
+        let (before, after) = (side(&before, 270_550.0), side(&after, 541_600.0));
+        let moved = moved("bsr_gemm_cp_async", &before, &after);
+        assert_eq!(
+            moved.short().unwrap(),
+            "+182.10 us waiting for shared memory (short scoreboard), now 47.7 % of the time at kernels/bsr_gemm/cp_async.cu:178"
+        );
+        assert!(
+            moved
+                .text
+                .starts_with("of all its warps: waiting for shared memory"),
+            "{}",
+            moved.text
+        );
+        assert!(
+            moved.text.contains("time moved: +14.80 us at"),
+            "{}",
+            moved.text
+        );
+    }
 }
