@@ -7,11 +7,10 @@ use serde::Serialize;
 use super::answer;
 use crate::baseline::Store;
 use crate::cli::HistoryArgs;
-use crate::config::{Config, Level, VariantId, suggest};
+use crate::config::{Config, VariantId, suggest};
 use crate::error::Error;
 use crate::files::write_atomically;
-use crate::history::{Trend, trend};
-use crate::profile::Rung;
+use crate::history::{Trend, judged_only, trend};
 use crate::report::{history_page, history_text, plot, say};
 use crate::verdict::{Code, ExitCode, Finding};
 
@@ -144,25 +143,14 @@ fn only(
         }
     }
     let configured = config.variants().find(|known| known.id == *variant);
-    let judged = |rung: Rung, name: &str| {
-        configured.is_none_or(|known| {
-            let metrics = match rung {
-                Rung::Static => &known.static_metrics,
-                _ => &known.metrics,
-            };
-            metrics
-                .iter()
-                .any(|metric| metric.alias == name && metric.level != Level::Record)
-        })
-    };
     for baseline in baselines {
-        baseline.metrics.retain(|course| {
-            if asked.is_empty() {
-                judged(baseline.rung, &course.metric)
-            } else {
-                asked.contains(&course.metric)
-            }
-        });
+        match configured {
+            _ if !asked.is_empty() => baseline
+                .metrics
+                .retain(|course| asked.contains(&course.metric)),
+            Some(known) => judged_only(baseline, known),
+            None => {}
+        }
     }
     Ok(())
 }

@@ -9,76 +9,15 @@ mod past;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Serialize;
-
 pub use past::{PastKernel, PastProfile, PastSeries};
 
+pub use crate::profile::{Acceptance, Course, Point, Trend};
+
 use crate::baseline::{Lock, Stored};
-use crate::config::VariantId;
+use crate::config::{Level, Variant};
 use crate::git::{self, Version};
 use crate::hash::sha256_hex;
 use crate::profile::Rung;
-
-/// How the metrics of one baseline went from acceptance to acceptance.
-#[derive(Clone, Debug, Serialize)]
-pub struct Trend {
-    /// Which variant.
-    pub variant: VariantId,
-    /// The folder of baselines: GPU model and rung.
-    pub gpu: String,
-    /// How it was measured.
-    pub rung: Rung,
-    /// The oldest first.
-    pub acceptances: Vec<Acceptance>,
-    /// Each metric of each kernel, by name.
-    pub metrics: Vec<Course>,
-}
-
-/// One acceptance, and where its profile is.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Acceptance {
-    /// RFC 3339, UTC.
-    pub time: String,
-    /// Who locked.
-    pub who: String,
-    /// Why.
-    pub reason: String,
-    /// The oldest commit whose lock holds it; `None` where there is none here.
-    pub commit: Option<String>,
-    /// sha256 of the accepted profile.
-    pub profile_sha256: String,
-    /// sha256 of its normalized text.
-    pub norm_sha256: String,
-    /// Why there are no values of it.
-    pub missing: Option<String>,
-    /// What else is to be known of the values.
-    pub note: Option<String>,
-}
-
-/// One metric of one kernel over the acceptances.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Course {
-    /// The kernel, by the name that tells it from the others of its profile.
-    pub kernel: String,
-    /// The alias.
-    pub metric: String,
-    /// The counter behind it. Under another counter an alias is another metric.
-    pub counter: String,
-    /// Its unit.
-    pub unit: Option<String>,
-    /// One an acceptance; `None` where its profile is not to be had or lacks the metric.
-    pub values: Vec<Option<Point>>,
-}
-
-/// An accepted value.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Point {
-    /// In the counter's unit.
-    pub value: f64,
-    /// By how much processes differ (standard deviation), or machines (the largest distance from
-    /// their centre), whichever is more. `None` where it was locked from one process.
-    pub noise: Option<f64>,
-}
 
 /// The history of a stored baseline. `lock_file` and `profile_file` are looked up in the commits of
 /// the repository around them.
@@ -205,11 +144,15 @@ fn courses(profiles: &[Option<PastProfile>]) -> Vec<Course> {
         .collect()
 }
 
-impl Trend {
-    /// Whether a kernel's name tells anything.
-    pub fn several_kernels(&self) -> bool {
-        let mut kernels = self.metrics.iter().map(|course| &course.kernel);
-        let first = kernels.next();
-        kernels.any(|kernel| Some(kernel) != first)
-    }
+/// Leaves the metrics that a variant's configuration judges: the others explain.
+pub fn judged_only(trend: &mut Trend, variant: &Variant) {
+    let metrics = match trend.rung {
+        Rung::Static => &variant.static_metrics,
+        _ => &variant.metrics,
+    };
+    trend.metrics.retain(|course| {
+        metrics
+            .iter()
+            .any(|metric| metric.alias == course.metric && metric.level != Level::Record)
+    });
 }

@@ -7,6 +7,7 @@ mod hotspots;
 pub mod import;
 mod merge;
 mod norm;
+mod trend;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ pub use compiled::compiled_profile;
 pub use derive::{DeriveError, Derived, Source, derive};
 pub use hotspots::{HotLine, Hotspots, MOST_LINES, Stall};
 pub use norm::norm_text;
+pub use trend::{Acceptance, Course, Point, Trend};
 
 use crate::config::{
     CacheControl, ClockControl, DURATION_COUNTER, GraphProfiling, Pass, ProfileSettings,

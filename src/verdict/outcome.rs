@@ -8,6 +8,7 @@ use super::exit_code::ExitCode;
 use super::finding::{Finding, Severity};
 use super::rule::Verdict;
 use crate::config::{Level, VariantId};
+use crate::profile::Trend;
 
 /// Where the judged profiles came from. A report never shows the one as the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -79,6 +80,9 @@ pub struct Outcome {
     pub places: Vec<Place>,
     /// One entry a variant that was judged.
     pub variants: Vec<VariantReport>,
+    /// How baselines that were locked more than once went, where a report was to hold it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub trends: Vec<Trend>,
     /// What else there is to tell.
     pub findings: Vec<Finding>,
 }
@@ -96,6 +100,7 @@ impl Outcome {
             ended: None,
             places: Vec::new(),
             variants: Vec::new(),
+            trends: Vec::new(),
             findings: Vec::new(),
         }
     }

@@ -3,6 +3,7 @@
 mod judge;
 mod places;
 mod recorded;
+mod trends;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,6 +24,7 @@ use crate::verdict::{
 use judge::{Judge, Profiles, unchecked};
 use places::places;
 use recorded::read_recorded;
+use trends::trends;
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
     let targets = report::targets(&arguments.report)?;
@@ -73,6 +75,7 @@ fn judged(
     for target in targets {
         refuse_target(&target.path, &head, arguments.from.as_deref())?;
     }
+    let baselines = head.config.baselines.clone();
     let root = trust::root(
         &head.config.root,
         arguments.baseline_ref.as_deref(),
@@ -110,6 +113,11 @@ fn judged(
         .extend(unchecked(&plan, store, &arguments.selection.names)?);
     waive(&plan, &mut outcome);
     outcome.places = places(&plan, &outcome);
+    let holds_trends =
+        |format: ReportFormat| matches!(format, ReportFormat::Html | ReportFormat::Json);
+    if holds_trends(arguments.format) || targets.iter().any(|target| holds_trends(target.format)) {
+        outcome.trends = trends(&plan, store, &baselines, &outcome)?;
+    }
     Ok(outcome)
 }
 

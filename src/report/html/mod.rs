@@ -11,7 +11,9 @@ use base64::prelude::BASE64_STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use super::plot::{Drawing, PLOT_STYLE, Size, THEME, ladders, rooflines, troubled_strips};
+use super::plot::{
+    Drawing, PLOT_STYLE, Size, THEME, ladders, rooflines, trend_drawings, troubled_strips,
+};
 use super::print::{clean, one_line};
 use super::rows::{counts, origin};
 use crate::verdict::{ExitCode, Finding, Outcome, Severity};
@@ -239,6 +241,10 @@ fn pictures(outcome: &Outcome) -> Markup {
             drawn.push(picture);
         }
     }
+    let trends = (
+        trend_drawings(&outcome.trends, Size::Wide),
+        trend_drawings(&outcome.trends, Size::Narrow),
+    );
     let strips = troubled_strips(outcome, Size::Wide).zip(troubled_strips(outcome, Size::Narrow));
     html! {
         section id="pictures" aria-labelledby="pictures-title" {
@@ -246,6 +252,7 @@ fn pictures(outcome: &Outcome) -> Markup {
             @if ladders.is_empty() { p class="note" { "Nothing ran, so there is nothing to draw." } }
             @if let Some((wide, narrow)) = &strips { (figure(wide, narrow)) }
             @for picture in &drawn { (picture) }
+            @for (wide, narrow) in trends.0.iter().zip(&trends.1) { (figure(wide, narrow)) }
             @if left_out > 0 {
                 p class="note" { (left_out) " further pictures are left out to keep this page small." }
             }

@@ -1,0 +1,77 @@
+//! What was accepted of a baseline over time.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Rung;
+use crate::config::VariantId;
+
+/// How the metrics of one baseline went from acceptance to acceptance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trend {
+    /// Which variant.
+    pub variant: VariantId,
+    /// The folder of baselines: GPU model and rung.
+    pub gpu: String,
+    /// How it was measured.
+    pub rung: Rung,
+    /// The oldest first.
+    pub acceptances: Vec<Acceptance>,
+    /// Each metric of each kernel, by name.
+    pub metrics: Vec<Course>,
+}
+
+/// One acceptance, and where its profile is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Acceptance {
+    /// RFC 3339, UTC.
+    pub time: String,
+    /// Who locked.
+    pub who: String,
+    /// Why.
+    pub reason: String,
+    /// The oldest commit whose lock holds it; `None` where there is none here.
+    pub commit: Option<String>,
+    /// sha256 of the accepted profile.
+    pub profile_sha256: String,
+    /// sha256 of its normalized text.
+    pub norm_sha256: String,
+    /// Why there are no values of it.
+    pub missing: Option<String>,
+    /// What else is to be known of the values.
+    pub note: Option<String>,
+}
+
+/// One metric of one kernel over the acceptances.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Course {
+    /// The kernel, by the name that tells it from the others of its profile.
+    pub kernel: String,
+    /// The alias.
+    pub metric: String,
+    /// The counter behind it. Under another counter an alias is another metric.
+    pub counter: String,
+    /// Its unit.
+    pub unit: Option<String>,
+    /// One an acceptance; `None` where its profile is not to be had or lacks the metric.
+    pub values: Vec<Option<Point>>,
+}
+
+/// An accepted value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Point {
+    /// In the counter's unit.
+    pub value: f64,
+    /// By how much processes differ (standard deviation), or machines (the largest distance from
+    /// their centre), whichever is more. `None` where it was locked from one process.
+    pub noise: Option<f64>,
+}
+
+impl Trend {
+    /// Whether a kernel's name tells anything.
+    pub fn several_kernels(&self) -> bool {
+        let mut kernels = self.metrics.iter().map(|course| &course.kernel);
+        let first = kernels.next();
+        kernels.any(|kernel| Some(kernel) != first)
+    }
+}
