@@ -247,3 +247,30 @@ fn a_profile_of_the_first_schema_is_read_as_far_as_it_goes() {
     let unread = sparsek_gate::history::PastProfile::parse(b"{\"schema\": 9, \"kernels\": []}");
     assert!(unread.unwrap_err().contains("schema 9"));
 }
+
+#[test]
+fn a_page_of_a_check_shows_how_its_baselines_went() {
+    if !git_is_here() {
+        return;
+    }
+    let (project, _) = locked_thrice();
+    let report = project.path("report.json").display().to_string();
+    let page = project.path("page.html").display().to_string();
+    let arguments = [
+        "check", CP_ASYNC, "--from", RECORDED, "--report", &report, "--report", &page,
+    ];
+    project.run(&arguments);
+    let outcome: Json = serde_json::from_str(&project.read("report.json")).unwrap();
+    let trend = &outcome["trends"][0];
+    assert_eq!(trend["variant"], CP_ASYNC);
+    assert_eq!(trend["acceptances"].as_array().unwrap().len(), 3);
+    assert_eq!(durations(trend).len(), 3);
+    let page = project.read("page.html");
+    assert!(page.contains("History of bsr_gemm/cp_async on nvidia-h200"));
+    // Rendered again from the JSON it is the same page.
+    let again = project.path("again.html").display().to_string();
+    project
+        .run(&["report", &report, "--report", &again])
+        .exits(0);
+    assert_eq!(project.read("again.html"), page);
+}

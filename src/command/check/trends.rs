@@ -55,6 +55,10 @@ pub(super) fn trends(
         // A lock that does not hold is told by itself.
         if let Ok(mut course) = trend(&stored, &file("lock.toml"), &file("profile.json")) {
             judged_only(&mut course, variant);
+            // One point is no course.
+            course
+                .metrics
+                .retain(|metric| metric.values.iter().flatten().count() > 1);
             found.push(course);
         }
     }

@@ -53,7 +53,7 @@ pub(super) fn trend(trend: &Trend, size: Size) -> Option<Drawing> {
     Some(Drawing {
         size,
         height: PANEL * courses.len() as f64,
-        title: format!("{} on {}", trend.variant, trend.gpu),
+        title: format!("History of {} on {}", trend.variant, trend.gpu),
         description: courses.iter().map(told).collect::<Vec<String>>().join("; "),
         caption,
         body,
