@@ -126,7 +126,8 @@ pub fn brought_by_change(
         let below = below.to_string_lossy();
         // A submodule on the way holds what git does not list here.
         let place = Path::new(below.as_ref()).ancestors().find(|folder| {
-            !folder.as_os_str().is_empty() && top.join(folder).join(".git").symlink_metadata().is_ok()
+            !folder.as_os_str().is_empty()
+                && top.join(folder).join(".git").symlink_metadata().is_ok()
         });
         let place = place.map_or(below.clone(), Path::to_string_lossy);
         let tracked = git::tracked(&top, &place).map_err(unreadable)?;
@@ -167,7 +168,10 @@ pub fn unlike_base<'s>(
     let mut unlike = Vec::new();
     for (path, sha256) in stated {
         let parts = Path::new(path).components();
-        if !parts.clone().all(|part| matches!(part, Component::Normal(_))) {
+        if !parts
+            .clone()
+            .all(|part| matches!(part, Component::Normal(_)))
+        {
             continue;
         }
         let whole = place.join(path);
@@ -498,7 +502,8 @@ impl ChangeUnderReview<'_> {
             for Brought { path, content } in
                 brought_by_change(&self.head.root, &self.authority(), path)?
             {
-                let brings = format!("{tool} is taken from the repository, and this change brings `{path}`");
+                let brings =
+                    format!("{tool} is taken from the repository, and this change brings `{path}`");
                 let Some(hash) = content.as_deref().map(sha256_hex) else {
                     findings.push(Finding::of_project(
                         Code::PolicyChanged,

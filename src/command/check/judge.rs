@@ -9,9 +9,9 @@ use crate::error::Error;
 use crate::profile::{Profile, ProfileOrigin, Rung};
 use crate::toolchain::unpinned;
 use crate::verdict::{
-    Authority, Code, Control, Finding, Mode, Origin, Outcome, Reference, Severity, VariantReport, Verdict,
-    below_counters, compare, compare_compiled, comparison_count, disturbed, explain_by_code,
-    incomplete, incomplete_compiled,
+    Authority, Code, Control, Finding, Mode, Origin, Outcome, Reference, Severity, VariantReport,
+    Verdict, below_counters, compare, compare_compiled, comparison_count, disturbed,
+    explain_by_code, incomplete, incomplete_compiled,
 };
 
 /// Profiles to judge.
