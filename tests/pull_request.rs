@@ -780,6 +780,31 @@ fn rules_that_only_get_stricter_warn() {
 }
 
 #[test]
+fn a_waiver_cannot_be_extended_by_how_its_day_is_spelled() {
+    if !has_git() {
+        return;
+    }
+    let project = pull_request();
+    let config = project.read("config.toml");
+    add_waiver(&project, "2099-12-31");
+    commit(&project);
+    git(
+        &project.path(""),
+        &["update-ref", "refs/remotes/origin/main", "HEAD"],
+    );
+    for (expires, code) in [
+        ("2099-12-30", 0),
+        ("2999-12-31", 4),
+        ("\"+002999-12-31\"", 2),
+        ("\"29991231\"", 2),
+    ] {
+        project.write("config.toml", &config);
+        add_waiver(&project, expires);
+        checked(&project, &[]).exits(code);
+    }
+}
+
+#[test]
 fn what_is_asked_for_by_name_decides_whose_rules_count() {
     if !has_git() {
         return;
