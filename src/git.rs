@@ -2,7 +2,7 @@
 //! out of others. Nothing here runs what a revision holds: no hooks, no monitors, and a folder that
 //! merely looks like a bare repository is none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -94,13 +94,19 @@ pub fn repository(folder: &Path) -> Result<Repository, String> {
     }
 }
 
+/// The modes of what is no regular file.
+const LINK: &str = "120000";
+const SUBMODULE: &str = "160000";
+
 /// What a commit holds at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A regular file.
     File(Vec<u8>),
-    /// A link, or a submodule: what is behind it is no part of the commit.
-    Elsewhere,
+    /// A link, with where it leads: what is there is no part of the commit.
+    Link(Vec<u8>),
+    /// A submodule, with its commit: what it holds is no part of this one.
+    Submodule(String),
 }
 
 /// The files of a commit at a path and below it, by their paths from the top of the repository.
@@ -124,22 +130,34 @@ pub fn files_at(root: &Path, commit: &str, path: &str) -> Result<BTreeMap<String
         .map_err(|_| format!("a file below `{path}` has a name that is not UTF-8"))?;
     let mut found = BTreeMap::new();
     let mut wanted = Vec::new();
+    let mut links = BTreeSet::new();
     // `MODE SP TYPE SP OBJECT TAB PATH NUL`
     for entry in listing.split_terminator('\0') {
         let Some((about, path)) = entry.split_once('\t') else {
             return Err(format!("git ls-tree says what is not understood: {entry}"));
         };
         match about.split(' ').collect::<Vec<_>>()[..] {
-            [mode, "blob", object] if mode.starts_with("100") => {
+            [mode, "blob", object] => {
+                if mode == LINK {
+                    links.insert(path.to_owned());
+                }
                 wanted.push((path.to_owned(), object.to_owned()));
             }
-            _ => drop(found.insert(path.to_owned(), Held::Elsewhere)),
+            [_, _, object] => {
+                found.insert(path.to_owned(), Held::Submodule(object.to_owned()));
+            }
+            _ => return Err(format!("git ls-tree says what is not understood: {entry}")),
         }
     }
     let contents = blobs(root, wanted.iter().map(|(_, object)| object.as_str()))?;
     for ((path, object), content) in wanted.into_iter().zip(contents) {
         let content = content.ok_or_else(|| format!("git cannot read {object}"))?;
-        found.insert(path, Held::File(content));
+        let held = if links.contains(&path) {
+            Held::Link(content)
+        } else {
+            Held::File(content)
+        };
+        found.insert(path, held);
     }
     Ok(found)
 }
@@ -237,17 +255,70 @@ fn place(file: &Path) -> Result<(&Path, &str), String> {
         .ok_or_else(|| format!("{} is no file of a folder", file.display()))
 }
 
-/// The paths below one that git tracks in the working tree.
+/// The paths at one and below it that git tracks in the working tree, with the commit of each that
+/// is a submodule. `top` is the folder of the working tree, and paths are seen from it.
 ///
 /// # Errors
 /// What git complains of.
-pub fn tracked(root: &Path, path: &Path) -> Result<Vec<String>, String> {
-    let path = path.display().to_string();
-    let listing = git(
-        root,
-        &["--literal-pathspecs", "ls-files", "-z", "--", &path],
-    )?;
-    Ok(listing.split_terminator('\0').map(str::to_owned).collect())
+pub fn tracked(top: &Path, path: &str) -> Result<BTreeMap<String, Option<String>>, String> {
+    let arguments = [
+        "--literal-pathspecs",
+        "ls-files",
+        "--stage",
+        "-z",
+        "--",
+        path,
+    ];
+    let listing = git_bytes(top, &arguments, None)?;
+    let listing = String::from_utf8(listing)
+        .map_err(|_| format!("a file below `{path}` has a name that is not UTF-8"))?;
+    let mut found = BTreeMap::new();
+    // `MODE SP OBJECT SP STAGE TAB PATH NUL`
+    for entry in listing.split_terminator('\0') {
+        let Some((about, path)) = entry.split_once('\t') else {
+            return Err(format!("git ls-files says what is not understood: {entry}"));
+        };
+        let submodule = match about.split(' ').collect::<Vec<_>>()[..] {
+            [SUBMODULE, commit, _] => Some(commit.to_owned()),
+            _ => None,
+        };
+        found.insert(path.to_owned(), submodule);
+    }
+    Ok(found)
+}
+
+/// Of paths those that git does not check out as they were committed, each with the attribute that
+/// says so. Line endings are left aside. `top` is the folder of the working tree, and paths are
+/// seen from it.
+///
+/// # Errors
+/// What git complains of.
+pub fn converted<'p>(
+    top: &Path,
+    paths: impl Iterator<Item = &'p str>,
+) -> Result<Vec<(String, String)>, String> {
+    let asked: String = paths.map(|path| format!("{path}\0")).collect();
+    let arguments = [
+        "check-attr",
+        "-z",
+        "--stdin",
+        "working-tree-encoding",
+        "ident",
+        "filter",
+    ];
+    let answer = git_bytes(top, &arguments, Some(asked))?;
+    let answer = String::from_utf8_lossy(&answer);
+    let mut words = answer.split_terminator('\0');
+    let mut found = Vec::new();
+    // `PATH NUL ATTRIBUTE NUL VALUE NUL`
+    while let (Some(path), Some(attribute), Some(value)) =
+        (words.next(), words.next(), words.next())
+    {
+        if !matches!(value, "unspecified" | "unset") {
+            found.push((path.to_owned(), attribute.to_owned()));
+        }
+    }
+    Ok(found)
 }
 
 /// A revision, checked out in a folder of its own; removed when dropped.
@@ -354,6 +425,8 @@ const HARMLESS: [&str; 6] = [
 fn git_bytes(root: &Path, arguments: &[&str], input: Option<String>) -> Result<Vec<u8>, String> {
     let mut command = duct::cmd("git", HARMLESS.iter().chain(arguments))
         .dir(root)
+        // A commit is what its hash says, not what `refs/replace` puts in its place.
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
         .env("LC_ALL", "C");
     command = match input {
         Some(input) => command.stdin_bytes(input),

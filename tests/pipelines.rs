@@ -592,6 +592,13 @@ fn the_check_on_the_head_says_what_the_exit_code_means() {
         );
         assert!(call.contains(&format!("head_sha={commit}")));
     }
+    let named = Service::of(Project::empty()).with("CHECK_NAME", "sparsek-gate (old)");
+    named.project.write("report.md", "the report\n");
+    named.program("gh", GH);
+    named
+        .run("ci/github/set-check.sh", &[&commit, "0", "report.md"])
+        .exits(0);
+    assert!(named.calls().join("").contains("name=sparsek-gate (old) "));
     service
         .run("ci/github/set-check.sh", &["main", "0", "report.md"])
         .exits(2);
@@ -601,19 +608,26 @@ fn the_check_on_the_head_says_what_the_exit_code_means() {
 fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
     let Some(service) = github() else { return };
     let (head, other, base) = ("a".repeat(40), "b".repeat(40), "c".repeat(40));
-    let pull = |state: &str, sha: &str| json!({ "state": state, "head": { "sha": sha }, "base": { "sha": "main" } });
+    let pull = |state: &str, sha: &str| json!({ "state": state, "head": { "sha": sha }, "base": { "sha": "tip", "ref": "main" } });
     service.answers("repos/them/kernels/pulls/7", &pull("open", &head));
     service.answers("repos/them/kernels/pulls/8", &pull("open", &other));
     service.answers("repos/them/kernels/pulls/9", &pull("closed", &head));
     service.answers(
-        &format!("repos/them/kernels/compare/main...{head}"),
+        &format!("repos/them/kernels/compare/tip...{head}"),
         &json!({ "merge_base_commit": { "sha": base } }),
     );
+    // Where GitHub knows of no base, the change's own rules must not be what is left.
+    let strange = json!({ "state": "open", "head": { "sha": head }, "base": { "sha": "other", "ref": "old" } });
+    service.answers("repos/them/kernels/pulls/6", &strange);
+    let nothing = json!({ "merge_base_commit": null });
+    let compared = format!("repos/them/kernels/compare/other...{head}");
+    service.answers(&compared, &nothing);
     let find = |claimed: &str| {
         service.project.write("claimed", claimed);
         service.run("ci/github/find-pull-request.sh", &["claimed", &head])
     };
     for claimed in [
+        "6",
         "8",
         "9",
         "",
@@ -629,8 +643,50 @@ fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
     find("7\n").exits(0);
     assert_eq!(
         service.outputs(),
-        format!("number=7\nhead={head}\nbase={base}\n")
+        format!("number=7\nhead={head}\nbase={base}\ntarget=main\n")
     );
+    let service = service.with("EXPECTED", "5");
+    service
+        .run("ci/github/find-pull-request.sh", &["claimed", &head])
+        .exits(1)
+        .says("is that of #7, not of #5");
+}
+
+/// A check is that of a commit, which anybody may propose to a branch with looser rules too; and a
+/// job that is skipped counts as passed where it is required.
+#[test]
+fn a_required_check_is_that_of_the_target_and_is_never_skipped() {
+    for (recipe, job, target) in [
+        (
+            "ci/github/gpu-check.yml",
+            "check",
+            "format('check ({0})', github.base_ref)",
+        ),
+        (
+            "ci/github/kernels-report.yml",
+            "report",
+            "format('sparsek-gate ({0})', steps.pull.outputs.target)",
+        ),
+    ] {
+        let job = &yaml(recipe)["jobs"][job];
+        let name = job["name"].as_str().map(str::to_owned);
+        let mut steps = job["steps"].as_array().unwrap().iter();
+        let set = steps.find_map(|step| Some(step["with"]["check-name"].as_str()?.to_owned()));
+        let name = set.or(name).unwrap();
+        assert!(name.contains(target), "{recipe}: {name}");
+    }
+    let check = &yaml("ci/github/gpu-check.yml")["jobs"]["check"];
+    assert!(check["if"].is_null() && check["needs"].is_null());
+    let first = &check["steps"][0];
+    assert!(first["run"].as_str().unwrap().contains("exit 1"));
+    assert!(
+        first["if"]
+            .as_str()
+            .unwrap()
+            .contains("!= github.repository")
+    );
+    let runner = check["runs-on"].as_str().unwrap();
+    assert!(runner.contains(r#"== github.repository && '["self-hosted", "gpu"]'"#));
 }
 
 #[test]

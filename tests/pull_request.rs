@@ -483,6 +483,53 @@ const ATTACKS: &[Attack] = &[
         consented: None,
     },
     Attack {
+        name: "the baselines are put where an interrupted store leaves them",
+        edit: |project| {
+            let folder = project.path("");
+            fs::rename(folder.join("baselines"), folder.join(".baselines.next")).unwrap();
+            commit(project);
+        },
+        told: (
+            "tampered",
+            "where only a store that was interrupted leaves files",
+        ),
+        consented: None,
+    },
+    Attack {
+        name: "the rules are committed otherwise than they are checked out",
+        edit: |project| {
+            project.write(
+                ".gitattributes",
+                "config.toml working-tree-encoding=ISO646-JP\n",
+            );
+        },
+        told: ("tampered", "`working-tree-encoding` in .gitattributes"),
+        consented: None,
+    },
+    Attack {
+        name: "baselines are checked out with what git puts in",
+        edit: |project| project.write("baselines/.gitattributes", "*.json ident\n"),
+        told: ("tampered", "`ident` in .gitattributes"),
+        consented: None,
+    },
+    Attack {
+        name: "the recipe becomes a command that names no files",
+        edit: |project| {
+            let source = "source = \"kernels/bsr_gemm/cp_async.cu\"\n";
+            project.replace(
+                "config.toml",
+                source,
+                "build = [\"make\"]\nrun = [\"./slow\"]\n",
+            );
+            project.drop_config_lines("dynamic_shared_bytes = 75776");
+            project.edit_profile(VARIANT, |profile| {
+                profile["provenance"]["sources"] = json!({});
+            });
+        },
+        told: ("profile-stale", "how the configuration builds it changed"),
+        consented: None,
+    },
+    Attack {
         name: "the recording is of other code",
         edit: |project| {
             let source = "kernels/bsr_gemm/cp_async.cu";
@@ -730,6 +777,31 @@ fn rules_that_only_get_stricter_warn() {
     );
     let shown = &report.comparison(VARIANT, "duration")["tolerance"];
     assert_eq!(*shown, json!({"relative_percent": 3.0}));
+}
+
+#[test]
+fn a_waiver_cannot_be_extended_by_how_its_day_is_spelled() {
+    if !has_git() {
+        return;
+    }
+    let project = pull_request();
+    let config = project.read("config.toml");
+    add_waiver(&project, "2099-12-31");
+    commit(&project);
+    git(
+        &project.path(""),
+        &["update-ref", "refs/remotes/origin/main", "HEAD"],
+    );
+    for (expires, code) in [
+        ("2099-12-30", 0),
+        ("2999-12-31", 4),
+        ("\"+002999-12-31\"", 2),
+        ("\"29991231\"", 2),
+    ] {
+        project.write("config.toml", &config);
+        add_waiver(&project, expires);
+        checked(&project, &[]).exits(code);
+    }
 }
 
 #[test]
@@ -1104,6 +1176,156 @@ fn a_tool_of_the_repository_may_not_come_with_the_change() {
     checked(&base, &[])
         .exits(4)
         .says("ncu is taken from the repository, and this change brings `tools/ncu`");
+}
+
+#[test]
+fn a_tool_of_the_repository_is_followed_through_links() {
+    if !has_git() {
+        return;
+    }
+    let link = |project: &Project, target: &str, path: &str| {
+        let path = project.path(path);
+        let _ = fs::remove_file(&path);
+        std::os::unix::fs::symlink(target, path).unwrap();
+    };
+    let base = change_of(&BASE);
+    base.write("tools/ncu-2026", "#!/bin/sh\n");
+    link(&base, "ncu-2026", "tools/ncu");
+    base.write("other/ncu", "#!/bin/sh\necho faster\n");
+    let config = base.read("config.toml");
+    let toolchain = "[toolchain]\nncu = \"tools/ncu\"\n";
+    base.write("config.toml", config.replace("[toolchain]\n", toolchain));
+    committed(&base);
+    checked(&base, &[]).exits(0);
+    let change = || {
+        let project = change_of(&base);
+        // Copied with what it leads to.
+        link(&project, "ncu-2026", "tools/ncu");
+        project
+    };
+    let brings = |project: &Project, file: &str| {
+        commit(project);
+        let told = format!("ncu is taken from the repository, and this change brings `{file}`");
+        checked(project, &[]).exits(4).says(&told)
+    };
+
+    let project = change();
+    link(&project, "../other/ncu", "tools/ncu");
+    brings(&project, "tools/ncu");
+
+    let project = change();
+    project.write("tools/ncu-2026", "#!/bin/sh\necho faster\n");
+    let report = brings(&project, "tools/ncu-2026").json();
+    let hashes = asked(&report);
+    assert_eq!(hashes, [sha256_hex(b"#!/bin/sh\necho faster\n")]);
+    checked(&project, &["--accept", &hashes[0]]).exits(0);
+
+    let project = change();
+    fs::remove_dir_all(project.path("tools")).unwrap();
+    link(&project, "other", "tools");
+    brings(&project, "tools");
+
+    // A repository of its own in the place of the folder.
+    let project = change();
+    let folder = project.path("");
+    git(&folder, &["rm", "-r", "--quiet", "tools"]);
+    fs::rename(folder.join("other"), folder.join("tools")).unwrap();
+    git(&folder.join("tools"), &["init", "--quiet"]);
+    git(&folder.join("tools"), &["add", "--all"]);
+    git(
+        &folder.join("tools"),
+        &["commit", "--quiet", "--message", "ncu"],
+    );
+    let report = brings(&project, "tools").json();
+    assert_eq!(asked(&report), Vec::<String>::new());
+}
+
+#[test]
+fn a_recording_is_told_of_wherever_the_repository_holds_it() {
+    if !has_git() {
+        return;
+    }
+    let project = in_a_folder();
+    let folder = project.path("");
+    let from = |recorded: &str| {
+        let mut command = project.gate();
+        command
+            .env("GITHUB_EVENT_NAME", "pull_request")
+            .env("GITHUB_BASE_REF", "main")
+            .args(["check", "-C", "config.toml", "--format", "json"])
+            .args(["--from", recorded])
+            .current_dir(folder.join("gate"));
+        Ran::of(&command.output().unwrap()).exits(0).json().warned()
+    };
+    let told = "recorded-in-change".to_owned();
+    assert!(!from(RECORDED).contains(&told));
+    let beside = folder.join("recorded");
+    fs::rename(folder.join("gate").join(RECORDED), &beside).unwrap();
+    commit(&project);
+    assert!(from("../recorded").contains(&told));
+    // Beside the repository it is an artifact, as a workflow hands it over that runs nothing of it.
+    let workspace = Project::empty();
+    copy(&BASE.path(""), &workspace.path("change"));
+    let change = workspace.path("change");
+    fs::rename(change.join(RECORDED), workspace.path("profiles")).unwrap();
+    let output = workspace
+        .gate()
+        .args(["check", "--from", "../profiles", "--format", "json"])
+        .args(["--baseline-ref", "HEAD"])
+        .current_dir(change)
+        .output();
+    let report = Ran::of(&output.unwrap()).exits(0).json();
+    assert!(!report.warned().contains(&told));
+}
+
+#[test]
+fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
+    if !has_git() {
+        return;
+    }
+    let project = pull_request();
+    change_code(&project, VARIANT);
+    slower(&project);
+    project.add_base(VARIANT, |base| scale(base, "duration", 1.1));
+    commit(&project);
+    git(
+        &project.path(""),
+        &["rm", "-r", "--quiet", "--cached", RECORDED],
+    );
+    git(
+        &project.path(""),
+        &["commit", "--quiet", "--message", "no recording"],
+    );
+    // The rounds that `add_base` asks for are the base's too.
+    let source = format!("kernels/bsr_gemm/{VARIANT}.cu");
+    let slow = project.read(&source);
+    project.write(&source, BASE.read(&source));
+    committed(&project);
+    project.write(&source, slow);
+    let report = checked(&project, &[VARIANT]).exits(4).json();
+    assert_eq!(report.denied(), ["profile-stale"]);
+    assert!(
+        report
+            .message("profile-stale")
+            .starts_with("the base was recorded of other code than the revision holds"),
+    );
+    // With the hash of the base's code it is somebody's word, and the baseline speaks against it.
+    project.edit(&Project::base_path(VARIANT), |base| {
+        base["provenance"]["sources"][&source] = json!(sha256_hex(BASE.read(&source).as_bytes()));
+    });
+    let report = checked(&project, &[VARIANT]).exits(0).json();
+    assert!(report.message("drift").contains("`duration`"));
+    // On a GPU without a baseline nothing does.
+    for path in [Project::profile_path(VARIANT), Project::base_path(VARIANT)] {
+        let text = project.read(&path);
+        project.write(&path, text.replace("NVIDIA H200", "NVIDIA L4"));
+    }
+    let report = checked(&project, &[VARIANT]).exits(0).json();
+    assert!(
+        report
+            .message("drift")
+            .ends_with("no baseline on NVIDIA L4 bears out")
+    );
 }
 
 #[test]

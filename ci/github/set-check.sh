@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets the check `sparsek-gate` on a commit by the exit code. Needs gh with GH_TOKEN and
+# Sets the check $CHECK_NAME, else `sparsek-gate`, on a commit by the exit code. Needs gh with GH_TOKEN and
 # `checks: write`, and GITHUB_REPOSITORY. $OPEN=neutral: an open answer does not fail.
 set -euo pipefail
 usage='usage: set-check.sh COMMIT EXIT_CODE FILE'
@@ -22,5 +22,5 @@ summary=$(mktemp)
 trap 'rm -f "$summary"' EXIT
 head -c 60000 "$file" | iconv -f UTF-8 -t UTF-8 -c >"$summary"
 gh api --method POST "repos/$GITHUB_REPOSITORY/check-runs" --silent \
-  -f name=sparsek-gate -f "head_sha=$commit" -f status=completed -f "conclusion=$conclusion" \
+  -f "name=${CHECK_NAME:-sparsek-gate}" -f "head_sha=$commit" -f status=completed -f "conclusion=$conclusion" \
   -f "output[title]=$(word_of "$code") (exit code $code)" -F "output[summary]=@$summary"

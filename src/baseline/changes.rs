@@ -33,7 +33,13 @@ pub fn changes_since(config: &Config, variant: &Variant, profile: &Profile) -> C
     }
     // Constants of a trial are flags too; such a profile says so itself.
     if profile.provenance.overrides.is_empty() && !same_flags(config, variant, profile) {
-        code.push("the flags in the configuration".to_owned());
+        code.push(
+            match variant.recipe {
+                Recipe::Nvcc { .. } => "the flags in the configuration",
+                Recipe::Command { .. } => "how the configuration builds it",
+            }
+            .to_owned(),
+        );
     }
     Changes {
         conditions: changed_conditions(variant, profile),
@@ -52,7 +58,12 @@ fn own_sources(variant: &Variant) -> &[String] {
 fn same_flags(config: &Config, variant: &Variant, profile: &Profile) -> bool {
     let provenance = &profile.provenance;
     match (&variant.recipe, provenance.origin) {
-        (Recipe::Command { .. }, _) | (_, ProfileOrigin::Imported) => true,
+        (_, ProfileOrigin::Imported) => true,
+        // A stripped copy holds its commands only in part.
+        (Recipe::Command { .. }, _) if provenance.stripped => true,
+        (Recipe::Command { build, .. }, ProfileOrigin::Measured) => {
+            provenance.build_argv == build.as_deref().unwrap_or_default()
+        }
         // `nvcc FLAGS... SOURCE`
         (Recipe::Nvcc { source, .. }, ProfileOrigin::Measured) => {
             let stated = stated_flags(&config.toolchain, variant);

@@ -74,6 +74,8 @@ pub fn establish(head: Config, root: Option<Root>, accepted: &[String]) -> Resul
     let snapshot = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
     let store = change.store(&base_baselines, snapshot.path())?;
     findings.extend(change.links()?);
+    findings.extend(change.leftovers()?);
+    findings.extend(change.converted()?);
     let here = Store::open(&head.baselines)?;
     let replaced = locks::compare(&config, &store, &here, &consent, &mut findings)?;
     locks::replace(&store, &here, &replaced)?;
@@ -92,47 +94,142 @@ pub fn establish(head: Config, root: Option<Root>, accepted: &[String]) -> Resul
     })
 }
 
-/// Files of a folder that are part of the change: tracked, and not what the base holds there. What
-/// a run wrote and nobody committed is none.
+/// A file that is part of the change: tracked, and not what the base holds there.
+pub struct Brought {
+    /// From the top of the repository.
+    pub path: String,
+    /// Its bytes, or where it leads if it is a link; `None` where it cannot be read.
+    content: Option<Vec<u8>>,
+}
+
+/// Files at a path, below it and on the way to it that are part of the change. What a run wrote and
+/// nobody committed is none.
 ///
 /// # Errors
 /// [`Error::Environment`] where git cannot tell.
 pub fn brought_by_change(
     root: &Path,
     authority: &Authority,
-    folder: &Path,
-) -> Result<Vec<String>, Error> {
+    path: &Path,
+) -> Result<Vec<Brought>, Error> {
     let Authority::Revision { commit, .. } = authority else {
         return Ok(Vec::new());
     };
-    let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
-    if !folder.starts_with(root) {
-        return Ok(Vec::new());
-    }
-    let tracked = git::tracked(root, &folder).map_err(unreadable)?;
-    if tracked.is_empty() {
-        return Ok(Vec::new());
-    }
-    let place = place_in_repository(root)?;
-    let below = inside(root, &folder);
-    let before = git::files_at(root, commit, &place.join(&below)).map_err(unreadable)?;
-    let mut brought = Vec::new();
-    for path in tracked {
-        let here = root.join(&path);
-        let same = match before.get(&place.join(&path)) {
-            Some(Held::File(bytes)) => {
-                !here.is_symlink() && read_regular(&here).is_ok_and(|found| found == *bytes)
-            }
-            // The link itself is what was committed, and git tells of its change as of any file's.
-            Some(Held::Elsewhere) => here.is_symlink(),
-            None => false,
+    let top = git::repository(root).map_err(unreadable)?.top;
+    let top = top.canonicalize().map_err(Error::io("find", &top))?;
+    let mut brought = BTreeMap::new();
+    for stop in stops(path)? {
+        // What lies elsewhere is the machine's.
+        let Ok(below) = stop.strip_prefix(&top) else {
+            continue;
         };
-        if !same {
-            brought.push(path);
+        let below = below.to_string_lossy();
+        // A submodule on the way holds what git does not list here.
+        let place = Path::new(below.as_ref()).ancestors().find(|folder| {
+            !folder.as_os_str().is_empty()
+                && top.join(folder).join(".git").symlink_metadata().is_ok()
+        });
+        let place = place.map_or(below.clone(), Path::to_string_lossy);
+        let tracked = git::tracked(&top, &place).map_err(unreadable)?;
+        if tracked.is_empty() {
+            continue;
+        }
+        let before = git::files_at(&top, commit, &place).map_err(unreadable)?;
+        for (path, submodule) in tracked {
+            let (here, content) = match submodule {
+                Some(commit) => (Some(Held::Submodule(commit)), None),
+                None => held_here(&top.join(&path)),
+            };
+            if here.is_none() || before.get(&path) != here.as_ref() {
+                brought.insert(path, content);
+            }
         }
     }
-    Ok(brought)
+    let brought = brought.into_iter();
+    Ok(brought
+        .map(|(path, content)| Brought { path, content })
+        .collect())
 }
+
+/// Files that a revision holds otherwise than said. `stated` are sha256 by paths from
+/// `root`; what is not below it is the machine's. Nothing where no revision has authority.
+///
+/// # Errors
+/// [`Error::Environment`] where git cannot tell.
+pub fn unlike_base<'s>(
+    root: &Path,
+    authority: &Authority,
+    stated: &'s BTreeMap<String, String>,
+) -> Result<Vec<&'s str>, Error> {
+    let Authority::Revision { commit, .. } = authority else {
+        return Ok(Vec::new());
+    };
+    let place = place_in_repository(root)?;
+    let mut unlike = Vec::new();
+    for (path, sha256) in stated {
+        let parts = Path::new(path).components();
+        if !parts
+            .clone()
+            .all(|part| matches!(part, Component::Normal(_)))
+        {
+            continue;
+        }
+        let whole = place.join(path);
+        let held = git::files_at(root, commit, &whole).map_err(unreadable)?;
+        // What it does not hold was made by a build, or lies behind a link.
+        if let Some(Held::File(bytes)) = held.get(&whole)
+            && sha256_hex(bytes) != *sha256
+        {
+            unlike.push(path.as_str());
+        }
+    }
+    Ok(unlike)
+}
+
+/// What the working tree has at a path, and the same as bytes.
+fn held_here(path: &Path) -> (Option<Held>, Option<Vec<u8>>) {
+    if let Ok(target) = std::fs::read_link(path) {
+        let target = target.into_os_string().into_encoded_bytes();
+        return (Some(Held::Link(target.clone())), Some(target));
+    }
+    let bytes = read_regular(path).ok();
+    (bytes.clone().map(Held::File), bytes)
+}
+
+/// Every link on the way to a path, and where the way ends, without links.
+///
+/// # Errors
+/// [`Error::Io`].
+fn stops(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let path = std::path::absolute(path).map_err(Error::io("find", path))?;
+    let parts = |path: &Path| -> Vec<std::ffi::OsString> {
+        let parts = path.components().rev();
+        parts.map(|part| part.as_os_str().to_owned()).collect()
+    };
+    let mut ahead = parts(&path);
+    let (mut way, mut found) = (PathBuf::new(), Vec::new());
+    while let Some(part) = ahead.pop() {
+        if part == ".." {
+            way.pop();
+            continue;
+        }
+        // The root of an absolute target begins anew.
+        way.push(part);
+        if let Ok(target) = std::fs::read_link(&way) {
+            found.push(way.clone());
+            if found.len() > MOST_LINKS {
+                break;
+            }
+            way.pop();
+            ahead.extend(parts(&target));
+        }
+    }
+    found.push(way);
+    Ok(found)
+}
+
+/// As many as the kernel follows.
+const MOST_LINKS: usize = 40;
 
 struct ChangeUnderReview<'a> {
     place: Place,
@@ -165,7 +262,7 @@ impl ChangeUnderReview<'_> {
         let hash = sha256_hex(text.as_bytes());
         let base_text = match self.file(&name)? {
             Some(Held::File(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
-            Some(Held::Elsewhere) => {
+            Some(Held::Link(_) | Held::Submodule(_)) => {
                 return Err(Error::Baseline(format!(
                     "{name} is a link at {}: what it leads to is not part of that revision; put the file itself there",
                     self.revision()
@@ -349,6 +446,47 @@ impl ChangeUnderReview<'_> {
             .collect())
     }
 
+    /// Rules and baselines that are here in another form than they are committed in: what is seen
+    /// here would not be what is merged.
+    fn converted(&self) -> Result<Option<Finding>, Error> {
+        let top = git::repository(&self.head.root).map_err(unreadable)?.top;
+        let below = inside(&self.head.root, &self.head.baselines);
+        let mut paths = git::tracked(&top, &self.place.join(&below)).map_err(unreadable)?;
+        paths.insert(self.place.join(&config_name(self.head)), None);
+        let converted =
+            git::converted(&top, paths.keys().map(String::as_str)).map_err(unreadable)?;
+        Ok(converted.first().map(|(path, attribute)| {
+            Finding::of_project(
+                Code::Tampered,
+                format!(
+                    "git converts {} files of rules and baselines, `{path}` first (`{attribute}` in .gitattributes): what is here is not what is committed",
+                    converted.len()
+                ),
+                "take the attribute off them: they must be here as they are committed",
+            )
+        }))
+    }
+
+    /// Folders that were committed where a store that was interrupted is taken up again: what is
+    /// there would be read as the baselines here, and be none once it is merged.
+    fn leftovers(&self) -> Result<Vec<Finding>, Error> {
+        let mut findings = Vec::new();
+        for left in Store::leftovers(&self.head.baselines) {
+            let brought = brought_by_change(&self.head.root, &self.authority(), &left)?;
+            if let Some(first) = brought.first() {
+                findings.push(Finding::of_project(
+                    Code::Tampered,
+                    format!(
+                        "this change brings `{}`, where only a store that was interrupted leaves files: they would be taken for the baselines here, and be none in the repository",
+                        first.path
+                    ),
+                    "take them out of version control",
+                ));
+            }
+        }
+        Ok(findings)
+    }
+
     /// Tools that lie in the repository, where the change brings them.
     fn tools(&self, config: &Config) -> Result<Vec<Finding>, Error> {
         let toolchain = &config.toolchain;
@@ -361,13 +499,22 @@ impl ChangeUnderReview<'_> {
         let mut findings = Vec::new();
         for (tool, path) in tools {
             let Some(path) = path else { continue };
-            for file in brought_by_change(&self.head.root, &self.authority(), path)? {
-                let hash = read_regular(&self.head.root.join(&file))
-                    .map(|bytes| sha256_hex(&bytes))
-                    .unwrap_or_default();
+            for Brought { path, content } in
+                brought_by_change(&self.head.root, &self.authority(), path)?
+            {
+                let brings =
+                    format!("{tool} is taken from the repository, and this change brings `{path}`");
+                let Some(hash) = content.as_deref().map(sha256_hex) else {
+                    findings.push(Finding::of_project(
+                        Code::PolicyChanged,
+                        brings,
+                        "a tool that the change brings cannot be believed, and what a submodule holds cannot be accepted: put the tool itself there",
+                    ));
+                    continue;
+                };
                 let finding = Finding::of_project(
                     Code::PolicyChanged,
-                    format!("{tool} is taken from the repository, and this change brings `{file}`"),
+                    brings,
                     format!(
                         "a tool that the change brings cannot be believed; accept it knowingly: check --accept {hash}"
                     ),
@@ -387,8 +534,9 @@ impl ChangeUnderReview<'_> {
         Ok(Some(Finding::of_project(
             Code::Tampered,
             format!(
-                "this change brings {} files into the folder of builds, `{first}` first: a program would be taken from there that nobody built",
-                brought.len()
+                "this change brings {} files into the folder of builds, `{}` first: a program would be taken from there that nobody built",
+                brought.len(),
+                first.path
             ),
             "take them out of version control",
         )))

@@ -9,9 +9,9 @@ use crate::error::Error;
 use crate::profile::{Profile, ProfileOrigin, Rung};
 use crate::toolchain::unpinned;
 use crate::verdict::{
-    Authority, Code, Control, Finding, Mode, Outcome, Reference, Severity, VariantReport, Verdict,
-    below_counters, compare, compare_compiled, comparison_count, disturbed, explain_by_code,
-    incomplete, incomplete_compiled,
+    Authority, Code, Control, Finding, Mode, Origin, Outcome, Reference, Severity, VariantReport,
+    Verdict, below_counters, compare, compare_compiled, comparison_count, disturbed,
+    explain_by_code, incomplete, incomplete_compiled,
 };
 
 /// Profiles to judge.
@@ -297,7 +297,21 @@ impl<'a> Judge<'a> {
             }
         }
         let (report, findings) = match (of(variant, bases), locked) {
-            (Some(base), _) => compare_compiled(variant, base, Mode::Against, head),
+            (Some(base), locked) => {
+                let (mut report, mut findings) =
+                    compare_compiled(variant, base, Mode::Against, head);
+                match locked {
+                    Some(locked) if is_brought(outcome) => {
+                        let (drift, _) = compare_compiled(variant, locked, Mode::Stored, base);
+                        let same_code = locked.provenance.sources == base.provenance.sources;
+                        findings.extend(drifted(variant, &drift, same_code));
+                        report.drift = drift.comparisons;
+                    }
+                    None if is_brought(outcome) => findings.push(unvouched(variant, base)),
+                    _ => {}
+                }
+                (report, findings)
+            }
             (None, Some(locked)) => compare_compiled(variant, locked, Mode::Stored, head),
             (None, None) => {
                 outcome.findings.extend(incomplete_compiled(variant, head));
@@ -330,7 +344,11 @@ impl<'a> Judge<'a> {
         let answer = match &base {
             Some(base) => {
                 let (mut report, mut findings) = self.against(variant, base, profile);
-                if let Some((drift, _)) = self.stored(variant, base, None) {
+                let drift = self.stored(variant, base, None);
+                if drift.is_none() && is_brought(outcome) {
+                    findings.push(unvouched(variant, base));
+                }
+                if let Some((drift, _)) = drift {
                     let locked = self.locked(&variant.id, base);
                     let same_code = locked
                         .is_some_and(|locked| locked.provenance.sources == base.provenance.sources);
@@ -420,6 +438,25 @@ impl<'a> Judge<'a> {
             None
         }
     }
+}
+
+/// Whether both sides of a comparison were brought by whoever proposes the change.
+fn is_brought(outcome: &Outcome) -> bool {
+    outcome.authority != Authority::WorkingTree && matches!(outcome.origin, Origin::Recorded(_))
+}
+
+/// A base that nothing locked says anything of.
+fn unvouched(variant: &Variant, base: &Profile) -> Finding {
+    Finding::deny(
+        Code::Drift,
+        &variant.id,
+        format!(
+            "it is compared with the base in the recording alone, whose numbers no baseline on {} bears out",
+            base.identity.gpu
+        ),
+        "lock a baseline on that GPU, or measure side by side where the change cannot write",
+    )
+    .warn()
 }
 
 /// Where the base itself is not where it was locked.

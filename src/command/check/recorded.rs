@@ -9,7 +9,7 @@ use crate::config::{Config, Variant};
 use crate::error::Error;
 use crate::files::{base_folder, variant_folder};
 use crate::profile::{self, Profile, ProfileOrigin, Rung};
-use crate::trust::brought_by_change;
+use crate::trust::{brought_by_change, unlike_base};
 use crate::verdict::{Authority, Code, Finding, Outcome, Severity};
 
 /// The recorded profiles of the selected variants. Their verdict comes from their samples; where
@@ -190,6 +190,13 @@ pub(super) fn read_recorded(
                 finding.severity = Severity::Deny;
             }
         }
+        for base in profiles.bases.iter().chain(&profiles.compiled_bases) {
+            let sources = &base.provenance.sources;
+            let unlike = unlike_base(&plan.config.root, &outcome.authority, sources)?;
+            if !unlike.is_empty() {
+                outcome.findings.push(of_other_base(base, &unlike));
+            }
+        }
         let trials = profiles.heads.iter().chain(&profiles.compiled);
         let trials: Vec<Finding> = trials.filter_map(trial).collect();
         outcome.findings.extend(trials);
@@ -198,7 +205,8 @@ pub(super) fn read_recorded(
             let finding = Finding::of_project(
                 Code::RecordedInChange,
                 format!(
-                    "the recording is part of the change, `{first}` first: its numbers are the word of whoever proposes the change"
+                    "the recording is part of the change, `{}` first: its numbers are the word of whoever proposes the change",
+                    first.path
                 ),
                 "record it where the change cannot write, and hand it to the check as an artifact",
             );
@@ -206,6 +214,20 @@ pub(super) fn read_recorded(
         }
     }
     Ok(profiles)
+}
+
+/// Whoever records both sides could choose what to be compared with.
+fn of_other_base(base: &Profile, unlike: &[&str]) -> Finding {
+    let files: Vec<String> = unlike.iter().map(|path| format!("`{path}`")).collect();
+    Finding::deny(
+        Code::ProfileStale,
+        &base.variant,
+        format!(
+            "the base was recorded of other code than the revision holds that this is judged by: {}",
+            files.join(", ")
+        ),
+        "record both again with that revision: sparsek-gate check --against REV --output FOLDER",
+    )
 }
 
 /// A profile with constants of a trial is not one of the code under review.

@@ -50,12 +50,17 @@ impl File<'_> {
             ExpiryDate::Text(text) => text.clone(),
             ExpiryDate::Date(date) => date.to_string(),
         };
-        let expires = text.parse().map_err(|_| {
-            complain(
-                "expires",
-                format!("`expires` is a day such as 2026-12-31, not `{text}`"),
-            )
-        })?;
+        // Days have many spellings, and those who compare configurations compare what is written.
+        let expires = text
+            .parse()
+            .ok()
+            .filter(|day: &jiff::civil::Date| day.to_string() == text)
+            .ok_or_else(|| {
+                complain(
+                    "expires",
+                    format!("`expires` is a day such as 2026-12-31, not `{text}`"),
+                )
+            })?;
         Ok(Waiver {
             variant: variant.id.clone(),
             metric: raw.metric.clone(),
