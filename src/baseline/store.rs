@@ -167,6 +167,16 @@ impl Store {
             .collect())
     }
 
+    /// Every baseline of the variant, by the GPU folder's name.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn all_of(&self, variant: &VariantId) -> Result<Vec<Stored>, Error> {
+        let gpus = self.gpus_of(variant)?;
+        let loaded = gpus.iter().map(|gpu| self.load(gpu, variant));
+        loaded.filter_map(Result::transpose).collect()
+    }
+
     /// The GPU folders and the variants of which any file is stored there.
     ///
     /// # Errors

@@ -306,19 +306,16 @@ fn sign(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     let mut findings = Vec::new();
     let mut signatures = Vec::new();
     for variant in plan.variants() {
-        let gpus = store.gpus_of(&variant.id)?;
-        if gpus.is_empty() {
+        let baselines = store.all_of(&variant.id)?;
+        if baselines.is_empty() {
             findings.push(no_baseline(variant));
         }
-        for gpu in gpus {
-            let Some(stored) = store.load(&gpu, &variant.id)? else {
-                continue;
-            };
+        for stored in baselines {
             let (trusted, found) = trust(&without_keys, variant, &stored);
             findings.extend(found);
             if let (Some(_), Some(lock)) = (trusted, &stored.lock) {
-                let signature = signer.sign(&gpu, &variant.id, lock)?;
-                signatures.push((gpu, variant.id.clone(), signature));
+                let signature = signer.sign(&stored.gpu, &variant.id, lock)?;
+                signatures.push((stored.gpu, variant.id.clone(), signature));
             }
         }
     }
@@ -565,14 +562,11 @@ fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCo
     let mut findings = Vec::new();
     let mut held = Vec::new();
     for variant in plan.variants() {
-        let gpus = store.gpus_of(&variant.id)?;
-        if gpus.is_empty() {
+        let baselines = store.all_of(&variant.id)?;
+        if baselines.is_empty() {
             findings.push(no_baseline(variant));
         }
-        for gpu in gpus {
-            let Some(stored) = store.load(&gpu, &variant.id)? else {
-                continue;
-            };
+        for stored in baselines {
             let (trusted, mut found) = trust(&plan.config, variant, &stored);
             // What the compiler made is derived again by compiling it: `check --static`.
             if let (Some(trusted), Some(captures)) = (&trusted, &captures)
@@ -581,7 +575,7 @@ fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCo
                 found.extend(rederive(variant, &trusted.profile, captures)?);
             }
             if found.is_empty() {
-                held.push(format!("{gpu}/{}", variant.id));
+                held.push(format!("{}/{}", stored.gpu, variant.id));
             }
             findings.extend(found);
             findings.extend(trusted.and_then(|trusted| measured_unpinned(&trusted.profile)));
@@ -633,10 +627,7 @@ fn show(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
     let mut findings = Vec::new();
     let mut baselines = Vec::new();
     for variant in plan.variants() {
-        for gpu in store.gpus_of(&variant.id)? {
-            let Some(stored) = store.load(&gpu, &variant.id)? else {
-                continue;
-            };
+        for stored in store.all_of(&variant.id)? {
             let (trusted, found) = trust(&plan.config, variant, &stored);
             findings.extend(found);
             findings.extend(trusted.and_then(|trusted| measured_unpinned(&trusted.profile)));
@@ -644,7 +635,7 @@ fn show(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode
             baselines.push(Shown {
                 variant: variant.id.clone(),
                 description: plan.config.describe(variant),
-                gpu,
+                gpu: stored.gpu,
                 norm: changes("", &String::from_utf8_lossy(&norm)),
                 lock: stored.lock.and_then(|text| Lock::parse(&text).ok()),
             });

@@ -28,11 +28,9 @@ pub(super) fn run(config: &Path, arguments: &HistoryArgs) -> Result<ExitCode, Er
     let variant = named(&config, &store, &arguments.variant)?;
     let mut baselines = Vec::new();
     let mut findings = Vec::new();
-    for gpu in store.gpus_of(&variant)? {
-        let Some(stored) = store.load(&gpu, &variant)? else {
-            continue;
-        };
-        let path = |ending| store.path(&gpu, &variant, ending);
+    for stored in store.all_of(&variant)? {
+        let gpu = &stored.gpu;
+        let path = |ending| store.path(gpu, &variant, ending);
         match trend(&stored, &path("lock.toml"), &path("profile.json")) {
             Ok(found) => baselines.push(found),
             Err(cause) => findings.push(Finding::deny(

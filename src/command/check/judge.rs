@@ -58,15 +58,13 @@ impl<'a> Judge<'a> {
                     .any(|other| other.id.suite == variant.id.suite)
         });
         for variant in selected.iter().copied().chain(controls) {
-            let gpus = store.gpus_of(&variant.id)?;
-            for gpu in &gpus {
-                let Some(stored) = store.load(gpu, &variant.id)? else {
-                    continue;
-                };
+            let mut gpus = Vec::new();
+            for stored in store.all_of(&variant.id)? {
                 let (trusted, findings) = trust(&plan.config, variant, &stored);
                 outcome.findings.extend(findings);
+                gpus.push(stored.gpu.clone());
                 if let Some(trusted) = trusted {
-                    let key = (gpu.clone(), variant.id.clone());
+                    let key = (stored.gpu, variant.id.clone());
                     judge.locked.insert(key, trusted.profile);
                 }
             }

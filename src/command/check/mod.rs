@@ -139,6 +139,14 @@ fn waive(plan: &Plan, outcome: &mut Outcome) {
     apply_waivers(&plan.config.waivers, today, &mut outcome.findings, judged);
 }
 
+/// The base revision, where one is named.
+fn base(plan: &Plan, arguments: &CheckArgs) -> Result<Option<BaseProject>, Error> {
+    let revision = arguments.against.as_deref();
+    revision
+        .map(|revision| BaseProject::check_out(&plan.config, revision))
+        .transpose()
+}
+
 /// What needs no GPU: builds the variants, and the base's where one is named, and judges the code.
 fn compile_and_judge(
     plan: &Plan,
@@ -146,11 +154,7 @@ fn compile_and_judge(
     arguments: &CheckArgs,
     outcome: &mut Outcome,
 ) -> Result<(), Error> {
-    let base = arguments
-        .against
-        .as_deref()
-        .map(|revision| BaseProject::check_out(&plan.config, revision))
-        .transpose()?;
+    let base = base(plan, arguments)?;
     let mut gated = Vec::new();
     for variant in plan.variants() {
         let Some(why) = variant.why_no_static_gate() else {
@@ -189,11 +193,7 @@ fn measure_and_judge(
     outcome: &mut Outcome,
 ) -> Result<(), Error> {
     // A slip in the revision is told before anything is asked of the machine.
-    let base = arguments
-        .against
-        .as_deref()
-        .map(|revision| BaseProject::check_out(&plan.config, revision))
-        .transpose()?;
+    let base = base(plan, arguments)?;
     // Without a GPU nothing can be measured, and that comes before what is wrong with a lock.
     Gpu::query(plan.config.device)?;
     let judge = Judge::new(plan, store, outcome)?;
