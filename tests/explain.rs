@@ -282,7 +282,9 @@ fn a_regression_says_at_which_lines_the_time_moved() {
     assert!((by - was * (2.0 * now - before)).abs() < 1.0, "{moved}");
     let text = moved["text"].as_str().unwrap();
     assert!(
-        text.contains("at ring.cuh:174: waiting for shared memory (short scoreboard)"),
+        text.contains(
+            "at ring.cuh:174: waiting for shared memory or a special function (short scoreboard)"
+        ),
         "{text}"
     );
     assert!(!text.contains("cannot be compared"), "{text}");
@@ -468,7 +470,7 @@ fn two_reports_side_by_side_tell_what_moved_and_where() {
     let ran = ran
         .says("paired by order alone: no name is in both")
         .says("more time in B: time moved: +1")
-        .says("at ring.cuh:174: waiting for shared memory (short scoreboard)")
+        .says("at ring.cuh:174: waiting for shared memory or a special function (short scoreboard)")
         .says("more time in A: time moved: +");
     let out = ran.out;
     let row = |name: &str| {
