@@ -11,7 +11,7 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
 use super::print::{clean, one_line};
-use super::rows::{Row, headline, origin, provenance, title};
+use super::rows::{Row, headline, origin, provenance, several_shapes, title};
 use crate::config::Level;
 use crate::verdict::{Comparison, ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
 
@@ -85,9 +85,13 @@ fn suites(outcome: &Outcome) -> Vec<Suite> {
         .collect();
     let mut told = attached(outcome, &mut left);
     for (at, report) in outcome.variants.iter().enumerate() {
+        let shapes = several_shapes(report);
         for (index, comparison) in report.comparisons.iter().enumerate() {
             let findings = told.remove(&(at, index)).unwrap_or_default();
-            suites[at].cases.push(case(report, comparison, &findings));
+            let row = Row::of(comparison, &shapes);
+            suites[at]
+                .cases
+                .push(case(report, comparison, row, &findings));
         }
     }
     for finding in left {
@@ -179,7 +183,16 @@ fn attached<'a>(
                 None | Some(Verdict::Pass | Verdict::Improved)
             )
         };
-        let place = candidates.and_then(|all| all.iter().find(bad).or_else(|| all.first()));
+        // A kernel that is launched with several grids has a finding for each.
+        let untold = |place: &&Index| {
+            let known = told.get(*place);
+            known.is_none_or(|all| all.iter().all(|one| one.code != finding.code))
+        };
+        let place = candidates.and_then(|all| {
+            let mut troubled = all.iter().filter(bad);
+            let first = troubled.clone().next();
+            troubled.find(untold).or(first).or_else(|| all.first())
+        });
         match place {
             Some(place) => told.entry(*place).or_default().push(finding),
             None => left.push(finding),
@@ -188,8 +201,7 @@ fn attached<'a>(
     told
 }
 
-fn case(report: &VariantReport, comparison: &Comparison, findings: &[&Finding]) -> Case {
-    let row = Row::of(comparison);
+fn case(report: &VariantReport, comparison: &Comparison, row: Row, findings: &[&Finding]) -> Case {
     let numbers = format!(
         "{} {} → {}, change {}, tolerance {}: {}",
         report.mode.reference(),
@@ -225,7 +237,7 @@ fn case(report: &VariantReport, comparison: &Comparison, findings: &[&Finding]) 
         result => result,
     };
     Case {
-        name: format!("{} {}", comparison.kernel, comparison.metric),
+        name: format!("{} {}", row.kernel, row.metric),
         result,
     }
 }
@@ -296,8 +308,7 @@ impl Suite {
         self.cases.iter().filter(|case| of(&case.result)).count()
     }
 
-    /// A kernel launched with several grids has several cases of a name: services tell cases apart
-    /// by their names.
+    /// Services tell cases apart by their names, and a counter may have been judged twice.
     fn number_names(&mut self) {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for case in &mut self.cases {
