@@ -23,7 +23,7 @@ pub use checks::checks as checks_text;
 pub use history::{page as history_page, text as history_text};
 pub use json::outcome_schema;
 pub(crate) use print::{clean, json_for_terminals, one_line};
-pub use print::{color, print, print_commands, print_error, say};
+pub use print::{color, is_plain, print, print_commands, print_error, say};
 pub use progress::Progress;
 pub use target::{Target, targets};
 pub use terminal::findings as findings_text;

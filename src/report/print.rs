@@ -57,6 +57,11 @@ pub fn print_error(text: &str) {
     );
 }
 
+/// Whether a text in one line steers neither a terminal nor the service that keeps a log.
+pub fn is_plain(text: &str) -> bool {
+    !text.contains(steers) && inert(text) == text
+}
+
 /// Text from outside must not steer the terminal: control characters are shown, not sent.
 pub(crate) fn clean(text: &str) -> String {
     text.chars()
