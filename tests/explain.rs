@@ -464,11 +464,20 @@ fn source(name: &str) -> String {
 }
 
 #[test]
+fn the_spread_of_a_share_is_in_points() {
+    let capture = "ci/recordings/h200/bsr_gemm/cp_async/capture-1.ncu-rep";
+    diff(&[capture, capture])
+        .exits(0)
+        .says(" pt over 20 ")
+        .says(" us over 20 ");
+}
+
+#[test]
 fn two_reports_side_by_side_tell_what_moved_and_where() {
     let (a, b) = (source("uncoalesced"), source("bank_conflict"));
     let ran = diff(&[&a, &b]).exits(0);
     let ran = ran
-        .says("paired by order alone: no name is in both")
+        .says("paired by order alone: neither name is in both")
         .says("more time in B: time moved: +1")
         .says("at ring.cuh:174: waiting for shared memory or a special function (short scoreboard)")
         .says("more time in A: time moved: +");
