@@ -5,7 +5,7 @@
 //! `<skipped>` what is recorded, waived or only warned of. There is a failure or an error exactly
 //! where the check does not exit with 0.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
@@ -13,7 +13,9 @@ use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use super::print::{clean, one_line};
 use super::rows::{Row, headline, origin, provenance, several_shapes, title};
 use crate::config::Level;
-use crate::verdict::{Comparison, ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
+use crate::verdict::{
+    Code, Comparison, ExitCode, Finding, Outcome, Severity, VariantReport, Verdict,
+};
 
 /// A `<testsuite>`.
 struct Suite {
@@ -169,6 +171,7 @@ fn attached<'a>(
         }
     }
     let mut told: BTreeMap<Index, Vec<&Finding>> = BTreeMap::new();
+    let mut reached: HashMap<(Index, Code), usize> = HashMap::new();
     for finding in &outcome.findings {
         let candidates = match (&finding.variant, &finding.kernel, &finding.metric) {
             (Some(variant), Some(kernel), Some(metric)) => {
@@ -183,15 +186,22 @@ fn attached<'a>(
                 None | Some(Verdict::Pass | Verdict::Improved)
             )
         };
-        // A kernel that is launched with several grids has a finding for each.
-        let untold = |place: &&Index| {
-            let known = told.get(*place);
-            known.is_none_or(|all| all.iter().all(|one| one.code != finding.code))
-        };
+        // A kernel that is launched with several grids has a finding for each: the next of a code
+        // is about the next of its troubled comparisons.
         let place = candidates.and_then(|all| {
-            let mut troubled = all.iter().filter(bad);
-            let first = troubled.clone().next();
-            troubled.find(untold).or(first).or_else(|| all.first())
+            let first = all.iter().find(bad);
+            let from = reached.entry((all[0], finding.code)).or_default();
+            let next = all
+                .iter()
+                .enumerate()
+                .skip(*from)
+                .find(|(_, place)| bad(place));
+            if let Some((at, _)) = next {
+                *from = at + 1;
+            }
+            next.map(|(_, place)| place)
+                .or(first)
+                .or_else(|| all.first())
         });
         match place {
             Some(place) => told.entry(*place).or_default().push(finding),
