@@ -32,7 +32,7 @@ pub fn print(text: &str) -> io::Result<()> {
 /// The same of what is meant to command that service.
 ///
 /// # Errors
-/// Those of [`print`].
+/// Those of [`print()`].
 pub fn print_commands(text: &str) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
