@@ -1,9 +1,10 @@
 //! The `sparsek-gate` command: parse, run, exit.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
-use sparsek_gate::cli::Cli;
+use sparsek_gate::cli::{Cli, Command};
 use sparsek_gate::{command, process, report};
 
 fn main() -> ExitCode {
@@ -16,12 +17,28 @@ fn main() -> ExitCode {
             } else {
                 sparsek_gate::ExitCode::Pass
             };
-            let _ = error.print();
+            // Arguments may be names of files that somebody else chose.
+            let plain = |argument: OsString| report::is_plain(&argument.to_string_lossy());
+            if std::env::args_os().all(plain) {
+                let _ = error.print();
+            } else {
+                report::say(error.render().to_string().trim_end());
+            }
             return ExitCode::from(code as u8);
         }
     };
     report::color(cli.color);
-    if let Err(error) = process::stop_on_signals() {
+    // What only reads has nothing to end or to clear away: a signal ends it wherever it waits.
+    let only_reads = matches!(
+        cli.command,
+        Command::Inspect(_)
+            | Command::Report(_)
+            | Command::Diff(_)
+            | Command::Schema(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+    );
+    if !only_reads && let Err(error) = process::stop_on_signals() {
         report::say(&format!(
             "signals cannot be handled ({error}): an interrupt may leave programs running"
         ));

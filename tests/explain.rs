@@ -282,7 +282,9 @@ fn a_regression_says_at_which_lines_the_time_moved() {
     assert!((by - was * (2.0 * now - before)).abs() < 1.0, "{moved}");
     let text = moved["text"].as_str().unwrap();
     assert!(
-        text.contains("at ring.cuh:174: waiting for shared memory (short scoreboard)"),
+        text.contains(
+            "at ring.cuh:174: waiting for shared memory or a special function (short scoreboard)"
+        ),
         "{text}"
     );
     assert!(!text.contains("cannot be compared"), "{text}");
@@ -462,13 +464,22 @@ fn source(name: &str) -> String {
 }
 
 #[test]
+fn the_spread_of_a_share_is_in_points() {
+    let capture = "ci/recordings/h200/bsr_gemm/cp_async/capture-1.ncu-rep";
+    diff(&[capture, capture])
+        .exits(0)
+        .says(" pt over 20 ")
+        .says(" us over 20 ");
+}
+
+#[test]
 fn two_reports_side_by_side_tell_what_moved_and_where() {
     let (a, b) = (source("uncoalesced"), source("bank_conflict"));
     let ran = diff(&[&a, &b]).exits(0);
     let ran = ran
-        .says("paired by order alone: no name is in both")
+        .says("paired by order alone: neither name is in both")
         .says("more time in B: time moved: +1")
-        .says("at ring.cuh:174: waiting for shared memory (short scoreboard)")
+        .says("at ring.cuh:174: waiting for shared memory or a special function (short scoreboard)")
         .says("more time in A: time moved: +");
     let out = ran.out;
     let row = |name: &str| {

@@ -109,6 +109,18 @@ fn every_acceptance_is_shown_with_its_commit_and_the_values_of_then() {
     // Three GPUs are farther apart than the processes of one.
     assert!(values[1]["noise"].as_f64() > values[0]["noise"].as_f64());
     assert_eq!(values[0], values[2]);
+    // Noise of a share is in points, as in every other report.
+    let told = project.run(&["history", "cp_async"]).exits(0).out;
+    let noisy = told
+        .lines()
+        .find(|line| line.contains(" sm_active "))
+        .unwrap();
+    let mut noises = noisy.split('±').skip(1);
+    assert!(noises.clone().next().is_some(), "{noisy}");
+    assert!(
+        noises.all(|noise| noise.split(' ').nth(1) == Some("pt")),
+        "{noisy}"
+    );
 
     let shown = project.run(&["history", "cp_async"]).exits(0);
     let shown = shown.says("the first measurement").says("back to one");

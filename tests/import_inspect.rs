@@ -6,8 +6,11 @@ mod common;
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
 
 use common::{Project, Ran, repository};
+use rustix::process::{Pid, Signal};
 use serde_json::{Value as Json, json};
 
 const REPORTS: [&str; 5] = [
@@ -482,4 +485,55 @@ fn a_recording_in_the_folder_it_is_imported_to_is_not_lost() {
         .run(&["import", &imported, "--variant", "recorded/wmma"])
         .exits(0);
     assert!(project.path(&imported).exists());
+}
+
+#[test]
+fn names_of_files_command_neither_a_terminal_nor_a_log() {
+    let project = Project::empty();
+    let name = "x\n::error::a\x1b[31m ##[error]b.csv";
+    fs::copy(data("full_set.raw.csv"), project.path(name)).unwrap();
+    let missing = format!("no {name}");
+    let calls: [&[&str]; 7] = [
+        &["inspect", name],
+        &["inspect", &missing],
+        &["inspect", name, name],
+        &["diff", name, name],
+        &["report", name],
+        &["strip", name, "copy"],
+        &[name],
+    ];
+    for arguments in calls {
+        let ran = project.run(arguments);
+        for text in [&ran.out, &ran.err] {
+            let commands = text.lines().any(|line| line.trim_start().starts_with("::"));
+            let held = commands || text.contains("##[") || text.contains('\x1b');
+            assert!(!held, "{arguments:?}: {text}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_what_waits_for_a_file() {
+    let project = Project::empty();
+    let pipe = project.path("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let mut waiting = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"))
+        .args(["inspect", "pipe"])
+        .current_dir(project.path("."))
+        .spawn()
+        .unwrap();
+    // Whatever it does about signals it has done by then.
+    std::thread::sleep(Duration::from_millis(300));
+    let process = Pid::from_child(&waiting);
+    rustix::process::kill_process(process, Signal::TERM).unwrap();
+    for _ in 0..100 {
+        if waiting.try_wait().unwrap().is_some() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    waiting.kill().unwrap();
+    panic!("it waits on");
 }

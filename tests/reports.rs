@@ -18,7 +18,9 @@ use sparsek_gate::cli::ReportFormat;
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::profile::{Profile, norm_text};
 use sparsek_gate::report::render;
-use sparsek_gate::verdict::{Code, ExitCode, Origin, Outcome, Severity, Verdict};
+use sparsek_gate::verdict::{
+    Code, Comparison, ExitCode, Finding, Origin, Outcome, Severity, Verdict,
+};
 
 use made::large;
 
@@ -659,6 +661,20 @@ fn a_file_that_is_no_outcome_of_this_version_or_contradicts_itself_is_refused() 
         assert_eq!(ran.out, "");
         assert!(!project.path("a.md").exists());
     }
+    // A run that ended before its verdict has not passed.
+    project.write(
+        "outcome.json",
+        json!({
+            "schema": 3, "origin": {"kind": "measured"}, "authority": {"kind": "working-tree"},
+            "variants": [], "findings": [], "ended": {"message": "x", "exit_code": 0},
+            "exit_code": 0, "meaning": "every gate passed",
+        })
+        .to_string(),
+    );
+    project
+        .run(&["report", "outcome.json"])
+        .exits(5)
+        .says("contradicts itself");
     // Without what denies, the stated code is another than the findings make.
     let mut value: Json = serde_json::from_str(&golden).unwrap();
     let findings = value["findings"].as_array_mut().unwrap();
@@ -772,6 +788,8 @@ fn hostile() -> Vec<String> {
         "- list\n# title\n1. one\n=== \n---\n***\n    code\n> quote\n</details></summary></sub>",
         "{0} {{1}} ${{ secrets.X }} {% x %} $(x) `id`",
         "*bold* _em_ ~~no~~ | a | b |\n|---|---|\n| c | d |",
+        "::error::a\n \u{a0}::stop-commands::b\n##vso[task.complete]##teamcity[x]",
+        "GH-1 gl-2 &3 %4 ~label :rocket: a::fire::b\n/close",
     ]
     .map(str::to_owned)
     .into();
@@ -860,6 +878,16 @@ fn text_from_outside_is_text_in_every_form() {
                     || matches!(c, '\u{2028}' | '\u{2029}')
             });
             assert_eq!(steers, None, "{ending} {shown}");
+            if matches!(format, ReportFormat::Text | ReportFormat::Markdown) {
+                // A log's service reads it without the styles.
+                let log = anstream::adapter::strip_str(&form).to_string();
+                let commands = log.lines().any(|line| line.trim_start().starts_with("::"));
+                assert!(!commands && !log.contains("##["), "{ending} {shown}");
+                assert!(
+                    !log.contains("##vso[") && !log.contains("##team"),
+                    "{ending}"
+                );
+            }
             if format == ReportFormat::Text {
                 // As many as where the text asks for none.
                 let own = render(&with_everywhere(&text.replace('\x1b', "x"), few), format);
@@ -894,6 +922,53 @@ fn text_from_outside_is_text_in_every_form() {
         let gitlab: Json = serde_json::from_str(&rendered(&outcome, ReportFormat::Gitlab)).unwrap();
         let description = gitlab[0]["description"].as_str().unwrap();
         assert!(description.contains(&kept), "{shown}");
+    }
+}
+
+#[test]
+fn a_kernel_that_got_slower_with_each_of_its_grids_fails_for_each() {
+    let mut outcome = golden_outcome();
+    let regressed = |finding: &Finding| finding.code == Code::Regressed;
+    let finding = outcome.findings.iter().find(|one| regressed(one)).unwrap();
+    let finding = finding.clone();
+    outcome
+        .variants
+        .retain(|report| finding.concerns(&report.variant));
+    outcome.variants.truncate(1);
+    let report = &mut outcome.variants[0];
+    report
+        .comparisons
+        .retain(|one| finding.metric.as_ref() == Some(&one.metric));
+    let slower = report.comparisons[0].clone();
+    assert_eq!(slower.verdict, Some(Verdict::Regressed));
+    report.comparisons = (1..=400)
+        .map(|blocks| Comparison {
+            grid: [blocks, 1, 1],
+            ..slower.clone()
+        })
+        .collect();
+    outcome.findings = vec![finding; 400];
+    let xml = rendered(&outcome, ReportFormat::Junit);
+    let document = junit(&xml);
+    assert_eq!(document.get_elements_by_tag_name("failure").len(), 400);
+    assert!(document.get_elements_by_tag_name("skipped").is_empty());
+    // The comment has no room for all, and says of how many.
+    let text = rendered(&outcome, ReportFormat::Markdown);
+    let shown = text.lines().filter(|line| line.starts_with("| ")).count() - 1;
+    let last = text.lines().last().unwrap();
+    assert!(
+        last.contains(&format!(" {} more rows", 400 - shown)),
+        "{last}"
+    );
+    // Nobody could tell two rows apart that say the same.
+    for format in [
+        ReportFormat::Text,
+        ReportFormat::Markdown,
+        ReportFormat::Html,
+    ] {
+        let text = rendered(&outcome, format);
+        let text = text.replace('\\', "");
+        assert!(text.contains("(7, 1, 1)"), "{format:?}");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::cli::{DiffArgs, Format};
 use crate::diff::{Diff, Kernel, Metric, Pair, PairedBy, Reading, Row, Side};
 use crate::error::Error;
 use crate::report::{clean, one_line};
-use crate::verdict::{ExitCode, KernelHotspots, display_value};
+use crate::verdict::{Change, ExitCode, KernelHotspots, display_value};
 
 /// Most metrics that are shown for nothing but that they moved.
 const MOST_MOVED: usize = 12;
@@ -121,7 +121,7 @@ fn of_pair(pair: &Pair, wanted: Option<&str>) -> String {
     let how = match pair.paired_by {
         PairedBy::NameAndShape => "by name, grid and block",
         PairedBy::Name => "by name alone",
-        PairedBy::Order => "by order alone: no name is in both",
+        PairedBy::Order => "by order alone: neither name is in both",
     };
     let mut text = format!(
         "A: {}\nB: {}\n   paired {how}\n",
@@ -264,8 +264,11 @@ fn shown(side: Option<&Metric>) -> (String, String) {
         } => {
             let spread = match max - min {
                 _ if *launches < 2 => "1 launch".to_owned(),
-                0.0 => format!("0 of {launches}"),
-                range => format!("{} of {launches}", display_value(range, unit)),
+                0.0 => format!("0 over {launches}"),
+                range => format!(
+                    "{} over {launches}",
+                    Change::Absolute(range).magnitude(unit)
+                ),
             };
             (display_value(*value, unit), spread)
         }

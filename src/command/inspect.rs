@@ -9,6 +9,7 @@ use super::print;
 use crate::capture::{self, Format as FileFormat, Launch, Measurement, Recording, Value};
 use crate::cli::{Format, InspectArgs};
 use crate::error::Error;
+use crate::report::{clean, one_line};
 use crate::verdict::{ExitCode, display_value};
 
 /// Fields of the JSON form; `launches` is the part that scripts rely on.
@@ -116,7 +117,7 @@ fn text(format: FileFormat, recording: &Recording, wanted: &dyn Fn(&str) -> bool
         ("command", &recording.command_line),
     ] {
         if let Some(value) = value {
-            let _ = writeln!(text, "{name}: {value}");
+            let _ = writeln!(text, "{name}: {}", one_line(value));
         }
     }
     if let Some(time) = recording
@@ -134,7 +135,7 @@ fn text(format: FileFormat, recording: &Recording, wanted: &dyn Fn(&str) -> bool
             .map(str::to_owned)
     });
     if let Some(gpu) = gpu {
-        let _ = writeln!(text, "GPU: {gpu}");
+        let _ = writeln!(text, "GPU: {}", one_line(&gpu));
     }
     for (index, launch) in recording.launches.iter().enumerate() {
         let name = launch
@@ -144,23 +145,25 @@ fn text(format: FileFormat, recording: &Recording, wanted: &dyn Fn(&str) -> bool
             .unwrap_or(&launch.kernel.function);
         let _ = writeln!(
             text,
-            "\n[{index}] {name}\n    grid {:?} block {:?}",
-            launch.grid, launch.block
+            "\n[{index}] {}\n    grid {:?} block {:?}",
+            one_line(name),
+            launch.grid,
+            launch.block
         );
         for (name, measurement) in launch.metrics.iter().filter(|(name, _)| wanted(name)) {
-            let _ = writeln!(text, "    {name:<72} {}", shown(measurement));
+            let _ = writeln!(text, "    {:<72} {}", one_line(name), shown(measurement));
         }
         for label in launch.labels.iter().filter(|label| wanted(&label.name)) {
             let _ = writeln!(
                 text,
                 "    {} / {}: {} (label only)",
-                label.section,
-                label.name,
+                one_line(&label.section),
+                one_line(&label.name),
                 shown(&label.measurement)
             );
         }
     }
-    crate::report::clean(&text)
+    clean(&text)
 }
 
 fn shown(measurement: &Measurement) -> String {
@@ -172,7 +175,7 @@ fn shown(measurement: &Measurement) -> String {
     };
     match &measurement.value {
         Value::Missing => "no value".to_owned(),
-        Value::Text(text) => text.to_string(),
+        Value::Text(text) => one_line(text),
         Value::Integer(number) => format!("{number} {}{suffix}", unit.unwrap_or(""))
             .trim_end()
             .to_owned(),

@@ -23,12 +23,12 @@ use serde::Serialize;
 
 use crate::build::Artifact;
 use crate::capture::ReadError;
-use crate::cli::{Cli, Command, Format, Selection, Trial};
+use crate::cli::{Cli, Command, Format, ReportFormat, Selection, Trial};
 use crate::config::{Config, Recipe, Variant, is_macro_name};
 use crate::error::Error;
 use crate::report as reports;
 use crate::toolchain::{Pin, unpinned};
-use crate::verdict::{ExitCode, Finding, Severity};
+use crate::verdict::{ExitCode, Finding, Outcome, Severity};
 
 /// Runs a subcommand and says what to exit with.
 pub fn run(cli: Cli) -> ExitCode {
@@ -171,7 +171,11 @@ fn answer<T: Serialize>(
 ) -> Result<ExitCode, Error> {
     let code = exit_code(findings);
     let text = match format {
-        Format::Text => format!("{}{}", text(), reports::findings_text(findings)),
+        Format::Text => format!(
+            "{}{}",
+            reports::clean(&text()),
+            reports::findings_text(findings)
+        ),
         Format::Json => json(&Answer {
             schema: 1,
             content,
@@ -196,11 +200,22 @@ fn unreadable(path: &std::path::Path, error: ReadError) -> Error {
 }
 
 fn json(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let mut text = reports::json_for_terminals(text);
     text.push('\n');
     text
 }
 
 fn print(text: &str) -> Result<(), Error> {
     reports::print(text).map_err(Error::io("write", "standard output"))
+}
+
+/// Prints an outcome; its form for GitHub commands, and no other does.
+fn print_outcome(outcome: &Outcome, format: ReportFormat) -> Result<(), Error> {
+    let text = reports::render(outcome, format);
+    match format {
+        ReportFormat::Github => reports::print_commands(&text),
+        _ => reports::print(&text),
+    }
+    .map_err(Error::io("write", "standard output"))
 }

@@ -1,6 +1,6 @@
 //! `sparsek-gate report`.
 
-use super::print;
+use super::print_outcome;
 use crate::cli::ReportArgs;
 use crate::error::Error;
 use crate::report;
@@ -13,7 +13,7 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<ExitCode, Error> {
         target.refuse_to_replace(source)?;
     }
     let outcome = report::read(source)?;
-    print(&report::render(&outcome, arguments.format))?;
+    print_outcome(&outcome, arguments.format)?;
     for target in &targets {
         target.write(&outcome)?;
     }

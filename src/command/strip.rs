@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::answer;
 use crate::cli::StripArgs;
 use crate::error::Error;
+use crate::report::one_line;
 use crate::strip::{Stripped, strip};
 use crate::verdict::ExitCode;
 
@@ -17,17 +18,19 @@ pub(super) fn run(arguments: &StripArgs) -> Result<ExitCode, Error> {
 }
 
 fn text(arguments: &StripArgs, stripped: &Stripped) -> String {
+    let to = one_line(&arguments.to.to_string_lossy());
     let mut text = match stripped.files.as_slice() {
-        [_] => format!("stripped 1 file to {}\n", arguments.to.display()),
-        files => format!(
-            "stripped {} files to {}\n",
-            files.len(),
-            arguments.to.display()
-        ),
+        [_] => format!("stripped 1 file to {to}\n"),
+        files => format!("stripped {} files to {to}\n", files.len()),
     };
     let _ = writeln!(text, "  removed: {}", counts(&stripped.removed));
     for left in &stripped.not_copied {
-        let _ = writeln!(text, "  not copied: {}: {}", left.file.display(), left.why);
+        let _ = writeln!(
+            text,
+            "  not copied: {}: {}",
+            one_line(&left.file.to_string_lossy()),
+            left.why
+        );
     }
     text.push_str("names of kernels, metrics and variants, source hashes and the arguments of programs are kept: look at them before you publish\n");
     text

@@ -9,7 +9,7 @@ use super::html::{document, figure};
 use super::plot::{Size, trend_drawings};
 use super::print::{clean, one_line};
 use crate::history::{Acceptance, Course, Point, Trend};
-use crate::verdict::display_value;
+use crate::verdict::{Change, display_value};
 
 /// Acceptances whose values have a column on a terminal; the latest.
 const COLUMNS: usize = 5;
@@ -110,7 +110,7 @@ fn value(course: &Course, point: Option<Point>) -> String {
             .noise
             .filter(|noise| *noise > 0.0)
             .map_or_else(String::new, |noise| {
-                format!(" ±{}", display_value(noise, unit))
+                format!(" ±{}", Change::Absolute(noise).magnitude(unit))
             });
         format!("{}{noise}", display_value(point.value, unit))
     });

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::print::json_for_terminals;
 use crate::error::Error;
 use crate::profile::lists_in_lines;
-use crate::verdict::{ExitCode, Outcome};
+use crate::verdict::Outcome;
 
 /// The outcome with what follows from it, so that a script need not know the rules.
 #[derive(Serialize)]
@@ -77,9 +77,11 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     if outcome
         .ended
         .as_ref()
-        .is_some_and(|ended| ExitCode::of(ended.exit_code) as u8 != ended.exit_code)
+        .is_some_and(|ended| code as u8 != ended.exit_code)
     {
-        return Err(refused("it ended with a code that is none".to_owned()));
+        return Err(refused(
+            "it ended with a code that no run ends with".to_owned(),
+        ));
     }
     Ok(outcome)
 }

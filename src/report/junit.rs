@@ -5,15 +5,17 @@
 //! `<skipped>` what is recorded, waived or only warned of. There is a failure or an error exactly
 //! where the check does not exit with 0.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
 use super::print::{clean, one_line};
-use super::rows::{Row, headline, origin, provenance, title};
+use super::rows::{Row, headline, origin, provenance, several_shapes, title};
 use crate::config::Level;
-use crate::verdict::{Comparison, ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
+use crate::verdict::{
+    Code, Comparison, ExitCode, Finding, Outcome, Severity, VariantReport, Verdict,
+};
 
 /// A `<testsuite>`.
 struct Suite {
@@ -85,9 +87,13 @@ fn suites(outcome: &Outcome) -> Vec<Suite> {
         .collect();
     let mut told = attached(outcome, &mut left);
     for (at, report) in outcome.variants.iter().enumerate() {
+        let shapes = several_shapes(report);
         for (index, comparison) in report.comparisons.iter().enumerate() {
             let findings = told.remove(&(at, index)).unwrap_or_default();
-            suites[at].cases.push(case(report, comparison, &findings));
+            let row = Row::of(comparison, &shapes);
+            suites[at]
+                .cases
+                .push(case(report, comparison, row, &findings));
         }
     }
     for finding in left {
@@ -165,6 +171,7 @@ fn attached<'a>(
         }
     }
     let mut told: BTreeMap<Index, Vec<&Finding>> = BTreeMap::new();
+    let mut reached: HashMap<(Index, Code), usize> = HashMap::new();
     for finding in &outcome.findings {
         let candidates = match (&finding.variant, &finding.kernel, &finding.metric) {
             (Some(variant), Some(kernel), Some(metric)) => {
@@ -179,7 +186,23 @@ fn attached<'a>(
                 None | Some(Verdict::Pass | Verdict::Improved)
             )
         };
-        let place = candidates.and_then(|all| all.iter().find(bad).or_else(|| all.first()));
+        // A kernel that is launched with several grids has a finding for each: the next of a code
+        // is about the next of its troubled comparisons.
+        let place = candidates.and_then(|all| {
+            let first = all.iter().find(bad);
+            let from = reached.entry((all[0], finding.code)).or_default();
+            let next = all
+                .iter()
+                .enumerate()
+                .skip(*from)
+                .find(|(_, place)| bad(place));
+            if let Some((at, _)) = next {
+                *from = at + 1;
+            }
+            next.map(|(_, place)| place)
+                .or(first)
+                .or_else(|| all.first())
+        });
         match place {
             Some(place) => told.entry(*place).or_default().push(finding),
             None => left.push(finding),
@@ -188,8 +211,7 @@ fn attached<'a>(
     told
 }
 
-fn case(report: &VariantReport, comparison: &Comparison, findings: &[&Finding]) -> Case {
-    let row = Row::of(comparison);
+fn case(report: &VariantReport, comparison: &Comparison, row: Row, findings: &[&Finding]) -> Case {
     let numbers = format!(
         "{} {} → {}, change {}, tolerance {}: {}",
         report.mode.reference(),
@@ -225,7 +247,7 @@ fn case(report: &VariantReport, comparison: &Comparison, findings: &[&Finding]) 
         result => result,
     };
     Case {
-        name: format!("{} {}", comparison.kernel, comparison.metric),
+        name: format!("{} {}", row.kernel, row.metric),
         result,
     }
 }
@@ -296,8 +318,7 @@ impl Suite {
         self.cases.iter().filter(|case| of(&case.result)).count()
     }
 
-    /// A kernel launched with several grids has several cases of a name: services tell cases apart
-    /// by their names.
+    /// Services tell cases apart by their names, and a counter may have been judged twice.
     fn number_names(&mut self) {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for case in &mut self.cases {

@@ -4,12 +4,15 @@
 //! which they matter, each whole or left out, and what is left out is counted.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::concern::{badness, shortened, worst_first};
 use super::print::clean;
 use super::rows::{
-    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown, title,
-    verdict_word,
+    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, several_shapes,
+    shown, title, verdict_word,
 };
 use crate::verdict::{Comparison, ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
 
@@ -32,6 +35,8 @@ const LONGEST_DETAIL: usize = 4_000;
 struct LeftOut<'a> {
     findings: Vec<&'a Finding>,
     kernels: BTreeSet<(String, &'a str)>,
+    /// Of tables that are shown.
+    rows: usize,
     variants: usize,
 }
 
@@ -162,7 +167,7 @@ fn by_badness(mut reports: Vec<&VariantReport>) -> Vec<&VariantReport> {
 /// A folded table of a variant, as many of its rows as there is room for, or nothing of it.
 fn variant<'a>(report: &'a VariantReport, most: usize, text: &mut String, left: &mut LeftOut<'a>) {
     let mut comparisons = shown(report);
-    let kernels = several_kernels(report);
+    let shapes = several_kernels(report).then(|| several_shapes(report));
     let mut room = most.saturating_sub(text.len());
     let mut after = String::new();
     for of_report in left_out(report).into_iter().chain(causes_and_drift(report)) {
@@ -183,9 +188,12 @@ fn variant<'a>(report: &'a VariantReport, most: usize, text: &mut String, left: 
         counts(report)
     );
     if !comparisons.is_empty() {
-        before.push_str(&head(report, kernels));
+        before.push_str(&head(report, shapes.is_some()));
     }
-    let rows: Vec<String> = comparisons.iter().map(|one| row(one, kernels)).collect();
+    let rows: Vec<String> = comparisons
+        .iter()
+        .map(|one| row(one, shapes.as_ref()))
+        .collect();
     let whole: usize = rows.iter().map(String::len).sum();
     room = room.saturating_sub(before.len() + after.len());
     if whole > room {
@@ -195,13 +203,15 @@ fn variant<'a>(report: &'a VariantReport, most: usize, text: &mut String, left: 
         });
     }
     let mut table = String::new();
+    let mut rows_shown = 0;
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     for comparison in &comparisons {
-        let row = row(comparison, kernels);
+        let row = row(comparison, shapes.as_ref());
         if table.len() + row.len() > room {
             break;
         }
         table.push_str(&row);
+        rows_shown += 1;
         seen.insert(&comparison.kernel);
     }
     let frame = text.len() + before.len() + after.len();
@@ -212,6 +222,7 @@ fn variant<'a>(report: &'a VariantReport, most: usize, text: &mut String, left: 
         text.push_str(&before);
         text.push_str(&table);
         text.push_str(&after);
+        left.rows += comparisons.len() - rows_shown;
     }
     let name = report.variant.to_string();
     let missing = comparisons
@@ -268,14 +279,15 @@ fn head(report: &VariantReport, kernels: bool) -> String {
     )
 }
 
-fn row(comparison: &Comparison, kernels: bool) -> String {
-    let row = Row::of(comparison);
+/// `shapes` where the kernels have a column.
+fn row(comparison: &Comparison, shapes: Option<&BTreeSet<&str>>) -> String {
+    let row = Row::of(comparison, shapes.unwrap_or(&BTreeSet::new()));
     let cell = |text: &str| escape(&shortened(text, LONGEST_CELL));
     let verdict = match row.verdict {
         Some(Verdict::Pass | Verdict::Improved) | None => verdict_word(row.verdict).to_owned(),
         Some(_) => format!("**{}**", verdict_word(row.verdict)),
     };
-    let kernel = if kernels {
+    let kernel = if shapes.is_some() {
         format!("| {} ", cell(&row.kernel))
     } else {
         String::new()
@@ -354,7 +366,10 @@ impl LeftOut<'_> {
             parts.push(format!("{warn} more warning{}", s(warn)));
         }
         if self.variants > 0 {
-            parts.push(format!("{} more tables", self.variants));
+            parts.push(format!("{} more table{}", self.variants, s(self.variants)));
+        }
+        if self.rows > 0 {
+            parts.push(format!("{} more row{}", self.rows, s(self.rows)));
         }
         if !self.kernels.is_empty() {
             let count = self.kernels.len();
@@ -373,7 +388,8 @@ fn line(text: &str) -> String {
     let trimmed = escaped.trim_start();
     let digits = trimmed.trim_start_matches(|c: char| c.is_ascii_digit());
     match trimmed.chars().next() {
-        Some('-' | '+' | '=') => format!("\\{trimmed}"),
+        // A slash begins a command of GitLab's.
+        Some('-' | '+' | '=' | '/') => format!("\\{trimmed}"),
         Some('0'..='9') if digits.starts_with('.') => {
             let number = &trimmed[..trimmed.len() - digits.len()];
             format!("{number}\\{digits}")
@@ -412,16 +428,30 @@ fn escape(text: &str) -> String {
             '\n' | '\t' => escaped.push(' '),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
+            '&' => {
+                escaped.push_str("&amp;");
+                // An epic of this number.
+                if rest.peek().is_some_and(|c| c.is_alphanumeric()) {
+                    escaped.push('\u{2060}');
+                }
+            }
             // The word joiner breaks what a service would make a mention or a link of.
             '@' => escaped.push_str("@\u{2060}"),
+            // A milestone; of a percentage the sign comes last.
+            '%' if rest
+                .peek()
+                .is_some_and(|c| c.is_alphanumeric() || *c == '"') =>
+            {
+                escaped.push_str("%\u{2060}");
+            }
             // Quotes in prose; a service would start code at the first and end it at the next.
             '`' => escaped.push('\''),
             '\\' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '#' | '|' | '~' | '!' | '$' => {
                 escaped.push('\\');
                 escaped.push(c);
-                // An issue, a merge request, a snippet of this number.
-                if matches!(c, '#' | '!' | '$') && rest.peek().is_some_and(|c| c.is_alphanumeric())
+                // An issue, a merge request, a snippet, a label of this number.
+                if matches!(c, '#' | '!' | '$' | '~')
+                    && rest.peek().is_some_and(|c| c.is_alphanumeric())
                 {
                     escaped.push('\u{2060}');
                 }
@@ -432,9 +462,26 @@ fn escape(text: &str) -> String {
     without_links(&escaped)
 }
 
+/// Issues by the names that GitHub and GitLab give them, `GH-1`, and pictures, `:name:`, which
+/// C++ spells in `a::name::b` too.
+fn without_names(text: &str) -> String {
+    static NAMES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        const ISSUE: &str = r"(\bG[HL])(-[0-9])";
+        // No other begins with a digit; times do.
+        const PICTURE: &str = r"(?:[a-z+-]|\\_)(?:\\?[a-z0-9_+-])*|100|1234|8ball";
+        Regex::new(&format!("(?i){ISSUE}|(:)((?:{PICTURE}):)")).ok()
+    });
+    let taken_apart = |text: &str| match NAMES.as_ref() {
+        Some(names) => names.replace_all(text, "$1$3\u{2060}$2$4").into_owned(),
+        None => text.to_owned(),
+    };
+    // Of `:a:b:` the first takes the colon that begins the second.
+    taken_apart(&taken_apart(text))
+}
+
 /// Takes apart what services make links of without any mark around it.
 fn without_links(text: &str) -> String {
-    let mut text = text.replace("://", ":\u{2060}//");
+    let mut text = without_names(text).replace("://", ":\u{2060}//");
     for start in ["www.", "mailto:", "xmpp:"] {
         let lower = text.to_ascii_lowercase();
         let (word, end) = start.split_at(start.len() - 1);
@@ -461,6 +508,11 @@ mod tests {
             escape("#12 !3 WWW.e.org mailto:x"),
             "\\#\u{2060}12 \\!\u{2060}3 WWW\u{2060}.e.org mailto\u{2060}:x"
         );
+        assert_eq!(
+            escape("GH-1 gl-2 &3 %4 5 % ~b a::fire::b :a_b:c: a::b c: d 06:56:45Z: x :100:"),
+            "GH\u{2060}-1 gl\u{2060}-2 &amp;\u{2060}3 %\u{2060}4 5 % \\~\u{2060}b a::\u{2060}fire::b :\u{2060}a\\_b:\u{2060}c: a::b c: d 06:56:45Z: x :\u{2060}100:"
+        );
+        assert_eq!(line("/close"), "\\/close");
         assert_eq!(line("- 1"), "\\- 1");
         assert_eq!(line("  12. x"), "12\\. x");
         assert_eq!(line("    code"), "code");

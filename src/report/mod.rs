@@ -22,8 +22,8 @@ use std::path::Path;
 pub use checks::checks as checks_text;
 pub use history::{page as history_page, text as history_text};
 pub use json::outcome_schema;
-pub(crate) use print::{clean, one_line};
-pub use print::{color, print, print_error, say};
+pub(crate) use print::{clean, json_for_terminals, one_line};
+pub use print::{color, is_plain, print, print_commands, print_error, say};
 pub use progress::Progress;
 pub use target::{Target, targets};
 pub use terminal::findings as findings_text;
@@ -41,8 +41,9 @@ const LARGEST_OUTCOME: u64 = 1 << 30;
 /// Renders an outcome.
 pub fn render(outcome: &Outcome, format: ReportFormat) -> String {
     match format {
-        ReportFormat::Text => terminal::render(outcome),
-        ReportFormat::Markdown => markdown::render(outcome),
+        // A step may print these from their files, too.
+        ReportFormat::Text => print::inert(&terminal::render(outcome)).into_owned(),
+        ReportFormat::Markdown => print::inert(&markdown::render(outcome)).into_owned(),
         ReportFormat::Json => json::render(outcome),
         ReportFormat::Junit => junit::render(outcome),
         ReportFormat::Sarif => sarif::render(outcome),

@@ -1,5 +1,7 @@
 //! The rows that every form of a report shows.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::config::Level;
 use crate::profile::Rung;
 use crate::verdict::{
@@ -23,8 +25,21 @@ pub(super) struct Row {
     pub why: String,
 }
 
+/// The kernels of a report that are launched with several grids or blocks: their names alone would
+/// not tell their rows apart.
+pub(super) fn several_shapes(report: &VariantReport) -> BTreeSet<&str> {
+    let shape = |one: &Comparison| (one.grid, one.block);
+    let mut first = BTreeMap::new();
+    let comparisons = report.comparisons.iter();
+    comparisons
+        .filter(|one| *first.entry(one.kernel.as_str()).or_insert(shape(one)) != shape(one))
+        .map(|one| one.kernel.as_str())
+        .collect()
+}
+
 impl Row {
-    pub(super) fn of(comparison: &Comparison) -> Row {
+    /// With the name of the kernel as [`several_shapes`] asks for it.
+    pub(super) fn of(comparison: &Comparison, shapes: &BTreeSet<&str>) -> Row {
         let unit = comparison.unit.as_deref();
         let value = |summary: Option<Summary>| {
             summary.map_or_else(
@@ -50,7 +65,17 @@ impl Row {
             (None, _) => "–".to_owned(),
         };
         Row {
-            kernel: comparison.kernel.clone(),
+            kernel: if shapes.contains(comparison.kernel.as_str()) {
+                let dimensions = |[x, y, z]: [u64; 3]| format!("({x}, {y}, {z})");
+                format!(
+                    "{} {}×{}",
+                    comparison.kernel,
+                    dimensions(comparison.grid),
+                    dimensions(comparison.block)
+                )
+            } else {
+                comparison.kernel.clone()
+            },
             metric: comparison.metric.clone(),
             reference,
             current,

@@ -5,8 +5,8 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use super::print::{clean, one_line};
 use super::rows::{
-    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, shown, title,
-    verdict_word,
+    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, several_shapes,
+    shown, title, verdict_word,
 };
 use crate::verdict::{ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
 
@@ -55,7 +55,7 @@ fn variant(report: &VariantReport) -> String {
         return text;
     }
     let shown = shown(report);
-    let kernels = several_kernels(report);
+    let (kernels, shapes) = (several_kernels(report), several_shapes(report));
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -75,7 +75,7 @@ fn variant(report: &VariantReport) -> String {
     }
     table.set_header(header);
     for comparison in &shown {
-        let row = Row::of(comparison);
+        let row = Row::of(comparison, &shapes);
         let mut cells = vec![
             row.metric,
             row.reference,

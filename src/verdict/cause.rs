@@ -91,7 +91,8 @@ pub struct Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CauseKind {
-    /// Local memory is used, or is used more: registers do not suffice.
+    /// Local memory is used, or is used more: registers do not suffice, or an array that is indexed
+    /// lies there. These counters do not tell which.
     RegisterSpills,
     /// What the tensor cores did is done elsewhere, or not at all.
     LostTensorCores,
@@ -337,7 +338,12 @@ fn register_spills(moved: &Moved<'_>) -> Option<String> {
             Some(format!("{name} {}", step.counts("")))
         })
         .collect();
-    (!grown.is_empty()).then(|| format!("register spills: {}", grown.join(", ")))
+    (!grown.is_empty()).then(|| {
+        format!(
+            "register spills, or arrays in local memory: {}",
+            grown.join(", ")
+        )
+    })
 }
 
 fn lost_tensor_cores(moved: &Moved<'_>) -> Option<String> {
@@ -494,9 +500,12 @@ fn stalls(moved: &Moved<'_>) -> Option<String> {
         } else if counter.starts_with(SAMPLED_STALL) {
             let told = format!("{} samples", step.counts(""));
             ((0.05 * samples).max(1.0), told)
-        } else {
+        } else if counter.ends_with(".ratio") {
             let told = format!("{:.2} → {:.2} cycles an instruction", step.was, step.is);
             (0.5, told)
+        } else {
+            // How many warps, of which the time is not known.
+            continue;
         };
         if step.is > step.was + least && step.grew(1.5) {
             let text = format!("{} {told}", stall_words(reason));
@@ -509,10 +518,12 @@ fn stalls(moved: &Moved<'_>) -> Option<String> {
 }
 
 fn lower_occupancy(moved: &Moved<'_>) -> Option<String> {
-    let active = ACTIVE_WARPS
-        .iter()
-        .find_map(|counter| moved.get(counter))
-        .filter(|step| step.is < step.was - 5.0);
+    let measured = ACTIVE_WARPS.iter().find_map(|counter| moved.get(counter));
+    // What would fit says nothing where as many warps were active.
+    if measured.is_some_and(|step| step.is >= step.was) {
+        return None;
+    }
+    let active = measured.filter(|step| step.is < step.was - 5.0);
     let limits: Vec<(&str, Step)> = moved
         .0
         .iter()
@@ -528,6 +539,10 @@ fn lower_occupancy(moved: &Moved<'_>) -> Option<String> {
     if active.is_none() && fewer.is_none() {
         return None;
     }
+    let what = match active {
+        Some(_) => "fewer active warps",
+        None => "room for fewer blocks",
+    };
     let mut parts = Vec::new();
     if let Some(step) = active {
         parts.push(format!(
@@ -544,7 +559,7 @@ fn lower_occupancy(moved: &Moved<'_>) -> Option<String> {
     if let Some(step) = moved.get(REGISTERS).filter(|step| step.is > step.was) {
         parts.push(format!("registers {} → {} a thread", step.was, step.is));
     }
-    Some(format!("fewer active warps: {}", parts.join(", ")))
+    Some(format!("{what}: {}", parts.join(", ")))
 }
 
 fn more_l2_traffic(moved: &Moved<'_>) -> Option<String> {
@@ -606,7 +621,7 @@ fn lower_clock(moved: &Moved<'_>) -> Option<String> {
         .map(|duration| {
             let percent = |ratio: f64| (ratio - 1.0) * 100.0;
             format!(
-                ", which explains at most {:.1} % of the {:+.1} % in time",
+                ", which alone lengthens the time by at most {:.1} %; it grew by {:.1} %",
                 percent(step.was / step.is),
                 percent(duration.is / duration.was)
             )
@@ -785,14 +800,14 @@ pub(super) mod tests {
     fn register_spills_from_nothing_and_more_of_them() {
         assert_eq!(
             only(&changed(&[(LOCAL_LOADS, 12.3e6)]), RegisterSpills),
-            "register spills: local loads 0 → 12.30 M"
+            "register spills, or arrays in local memory: local loads 0 → 12.30 M"
         );
         assert_eq!(
             only(
                 &of(&[(LOCAL_LOADS, 1e6, 2e6), (LOCAL_STORES, 0.0, 512.0)]),
                 RegisterSpills
             ),
-            "register spills: local loads 1.00 M → 2.00 M, local stores 0 → 512"
+            "register spills, or arrays in local memory: local loads 1.00 M → 2.00 M, local stores 0 → 512"
         );
         assert!(
             kinds(&of(&[
@@ -994,7 +1009,7 @@ pub(super) mod tests {
         const SELECTED: &str = "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio";
         assert_eq!(
             only(&of(&[(MIO, 0.5, 3.2), (LONG, 30.0, 31.0)]), Stalls),
-            "warps wait longer: waiting for the queue to shared memory (mio throttle) 0.50 → 3.20 cycles an instruction"
+            "warps wait longer: waiting for the queue to shared memory and special functions (mio throttle) 0.50 → 3.20 cycles an instruction"
         );
         assert_eq!(
             only(&of(&[(LONG, 10.0, 40.0), (MIO, 0.5, 0.9)]), Stalls),
@@ -1006,6 +1021,9 @@ pub(super) mod tests {
             ("smsp__pcsamp_warps_issue_stalled_barrier", 9000.0, 9100.0),
         ]);
         assert!(only(&sampled, Stalls).contains("1.00 k → 4.00 k samples"));
+        // Warps, and no cycles.
+        let warps = "smsp__warps_issue_stalled_long_scoreboard.avg";
+        assert!(kinds(&of(&[(warps, 1.0, 9.0)])).is_empty());
     }
 
     #[test]
@@ -1024,6 +1042,13 @@ pub(super) mod tests {
             only(&fewer, LowerOccupancy),
             "fewer active warps: 62.50 % → 37.50 % of those possible, 4 → 3 blocks fit a multiprocessor, bounded by registers, registers 128 → 168 a thread"
         );
+        // Fewer would fit, and as many were active.
+        let limit = ("launch__occupancy_limit_registers", 4.0, 3.0);
+        let active = "sm__warps_active.avg.pct_of_peak_sustained_active";
+        assert!(kinds(&of(&[(active, 12.5, 12.5), limit])).is_empty());
+        let unknown =
+            "room for fewer blocks: 4 → 3 blocks fit a multiprocessor, bounded by registers";
+        assert_eq!(only(&of(&[limit]), LowerOccupancy), unknown);
         // A limit that does not bound, and registers that cost no block.
         let same = of(&[
             ("launch__occupancy_limit_registers", 4.0, 4.0),
@@ -1038,7 +1063,7 @@ pub(super) mod tests {
         let slower = of(&[(CLOCK, 1.80e9, 1.71e9), (DURATION_COUNTER, 100e3, 108.1e3)]);
         assert_eq!(
             only(&slower, LowerClock),
-            "lower clock: -5.0 %, 1800 MHz → 1710 MHz, which explains at most 5.3 % of the +8.1 % in time"
+            "lower clock: -5.0 %, 1800 MHz → 1710 MHz, which alone lengthens the time by at most 5.3 %; it grew by 8.1 %"
         );
         assert_eq!(
             only(&of(&[("lts__t_bytes.sum", 1e9, 2e9)]), MoreL2Traffic),

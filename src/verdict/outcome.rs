@@ -109,7 +109,11 @@ impl Outcome {
     /// for the run, and for each variant in it.
     pub fn exit_code(&self) -> ExitCode {
         if let Some(ended) = &self.ended {
-            return ExitCode::of(ended.exit_code);
+            return match ExitCode::of(ended.exit_code) {
+                // What did not come to its end passed nothing.
+                ExitCode::Pass => ExitCode::Internal,
+                code => code,
+            };
         }
         let judged = |variant: &VariantReport| {
             variant

@@ -13,11 +13,11 @@ pub fn stall_words(reason: &str) -> String {
         "long_scoreboard" | "long_sb" => "waiting for global or local memory",
         "math_pipe_throttle" | "math" => "waiting for a busy math pipe",
         "membar" => "waiting for a memory fence",
-        "mio_throttle" | "mio" => "waiting for the queue to shared memory",
+        "mio_throttle" | "mio" => "waiting for the queue to shared memory and special functions",
         "no_instruction" | "no_instructions" | "no_inst" => "waiting for instructions",
         "not_selected" => "ready while another warp was served",
         "selected" => "issuing",
-        "short_scoreboard" | "short_sb" => "waiting for shared memory",
+        "short_scoreboard" | "short_sb" => "waiting for shared memory or a special function",
         "sleeping" => "asleep",
         "tex_throttle" | "tex" => "waiting for the queue to the texture unit",
         "wait" => "waiting a fixed time for the instruction before",
@@ -58,7 +58,7 @@ mod tests {
         }
         assert_eq!(
             stall_words("mio_throttle"),
-            "waiting for the queue to shared memory (mio throttle)"
+            "waiting for the queue to shared memory and special functions (mio throttle)"
         );
         assert_eq!(stall_words("new_reason"), "stalled (new reason)");
     }

@@ -8,7 +8,7 @@ mod trends;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Plan, print};
+use super::{Plan, print_outcome};
 use crate::baseline::Store;
 use crate::cli::{CheckArgs, ReportFormat};
 use crate::config::{Variant, VariantId};
@@ -45,7 +45,7 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     };
     // The verdict first: a report that cannot be written must not take it along.
     if ended.is_none() || arguments.format != ReportFormat::Text {
-        print(&report::render(&outcome, arguments.format))?;
+        print_outcome(&outcome, arguments.format)?;
     }
     for target in &targets {
         target.write(&outcome)?;

@@ -1,14 +1,15 @@
 //! What the script builds when it is asked for, as JSON: words that repeat are held once, and
 //! positions of samples are two characters each.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
 use crate::report::plot::{Process, Strip};
 use crate::report::print::{clean, one_line};
 use crate::report::rows::{
-    Row, causes_and_drift, left_out, provenance, several_kernels, shown, title, verdict_word,
+    Row, causes_and_drift, left_out, provenance, several_kernels, several_shapes, shown, title,
+    verdict_word,
 };
 use crate::verdict::{Comparison, Finding, Outcome, Severity, VariantReport, Verdict};
 
@@ -152,9 +153,10 @@ fn told(finding: &Finding) -> Told {
 
 fn variant(report: &VariantReport, words: &mut Words, room: &mut usize) -> Variant {
     let shown = shown(report);
+    let shapes = several_shapes(report);
     let mut omitted = 0;
     let mut row = |comparison: &Comparison| {
-        let cells = cells(comparison, words);
+        let cells = cells(comparison, &shapes, words);
         let fails = matches!(
             comparison.verdict,
             Some(Verdict::Regressed | Verdict::Inconclusive | Verdict::NotMeasured)
@@ -215,8 +217,8 @@ fn variant(report: &VariantReport, words: &mut Words, room: &mut usize) -> Varia
     }
 }
 
-fn cells(comparison: &Comparison, words: &mut Words) -> RowCells {
-    let row = Row::of(comparison);
+fn cells(comparison: &Comparison, shapes: &BTreeSet<&str>, words: &mut Words) -> RowCells {
+    let row = Row::of(comparison, shapes);
     RowCells(
         words.place(&row.kernel),
         words.place(&row.metric),

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::drawing::{Drawing, Size, px, shortened, text};
 use super::scale::{Axis, with_prefix};
 use crate::history::{Acceptance, Course, Point, Trend};
-use crate::verdict::display_value;
+use crate::verdict::{Change, display_value};
 
 /// Pixels of one course, with its name and the axis below.
 const PANEL: f64 = 128.0;
@@ -176,7 +176,7 @@ fn tick(value: f64, unit: Option<&str>) -> String {
 
 fn told(point: Point, acceptance: &Acceptance, unit: Option<&str>) -> String {
     let noise = point.noise.map_or_else(String::new, |noise| {
-        format!(" ±{}", display_value(noise, unit))
+        format!(" ±{}", Change::Absolute(noise).magnitude(unit))
     });
     format!(
         "{}{noise} — {}, {}: {}",
