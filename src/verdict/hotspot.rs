@@ -373,12 +373,12 @@ mod tests {
         let moved = moved("bsr_gemm_cp_async", &before, &after);
         assert_eq!(
             moved.short().unwrap(),
-            "+182.10 us waiting for shared memory (short scoreboard), now 47.7 % of the time at kernels/bsr_gemm/cp_async.cu:178"
+            "+182.10 us waiting for shared memory or a special function (short scoreboard), now 47.7 % of the time at kernels/bsr_gemm/cp_async.cu:178"
         );
         assert!(
             moved
                 .text
-                .starts_with("of all its warps: waiting for shared memory"),
+                .starts_with("of all its warps: waiting for shared memory or"),
             "{}",
             moved.text
         );
