@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::io::Write;
+use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 
 /// True where all these programs are; otherwise says aloud, past the test harness's capture, what
 /// was skipped.
@@ -21,28 +23,30 @@ fn are_here(programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// Variants built in a copy of the kernels, which goes with it.
+/// Variants built in a copy of the kernels.
 struct Build {
-    _work: tempfile::TempDir,
     variants: Vec<serde_json::Value>,
 }
 
+/// All of them, once for all tests: a compiler takes its time.
+static BUILD: LazyLock<Build> = LazyLock::new(Build::new);
+
 impl Build {
-    fn new(which: &[&str]) -> Self {
+    fn new() -> Self {
         let root = env!("CARGO_MANIFEST_DIR");
-        let work = tempfile::tempdir().unwrap();
-        let config = std::fs::read_to_string(format!("{root}/config.toml")).unwrap();
+        // Kept from run to run, so that what did not change is not compiled again.
+        let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
+        std::fs::create_dir_all(&work).unwrap();
+        let _ = std::fs::remove_dir_all(work.join("kernels"));
         let copied = Command::new("cp")
             .args(["-r", &format!("{root}/kernels")])
-            .arg(work.path())
+            .arg(&work)
             .status();
         assert!(copied.unwrap().success());
-        std::fs::write(work.path().join("config.toml"), config).unwrap();
+        std::fs::copy(format!("{root}/config.toml"), work.join("config.toml")).unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"))
-            .current_dir(work.path())
-            .arg("build")
-            .args(which)
-            .args(["--format", "json"])
+            .current_dir(&work)
+            .args(["build", "--experimental", "--format", "json"])
             .output()
             .unwrap();
         assert!(
@@ -52,7 +56,6 @@ impl Build {
         );
         let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         Self {
-            _work: work,
             variants: answer["variants"].as_array().unwrap().clone(),
         }
     }
@@ -88,7 +91,7 @@ fn every_shipped_kernel_compiles_and_only_the_one_that_is_meant_to_spills_regist
     if !are_here(&["nvcc"]) {
         return;
     }
-    let build = Build::new(&["--experimental"]);
+    let build = &*BUILD;
     assert_eq!(build.variants.len(), 23);
     for variant in &build.variants {
         let name = variant["variant"].as_str().unwrap();
@@ -118,14 +121,7 @@ fn the_machine_code_of_a_fault_differs_from_a_sound_kernel_as_its_header_says() 
     if !are_here(&["nvcc", "cuobjdump"]) {
         return;
     }
-    let build = Build::new(&[
-        "bsr_gemm/cp_async",
-        "faults/slower_0",
-        "faults/slower_05",
-        "faults/slower_5",
-        "faults/extra_sync",
-        "faults/no_tensor_cores",
-    ]);
+    let build = &*BUILD;
     let sound = build.machine_code("bsr_gemm/cp_async", "bsr_gemm_cp_async");
     let slower = |name| build.machine_code(name, "bsr_gemm_slower");
     assert!(slower("faults/slower_0") == sound);

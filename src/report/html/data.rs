@@ -1,7 +1,7 @@
 //! What the script builds when it is asked for, as JSON: words that repeat are held once, and
 //! positions of samples are two characters each.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ const STRIP_BUDGET: usize = 1_400_000;
 struct Data {
     words: Vec<String>,
     variants: Vec<Variant>,
-    findings: HashMap<&'static str, Vec<Told>>,
+    findings: BTreeMap<&'static str, Vec<Told>>,
     legend: &'static str,
 }
 
@@ -129,7 +129,7 @@ pub(super) fn embedded(outcome: &Outcome, shown_findings: usize) -> String {
     let data = Data {
         words: words.list,
         variants,
-        findings: HashMap::from([
+        findings: BTreeMap::from([
             ("fails", findings(Severity::Deny)),
             ("warns", findings(Severity::Warn)),
         ]),
