@@ -10,8 +10,8 @@
 //! the GPU, [`toolchain`] the compiler and NVIDIA's tools, [`process`] runs programs, [`files`] and
 //! [`hash`] write and identify them, [`strip`] makes them fit to publish, [`diff`] puts two
 //! measurements side by side, [`git`] names the revision, [`history`] follows a baseline through
-//! the past, [`doctor`] examines the machine,
-//! and [`command`] composes the stages into the subcommands of [`cli`].
+//! the past, [`doctor`] examines the machine, and [`command`] composes the stages into the
+//! subcommands of [`cli`].
 
 pub mod baseline;
 pub mod binary;

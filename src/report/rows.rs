@@ -252,29 +252,23 @@ pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
         .filter(|comparison| comparison.verdict == Some(Verdict::Inconclusive))
         .filter(|comparison| comparison.not_worse)
         .count();
-    let counts: Vec<String> = [
-        Verdict::Regressed,
-        Verdict::Inconclusive,
-        Verdict::NotMeasured,
-        Verdict::Improved,
-        Verdict::Pass,
-    ]
-    .into_iter()
-    .flat_map(|verdict| {
-        let count = outcome.count(verdict);
-        let (count, also) = if verdict == Verdict::Inconclusive {
-            (count - not_worse, not_worse)
-        } else {
-            (count, 0)
-        };
-        let excused =
-            code == ExitCode::Pass && !matches!(verdict, Verdict::Pass | Verdict::Improved);
-        let note = if excused { " with a warning" } else { "" };
-        let count = (count > 0).then(|| format!("{count} {}{note}", verdict.as_str()));
-        let also = (also > 0).then(|| format!("{also} not worse"));
-        count.into_iter().chain(also)
-    })
-    .collect();
+    let counts: Vec<String> = Verdict::WORST_FIRST
+        .into_iter()
+        .flat_map(|verdict| {
+            let count = outcome.count(verdict);
+            let (count, also) = if verdict == Verdict::Inconclusive {
+                (count - not_worse, not_worse)
+            } else {
+                (count, 0)
+            };
+            let excused =
+                code == ExitCode::Pass && !matches!(verdict, Verdict::Pass | Verdict::Improved);
+            let note = if excused { " with a warning" } else { "" };
+            let count = (count > 0).then(|| format!("{count} {}{note}", verdict.as_str()));
+            let also = (also > 0).then(|| format!("{also} not worse"));
+            count.into_iter().chain(also)
+        })
+        .collect();
     if outcome.ended.is_some() {
         return vec!["the run ended before there was a verdict".to_owned()];
     }

@@ -4,6 +4,15 @@ use super::rule::{Change, Verdict};
 use crate::config::Tolerance;
 
 impl Verdict {
+    /// All of them, in the order in which reports count them.
+    pub const WORST_FIRST: [Verdict; 5] = [
+        Verdict::Regressed,
+        Verdict::Inconclusive,
+        Verdict::NotMeasured,
+        Verdict::Improved,
+        Verdict::Pass,
+    ];
+
     /// As the reports spell it.
     pub fn as_str(self) -> &'static str {
         match self {

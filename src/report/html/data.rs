@@ -182,15 +182,7 @@ fn variant(report: &VariantReport, words: &mut Words, room: &mut usize) -> Varia
         .filter(|one| !known.contains(&std::ptr::from_ref(*one)))
         .filter_map(&mut row)
         .collect();
-    let counts = [
-        Verdict::Regressed,
-        Verdict::Inconclusive,
-        Verdict::NotMeasured,
-        Verdict::Improved,
-        Verdict::Pass,
-    ]
-    .into_iter()
-    .filter_map(|verdict| {
+    let counts = Verdict::WORST_FIRST.into_iter().filter_map(|verdict| {
         let count = report
             .comparisons
             .iter()
