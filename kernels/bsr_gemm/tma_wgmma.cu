@@ -1,25 +1,25 @@
-// Rung 6, bsr_gemm_tma_wgmma: the copies become bulk tensor copies that one thread starts, the
-// products become WGMMA, and a thread block stays. It takes one block-row of A and keeps all of it
-// in registers, so that only B streams, read from shared memory by the tensor cores themselves, and
-// walks every second panel of C's columns. Two warp groups take turns: one multiplies while the
-// other stores.
+// Rung 6, bsr_gemm_tma_wgmma: the products become WGMMA, whose B the tensor cores read from shared
+// memory themselves, and a thread block stays: it keeps one block-row of A in registers, so that
+// only B streams, and walks every second panel of C's columns. A tile is 64 columns wide, which
+// leaves registers for two of them: while the products of one are under way, the one before is
+// stored.
 //
-// What bounds it: shared memory. A tile's B is read by each warp group, and arrives, and C passes
-// through: 512 KB a tile, 4,096 cycles of the bandwidth that the tensor cores need for their 4,096.
-// With A in shared memory it would be a quarter more. Without the epilogue the tensor cores are
-// busy for 89 % of the time, at the 1.5 GHz that their power leaves (ncu, H200, 2026-11-21).
+// What bounds it: the way of B and C through the L2, and power. Copies and stores without products
+// take 117 us, products and copies without stores 120, products and stores without copies 108, all
+// of it 136; the link between the two halves of the L2 is busy for 87 % of that time, and nothing
+// else for more than 62 % (ncu). On zeros it takes 127 us at 1.98 GHz and 585 W; on random data 134,
+// held to 1.5 GHz and less by the card's 700 W (H200, 2026-11-21).
 //
 // Thread block: a producer warp group, of which one thread works, and two consumers, each with 64
-// rows of the tile of 128x128: A 64x512 in 128 registers a thread, C 64x128 in 64.
+// rows of the block-row: A 64x512 in 128 registers a thread, C 2 x 64x64 in 64.
 // Grid: 2 thread blocks a block-row. All walk the panels in the same order, so that a panel of B
 // comes from L2 but for its first reader.
-// Shared memory (dynamic): B STAGES x 32x128 fp16 (two halves of 64 columns, 128-byte swizzle), C
-//   2 slabs of 64x32 fp32 a consumer (128-byte swizzle); 24 x 8,192 + 4 x 8,192 = 229,376 bytes,
-//   the barriers, and up to 1,023 bytes to align.
+// Shared memory (dynamic): B STAGES x 2 blocks of 32x64 fp16 (128-byte swizzle), C 4 slabs of
+//   16x32 fp32 a consumer warp (128-byte swizzle, so that L2 sees whole lines); 16 x 8,192 +
+//   8 x 4 x 2,048 = 196,608 bytes, the barriers, and up to 1,023 bytes to align.
 // Barriers: full[stage] 1 arrival (the producer) and the bytes of the stage; the consumers wait.
-//   empty[stage] 8 arrivals (the consumers' warps); the producer waits. turn[consumer] 4 arrivals
-//   (the warps of the other, when the last product of its tile is issued). The ring holds a tile
-//   and a half, so that one consumer may be a tile behind.
+//   empty[stage] 8 arrivals (the consumers' warps, when their products of the stage have ended);
+//   the producer waits. Each warp stores its own rows: no barrier joins the warps of a group.
 #include "../common/mbarrier.cuh"
 #include "../common/registers.cuh"
 #include "../common/tma.cuh"
@@ -27,7 +27,7 @@
 #include "harness.cuh"
 
 #ifndef STAGES
-#define STAGES 24
+#define STAGES 16
 #endif
 
 namespace {
@@ -41,32 +41,39 @@ using sparsek::Operands;
 constexpr int kStages = STAGES;
 constexpr int kMaxBlocks = 16;  // of a block-row, as many as the registers hold
 constexpr int kSplits = 2;      // thread blocks of a block-row
-constexpr int kTileN = 128;
 constexpr int kWarpGroup = 128;
 constexpr int kConsumers = 2;
+constexpr int kConsumerWarps = kConsumers * kWarpGroup / 32;
 constexpr int kThreads = (1 + kConsumers) * kWarpGroup;
+
+constexpr int kPanelN = 128;  // of C's columns, taken in turns by the thread blocks of a block-row
+constexpr int kTileN = 64;    // of a panel, as wide as the swizzle of B
+constexpr int kTiles = kPanelN / kTileN;
 constexpr int kProductM = 64;
 constexpr int kProductK = 16;
 constexpr int kProductsK = kBlockCols / kProductK;
 
-constexpr int kSlabColumns = 64;  // of B, as wide as the swizzle
+constexpr int kStageBlocks = 2;  // of A, whose products are one group
+constexpr int kGroups = kMaxBlocks / kStageBlocks;
+constexpr int kBlockBytes = kBlockCols * kTileN * static_cast<int>(sizeof(__half));
+constexpr int kStageBytes = kStageBlocks * kBlockBytes;
+constexpr int kEightRowsBytes = 8 * 128;                        // 8 k of a block
+constexpr int kProductBytes = kProductK / 8 * kEightRowsBytes;  // 16 k of a block
+
+constexpr int kSlabRows = 16;     // of C, those of a warp
+constexpr int kSlabColumns = 32;  // a line of 128 bytes
+constexpr int kSlabBytes = kSlabRows * kSlabColumns * static_cast<int>(sizeof(float));
 constexpr int kSlabs = kTileN / kSlabColumns;
-constexpr int kSlabBytes = kBlockCols * kSlabColumns * static_cast<int>(sizeof(__half));
-constexpr int kStageBytes = kSlabs * kSlabBytes;
-constexpr int kGroupBytes = 8 * 128;                               // 8 k of a slab
-constexpr int kProductBytes = kProductK / 8 * kGroupBytes;         // 16 k of a slab
-constexpr int kOutColumns = 32;                                    // of C, a line of 128 bytes
-constexpr int kOutBytes = kProductM * kOutColumns * static_cast<int>(sizeof(float));
-constexpr int kOutSlabs = kTileN / kOutColumns;
-constexpr int kOutBuffers = 2;
+constexpr int kSlabBuffers = 4;
+constexpr int kMinBlocks = (1 + kSlabs) * kStageBlocks;  // the slabs go after groups 1 and 2
 
 constexpr int kAlignment = 1024;  // of a 128-byte swizzle
-constexpr int kBarriers = 2 * kStages + kConsumers;
-constexpr int kSharedBytes = kStages * kStageBytes + kConsumers * kOutBuffers * kOutBytes +
+constexpr int kBarriers = 2 * kStages;
+constexpr int kSharedBytes = kStages * kStageBytes + kConsumerWarps * kSlabBuffers * kSlabBytes +
                              kBarriers * static_cast<int>(sizeof(Barrier)) + kAlignment;
 
 static_assert(kConsumers * kProductM == kBlockRows, "the consumers cover the rows");
-static_assert(kStages > kMaxBlocks, "a consumer that waits for its turn must not stop the ring");
+static_assert(kTiles == 2, "two tiles in registers, one under way, one to be stored");
 static_assert(kSharedBytes <= 227 * 1024, "the ring and the slabs fit in shared memory");
 
 // Where the ring stands.
@@ -78,6 +85,60 @@ struct Cursor {
     if (++stage < kStages) return;
     stage = 0;
     parity ^= 1;
+  }
+};
+
+// A warp's way out for C: slab by slab through shared memory, and out as whole lines.
+struct Output {
+  const CUtensorMap* map;
+  unsigned char* buffers;  // kSlabBuffers slabs
+  int row;                 // of C, the warp's first
+  int lane;
+  int buffer = 0;  // the next
+
+  // Slab `slab` of a tile whose first column is `column`.
+  template <int Slab>
+  __device__ __forceinline__ void store(const float (&sums)[32], int column) {
+    unsigned char* const slab = buffers + buffer * kSlabBytes;
+    // Wait until the copy engine has read what lay there.
+    if (lane == 0) sparsek::tma_store_wait_read<kSlabBuffers - 1>();
+    __syncwarp();
+
+    const int lane_row = lane / 4;
+    const bool odd_lane = lane % 2 == 1;
+    const bool odd_row = lane_row % 2 == 1;
+    const float* const part = sums + Slab * (kSlabColumns / 2);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      // A lane pair exchanges, so that each holds 16 bytes of one of two neighbouring groups of 8
+      // columns; odd rows begin with the other 64 bytes of the line. So the 8 lanes that store at
+      // a time meet 8 different swizzled chunks.
+      float4 vectors[2];
+#pragma unroll
+      for (int pair = 0; pair < 2; ++pair) {
+        const float* const left = part + pair * 8 + half * 2;
+        const float* const right = left + 4;
+        const float x = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[0] : right[0], 1);
+        const float y = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[1] : right[1], 1);
+        vectors[pair] = odd_lane ? make_float4(x, y, right[0], right[1])
+                                 : make_float4(left[0], left[1], x, y);
+      }
+      unsigned char* const line = slab + (lane_row + half * 8) * 128;
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int pair = odd_row ? 1 - i : i;
+        const int chunk = (pair * 4 + lane % 2 * 2 + lane % 4 / 2) ^ lane_row;
+        *reinterpret_cast<float4*>(line + chunk * 16) = odd_row ? vectors[1 - i] : vectors[i];
+      }
+    }
+
+    sparsek::tma_store_fence();
+    __syncwarp();
+    if (lane == 0) {
+      sparsek::tma_store(map, row, column + Slab * kSlabColumns, slab);
+      sparsek::tma_store_commit();
+    }
+    buffer = (buffer + 1) % kSlabBuffers;
   }
 };
 
@@ -94,46 +155,44 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   unsigned char* const shared_b = shared + (kAlignment - misaligned) % kAlignment;
   unsigned char* const shared_c = shared_b + kStages * kStageBytes;
   Barrier* const full =
-      reinterpret_cast<Barrier*>(shared_c + kConsumers * kOutBuffers * kOutBytes);
+      reinterpret_cast<Barrier*>(shared_c + kConsumerWarps * kSlabBuffers * kSlabBytes);
   Barrier* const empty = full + kStages;
-  Barrier* const turn = empty + kStages;
 
   // The same in all lanes, and known to be: what follows are branches of whole warps.
-  const int warp_group = __shfl_sync(0xFFFFFFFFu, threadIdx.x / kWarpGroup, 0);
+  const int warp = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
   const int block_row = blockIdx.y;
   const int first = row_offsets[block_row];
   const int blocks = row_offsets[block_row + 1] - first;
-  const int panels = n / kTileN;
+  const int panels = n / kPanelN;
 
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < kStages; ++stage) {
       sparsek::barrier_init(full + stage, 1);
-      sparsek::barrier_init(empty + stage, kConsumers * kWarpGroup / 32);
-    }
-    for (int consumer = 0; consumer < kConsumers; ++consumer) {
-      sparsek::barrier_init(turn + consumer, kWarpGroup / 32);
+      sparsek::barrier_init(empty + stage, kConsumerWarps);
     }
     sparsek::barrier_init_fence();
   }
   __syncthreads();
 
-  if (warp_group == 0) {
+  if (warp < kWarpGroup / 32) {
     // Producer.
     sparsek::keep_registers<24>();
     if (threadIdx.x == 0) {
       sparsek::tma_prefetch_map(&map_b);
       Cursor free;
       for (int panel = blockIdx.x; panel < panels; panel += kSplits) {
-        for (int block = 0; block < blocks; ++block, free.step()) {
-          const int row = columns[first + block] * kBlockCols;
-          // Wait for the consumers' release; the first round finds every stage free.
-          sparsek::barrier_wait(empty + free.stage, free.parity ^ 1);
-          sparsek::barrier_arrive_expect(full + free.stage, kStageBytes);
+        for (int tile = 0; tile < kTiles; ++tile) {
+          for (int block = 0; block < blocks; block += kStageBlocks, free.step()) {
+            // Wait for the consumers' release; the first round finds every stage free.
+            sparsek::barrier_wait(empty + free.stage, free.parity ^ 1);
+            sparsek::barrier_arrive_expect(full + free.stage, kStageBytes);
 #pragma unroll
-          for (int slab = 0; slab < kSlabs; ++slab) {
-            sparsek::tma_load(shared_b + free.stage * kStageBytes + slab * kSlabBytes, &map_b, row,
-                              panel * kTileN + slab * kSlabColumns, full + free.stage);
+            for (int i = 0; i < kStageBlocks; ++i) {
+              const int row = columns[first + block + i] * kBlockCols;
+              sparsek::tma_load(shared_b + free.stage * kStageBytes + i * kBlockBytes, &map_b, row,
+                                panel * kPanelN + tile * kTileN, full + free.stage);
+            }
           }
         }
       }
@@ -141,10 +200,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   } else {
     // Consumers.
     sparsek::take_registers<240>();
-    const int consumer = warp_group - 1;
-    const bool leader = threadIdx.x % kWarpGroup == 0;
-    const int row = threadIdx.x % kWarpGroup / 32 * 16 + lane / 4;
-    const std::uint64_t operand_b = sparsek::operand_128(shared_b, kSlabBytes, kGroupBytes);
+    const int consumer_warp = warp - kWarpGroup / 32;
+    const int first_row = consumer_warp * kSlabRows;
+    // A block is one swizzle wide: the lead, to the next 64 columns, is never used.
+    const std::uint64_t operand_b = sparsek::operand_128(shared_b, 0, kEightRowsBytes);
 
     // A, once and for all panels.
     std::uint32_t a[kMaxBlocks][kProductsK][4];
@@ -152,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     for (int block = 0; block < kMaxBlocks; ++block) {
       const __half* const lane_a = values +
                                    static_cast<std::size_t>(first + block) * kBlockElements +
-                                   (consumer * kProductM + row) * kBlockCols + lane % 4 * 2;
+                                   (first_row + lane / 4) * kBlockCols + lane % 4 * 2;
 #pragma unroll
       for (int k = 0; k < kProductsK; ++k) {
 #pragma unroll
@@ -164,99 +223,58 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       }
     }
 
-    // The first consumer goes first.
-    if (consumer == 1 && lane == 0) sparsek::barrier_arrive(turn + 0);
-
-    Cursor next, used;
-    const auto release_two = [&] {
+    Output output{&map_c, shared_c + consumer_warp * kSlabBuffers * kSlabBytes,
+                  block_row * kBlockRows + first_row, lane};
+    float sums[kTiles][32];
+    Cursor next;
+    int released = 0;  // the stage whose products end next
+    int stored = -1;   // first column of the tile before; negative: there is none
+    for (int panel = blockIdx.x; panel < panels; panel += kSplits) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i, used.step()) {
-        if (lane == 0) sparsek::barrier_arrive(empty + used.stage);
-      }
-    };
-    std::uint32_t turn_parity = 0;
-    for (int panel = blockIdx.x; panel < panels; panel += kSplits, turn_parity ^= 1) {
-      float sums[64];
-      sparsek::barrier_wait(turn + consumer, turn_parity);
+      for (int tile = 0; tile < kTiles; ++tile) {
+        const float(&before)[32] = sums[1 - tile];
 #pragma unroll
-      for (int block = 0; block < kMaxBlocks; block += 2) {
-        if (block >= blocks) break;
-        // Two blocks a group: nothing but products may stand between the first and the last.
-        int stages[2];
-#pragma unroll
-        for (int i = 0; i < 2; ++i, next.step()) {
+        for (int group = 0; group < kGroups; ++group) {
+          if (group * kStageBlocks >= kMinBlocks && group * kStageBlocks >= blocks) break;
           sparsek::barrier_wait(full + next.stage, next.parity);
-          stages[i] = next.stage;
-        }
-        sparsek::wgmma_fence();
+          // Nothing but products may stand between the first and the last of a group.
+          sparsek::wgmma_fence();
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
+          for (int i = 0; i < kStageBlocks; ++i) {
 #pragma unroll
-          for (int k = 0; k < kProductsK; ++k) {
-            sparsek::wgmma_m64n128k16(
-                sums, a[block + i][k],
-                sparsek::advance(operand_b, stages[i] * kStageBytes + k * kProductBytes),
-                block + i + k > 0);
+            for (int k = 0; k < kProductsK; ++k) {
+              sparsek::wgmma_m64n64k16(
+                  sums[tile], a[group * kStageBlocks + i][k],
+                  sparsek::advance(operand_b, next.stage * kStageBytes + i * kBlockBytes +
+                                                  k * kProductBytes),
+                  group + i + k > 0);
+            }
           }
-        }
-        sparsek::wgmma_commit();
-        if (block > 0) {
-          sparsek::wgmma_wait<1>();
-          release_two();
-        }
-      }
-      if (lane == 0) sparsek::barrier_arrive(turn + (1 - consumer));
-      sparsek::wgmma_wait<0>();
-      sparsek::wgmma_settle(sums);
-      release_two();
+          sparsek::wgmma_commit();
+          if (group > 0) {
+            // The group before has ended; this one keeps the tensor cores busy meanwhile.
+            sparsek::wgmma_wait<1>();
+            if (lane == 0) sparsek::barrier_arrive(empty + released);
+          }
+          released = next.stage;
+          next.step();
 
-      // Epilogue: slab by slab through shared memory and out as whole lines, so that L2 sees one
-      // request for 128 bytes, and two slabs in turn: one is filled while the copy engine reads the
-      // other.
-      const bool odd_lane = lane % 2 == 1;
-      const bool odd_row = row % 2 == 1;
-#pragma unroll
-      for (int slab = 0; slab < kOutSlabs; ++slab) {
-        unsigned char* const out =
-            shared_c + (consumer * kOutBuffers + slab % kOutBuffers) * kOutBytes;
-        if (leader) sparsek::tma_store_wait_read<kOutBuffers - 1>();
-        sparsek::named_barrier(1 + consumer, kWarpGroup);
-        const float* const part = sums + slab * kOutColumns / 2;
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          // A lane pair exchanges, so that each holds 16 bytes of one of two neighbouring groups of
-          // 8 columns; odd rows begin with the other 64 bytes of the line. So the 8 lanes that
-          // store at a time meet 8 different swizzled chunks.
-          float4 vectors[2];
-#pragma unroll
-          for (int pair = 0; pair < 2; ++pair) {
-            const float* const left = part + pair * 8 + half * 2;
-            const float* const right = left + 4;
-            const float x = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[0] : right[0], 1);
-            const float y = __shfl_xor_sync(0xFFFFFFFFu, odd_lane ? left[1] : right[1], 1);
-            vectors[pair] = odd_lane ? make_float4(x, y, right[0], right[1])
-                                     : make_float4(left[0], left[1], x, y);
-          }
-          unsigned char* const out_row = out + (row + half * 8) * 128;
-#pragma unroll
-          for (int turn_of = 0; turn_of < 2; ++turn_of) {
-            const int pair = odd_row ? 1 - turn_of : turn_of;
-            const int chunk = (pair * 4 + lane % 2 * 2 + lane % 4 / 2) ^ row % 8;
-            *reinterpret_cast<float4*>(out_row + chunk * 16) =
-                odd_row ? vectors[1 - turn_of] : vectors[turn_of];
-          }
+          // Epilogue of the tile before.
+          if (group == 1 && stored >= 0) output.store<0>(before, stored);
+          if (group == 2 && stored >= 0) output.store<1>(before, stored);
         }
-        sparsek::tma_store_fence();
-        sparsek::named_barrier(1 + consumer, kWarpGroup);
-        if (leader) {
-          sparsek::tma_store(&map_c, block_row * kBlockRows + consumer * kProductM,
-                             panel * kTileN + slab * kOutColumns, out);
-          sparsek::tma_store_commit();
-        }
+        sparsek::wgmma_wait<0>();
+        sparsek::wgmma_settle(sums[tile]);
+        if (lane == 0) sparsek::barrier_arrive(empty + released);
+        stored = panel * kPanelN + tile * kTileN;
       }
     }
+    if (stored >= 0) {
+      output.store<0>(sums[kTiles - 1], stored);
+      output.store<1>(sums[kTiles - 1], stored);
+    }
     // The copy engine still reads shared memory, which must outlive it.
-    if (leader) sparsek::tma_store_wait_read<0>();
+    if (lane == 0) sparsek::tma_store_wait_read<0>();
   }
 }
 
@@ -265,16 +283,16 @@ static void prepare() {
       bsr_gemm_tma_wgmma, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
 }
 
-// Blocks of a block-row; ends the process where the registers do not hold them, two by two.
+// Ends the process where a block-row has not a number of blocks that fits the registers.
 static int supported_blocks(const Operands& p) {
   int offsets[2];
   SPARSEK_CUDA_CHECK(
       cudaMemcpy(offsets, p.row_offsets, sizeof offsets, cudaMemcpyDeviceToHost));
   const int blocks = offsets[1] - offsets[0];
-  if (blocks > kMaxBlocks || blocks % 2 != 0) {
+  if (blocks < kMinBlocks || blocks > kMaxBlocks || blocks % kStageBlocks != 0) {
     sparsek::usage_error("--blocks-per-row " + std::to_string(blocks) +
-                         " is not even and at most " + std::to_string(kMaxBlocks) +
-                         ", what this kernel's registers hold");
+                         " is not an even number from " + std::to_string(kMinBlocks) + " to " +
+                         std::to_string(kMaxBlocks) + ", what this kernel's registers hold");
   }
   return blocks;
 }
@@ -282,9 +300,9 @@ static int supported_blocks(const Operands& p) {
 static void launch(const Operands& p) {
   static const int blocks = supported_blocks(p);
   (void)blocks;
-  const CUtensorMap map_b = sparsek::matrix_map(p.b, p.k, p.n, kBlockCols, kSlabColumns,
+  const CUtensorMap map_b = sparsek::matrix_map(p.b, p.k, p.n, kBlockCols, kTileN,
                                                 CU_TENSOR_MAP_SWIZZLE_128B);
-  const CUtensorMap map_c = sparsek::matrix_map(p.c, p.m, p.n, kProductM, kOutColumns,
+  const CUtensorMap map_c = sparsek::matrix_map(p.c, p.m, p.n, kSlabRows, kSlabColumns,
                                                 CU_TENSOR_MAP_SWIZZLE_128B);
   const dim3 grid(kSplits, p.m / kBlockRows);
   bsr_gemm_tma_wgmma<<<grid, kThreads, kSharedBytes>>>(p.values, map_b, map_c, p.columns,
@@ -292,5 +310,5 @@ static void launch(const Operands& p) {
 }
 
 int main(int argc, char** argv) {
-  return sparsek::run(argc, argv, {"bsr_gemm_tma_wgmma", kTileN, prepare, launch});
+  return sparsek::run(argc, argv, {"bsr_gemm_tma_wgmma", kPanelN, prepare, launch});
 }
