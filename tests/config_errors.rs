@@ -74,6 +74,7 @@ counts = { flop = 1 }
 counter = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 exact = true
 counts = { bytes_written = 32 }
+variants = ["s/a", "s/b"]
 
 [static.registers]
 level = "warn"
@@ -592,6 +593,32 @@ fn declared_work_that_nothing_counts_is_refused() {
             &[],
         );
     }
+}
+
+#[test]
+fn a_metric_of_some_variants_names_them_and_leaves_the_others_a_gate() {
+    let both = "variants = [\"s/a\", \"s/b\"]";
+    refused(
+        both,
+        "variants = [\"s/a\", \"s/bb\"]",
+        &["no variant is called `s/bb`", "`s/b`"],
+    );
+    refused(
+        both,
+        "variants = [\"s/a\"]",
+        &["nothing counts the declared `bytes_written` of `s/b`"],
+    );
+    let config = EVERY_KEY
+        .replacen(
+            "metrics = [\"duration\", \"flop\", \"stored\"]",
+            "metrics = [\"stored\"]",
+            1,
+        )
+        .replacen("work = { flop = 1024, bytes_written = 4096 }", "", 1)
+        .replacen(both, "variants = [\"s/a\"]", 1);
+    let ran = load(&config).exits(2);
+    let words = "without `stored`, `s/b` gates nothing";
+    assert!(ran.err.contains(words), "{}", ran.err);
 }
 
 #[test]

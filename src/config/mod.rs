@@ -119,6 +119,22 @@ pub struct Work {
     pub bytes_written: Option<u64>,
 }
 
+impl Work {
+    /// The key of declared work that none of these metrics counts.
+    fn uncounted(&self, metrics: &[Metric]) -> Option<&'static str> {
+        let counted = |what: fn(&Counts) -> bool| {
+            metrics
+                .iter()
+                .any(|metric| metric.counts.as_ref().is_some_and(what))
+        };
+        if self.flop.is_some() && !counted(|counts| matches!(counts, Counts::Flop(_))) {
+            return Some("flop");
+        }
+        let bytes = counted(|counts| matches!(counts, Counts::BytesWritten(_)));
+        (self.bytes_written.is_some() && !bytes).then_some("bytes_written")
+    }
+}
+
 /// Names a variant, `suite/variant`.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

@@ -216,6 +216,8 @@ pub(super) struct RawMetric {
     pub level: Option<Level>,
     /// A regression only warns where the kernel became measurably faster.
     pub unless_faster: bool,
+    /// The variants that it is measured on, `SUITE/VARIANT`. Default: all whose suite takes it.
+    pub variants: Option<Vec<String>>,
 }
 
 /// How a static metric is gated; the metric itself is the tool's own.

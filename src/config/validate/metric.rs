@@ -1,12 +1,57 @@
 //! `[metric.NAME]`.
 
+use std::collections::BTreeMap;
+
 use super::{DURATION_COUNTER, File};
 use crate::config::error::{ConfigError, suggest};
 use crate::config::raw::{Counter, RawMetric, RawTolerance};
-use crate::config::{Counts, Direction, Level, Metric, Pass, Plausible, Tolerance, Toolchain};
+use crate::config::{
+    Counts, Direction, Level, Metric, Pass, Plausible, Suite, Tolerance, Toolchain,
+};
 use crate::metric::{self, Existence};
 
 impl File<'_> {
+    /// Takes each metric from the variants that its `variants` do not name.
+    pub(super) fn narrow(
+        &self,
+        metrics: &BTreeMap<String, RawMetric>,
+        suites: &mut [Suite],
+    ) -> Result<(), ConfigError> {
+        let ids: Vec<String> = suites
+            .iter()
+            .flat_map(|suite| suite.variants.iter().map(|variant| variant.id.to_string()))
+            .collect();
+        let known: Vec<&str> = ids.iter().map(String::as_str).collect();
+        for (alias, raw) in metrics {
+            let Some(named) = &raw.variants else {
+                continue;
+            };
+            let at = ["metric", alias, "variants"];
+            if let Some(unknown) = named.iter().find(|name| !ids.contains(name)) {
+                return Err(self
+                    .error(&at, format!("no variant is called `{unknown}`"))
+                    .help(Some(suggest(unknown, &known))));
+            }
+            for variant in suites.iter_mut().flat_map(|suite| &mut suite.variants) {
+                let id = variant.id.to_string();
+                if named.contains(&id) || !variant.metrics.iter().any(|one| one.alias == *alias) {
+                    continue;
+                }
+                variant.metrics.retain(|metric| metric.alias != *alias);
+                if !variant.metrics.iter().any(|one| one.level != Level::Record) {
+                    return Err(self.error(&at, format!("without `{alias}`, `{id}` gates nothing")));
+                }
+                if let Some(key) = variant.work.uncounted(&variant.metrics) {
+                    return Err(self.error(
+                        &at,
+                        format!("without `{alias}`, nothing counts the declared `{key}` of `{id}`"),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn metric(
         &self,
         alias: &str,

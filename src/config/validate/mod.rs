@@ -154,6 +154,7 @@ impl File<'_> {
                 &static_metrics,
             )?);
         }
+        self.narrow(&raw.metric, &mut suites)?;
         let waivers = raw
             .waiver
             .iter()

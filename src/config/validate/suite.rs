@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{DURATION_COUNTER, File};
 use crate::config::error::{ConfigError, suggest};
 use crate::config::raw::{Define, RawProfile, RawSuite, RawVariant, RawVerify};
-use crate::config::{Counts, LaunchShape, Level, Metric, Recipe, Suite, Variant, VariantId, Work};
+use crate::config::{LaunchShape, Level, Metric, Recipe, Suite, Variant, VariantId, Work};
 
 const DEFAULT_VERIFY_TIMEOUT_S: f64 = 120.0;
 
@@ -52,29 +52,15 @@ impl File<'_> {
             flop: raw.work.flop,
             bytes_written: raw.work.bytes_written,
         };
-        let counted = |what: fn(&Counts) -> bool| {
-            metrics
-                .iter()
-                .any(|metric| metric.counts.as_ref().is_some_and(what))
-        };
-        for (key, declared, counted) in [
-            ("flop", work.flop, counted(|c| matches!(c, Counts::Flop(_)))),
-            (
-                "bytes_written",
-                work.bytes_written,
-                counted(|c| matches!(c, Counts::BytesWritten(_))),
-            ),
-        ] {
-            if declared.is_some() && !counted {
-                return Err(self
-                    .error(
-                        &["suite", name, "work", key],
-                        format!("nothing counts the declared `{key}`"),
-                    )
-                    .help(Some(format!(
-                        "give an exact metric of the suite `counts = {{ {key} = ... }}`"
-                    ))));
-            }
+        if let Some(key) = work.uncounted(&metrics) {
+            return Err(self
+                .error(
+                    &["suite", name, "work", key],
+                    format!("nothing counts the declared `{key}`"),
+                )
+                .help(Some(format!(
+                    "give an exact metric of the suite `counts = {{ {key} = ... }}`"
+                ))));
         }
         if metrics.iter().all(|metric| metric.level == Level::Record) {
             return Err(self
