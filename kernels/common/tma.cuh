@@ -79,6 +79,12 @@ __device__ __forceinline__ void tma_store_fence() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
 
+// Before this thread arrives at a barrier to hand shared memory that it has read back to the copy
+// engine: an arrival alone orders ordinary accesses, not the engine's.
+__device__ __forceinline__ void tma_reuse_fence() {
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
+
 // Closes the group of this thread's bulk stores since the last commit.
 __device__ __forceinline__ void tma_store_commit() {
   asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
