@@ -74,8 +74,31 @@ __device__ __forceinline__ void tma_store(const CUtensorMap* map, int row, int c
                : "memory");
 }
 
+// An L2 policy for what is not read again: it goes first when room is needed.
+__device__ __forceinline__ std::uint64_t policy_evict_first() {
+  std::uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
+  return policy;
+}
+
+// tma_store under an L2 policy.
+__device__ __forceinline__ void tma_store_hinted(const CUtensorMap* map, int row, int column,
+                                                 const void* shared, std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.L2::cache_hint"
+      " [%0, {%2, %3}], [%1], %4;\n" ::"l"(map),
+      "r"(shared_address(shared)), "r"(column), "r"(row), "l"(policy)
+      : "memory");
+}
+
 // Makes this thread's ordinary stores to shared memory visible to the copy engine.
 __device__ __forceinline__ void tma_store_fence() {
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
+
+// Before this thread arrives at a barrier to hand shared memory that it has read back to the copy
+// engine: an arrival alone orders ordinary accesses, not the engine's.
+__device__ __forceinline__ void tma_reuse_fence() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
 
