@@ -160,7 +160,7 @@ Inputs& inputs(void* handle) { return *static_cast<Inputs*>(handle); }
 }  // namespace
 
 // Arguments are the executable's own: sizes and --seed by their flags. A refusal or a CUDA error
-// ends the process with the executable's exit status.
+// ends the process with the executable's exit status. Inputs last as long as the process.
 extern "C" {
 
 const char* variant_name() { return variant().name(); }
@@ -177,6 +177,5 @@ void inputs_poison_output(void* handle) { inputs(handle).poison_output(); }
 void inputs_check(void* handle, sparsek::CheckOutcome* outcome) {
   *outcome = inputs(handle).check();
 }
-void inputs_destroy(void* handle) { delete &inputs(handle); }
 
 }  // extern "C"

@@ -79,41 +79,7 @@ class Tensors:
 
 
 @triton.jit
-def bsr_gemm_pointers(
-    values,
-    columns,
-    b,
-    c,
-    n,
-    block_rows,
-    BLOCKS: tl.constexpr,  # in a block-row
-    BLOCK_N: tl.constexpr,
-    STEP: tl.constexpr,  # blocks multiplied at once
-    STREAM: tl.constexpr,  # C is not to stay in the caches
-):
-    """One tile of C a program; all block-rows of a panel of B run together."""
-    block_row = tl.program_id(0) % block_rows
-    panel = tl.program_id(0) // block_rows
-    rows = tl.arange(0, 128)
-    depth = tl.arange(0, 32 * STEP)
-    column = panel * BLOCK_N + tl.arange(0, BLOCK_N)
-    # Element (row, depth) of the blocks of a step, side by side.
-    in_blocks = rows[:, None] * 32 + (depth // 32 * 4096 + depth % 32)[None, :]
-    first = block_row * BLOCKS
-    sums = tl.zeros((128, BLOCK_N), tl.float32)
-    for block in range(0, BLOCKS, STEP):
-        a = tl.load(values + (first + block) * 4096 + in_blocks)
-        b_row = tl.load(columns + first + block + depth // 32) * 32 + depth % 32
-        sums = tl.dot(a, tl.load(b + b_row[:, None] * n + column[None, :]), sums)
-    out = c + (block_row * 128 + rows)[:, None] * n + column[None, :]
-    if STREAM:
-        tl.store(out, sums, cache_modifier=".cs")
-    else:
-        tl.store(out, sums)
-
-
-@triton.jit
-def bsr_gemm_descriptors(
+def bsr_gemm(
     values,
     columns,
     b,
@@ -122,21 +88,19 @@ def bsr_gemm_descriptors(
     block_rows,
     BLOCKS: tl.constexpr,  # in a block-row
     BLOCK_N: tl.constexpr,
-    STEP: tl.constexpr,  # blocks multiplied in one turn of the loop
-    PARTS: tl.constexpr,  # in which a tile of C is stored: 1, 2 or 4
+    PARTS: tl.constexpr,  # in which a tile of C is stored
     FLATTEN: tl.constexpr,  # tiles and blocks become one loop, so that loads run ahead of a tile
 ):
-    """Tile after tile of C a program, through tensor descriptors (bulk tensor copies)."""
+    """Tile after tile of C, through tensor descriptors (bulk tensor copies). All block-rows of a
+    panel of B come one after another, so that the panel stays in L2."""
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTEN):
         block_row = tile % block_rows
         panel = tile // block_rows
-        first = block_row * BLOCKS
         sums = tl.zeros((128, BLOCK_N), tl.float32)
-        for block in range(0, BLOCKS, STEP):
-            for i in tl.static_range(STEP):
-                at = first + block + i
-                a = values.load([at * 128, 0])
-                sums = tl.dot(a, b.load([tl.load(columns + at) * 32, panel * BLOCK_N]), sums)
+        for block in range(block_row * BLOCKS, (block_row + 1) * BLOCKS):
+            a_block = values.load([block * 128, 0])
+            b_block = b.load([tl.load(columns + block) * 32, panel * BLOCK_N])
+            sums = tl.dot(a_block, b_block, sums)
         store_parts(c, sums, block_row * 128, panel * BLOCK_N, BLOCK_N, PARTS)
 
 
@@ -153,78 +117,53 @@ def store_parts(c, sums, row, column, WIDTH: tl.constexpr, PARTS: tl.constexpr):
 
 
 @dataclass(frozen=True)
-class Pointers:
-    """Choices of bsr_gemm_pointers."""
+class Choice:
+    """Choices of the Triton kernel."""
 
     block_n: int
-    step: int
-    stream: bool
-    num_warps: int
-    num_stages: int
-
-
-@dataclass(frozen=True)
-class Descriptors:
-    """Choices of bsr_gemm_descriptors."""
-
-    block_n: int
-    step: int
     parts: int
-    programs: int  # for each multiprocessor; 0: one for each tile
+    programs: int  # for each multiprocessor, which take tile after tile; 0: one for each tile
     num_warps: int
     num_stages: int
 
 
-Choice = Pointers | Descriptors
-
-# Found with --sweep.
-FASTEST: Choice = Pointers(128, 1, False, 4, 4)
+# Found with --sweep on an H200, 2026-11-21, PyTorch 2.11 and Triton 3.6. Slower, and so left out:
+# plain pointers instead of descriptors, and two blocks of A in one turn of the loop.
+FASTEST = Choice(block_n=128, parts=4, programs=2, num_warps=4, num_stages=12)
 
 
 def choices() -> list[Choice]:
     """Those whose ring and slab fit in shared memory. Of num_stages Triton keeps about half for the
     ring, because the place of a B block is itself loaded."""
-    found: list[Choice] = []
-    for block_n, step, stages in itertools.product((128, 256), (1, 2), (4, 6, 8, 12)):
-        ring = step * 32 * (128 + block_n) * 2 * stages // 2
-        for stream, warps in itertools.product((False, True), (4, 8)):
-            if ring <= 227 * 1024 and block_n <= warps * 32:
-                found.append(Pointers(block_n, step, stream, warps, stages))
-        for parts, programs, warps in itertools.product((1, 2, 4), (0, 1, 2), (4, 8)):
-            slab = 128 * block_n * 4 // parts
-            if ring + slab <= 227 * 1024 // max(programs, 1) and block_n <= warps * 32:
-                found.append(Descriptors(block_n, step, parts, programs, warps, stages))
+    found = []
+    for block_n, parts, programs, num_warps, num_stages in itertools.product(
+        (128, 256), (1, 2, 4), (0, 1, 2), (4, 8), (4, 8, 10, 12, 16)
+    ):
+        ring = 32 * (128 + block_n) * 2 * num_stages // 2
+        slab = 128 * block_n * 4 // parts
+        if ring + slab <= 227 * 1024 // max(programs, 1) and block_n <= num_warps * 32:
+            found.append(Choice(block_n, parts, programs, num_warps, num_stages))
     return found
 
 
 def launch(t: Tensors, choice: Choice, warmup: bool = False) -> None:
-    """Launches bsr_gemm in Triton, or only compiles it."""
-    n = t.b.shape[1]
-    tiles = t.block_rows * (n // choice.block_n)
+    """Launches the Triton kernel, or only compiles it."""
+    tiles = t.block_rows * (t.b.shape[1] // choice.block_n)
+    processors = torch.cuda.get_device_properties(0).multi_processor_count
+    grid = (min(tiles, choice.programs * processors) or tiles,)
+    arguments = (
+        TensorDescriptor.from_tensor(t.values, [BLOCK_ROWS, BLOCK_COLUMNS]),
+        t.columns,
+        TensorDescriptor.from_tensor(t.b, [BLOCK_COLUMNS, choice.block_n]),
+        TensorDescriptor.from_tensor(t.c, [BLOCK_ROWS, choice.block_n // choice.parts]),
+        *(tiles, t.block_rows, t.blocks_per_row),
+        *(choice.block_n, choice.parts, choice.programs > 0),
+    )
     options = {"num_warps": choice.num_warps, "num_stages": choice.num_stages}
-    if isinstance(choice, Pointers):
-        kernel = bsr_gemm_pointers
-        grid = (tiles,)
-        arguments: tuple[object, ...] = (
-            *(t.values, t.columns, t.b, t.c, n, t.block_rows),
-            *(t.blocks_per_row, choice.block_n, choice.step, choice.stream),
-        )
-    else:
-        kernel = bsr_gemm_descriptors
-        processors = torch.cuda.get_device_properties(0).multi_processor_count
-        grid = (min(tiles, choice.programs * processors) or tiles,)
-        arguments = (
-            TensorDescriptor.from_tensor(t.values, [BLOCK_ROWS, BLOCK_COLUMNS]),
-            t.columns,
-            TensorDescriptor.from_tensor(t.b, [BLOCK_COLUMNS, choice.block_n]),
-            TensorDescriptor.from_tensor(t.c, [BLOCK_ROWS, choice.block_n // choice.parts]),
-            *(tiles, t.block_rows, t.blocks_per_row, choice.block_n, choice.step, choice.parts),
-            choice.programs > 0,
-        )
     if warmup:
-        kernel.warmup(*arguments, grid=grid, **options)
+        bsr_gemm.warmup(*arguments, grid=grid, **options)
     else:
-        kernel[grid](*arguments, **options)
+        bsr_gemm[grid](*arguments, **options)
 
 
 def compile_choice(sizes: Sizes, choice: Choice) -> None:

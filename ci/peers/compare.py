@@ -3,6 +3,7 @@
 import argparse
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import torch
@@ -34,7 +35,9 @@ def compare(selections: list[Selection], folder: Path, sweep: bool) -> list[Repo
             for sizes in selection.family.sizes
             for job in PEERS[selection.family.name].compile_jobs(sizes)
         ]
+        start_s = time.monotonic()
         compile_all(jobs)
+        print(f"{len(jobs)} configurations compiled in {time.monotonic() - start_s:.0f} s")
     reports = []
     with torch.inference_mode(), torch.cuda.stream(torch.cuda.ExternalStream(STREAM_HANDLE)):
         print(report.title())

@@ -14,7 +14,10 @@ from families import Family, Sizes
 # (cudaStreamPerThread): everything runs there, so that it can be captured.
 STREAM_HANDLE = 0x2
 
-SLICE_US = 20_000  # of one replay of one contestant's graph
+SLICE_US = 5_000  # of one replay of one contestant's graph
+# Before it the device does nothing for some 10 ms (at 2 GHz): what draws the most power lowers the
+# clock for what follows, and each contestant is to find the same.
+PAUSE_CYCLES = 20_000_000
 ROUNDS = 21
 WARMUP_ROUNDS = 2
 SINGLE_LAUNCHES = 40
@@ -148,10 +151,7 @@ def time_rounds(outcomes: list[Outcome], graphs: list[torch.cuda.CUDAGraph]) -> 
     for timed in [False] * WARMUP_ROUNDS + [True] * ROUNDS:
         shuffle(order)
         for outcome, graph in order:
-            start, stop = timed_event(), timed_event()
-            start.record()
-            graph.replay()
-            stop.record()
+            start, stop = replay(graph)
             if timed:
                 events.append((outcome, start, stop))
     torch.cuda.synchronize()
@@ -159,10 +159,21 @@ def time_rounds(outcomes: list[Outcome], graphs: list[torch.cuda.CUDAGraph]) -> 
         outcome.graph_us.append(start.elapsed_time(stop) * 1e3 / outcome.launches)
 
 
+def replay(graph: torch.cuda.CUDAGraph) -> tuple[torch.cuda.Event, torch.cuda.Event]:
+    """Queues a pause and one replay; the events around the replay."""
+    start, stop = timed_event(), timed_event()
+    torch.cuda._sleep(PAUSE_CYCLES)
+    start.record()
+    graph.replay()
+    stop.record()
+    return start, stop
+
+
 def time_single(contestant: Contestant, sets: int, launches: int) -> list[float]:
     """Times single launches between two events each, after one unmeasured turn of the sets; us."""
     for number in range(sets):
         contestant.launch(number)
+    torch.cuda._sleep(PAUSE_CYCLES)
     events = []
     for launch in range(launches):
         start, stop = timed_event(), timed_event()

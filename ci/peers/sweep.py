@@ -4,15 +4,15 @@ import multiprocessing
 import os
 import statistics
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import wait
+from contextlib import suppress
 from typing import TypeVar
 
 import torch
 
-from contest import Contestant, captured, timed_event
+from contest import Contestant, captured, replay
 
 FINALISTS = 6
-LAUNCHES = 40  # in a graph, at least
+LAUNCHES = 20  # in a graph, at least
 REPLAYS = 3
 FINAL_REPLAYS = 15
 
@@ -20,27 +20,25 @@ C = TypeVar("C")
 
 
 def compile_all(jobs: Sequence[Callable[[], object]]) -> None:
-    """Fills Triton's cache from all cores: each job compiles one configuration, in a process of its
-    own, because a compiler that crashes takes its process with it. To be called before CUDA is
-    used here: a child cannot use the context of its parent."""
+    """Fills Triton's cache from all cores; each job compiles one configuration. To be called before
+    CUDA is used here: a child cannot use the context of its parent."""
+    cores = os.cpu_count() or 1
     context = multiprocessing.get_context("fork")
-    waiting = list(jobs)
-    live: list[multiprocessing.process.BaseProcess] = []
-    while waiting or live:
-        while waiting and len(live) < (os.cpu_count() or 1):
-            process = context.Process(target=quietly, args=(waiting.pop(),))
-            process.start()
-            live.append(process)
-        wait([process.sentinel for process in live])
-        live = [process for process in live if process.is_alive()]
+    children = [context.Process(target=quietly, args=(jobs[i::cores],)) for i in range(cores)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
 
 
-def quietly(job: Callable[[], object]) -> None:
-    """What does not compile is told when it is tried: here only the cache counts."""
+def quietly(jobs: Sequence[Callable[[], object]]) -> None:
+    """What does not compile is found out when it is tried: here only the cache counts."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
-    job()
+    for job in jobs:
+        with suppress(Exception):
+            job()
 
 
 def fastest(configurations: Sequence[C], entry: Callable[[C], Contestant], sets: int) -> C:
@@ -73,13 +71,7 @@ def time_us(contestant: Contestant, sets: int, replays: int) -> float:
     torch.cuda.synchronize()
     launches = -(-LAUNCHES // sets) * sets
     graph = captured(contestant, sets, launches)
-    events = []
-    for _ in range(1 + replays):
-        start, stop = timed_event(), timed_event()
-        start.record()
-        graph.replay()
-        stop.record()
-        events.append((start, stop))
+    events = [replay(graph) for _ in range(1 + replays)]
     torch.cuda.synchronize()
     times = [start.elapsed_time(stop) * 1e3 / launches for start, stop in events[1:]]
     return statistics.median(times)
