@@ -218,19 +218,18 @@ def product(a: torch.Tensor, b: torch.Tensor) -> Contestant:
     n = b.shape[1]
     c = torch.empty(m, n, device="cuda", dtype=torch.float32)
 
+    def poison(_: int) -> None:
+        c.fill_(torch.nan)
+
     def multiply(_: int) -> None:
         torch.mm(a, b, out_dtype=torch.float32, out=c)
-
-    def verify(_: int) -> Check:
-        c.fill_(torch.nan)
-        multiply(0)
-        return check_product(a, b, c)
 
     return Contestant(
         f"cuBLAS dense {m}x{n}x{k}",
         False,
+        poison,
         multiply,
-        verify,
+        lambda *_: check_product(a, b, c),
         flop=2 * m * n * k,
         bytes=a.nbytes + b.nbytes + c.nbytes,
     )

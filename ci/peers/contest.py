@@ -29,8 +29,9 @@ class Contestant:
 
     name: str
     ours: bool
-    launch: Callable[[int], object]  # asynchronous, on the current stream
-    verify: Callable[[int], Check]  # launches once and compares the whole output
+    poison: Callable[[int], None]  # fills the output with what is not a number
+    launch: Callable[[int], torch.Tensor | None]  # asynchronous, on the current stream
+    check: Callable[[int, torch.Tensor | None], Check]  # the output, or what a launch returned
     flop: int  # of one launch
     bytes: int  # that one launch must move
     configuration: str = ""
@@ -41,7 +42,8 @@ class Outcome:
     """What was found of a contestant. Without a check that is right there are no times."""
 
     contestant: Contestant
-    checks: list[Check] = field(default_factory=list)  # one for each set of inputs
+    # Of plain launches, then of the graph; one for each set of inputs.
+    checks: list[Check] = field(default_factory=list)
     error: str = ""
     launches: int = 0  # in the graph
     graph_us: list[float] = field(default_factory=list)  # a launch, one for each replay
@@ -76,18 +78,25 @@ def on_inputs(
 ) -> Contestant:
     """A contestant at the family's own problem, checked by its reference.
 
-    `launch` writes to the problem's output, or returns a tensor for `outputs` to receive.
+    `launch` writes to the problem's output, or returns a tensor, which `outputs` then receive.
     """
 
-    def verify(number: int) -> Check:
-        inputs[number].poison_output()
-        result = launch(number)
+    def check(number: int, result: torch.Tensor | None) -> Check:
         if result is not None:
             outputs[number].copy_(result)
-        torch.cuda.synchronize()
+            torch.cuda.synchronize()
         return inputs[number].check()
 
-    return Contestant(name, ours, launch, verify, inputs[0].flop, inputs[0].bytes, configuration)
+    return Contestant(
+        name,
+        ours,
+        lambda number: inputs[number].poison_output(),
+        launch,
+        check,
+        inputs[0].flop,
+        inputs[0].bytes,
+        configuration,
+    )
 
 
 def variants(ours: Sequence[Variant], inputs: Sequence[Inputs]) -> list[Contestant]:
@@ -103,25 +112,51 @@ def variants(ours: Sequence[Variant], inputs: Sequence[Inputs]) -> list[Contesta
 
 def hold(contest: Contest) -> list[Outcome]:
     """Checks everybody on every set of inputs, and times those who are right."""
-    outcomes = [check(contestant, contest.sets) for contestant in contest.contestants]
-    right = [outcome for outcome in outcomes if outcome.right]
-    graphs = []
-    for outcome in right:
-        outcome.launches = launches_of_a_slice(outcome.contestant, contest.sets)
-        graphs.append(captured(outcome.contestant, contest.sets, outcome.launches))
-    time_rounds(right, graphs)
-    for outcome in right:
-        outcome.single_us = time_single(outcome.contestant, contest.sets, SINGLE_LAUNCHES)
+    sets = contest.sets
+    outcomes = [Outcome(contestant) for contestant in contest.contestants]
+    graphs = [prepared(outcome, sets) for outcome in outcomes]
+    timed = [(o, graph) for o, graph in zip(outcomes, graphs, strict=True) if graph is not None]
+    time_rounds(timed)
+    for outcome, _ in timed:
+        outcome.single_us = time_single(outcome.contestant, sets, SINGLE_LAUNCHES)
     return outcomes
 
 
-def check(contestant: Contestant, sets: int) -> Outcome:
-    outcome = Outcome(contestant)
+def prepared(outcome: Outcome, sets: int) -> torch.cuda.CUDAGraph | None:
+    """The graph to time, once plain launches and the graph itself were right; otherwise none."""
+    contestant = outcome.contestant
     try:
-        outcome.checks = [contestant.verify(number) for number in range(sets)]
-    except Exception as error:  # whatever a library raises: the contestant has no result
+        outcome.checks = [verify(contestant, number) for number in range(sets)]
+        if not outcome.right:
+            return None
+        outcome.launches = launches_of_a_slice(contestant, sets)
+        graph, results = captured(contestant, sets, outcome.launches)
+        outcome.checks += verify_graph(contestant, graph, results)
+    except Exception as error:  # whatever a library raises: the contestant has no time
         outcome.error = f"{type(error).__name__}: {error}"
-    return outcome
+    return graph if outcome.right else None
+
+
+def verify(contestant: Contestant, number: int) -> Check:
+    contestant.poison(number)
+    result = contestant.launch(number)
+    torch.cuda.synchronize()
+    return contestant.check(number, result)
+
+
+Results = list[torch.Tensor | None]  # what launches returned, one for each set of inputs
+
+
+def verify_graph(
+    contestant: Contestant, graph: torch.cuda.CUDAGraph, results: Results
+) -> list[Check]:
+    for number, result in enumerate(results):
+        contestant.poison(number)
+        if result is not None:
+            result.fill_(torch.nan)
+    graph.replay()
+    torch.cuda.synchronize()
+    return [contestant.check(number, result) for number, result in enumerate(results)]
 
 
 def launches_of_a_slice(contestant: Contestant, sets: int) -> int:
@@ -131,21 +166,24 @@ def launches_of_a_slice(contestant: Contestant, sets: int) -> int:
     return turns * sets
 
 
-def captured(contestant: Contestant, sets: int, launches: int) -> torch.cuda.CUDAGraph:
+def captured(
+    contestant: Contestant, sets: int, launches: int
+) -> tuple[torch.cuda.CUDAGraph, Results]:
     """A graph of launches one after another, captured on the current stream."""
     torch.cuda.synchronize()
+    results: Results = [None] * sets
     graph = torch.cuda.CUDAGraph()
     graph.capture_begin()
     for launch in range(launches):
-        contestant.launch(launch % sets)
+        results[launch % sets] = contestant.launch(launch % sets)
     graph.capture_end()
-    return graph
+    return graph, results
 
 
-def time_rounds(outcomes: list[Outcome], graphs: list[torch.cuda.CUDAGraph]) -> None:
+def time_rounds(contestants: Sequence[tuple[Outcome, torch.cuda.CUDAGraph]]) -> None:
     """Every round replays every graph once, in an order of its own. Everything is queued without
     waiting, so that the host runs ahead of the device."""
-    order = list(zip(outcomes, graphs, strict=True))
+    order = list(contestants)
     shuffle = random.Random(1).shuffle
     events: list[tuple[Outcome, torch.cuda.Event, torch.cuda.Event]] = []
     for timed in [False] * WARMUP_ROUNDS + [True] * ROUNDS:

@@ -16,13 +16,13 @@ from contest import ROUNDS, SINGLE_LAUNCHES, SLICE_US, Contest, Outcome
 from targets import Target
 
 METHOD = (
-    "Every output is compared as a whole with a reference in double precision before anything is "
-    "timed. graph_us: launches captured one after another into one CUDA graph, the time of a "
-    f"replay over the number of launches; a replay lasts some {SLICE_US // 1000} ms and follows a "
-    f"pause of some 10 ms, each of {ROUNDS} rounds replays every contestant once in an order of "
-    f"its own. single_us: events around each of {SINGLE_LAUNCHES} launches outside of a graph, "
-    "after such a pause. Successive launches take the sets of inputs in turn; with one set, L2 "
-    "holds what the launch before left in it."
+    "Every output, of plain launches and of the graph that is timed, is compared as a whole with a "
+    "reference in double precision before it is timed. graph_us: launches captured one after "
+    "another into one CUDA graph, the time of a replay over the number of launches; a replay lasts "
+    f"some {SLICE_US // 1000} ms and follows a pause of some 10 ms, and each of {ROUNDS} rounds "
+    "replays every contestant once in an order of its own. single_us: events around each of "
+    f"{SINGLE_LAUNCHES} launches outside of a graph, after such a pause. Successive launches take "
+    "the sets of inputs in turn; with one set, L2 holds what the launch before left in it."
 )
 
 
