@@ -96,8 +96,12 @@ def bsr_gemm(
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTEN):
         block_row = tile % block_rows
         panel = tile // block_rows
+        first = block_row * BLOCKS
         sums = tl.zeros((128, BLOCK_N), tl.float32)
-        for block in range(block_row * BLOCKS, (block_row + 1) * BLOCKS):
+        # Bounds that the compiler knows: with others the flattened loop took 183 to 189 us instead
+        # of 167 to 172 (H200, 2026-11-21).
+        for i in range(0, BLOCKS):
+            block = first + i
             a_block = values.load([block * 128, 0])
             b_block = b.load([tl.load(columns + block) * 32, panel * BLOCK_N])
             sums = tl.dot(a_block, b_block, sums)

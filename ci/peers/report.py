@@ -106,20 +106,25 @@ def table(report: Report) -> str:
         for outcome in report.outcomes
         if outcome.contestant.configuration
     ]
-    missed = [
+    failures = [
+        f"{outcome.contestant.name}: {failure(outcome)}"
+        for outcome in report.outcomes
+        if not outcome.right
+    ]
+    bounds = [
         f"{'met   ' if target.met else 'MISSED'}  {target.name}: {number(target.value)}, "
         f"{'below' if target.strict else 'at most'} {number(target.limit)}"
         for target in report.targets
     ]
     title_line = f"{contest.family.name}: {sizes} ({sets} of inputs)"
-    return "\n".join([title_line, *lines, *notes, *missed])
+    return "\n".join([title_line, *lines, *notes, *failures, *bounds])
 
 
 def row(outcome: Outcome, best_us: float | None) -> tuple[str, ...]:
     contestant = outcome.contestant
     who = ("ours" if contestant.ours else "peer", contestant.name)
     if not outcome.right:
-        return (*who, "-", "-", "-", "-", "-", "-", failure(outcome))
+        return (*who, "-", "-", "-", "-", "-", "-", "WRONG" if outcome.checks else "FAILED")
     time_us = outcome.median_us
     single_us = sorted(outcome.single_us)[len(outcome.single_us) // 2]
     return (
@@ -139,7 +144,7 @@ def failure(outcome: Outcome) -> str:
         return outcome.error.splitlines()[0]
     wrong = sum(check.wrong for check in outcome.checks)
     worst = max(check.max_error_over_tolerance for check in outcome.checks)
-    return f"WRONG: {wrong} elements, up to {worst:.3g} times the tolerance"
+    return f"{wrong} elements are wrong, up to {worst:.3g} times the tolerance"
 
 
 def number(value: float | None) -> str:
