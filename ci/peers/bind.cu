@@ -1,0 +1,181 @@
+// One variant as a shared object with a C interface, so that a program can launch it beside others
+// in one process. The variant's file is included with two names changed: its main becomes
+// variant_main, and the harness's run, which main calls, becomes hand_over below.
+//
+//   nvcc -DVARIANT='"/path/to/kernels/FAMILY/VARIANT.cu"' -DFAMILY_<FAMILY> -shared
+//        -Xcompiler -fPIC --default-stream per-thread ...
+//
+// A variant launches on the default stream. Compiled per thread, that is one that can be captured
+// into a graph.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#ifdef FAMILY_bsr_gemm
+#include "../../kernels/bsr_gemm/harness.cuh"
+#else
+#include "../../kernels/common/harness.cuh"
+#endif
+
+namespace {
+
+// Inputs and output in device memory, of whatever family.
+class Inputs {
+ public:
+  virtual ~Inputs() = default;
+  virtual const void* operands() const = 0;
+  virtual std::uint64_t flop() const = 0;
+  virtual std::uint64_t bytes() const = 0;
+  virtual void poison_output() = 0;
+  virtual sparsek::CheckOutcome check() = 0;
+};
+
+// A variant, of whatever family.
+class Bound {
+ public:
+  virtual ~Bound() = default;
+  virtual const char* name() const = 0;
+  virtual void require(int argc, char** argv) const = 0;
+  virtual std::unique_ptr<Inputs> create(int argc, char** argv) const = 0;
+  virtual std::size_t operand_bytes() const = 0;
+  virtual void launch(const void* operands) const = 0;
+};
+
+template <typename Problem>
+class InputsOf : public Inputs {
+ public:
+  using Shape = typename Problem::Shape;
+
+  InputsOf(const Shape& shape, std::uint64_t seed)
+      : shape_(shape), problem_(shape, seed), operands_(problem_.operands()) {}
+  const void* operands() const override { return &operands_; }
+  std::uint64_t flop() const override { return shape_.flop(); }
+  std::uint64_t bytes() const override { return shape_.bytes(); }
+  void poison_output() override { problem_.poison_output(); }
+  sparsek::CheckOutcome check() override { return problem_.compare().outcome; }
+
+ private:
+  Shape shape_;
+  Problem problem_;
+  typename Problem::Operands operands_;
+};
+
+// Variant: what the family's harness takes. require_sizes(variant, shape) says how it refuses.
+template <typename Problem, typename Variant>
+class BoundTo : public Bound {
+ public:
+  using Shape = typename Problem::Shape;
+  using Operands = typename Problem::Operands;
+  static_assert(std::is_trivially_copyable_v<Operands>, "a caller copies them byte by byte");
+
+  explicit BoundTo(const Variant& variant) : variant_(variant) {
+    if (variant_.prepare != nullptr) variant_.prepare();
+  }
+  const char* name() const override { return variant_.name; }
+  void require(int argc, char** argv) const override {
+    Shape shape;
+    sparsek::parse_options(argc, argv, shape.options());
+    require_sizes(variant_, shape);
+  }
+  std::unique_ptr<Inputs> create(int argc, char** argv) const override {
+    Shape shape;
+    const sparsek::Options options = sparsek::parse_options(argc, argv, shape.options());
+    require_sizes(variant_, shape);
+    return std::make_unique<InputsOf<Problem>>(shape, static_cast<std::uint64_t>(options.seed));
+  }
+  std::size_t operand_bytes() const override { return sizeof(Operands); }
+  void launch(const void* operands) const override {
+    variant_.launch(*static_cast<const Operands*>(operands));
+    SPARSEK_CUDA_CHECK(cudaGetLastError());
+  }
+
+ private:
+  Variant variant_;
+};
+
+std::unique_ptr<Bound> bound;
+
+}  // namespace
+
+namespace sparsek {
+
+#ifdef FAMILY_bsr_gemm
+
+// That family came before the common harness: what a problem has to offer is spelled otherwise.
+struct BsrProblem : Problem {
+  using Operands = sparsek::Operands;
+  struct Shape : sparsek::Shape {
+    std::vector<IntegerOption> options() { return shape_options(*this); }
+  };
+
+  BsrProblem(const Shape& sizes, std::uint64_t seed) : Problem(sizes, seed), shape(sizes) {}
+  Comparison compare() const { return compare_with_reference(shape, operands()); }
+
+  Shape shape;
+};
+
+inline void require_sizes(const Variant& variant, const Shape& shape) {
+  require_supported(shape, variant.tile_n);
+}
+
+inline int hand_over(int, char**, const Variant& variant) {
+  bound = std::make_unique<BoundTo<BsrProblem, Variant>>(variant);
+  return kExitOk;
+}
+
+#else
+
+template <typename Problem>
+void require_sizes(const Variant<Problem>& variant, const typename Problem::Shape& shape) {
+  shape.require();
+  if (variant.require != nullptr) variant.require(shape);
+}
+
+template <typename Problem>
+int hand_over(int, char**, const Variant<Problem>& variant) {
+  bound = std::make_unique<BoundTo<Problem, Variant<Problem>>>(variant);
+  return kExitOk;
+}
+
+#endif
+
+}  // namespace sparsek
+
+#define main variant_main
+#define run hand_over
+#include VARIANT
+#undef main
+#undef run
+
+namespace {
+
+const Bound& variant() {
+  if (bound == nullptr) variant_main(0, nullptr);
+  return *bound;
+}
+
+Inputs& inputs(void* handle) { return *static_cast<Inputs*>(handle); }
+
+}  // namespace
+
+// Arguments are the executable's own: sizes and --seed by their flags. A refusal or a CUDA error
+// ends the process with the executable's exit status. Inputs last as long as the process.
+extern "C" {
+
+const char* variant_name() { return variant().name(); }
+void variant_require(int argc, char** argv) { variant().require(argc, argv); }
+// Copies of `operands` will do, also of those from another variant of the family.
+void variant_launch(const void* operands) { variant().launch(operands); }
+
+void* inputs_create(int argc, char** argv) { return variant().create(argc, argv).release(); }
+const void* inputs_operands(void* handle) { return inputs(handle).operands(); }
+std::size_t inputs_operand_bytes() { return variant().operand_bytes(); }
+std::uint64_t inputs_flop(void* handle) { return inputs(handle).flop(); }
+std::uint64_t inputs_bytes(void* handle) { return inputs(handle).bytes(); }
+void inputs_poison_output(void* handle) { inputs(handle).poison_output(); }
+void inputs_check(void* handle, sparsek::CheckOutcome* outcome) {
+  *outcome = inputs(handle).check();
+}
+
+}  // extern "C"

@@ -1,0 +1,147 @@
+"""What is compared: the kernel families, their variants and sizes, and how they are built."""
+
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Sizes = dict[str, int]  # by the executables' flags, without the dashes
+
+
+@dataclass(frozen=True)
+class Family:
+    """A folder of kernels: its variants from the first rung to the last, and the sizes compared."""
+
+    name: str
+    variants: tuple[str, ...]
+    sizes: tuple[Sizes, ...]
+
+    def source(self, variant: str) -> Path:
+        return ROOT / "kernels" / self.name / f"{variant}.cu"
+
+
+FAMILIES = (
+    Family(
+        "bsr_gemm",
+        ("baseline", "occupancy", "cp_async", "warp_specialized", "tma", "tma_wgmma"),
+        ({"m": 8192, "n": 8192, "k": 8192, "blocks-per-row": 16},),
+    ),
+    Family(
+        "trajectory_resample",
+        ("baseline", "warp_optimized", "tma"),
+        (
+            {"batch": 32, "steps": 500, "targets": 256, "features": 256},
+            {"batch": 64, "steps": 1000, "targets": 512, "features": 512},
+            {"batch": 256, "steps": 100, "targets": 2048, "features": 256},
+        ),
+    ),
+    Family(
+        "attention",
+        ("scalar", "wmma", "wgmma"),
+        ({"batch": 2, "heads": 8, "sequence": 512, "features": 64},),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The variants of one family that take part."""
+
+    family: Family
+    variants: tuple[str, ...]
+
+
+def select(only: list[str]) -> list[Selection]:
+    """Everything, or what FAMILY and FAMILY/VARIANT name. Raises ValueError for an unknown name."""
+    known = {family.name: family for family in FAMILIES}
+    wanted: dict[str, set[str]] = {}
+    for name in only or known:
+        family_name, _, variant = name.partition("/")
+        family = known.get(family_name)
+        if family is None or (variant and variant not in family.variants):
+            raise ValueError(f"there is no '{name}'; there are {', '.join(all_names())}")
+        wanted.setdefault(family_name, set()).update([variant] if variant else family.variants)
+    return [
+        Selection(known[name], tuple(v for v in known[name].variants if v in variants))
+        for name, variants in wanted.items()
+    ]
+
+
+def all_names() -> list[str]:
+    return [f"{family.name}/{variant}" for family in FAMILIES for variant in family.variants]
+
+
+def library(folder: Path, family: Family, variant: str) -> Path:
+    return folder / f"{family.name}-{variant}.so"
+
+
+def build(selections: list[Selection], folder: Path) -> None:
+    """Compiles every selected variant into `folder`. Raises FileNotFoundError, RuntimeError."""
+    jobs = [(s.family, variant) for s in selections for variant in s.variants]
+    for family, variant in jobs:
+        if not family.source(variant).is_file():
+            raise FileNotFoundError(f"{family.source(variant)} does not exist")
+    nvcc = find_nvcc()
+    folder.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda job: compile_variant(nvcc, folder, *job), jobs))
+
+
+def find_nvcc() -> str:
+    """nvcc of $CUDA_HOME, of the PATH, or where CUDA installs itself."""
+    home = os.environ.get("CUDA_HOME")
+    places = [f"{home}/bin/nvcc"] if home else []
+    places += [shutil.which("nvcc") or "", "/usr/local/cuda/bin/nvcc"]
+    found = next((place for place in places if place and os.access(place, os.X_OK)), None)
+    if found is None:
+        raise FileNotFoundError(
+            "nvcc was not found in $CUDA_HOME/bin, on the PATH or in /usr/local/cuda/bin; "
+            "ci/install-cuda.sh installs it, and --prebuilt FOLDER does without"
+        )
+    return found
+
+
+def compile_variant(nvcc: str, folder: Path, family: Family, variant: str) -> None:
+    target = library(folder, family, variant)
+    libraries = Path(nvcc).resolve().parents[1] / "lib"
+    command = [
+        nvcc,
+        "-gencode=arch=compute_90a,code=sm_90a",
+        "-O3",
+        "-std=c++17",
+        "-lineinfo",
+        f"-L{libraries}",
+        "-shared",
+        "--default-stream=per-thread",
+        # The libraries of several variants live in one process beside PyTorch's own runtime: none
+        # may see another's symbols.
+        "-Xcompiler=-fPIC,-fno-gnu-unique",
+        "-Xlinker=--exclude-libs,ALL,-Bsymbolic",
+        f"-DFAMILY_{family.name}",
+        f'-DVARIANT="{family.source(variant)}"',
+        str(ROOT / "ci" / "peers" / "bind.cu"),
+        "-o",
+        str(target),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{family.name}/{variant} does not build:\n{done.stderr}")
+
+
+def main() -> None:
+    """Builds for a machine without nvcc: families.py FOLDER [FAMILY[/VARIANT]...]."""
+    if len(sys.argv) < 2:
+        sys.exit(main.__doc__)
+    try:
+        build(select(sys.argv[2:]), Path(sys.argv[1]))
+    except (ValueError, FileNotFoundError, RuntimeError) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
