@@ -115,6 +115,7 @@ kernels = "k"
 expect = ["k"]
 dynamic_shared_bytes = 1024
 threads_per_block = 128
+work = { flop = 2048, bytes_written = 4096 }
 env = { A = "b" }
 immutable = true
 experimental = false
@@ -586,6 +587,27 @@ fn declared_work_that_nothing_counts_is_refused() {
             ran.err
         );
     }
+    let own = EVERY_KEY
+        .replacen(
+            "metrics = [\"duration\", \"flop\", \"stored\"]",
+            "metrics = [\"duration\", \"flop\"]",
+            1,
+        )
+        .replacen(
+            "work = { flop = 1024, bytes_written = 4096 }",
+            "work = { flop = 1024 }",
+            1,
+        );
+    let ran = load(&own).exits(2);
+    assert!(
+        ran.err
+            .contains("nothing counts the declared `bytes_written`")
+            && ran
+                .err
+                .contains("work = { flop = 2048, bytes_written = 4096 }"),
+        "{}",
+        ran.err
+    );
     for work in ["{ flop = -1 }", "{ flop = 1.5 }", "{ bytes = 1 }"] {
         refused(
             "work = { flop = 1024, bytes_written = 4096 }",

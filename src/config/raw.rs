@@ -369,6 +369,8 @@ pub(super) struct RawVariant {
     pub dynamic_shared_bytes: Option<u32>,
     /// Threads a block, where the kernel's launch bounds do not say it.
     pub threads_per_block: Option<u32>,
+    /// What its kernels do together. Default: as the suite says.
+    pub work: Option<RawWork>,
     /// A reference: its sources, headers and flags are locked too.
     pub immutable: bool,
     /// Left out unless it is named, or asked for with --experimental.

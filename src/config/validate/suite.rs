@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{DURATION_COUNTER, File};
 use crate::config::error::{ConfigError, suggest};
-use crate::config::raw::{Define, RawProfile, RawSuite, RawVariant, RawVerify};
+use crate::config::raw::{Define, RawProfile, RawSuite, RawVariant, RawVerify, RawWork};
 use crate::config::{LaunchShape, Level, Metric, Recipe, Suite, Variant, VariantId, Work};
 
 const DEFAULT_VERIFY_TIMEOUT_S: f64 = 120.0;
@@ -48,20 +48,7 @@ impl File<'_> {
                 "a suite without metrics gates nothing",
             ));
         }
-        let work = Work {
-            flop: raw.work.flop,
-            bytes_written: raw.work.bytes_written,
-        };
-        if let Some(key) = work.uncounted(&metrics) {
-            return Err(self
-                .error(
-                    &["suite", name, "work", key],
-                    format!("nothing counts the declared `{key}`"),
-                )
-                .help(Some(format!(
-                    "give an exact metric of the suite `counts = {{ {key} = ... }}`"
-                ))));
-        }
+        let work = self.work(&["suite", name, "work"], &raw.work, &metrics)?;
         if metrics.iter().all(|metric| metric.level == Level::Record) {
             return Err(self
                 .error(
@@ -258,7 +245,14 @@ impl File<'_> {
                 dynamic_shared_bytes: raw.dynamic_shared_bytes,
                 threads: raw.threads_per_block,
             },
-            work: inherited.work,
+            work: match &raw.work {
+                None => inherited.work,
+                Some(own) => self.work(
+                    &["suite", suite, "variant", name, "work"],
+                    own,
+                    inherited.metrics,
+                )?,
+            },
             immutable: raw.immutable,
             experimental: raw.experimental,
             profile,
@@ -272,6 +266,25 @@ impl File<'_> {
                 .clone()
                 .or_else(|| inherited.suite.sanitizer_args.clone()),
         })
+    }
+
+    /// What is declared, and counted by these metrics.
+    fn work(&self, at: &[&str], raw: &RawWork, metrics: &[Metric]) -> Result<Work, ConfigError> {
+        let work = Work {
+            flop: raw.flop,
+            bytes_written: raw.bytes_written,
+        };
+        let Some(key) = work.uncounted(metrics) else {
+            return Ok(work);
+        };
+        Err(self
+            .error(
+                &[at, &[key]].concat(),
+                format!("nothing counts the declared `{key}`"),
+            )
+            .help(Some(format!(
+                "give an exact metric of the suite `counts = {{ {key} = ... }}`"
+            ))))
     }
 
     fn defines(
