@@ -1,12 +1,12 @@
 // Rung 3, trajectory_resample_tma: the rows come by bulk copies, started by the lanes that found
-// them: one copy brings both rows of an interval, and the copies of a round are all under way before
-// the first is waited for. The rest is warp_optimized's, but that targets in one interval read its
-// rows once, and keep them in registers as value and slope.
+// them: one copy brings both rows of an interval, and the copies of a round are all under way
+// before the first is waited for. The rest is warp_optimized's, but that targets in one interval
+// read its rows once, and keep them in registers as value and slope.
 //
 // No faster than warp_optimized on the large shapes: the copies save its loads, and add a trip
 // through shared memory. The output leaves in streaming stores. Through shared memory and out by
-// bulk copies it took 25.8 us instead of 25.7 us at 64,1000,512,512, and 102.9 us instead of 97.8 us
-// at 256,100,2048,256 (tiles of 2 KB, rows not kept, launches in a graph; H200, 2026-11-21).
+// bulk copies it took 25.8 us instead of 25.7 us at 64,1000,512,512, and 102.9 us instead of
+// 97.8 us at 256,100,2048,256 (tiles of 2 KB, rows not kept, in a graph; H200, 2026-11-21).
 //
 // Thread block: WARPS warps with tiles of one trajectory; they share nothing.
 // Shared memory (dynamic): for each warp the rows of `capacity` intervals, 4 bytes a feature and

@@ -3,10 +3,10 @@
 // walk the tile, 16 bytes a lane, the rows of kGroup targets in flight together. Rows that
 // neighbouring targets share come from L1.
 //
-// The search reads one sample a lane: those 32 among which the tile would lie if targets and samples
-// covered the same time evenly. Their load waits for nothing, the shuffles find every interval
-// inside, and only a warp that guessed wrong searches all samples. So two loads wait for each other,
-// the samples and then the rows, where a binary search has some log2(S) before the rows.
+// The search reads one sample a lane: those 32 among which the tile would lie if targets and
+// samples covered the same time evenly. Their load waits for nothing, the shuffles find every
+// interval inside, and only a warp that guessed wrong searches all samples. So two loads wait for
+// each other, the samples and then the rows; a binary search has some log2(S) before the rows.
 //
 // What bounds it: with few targets an interval, the latency of those two loads, which other warps
 // must cover; with many, also the instructions of the interpolation: the issue slots were busy for
