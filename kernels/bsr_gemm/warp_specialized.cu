@@ -18,7 +18,7 @@
 //   producers wait.
 // Grid: one thread block a multiprocessor, less those that would idle in the last round. Tiles are
 //   counted down the block-rows, so that those under way at a time share a panel of B.
-#include "../common/cp_async.cuh"
+#include "../common/cp_async_barrier.cuh"
 #include "../common/grid.cuh"
 #include "../common/mbarrier.cuh"
 #include "../common/mma.cuh"

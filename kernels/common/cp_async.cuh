@@ -3,8 +3,6 @@
 
 #include <cstdint>
 
-#include "mbarrier.cuh"
-
 namespace sparsek {
 
 // 16 bytes, both addresses 16-byte aligned; .cg goes past L1.
@@ -23,14 +21,6 @@ __device__ __forceinline__ void cp_async_commit() {
 template <int Pending>
 __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(Pending) : "memory");
-}
-
-// Arrives at `barrier` for this thread as soon as all its copies so far have come: one of the
-// arrivals that the barrier was initialized with.
-__device__ __forceinline__ void cp_async_arrive(Barrier* barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\n" ::"r"(
-                   shared_address(barrier))
-               : "memory");
 }
 
 }  // namespace sparsek
