@@ -1,0 +1,377 @@
+"""Shows the shipped kernels against their floor and their peers, as ci/compare-peers.sh found them.
+
+    python3 ci/peers/picture.py            writes the table in README.md, and docs/kernels.svg
+    python3 ci/peers/picture.py --check    fails where the table is not what the record gives
+
+The picture needs matplotlib, the table nothing.
+"""
+
+import argparse
+import io
+import json
+import math
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from families import FAMILIES, ROOT, Family
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+RECORD = ROOT / "ci/peers/h200.json"
+README = ROOT / "README.md"
+PICTURE = ROOT / "docs/kernels.svg"
+ALTERNATIVE = "Bars: the time of every rung and peer as a multiple of the floor"
+BEGIN, END = "<!-- kernels -->", "<!-- /kernels -->"
+
+GPU = "NVIDIA H200"  # whose memory the floor is for
+# Between the ceilings that were measured on it on 2026-11-21: 4.05 to 4.23 TB/s for kernels that
+# read two streams and write one, 4.5 TB/s for one that only writes.
+BANDWIDTH_TB_S = 4.3
+
+TITLES = {
+    "bsr_gemm": "{m}×{n}×{k}, {blocks-per-row} blocks a block-row",
+    "trajectory_resample": "{batch} × {steps} → {targets} samples, {features} features",
+    "attention": "{batch} × {heads} heads, {sequence} keys, {features} features",
+}
+
+
+class RecordError(Exception):
+    """The record is missing, or is not whole and right."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One contestant."""
+
+    name: str
+    ours: bool
+    us: float  # of a launch inside a graph
+    flop: int
+
+    @property
+    def title(self) -> str:
+        return re.sub(r"(?<=\d)x(?=\d)", "×", self.name)
+
+    @property
+    def time(self) -> str:
+        return f"{self.us:.1f}" if self.us >= 100 else f"{self.us:.2f}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The contestants at one family's problem of one size."""
+
+    family: Family
+    sizes: dict[str, int]
+    bytes: int  # that one of our launches must move
+    entries: list[Entry]
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.family.name].format(**self.sizes)
+
+    @property
+    def floor_us(self) -> float:
+        return self.bytes / BANDWIDTH_TB_S * 1e-6
+
+    @property
+    def ours(self) -> list[Entry]:
+        return [entry for entry in self.entries if entry.ours]
+
+    @property
+    def best(self) -> Entry:
+        return min(self.ours, key=lambda entry: entry.us)
+
+    @property
+    def peers(self) -> list[Entry]:
+        return [entry for entry in self.entries if not entry.ours]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one run of ci/compare-peers.sh found."""
+
+    day: str
+    driver: str
+    versions: dict[str, str]
+    problems: list[Problem]
+
+
+def read(path: Path) -> Record:
+    """The record, if it holds a right output and a time of every shipped variant at every size."""
+    try:
+        record = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise RecordError("it does not exist") from None
+    if record["schema"] != 1:
+        raise RecordError(f"its schema is {record['schema']}, and 1 is known")
+    if record["machine"]["gpu"] != GPU:
+        raise RecordError(f"it is of an {record['machine']['gpu']}, and the floor of an {GPU}")
+    if not record["right"]:
+        raise RecordError("a contestant was wrong or did not run")
+    contests = {key(c["family"], c["sizes"]): c for c in record["contests"]}
+    problems = [problem(family, sizes, contests) for family in FAMILIES for sizes in family.sizes]
+    return Record(record["date"][:10], record["machine"]["driver"], record["versions"], problems)
+
+
+def key(family: str, sizes: dict[str, int]) -> str:
+    return " ".join([family, *(f"{name} {value}" for name, value in sizes.items())])
+
+
+def problem(family: Family, sizes: dict[str, int], contests: dict[str, Any]) -> Problem:
+    contest = contests.get(key(family.name, sizes))
+    if contest is None:
+        raise RecordError(f"it lacks {key(family.name, sizes)}")
+    entries = [
+        Entry(c["name"], c["ours"], c["median_us"], c["flop"]) for c in contest["contestants"]
+    ]
+    ours = [entry.name for entry in entries if entry.ours]
+    if ours != list(family.variants):
+        raise RecordError(f"of {family.name} it has {ours}, and not {list(family.variants)}")
+    moved = next(c["bytes"] for c in contest["contestants"] if c["ours"])
+    return Problem(family, sizes, moved, entries)
+
+
+def block(record: Record) -> str:
+    """What README shows between the two comments."""
+    lines = [
+        "| problem | kernel | us | floor / time | peers: us (over the fastest of ours) |",
+        "|---|---|--:|--:|---|",
+    ]
+    for one in record.problems:
+        lines += rows(one)
+    picture = f"![{ALTERNATIVE}]({PICTURE.relative_to(ROOT)})"
+    return "\n".join([*lines, "", picture, "", caption(record)])
+
+
+def rows(one: Problem) -> list[str]:
+    """Of a family with several sizes, the fastest rung of each; of one with one, every rung."""
+    title = f"`{one.family.name}`: {one.title}; floor {one.floor_us:.2f} us"
+    lines = []
+    for entry in one.ours if len(one.family.sizes) == 1 else [one.best]:
+        time = entry.time
+        share = f"{one.floor_us / entry.us * 100:.0f} %"
+        peers = ""
+        if entry is one.best:
+            time = f"**{time}**"
+            peers = "; ".join(f"{p.title}: {p.time} ({p.us / entry.us:.2f})" for p in one.peers)
+        lines.append(f"| {title} | `{entry.name}` | {time} | {share} | {peers} |")
+        title = ""
+    return lines
+
+
+def caption(record: Record) -> str:
+    versions = {name: version.split("+")[0] for name, version in record.versions.items() if version}
+    return (
+        f"{GPU}, driver {record.driver}, {record.day}; CUDA {versions['cuda']}, PyTorch "
+        f"{versions['torch']}, Triton {versions['triton']}. Times are medians of a launch inside a "
+        "CUDA graph. The floor is what a problem must move, inputs read once and the output "
+        f"written once, at {BANDWIDTH_TB_S} TB/s of memory bandwidth (measured ceilings: 4.05 to "
+        "4.23 TB/s for two streams read and one written, 4.5 TB/s for writing alone). cuBLAS "
+        "multiplies dense matrices: the smaller is as many FLOP as `bsr_gemm` with nothing to look "
+        "up, the larger the product without sparsity. What `attention` reads stays in L2, and "
+        "latency bounds it, not memory."
+    )
+
+
+def parts(text: str) -> tuple[str, str, str]:
+    """README before, between and after the two comments."""
+    before, shown, after = re.split(f"(?<={BEGIN})|(?={END})", text)
+    return before, shown, after
+
+
+# The picture: a panel a problem, in two columns; inches.
+WIDTH = 9.6
+COLUMNS = (("bsr_gemm", "attention"), ("trajectory_resample",))
+MARGIN = 0.15
+HEADER = 0.5
+TITLE = 0.42  # above the bars of a panel
+FOOT = 0.28  # below them
+ROW = 0.195
+NAMES = 2.0  # left of the bars
+TIMES = 0.62  # right of them
+INK, FAINT, GRID = "#24292f", "#59636e", "#d8dee4"
+RUNG, BEST = "#8cb8e8", "#1f6fc4"
+
+
+def draw(record: Record) -> str:
+    """The picture as SVG, the same bytes for the same record and matplotlib."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+    from matplotlib.patches import FancyBboxPatch
+
+    # Text as text: less than half the size of its outlines. Verdana is as wide as the font that it
+    # is laid out with.
+    mpl.rcParams.update(
+        {
+            "svg.fonttype": "none",
+            "svg.hashsalt": "kernels",
+            "font.sans-serif": ["DejaVu Sans", "Verdana"],
+            "font.size": 8.5,
+        }
+    )
+    columns = [[p for p in record.problems if p.family.name in names] for names in COLUMNS]
+    height = HEADER + max(sum(map(panel_height, column)) for column in columns) + MARGIN
+    figure = Figure(figsize=(WIDTH, height))
+    figure.patch.set_alpha(0)
+    # White behind the ink, whatever the page's colour.
+    card = FancyBboxPatch(
+        (0.06, 0.06),
+        WIDTH - 0.12,
+        height - 0.12,
+        boxstyle="round,pad=0,rounding_size=0.1",
+        facecolor="white",
+        edgecolor=GRID,
+        transform=figure.dpi_scale_trans,
+        zorder=-1,
+    )
+    figure.add_artist(card)
+    legend(figure, record, height)
+    for number, column in enumerate(columns):
+        left = MARGIN + number * (WIDTH - MARGIN) / len(columns)
+        top = height - HEADER
+        for one in column:
+            panel(figure, one, left, top, (WIDTH - MARGIN) / len(columns) - MARGIN)
+            top -= panel_height(one)
+    svg = io.StringIO()
+    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    return "\n".join(line.rstrip() for line in svg.getvalue().splitlines()) + "\n"
+
+
+def shown(one: Problem) -> list[Entry]:
+    """A peer that does more work than asked for is left to the table."""
+    return [entry for entry in one.entries if entry.flop <= one.best.flop]
+
+
+def panel_height(one: Problem) -> float:
+    return TITLE + ROW * len(shown(one)) + FOOT
+
+
+def legend(figure: "Figure", record: Record, height: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    y = height - 0.3
+    inches = figure.dpi_scale_trans
+    text: dict[str, Any] = {"transform": inches, "va": "center", "color": INK}
+    figure.text(
+        MARGIN + 0.05,
+        y,
+        f"Time of a launch, as a multiple of its floor (log scale): {GPU}, {record.day}",
+        fontweight="bold",
+        **text,
+    )
+    x = WIDTH - 3.25
+    for name, fill, edge in (
+        ("fastest of ours", BEST, BEST),
+        ("ours", RUNG, RUNG),
+        ("peer", "white", FAINT),
+    ):
+        box = Rectangle((x, y - 0.05), 0.2, 0.1, facecolor=fill, edgecolor=edge, transform=inches)
+        figure.add_artist(box)
+        figure.text(x + 0.26, y, name, **text)
+        x += 0.5 + 0.062 * len(name) + 0.12
+
+
+def panel(figure: "Figure", one: Problem, left: float, top: float, width: float) -> None:
+    entries = shown(one)
+    _, height = figure.get_size_inches()
+    bars = ROW * len(entries)
+    bottom = top - TITLE - bars
+    across = width - NAMES - TIMES
+    axes = figure.add_axes(((left + NAMES) / WIDTH, bottom / height, across / WIDTH, bars / height))
+    axes.set_xscale("log", base=2)
+    axes.patch.set_visible(False)
+    multiples = [entry.us / one.floor_us for entry in entries]
+    axes.set_xlim(min(1.0, *multiples), max(2.0, *multiples))
+    axes.set_ylim(len(entries) - 0.5, -0.5)
+    scale(axes, one)
+    for y, (entry, multiple) in enumerate(zip(entries, multiples, strict=True)):
+        is_best = entry is one.best
+        colour = BEST if is_best else RUNG if entry.ours else FAINT
+        fill = colour if entry.ours else "white"
+        axes.barh(y, multiple - 1, 0.66, left=1, color=fill, edgecolor=colour, linewidth=0.9)
+        text: dict[str, Any] = {
+            "textcoords": "offset points",
+            "va": "center",
+            "color": INK,
+            "fontweight": "bold" if is_best else "normal",
+        }
+        axes.annotate(f"{entry.time} us", (max(multiple, 1), y), xytext=(4, 0), **text)
+        at_the_left: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right"}
+        axes.annotate(entry.title, (0, y), xytext=(-6, 0), **at_the_left, **text)
+    figure.text(
+        left + 0.05,
+        top - TITLE + 0.1,
+        f"{one.family.name}: {one.title}",
+        transform=figure.dpi_scale_trans,
+        color=INK,
+        fontweight="bold",
+        va="bottom",
+    )
+
+
+def scale(axes: "Axes", one: Problem) -> None:
+    """The floor as a line, and its multiples."""
+    low, high = axes.get_xlim()
+    powers = [2.0**i for i in range(math.floor(math.log2(low)), math.ceil(math.log2(high)))]
+    between = [1.5 * power for power in powers if high < 8]
+    ticks = sorted(tick for tick in powers + between if low <= tick <= high)
+    names = [f"floor {one.floor_us:.2f} us" if tick == 1 else f"{tick:g}×" for tick in ticks]
+    axes.set_xticks(ticks)
+    labels = axes.set_xticklabels(names, color=FAINT, fontsize=7.5)
+    labels[ticks.index(1)].set_horizontalalignment("right")
+    axes.minorticks_off()
+    axes.tick_params(length=0, pad=3)
+    axes.set_yticks([])
+    for side in axes.spines.values():
+        side.set_visible(False)
+    axes.grid(axis="x", color=GRID, linewidth=0.7, zorder=0)
+    axes.set_axisbelow(True)
+    axes.axvline(1, color=INK, linewidth=1.2, zorder=3, clip_on=False)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="ci/peers/picture.py",
+        description=(__doc__ or "").splitlines()[0],
+        epilog="exit status: 0 done, or the same; 1 README differs; 2 something is missing",
+    )
+    parser.add_argument("--check", action="store_true", help="compare the table, write nothing")
+    options = parser.parse_args(arguments)
+    try:
+        record = read(RECORD)
+    except RecordError as error:
+        print(
+            f"{RECORD.relative_to(ROOT)}: {error}; `ci/compare-peers.sh "
+            f"{RECORD.relative_to(ROOT)}` on an H200 records it",
+            file=sys.stderr,
+        )
+        return 2
+    before, found, after = parts(README.read_text())
+    made = f"\n{block(record)}\n"
+    if options.check:
+        if found == made:
+            return 0
+        print(
+            f"README.md does not show what {RECORD.relative_to(ROOT)} gives: "
+            "`python3 ci/peers/picture.py` writes it",
+            file=sys.stderr,
+        )
+        return 1
+    try:
+        picture = draw(record)
+    except ModuleNotFoundError as error:
+        print(f"{error}: `{sys.executable} -m pip install matplotlib`", file=sys.stderr)
+        return 2
+    README.write_text(before + made + after)
+    PICTURE.write_text(picture)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
