@@ -627,7 +627,7 @@ fn a_rung_that_does_not_exist_is_a_slip_in_the_configuration() {
         ("counters", "event-times"),
     ] {
         let accepted = format!("[profile]\naccept_rungs = [\"{slip}\"]");
-        let whole = fs::read_to_string(repository().join("config.toml")).unwrap();
+        let whole = common::configuration();
         project.write("config.toml", whole.replacen("[profile]", &accepted, 1));
         project
             .run(&["check", "--from", common::RECORDED])

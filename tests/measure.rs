@@ -72,7 +72,7 @@ impl Machine {
             folder,
             driver,
         };
-        let text = fs::read_to_string(repository().join("config.toml")).unwrap();
+        let text = common::configuration();
         let (settings, _) = text.split_once("# C[M,N]").unwrap();
         let ncu = repository().join("tests/data/stand_in/ncu");
         let toolchain = format!("[toolchain]\nncu = {:?}\n", ncu.display().to_string());

@@ -25,16 +25,9 @@ use sparsek_gate::profile::{Profile, Series, norm_text};
 
 /// The GPU that the recordings in the repository were taken on, as a folder.
 pub const GPU: &str = "nvidia-h200";
-/// The variants that were recorded on it, sorted.
-pub static VARIANTS: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let folder = repository().join("ci/recordings/h200/bsr_gemm");
-    let mut variants: Vec<String> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    variants.sort();
-    variants
-});
+/// The variants of the repository that these projects hold, sorted: enough for every state.
+pub static VARIANTS: LazyLock<Vec<String>> =
+    LazyLock::new(|| ["baseline", "cp_async", "occupancy"].map(str::to_owned).to_vec());
 /// What a baseline's files end in.
 pub const ENDINGS: [&str; 4] = ["lock.toml", "norm.txt", "norm.txt.sha256", "profile.json"];
 /// The recordings within a project.
@@ -189,12 +182,12 @@ impl Project {
         }
     }
 
-    /// The repository's configuration, kernels and recordings; nothing is locked. What the compiler
-    /// makes is only recorded: the static gate has tests of its own.
+    /// The repository's configuration, kernels and recordings of [`VARIANTS`]; nothing is locked.
+    /// What the compiler makes is only recorded: the static gate has tests of its own.
     pub fn unlocked() -> Project {
         let project = Project::empty();
         let repository = repository();
-        let config = fs::read_to_string(repository.join("config.toml")).unwrap();
+        let config = configuration();
         let own = "[static.occupancy]\nlevel = \"deny\"\n";
         assert!(config.contains(own));
         let recorded: String = STATIC_METRICS
@@ -203,28 +196,39 @@ impl Project {
             .collect();
         project.write("config.toml", config.replace(own, &recorded));
         copy(&repository.join("kernels"), &project.path("kernels"));
-        copy(
-            &repository.join("ci/recordings/h200"),
-            &project.path(RECORDED),
-        );
+        for variant in VARIANTS.iter() {
+            copy(
+                &repository.join("ci/recordings/h200/bsr_gemm").join(variant),
+                &project.path(&format!("{RECORDED}/bsr_gemm/{variant}")),
+            );
+        }
         project
     }
 
     /// With the repository's baselines.
     pub fn shipped() -> Project {
         let project = Project::unlocked();
-        let folder = format!("baselines/{GPU}");
-        copy(&repository().join(&folder), &project.path(&folder));
+        project.take_baselines(GPU);
         project
     }
 
-    /// The repository's configuration, kernels, recordings and baselines as they are.
+    /// With the static gate too, as the repository's configuration has it.
     pub fn whole() -> Project {
         let project = Project::unlocked();
-        let repository = repository();
-        fs::copy(repository.join("config.toml"), project.path("config.toml")).unwrap();
-        copy(&repository.join("baselines"), &project.path("baselines"));
+        project.write("config.toml", configuration());
+        project.take_baselines(GPU);
+        project.take_baselines("sm-90a+static");
         project
+    }
+
+    /// The repository's baselines of one folder.
+    fn take_baselines(&self, folder: &str) {
+        for variant in VARIANTS.iter() {
+            for ending in ENDINGS {
+                let file = format!("baselines/{folder}/bsr_gemm/{variant}.{ending}");
+                self.write(&file, fs::read(repository().join(&file)).unwrap());
+            }
+        }
     }
 
     /// With baselines that were locked from the very recordings in the project.
@@ -509,6 +513,25 @@ fn as_editors_see(value: toml::Value) -> Json {
             .collect(),
         value => serde_json::to_value(value).unwrap(),
     }
+}
+
+/// The repository's configuration with [`VARIANTS`] and the faults, and no other variant.
+pub fn configuration() -> String {
+    let whole = fs::read_to_string(repository().join("config.toml")).unwrap();
+    let mut kept = String::new();
+    for table in whole.split_inclusive("\n\n") {
+        let header = table.lines().find(|line| line.starts_with('[')).unwrap_or("");
+        let name = header.trim_matches(['[', ']']);
+        let variant = name.strip_prefix("suite.bsr_gemm.variant.");
+        let dropped = name == "metric.bulk_stored_sectors"
+            || name.starts_with("suite.attention")
+            || name.starts_with("suite.trajectory_resample")
+            || variant.is_some_and(|variant| !VARIANTS.iter().any(|kept| kept == variant));
+        if !dropped {
+            kept.push_str(table);
+        }
+    }
+    kept
 }
 
 /// Copies a folder. Captures are large and never written: links to them do.

@@ -91,7 +91,7 @@ impl Machine {
         for folder in ["tmp", "home"] {
             fs::create_dir(project.path(folder)).unwrap();
         }
-        let text = fs::read_to_string(repository().join("config.toml")).unwrap();
+        let text = super::configuration();
         let (settings, _) = text.split_once("# C[M,N]").unwrap();
         // The stand-in of nvcc makes no machine code, so none is gated.
         let (settings, _) = settings.split_once("[static.").unwrap();
