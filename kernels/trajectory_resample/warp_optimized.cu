@@ -14,13 +14,13 @@
 // The launch is a dependent one: thread blocks take their places while the last ones of the kernel
 // before still run, and wait for it to complete before they touch global memory.
 //
-// What bounds it: the memory. In graphs of launches that take turns at several inputs it took
+// What bounds it: the memory. In graphs of launches that take turns at several inputs, the same
+// walks with read-only loads, which a dependent launch rules out (dependent_launch.cuh), took
 // 4.81 us at 32,500,256,256, 24.80 us at 64,1000,512,512 (4.01 TB/s) and 73.37 us at
-// 256,100,2048,256 (3.87 TB/s); launched the ordinary way 5.11, 25.10 and 73.66 us. A kernel that
-// only streams as many bytes as the second took 23.2 to 24.3 us, one that only stores the output of
-// the third 58 to 63 us. What is left is the start, when no rows are asked for until the samples
-// have come, and the change between loads and stores (H200, 2026-11-21; with read-only loads, which
-// a dependent launch does not allow: dependent_launch.cuh).
+// 256,100,2048,256 (3.87 TB/s); launched the ordinary way 5.11, 25.10 and 73.66 us. These loads are
+// not measured yet. A kernel that only streams as many bytes as the second took 23.2 to 24.3 us,
+// one that only stores the output of the third 58 to 63 us (H200, 2026-11-21). Likely among the
+// rest: the start, when no row is asked for until the samples have come.
 //
 // Thread block: WARPS warps, tiles of one trajectory side by side. Registers: 64 a thread, so that
 //   MIN_BLOCKS thread blocks share a multiprocessor. Fewer than 256 features leave lanes without a
