@@ -1,5 +1,5 @@
-// What the variants that work a warp a target share: the search of an interval by all lanes at
-// once, and the interpolation of a 16-byte vector.
+// What the variants share in which a warp takes a tile of targets: the search of the intervals by
+// all lanes at once, and the interpolation of a 16-byte vector.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -69,19 +69,6 @@ __device__ __forceinline__ Place find_place_in_window(float sample, int first, c
   const int row = max(first + not_later - 1, 0);
   const bool held = not_later == 0 || row == steps - 1;
   return {row, held ? 0.0f : (target - t0) / (t1 - t0)};
-}
-
-// Targets in the tile of a warp: so many bytes of the output, more where targets share their rows,
-// but no more targets than lanes, and fewer where the multiprocessors would run short of warps.
-inline int tile_targets(const Operands& p) {
-  constexpr std::int64_t kEnoughWarps = 132 * 24;
-  const int tile_bytes = p.targets < p.steps ? 2048 : 4096;
-  const int row_bytes = p.features * static_cast<int>(sizeof(__nv_bfloat16));
-  int tile = std::min(32, std::max(1, tile_bytes / row_bytes));
-  while (tile > 1 && static_cast<std::int64_t>(p.batch) * p.targets / tile < kEnoughWarps) {
-    tile /= 2;
-  }
-  return tile;
 }
 
 // Eight values in fp32.

@@ -1,12 +1,17 @@
 // Rung 3, trajectory_resample_tma: the rows come by bulk copies, started by the lanes that found
 // them: one copy brings both rows of an interval, and the copies of a round are all under way
-// before the first is waited for. The rest is warp_optimized's, but that targets in one interval
-// read its rows once, and keep them in registers as value and slope.
+// before the first is waited for. The search is warp_optimized's. The walk is the second of its two
+// for all sizes: targets in one interval read its rows once, and keep them in registers as value
+// and slope. The launch is an ordinary one.
 //
-// No faster than warp_optimized on the large shapes: the copies save its loads, and add a trip
-// through shared memory. The output leaves in streaming stores. Through shared memory and out by
-// bulk copies it took 25.8 us instead of 25.7 us at 64,1000,512,512, and 102.9 us instead of
-// 97.8 us at 256,100,2048,256 (tiles of 2 KB, rows not kept, in a graph; H200, 2026-11-21).
+// No faster than warp_optimized on the large shapes. What that teaches: each row is used by one
+// warp, once and as it came, so that shared memory is only a stop on its way to the registers; and
+// the copies start no sooner than loads would, after the search. A copy engine pays where warps
+// share what it brings, or where it runs far ahead of its use.
+//
+// The output leaves in streaming stores. Through shared memory and out by bulk copies it took
+// 25.8 us instead of 25.7 us at 64,1000,512,512, and 102.9 us instead of 97.8 us at
+// 256,100,2048,256 (tiles of 2 KB, rows not kept, in a graph; H200, 2026-11-21).
 //
 // Thread block: WARPS warps with tiles of one trajectory; they share nothing.
 // Shared memory (dynamic): for each warp the rows of `capacity` intervals, 4 bytes a feature and
@@ -42,6 +47,19 @@ constexpr int kMaxSharedBytes = 226 * 1024;
 
 // Of an interval in shared memory: its two rows.
 __host__ __device__ constexpr int interval_vectors(int vectors) { return 2 * vectors; }
+
+// Targets in the tile of a warp: so many bytes of the output, more where targets share their rows,
+// but no more targets than lanes, and fewer where the multiprocessors would run short of warps.
+int tile_targets(const Operands& p) {
+  constexpr std::int64_t kEnoughWarps = 132 * 24;
+  const int tile_bytes = p.targets < p.steps ? 2048 : 4096;
+  const int row_bytes = p.features * static_cast<int>(sizeof(__nv_bfloat16));
+  int tile = std::min(32, std::max(1, tile_bytes / row_bytes));
+  while (tile > 1 && static_cast<std::int64_t>(p.batch) * p.targets / tile < kEnoughWarps) {
+    tile /= 2;
+  }
+  return tile;
+}
 
 }  // namespace
 
@@ -151,7 +169,7 @@ static void prepare() {
 
 static void launch(const Operands& p) {
   const int vectors = p.features / kVectorElements;
-  const int tile = sparsek::tile_targets(p);
+  const int tile = tile_targets(p);
   const int per_block = kWarps * tile;
   const int blocks_per_trajectory = (p.targets + per_block - 1) / per_block;
   const auto blocks =
