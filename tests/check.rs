@@ -42,6 +42,31 @@ fn the_shipped_recordings_pass_against_the_shipped_baselines() {
 }
 
 #[test]
+fn every_variant_of_the_repository_passes_on_its_recording() {
+    let project = Project::empty();
+    let root = common::repository();
+    for folder in ["kernels", "baselines", "ci/recordings/h200"] {
+        common::copy(&root.join(folder), &project.path(folder));
+    }
+    project.write(
+        "config.toml",
+        std::fs::read(root.join("config.toml")).unwrap(),
+    );
+    let ran = project
+        .run(&["check", "--from", "ci/recordings/h200", "--format", "json"])
+        .exits(0);
+    let report = ran.json();
+    assert_eq!(report.warned(), Vec::<String>::new());
+    for variant in ["attention/wgmma", "bsr_gemm/tma", "bsr_gemm/tma_wgmma"] {
+        let judged = report.0["variants"].as_array().unwrap();
+        assert!(
+            judged.iter().any(|one| one["variant"] == variant),
+            "{variant}"
+        );
+    }
+}
+
+#[test]
 fn the_worse_recording_fails_and_names_metric_and_both_numbers() {
     let project = Project::shipped();
     common::copy(

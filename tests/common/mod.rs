@@ -26,8 +26,11 @@ use sparsek_gate::profile::{Profile, Series, norm_text};
 /// The GPU that the recordings in the repository were taken on, as a folder.
 pub const GPU: &str = "nvidia-h200";
 /// The variants of the repository that these projects hold, sorted: enough for every state.
-pub static VARIANTS: LazyLock<Vec<String>> =
-    LazyLock::new(|| ["baseline", "cp_async", "occupancy"].map(str::to_owned).to_vec());
+pub static VARIANTS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    ["baseline", "cp_async", "occupancy"]
+        .map(str::to_owned)
+        .to_vec()
+});
 /// What a baseline's files end in.
 pub const ENDINGS: [&str; 4] = ["lock.toml", "norm.txt", "norm.txt.sha256", "profile.json"];
 /// The recordings within a project.
@@ -520,7 +523,10 @@ pub fn configuration() -> String {
     let whole = fs::read_to_string(repository().join("config.toml")).unwrap();
     let mut kept = String::new();
     for table in whole.split_inclusive("\n\n") {
-        let header = table.lines().find(|line| line.starts_with('[')).unwrap_or("");
+        let header = table
+            .lines()
+            .find(|line| line.starts_with('['))
+            .unwrap_or("");
         let name = header.trim_matches(['[', ']']);
         let variant = name.strip_prefix("suite.bsr_gemm.variant.");
         let dropped = name == "metric.bulk_stored_sectors"
