@@ -59,7 +59,7 @@ part_gate() {
   expect "a toolchain off its pins ends the run" 3 "driver: " "$gate" -C pins.toml profile
   expect "and the doctor names it" 3 "toolchain.pins.driver" "$gate" -C pins.toml doctor
   profile_as_json() { "$gate" profile --format json >answer.json && cat answer.json; }
-  expect "three variants are profiled" 0 "tensor_core" profile_as_json
+  expect "every variant is profiled" 0 "tensor_core" profile_as_json
   own_share() {
     python3 - <<'P'
 import json, sys
@@ -128,8 +128,9 @@ sys.exit(bool(other) or len(results) != 4 * int(sys.argv[2]))
 P
     return "$status"
   }
-  expect "the shipped kernels are clean under every tool" 0 "12 results" \
-    sanitize clean bsr_gemm/baseline bsr_gemm/occupancy bsr_gemm/cp_async
+  expect "the shipped kernels are clean under every tool" 0 "48 results" sanitize clean \
+    bsr_gemm/{baseline,occupancy,cp_async,warp_specialized,tma,tma_wgmma} \
+    trajectory_resample/{baseline,warp_optimized,tma} attention/{scalar,wmma,wgmma}
   expect "the slow ones too" 0 "20 results" sanitize clean \
     faults/bank_conflict faults/uncoalesced faults/spills faults/extra_sync faults/no_tensor_cores
   expect "wrong numbers are no error of the sanitizer" 5 "12 results" \
