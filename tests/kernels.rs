@@ -2,10 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod common;
+
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
+
+use sparsek_gate::profile::Profile;
 
 /// True where all these programs are; otherwise says aloud, past the test harness's capture, what
 /// was skipped.
@@ -25,6 +29,7 @@ fn are_here(programs: &[&str]) -> bool {
 
 /// Variants built in a copy of the kernels.
 struct Build {
+    folder: PathBuf,
     variants: Vec<serde_json::Value>,
 }
 
@@ -37,7 +42,9 @@ impl Build {
         // Kept from run to run, so that what did not change is not compiled again.
         let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
         std::fs::create_dir_all(&work).unwrap();
-        let _ = std::fs::remove_dir_all(work.join("kernels"));
+        for copied in ["kernels", "baselines"] {
+            let _ = std::fs::remove_dir_all(work.join(copied));
+        }
         let copied = Command::new("cp")
             .args(["-r", &format!("{root}/kernels")])
             .arg(&work)
@@ -56,6 +63,7 @@ impl Build {
         );
         let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         Self {
+            folder: work,
             variants: answer["variants"].as_array().unwrap().clone(),
         }
     }
@@ -113,6 +121,48 @@ fn every_shipped_kernel_compiles_and_only_the_one_that_is_meant_to_spills_regist
             );
         }
     }
+}
+
+#[test]
+fn what_the_compiler_makes_of_the_shipped_kernels_is_what_is_locked() {
+    if !are_here(&["nvcc", "nvdisasm"]) {
+        return;
+    }
+    let build = &*BUILD;
+    let locked = Path::new(env!("CARGO_MANIFEST_DIR")).join("baselines");
+    let copied = Command::new("cp")
+        .args(["-r", locked.to_str().unwrap()])
+        .arg(&build.folder)
+        .status();
+    assert!(copied.unwrap().success());
+    let mut check = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"));
+    common::outside_pull_request(&mut check);
+    let output = check
+        .current_dir(&build.folder)
+        .args(["check", "--static"])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+
+    let mut compared = 0;
+    for suite in ["bsr_gemm", "attention"] {
+        for entry in std::fs::read_dir(locked.join("sm-90a+static").join(suite)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let Some(variant) = name.strip_suffix(".profile.json") else {
+                continue;
+            };
+            let now = format!(".sparsek-gate/profiles/{suite}/{variant}/static.json");
+            let code = |path: &Path| Profile::read(path).unwrap().kernels[0].code.clone();
+            assert_eq!(code(&build.folder.join(now)), code(&path), "{variant}");
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 7);
 }
 
 #[test]

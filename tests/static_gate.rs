@@ -5,7 +5,6 @@
 mod common;
 
 use std::io::Write as _;
-use std::path::Path;
 
 use common::{Project, RECORDED, Ran, Report};
 use serde_json::{Value as Json, json};
@@ -612,11 +611,10 @@ fn what_the_compiler_serializes_is_told_and_locked_by_its_count() {
 }
 
 #[test]
-fn every_shipped_kernel_compiles_to_what_ncu_reported_of_it_on_an_h200() {
+fn faults_compile_to_what_ncu_reported_of_them_on_an_h200() {
     if !compiler_is_here() {
         return;
     }
-    let root = common::repository();
     let project = Project::whole();
     let faults: Vec<(String, capture::Recording)> = std::fs::read_dir(data("launches"))
         .unwrap()
@@ -686,25 +684,6 @@ fn every_shipped_kernel_compiles_to_what_ncu_reported_of_it_on_an_h200() {
             [],
             "{name}"
         );
-    }
-    // The shipped variants themselves, as they are compiled now.
-    project.write(
-        "config.toml",
-        std::fs::read(root.join("config.toml")).unwrap(),
-    );
-    check_static(&project, &[]).exits(0);
-    let same_code = |variant: &str| {
-        let text = |path: &Path| Profile::read(path).unwrap().kernels[0].code.clone();
-        let now = project.path(&format!(
-            ".sparsek-gate/profiles/bsr_gemm/{variant}/static.json"
-        ));
-        let locked = root.join(format!(
-            "baselines/sm-90a+static/bsr_gemm/{variant}.profile.json"
-        ));
-        assert_eq!(text(&now), text(&locked), "{variant}");
-    };
-    for variant in ["baseline", "occupancy", "cp_async"] {
-        same_code(variant);
     }
 }
 
