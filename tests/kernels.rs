@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
+use sparsek_gate::capture;
+use sparsek_gate::config::Config;
 use sparsek_gate::profile::Profile;
+use sparsek_gate::verdict::launch_mismatches;
 
 /// True where all these programs are; otherwise says aloud, past the test harness's capture, what
 /// was skipped.
@@ -163,6 +166,43 @@ fn what_the_compiler_makes_of_the_shipped_kernels_is_what_is_locked() {
         }
     }
     assert_eq!(compared, 7);
+}
+
+#[test]
+fn faults_compile_to_what_ncu_reported_of_them_on_an_h200() {
+    if !are_here(&["nvcc", "nvdisasm"]) {
+        return;
+    }
+    let build = &*BUILD;
+    let config = Config::load(&build.folder.join("config.toml"))
+        .map_err(|error| error.to_string())
+        .unwrap();
+    let mut compared = 0;
+    let recorded = common::repository().join("tests/data/static/launches");
+    for entry in std::fs::read_dir(recorded).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let mut recording = capture::read_file(&path).unwrap().1;
+        let id = format!("faults/{name}");
+        let variant = config
+            .variants()
+            .find(|variant| variant.id.to_string() == id)
+            .unwrap();
+        let compiled = format!(".sparsek-gate/profiles/{id}/static.json");
+        let compiled = Profile::read(&build.folder.join(compiled)).unwrap();
+        assert_eq!(compiled.kernels.len(), 1, "{name}");
+        // They were recorded in the place of cp_async, most of them under its name.
+        for launch in &mut recording.launches {
+            launch.kernel.function.clone_from(&compiled.kernels[0].name);
+        }
+        assert_eq!(
+            launch_mismatches(variant, &compiled, &recording),
+            [],
+            "{name}"
+        );
+        compared += 1;
+    }
+    assert_eq!(compared, 8);
 }
 
 #[test]
