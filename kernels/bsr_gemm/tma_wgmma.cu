@@ -243,7 +243,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
           for (int i = 0; i < kStageBlocks; ++i) {
 #pragma unroll
             for (int k = 0; k < kProductsK; ++k) {
-              sparsek::wgmma_m64n64k16(
+              sparsek::wgmma_m64n64k16<sparsek::Major::kColumns>(
                   sums[tile], a[group * kStageBlocks + i][k],
                   sparsek::advance(operand_b, next.stage * kStageBytes + i * kBlockBytes +
                                                   k * kProductBytes),

@@ -5,7 +5,7 @@
 // Right for whatever the kernel before writes or still reads, if every thread waits before its
 // first access of global memory: the wait ends when that kernel has completed and its writes are
 // visible. Having waited itself, it completed after all before it. A kernel that was launched the
-// ordinary way has nothing to wait for.
+// ordinary way has nothing to wait for. A prefetch to L2 is no access (prefetch.cuh).
 //
 // Read-only loads (ld.global.nc, __ldg, or const with __restrict__) are for data that nobody
 // writes while the kernel runs, and it runs from before its wait: a compiler may move them up, and

@@ -45,37 +45,16 @@ __device__ __forceinline__ void wgmma_settle(float (&d)[Count]) {
   for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-// d = a * b, or d += a * b: fp16 in, fp32 out; 64 x 64 x 16, b MN-major in shared memory.
-// Thread t of the warp group holds rows 16 * (t / 32) + t % 32 / 4 (and 8 below). Of a, the pair of
-// k at 2 * (t % 4): a[0] of the upper row, a[1] of the lower, a[2] and a[3] those 8 further on. Of
-// each 8 columns of d the pair t % 4: d[4i], d[4i + 1] of the upper row, d[4i + 2], d[4i + 3] of
-// the lower.
-__device__ __forceinline__ void wgmma_m64n64k16(float (&d)[32], const std::uint32_t (&a)[4],
-                                                std::uint64_t b, bool accumulate) {
-  asm volatile(
-      "{\n"
-      ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %37, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, "
-      "%8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, "
-      "%24, %25, %26, %27, %28, %29, %30, %31"
-      "}, {%32, %33, %34, %35}, %36, accumulate, 1, 1, 1;\n"
-      "}\n"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
-        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
-        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(accumulate)));
-}
-
 // How an operand in shared memory lies: rows of consecutive k, or rows of consecutive columns. Of
 // rows of k, each 128 bytes with a 128-byte swizzle, operand_128 describes 64 k: `stride` leads from
 // one group of 8 rows to the next, `lead` is not used, and 16 k are 32 bytes.
 enum class Major { kK = 0, kColumns = 1 };
 
-// The same for 64 x 64 x 16, with b either way.
+// d = a * b, or d += a * b: fp16 in, fp32 out; 64 x 64 x 16, b in shared memory.
+// Thread t of the warp group holds rows 16 * (t / 32) + t % 32 / 4 (and 8 below). Of a, the pair of
+// k at 2 * (t % 4): a[0] of the upper row, a[1] of the lower, a[2] and a[3] those 8 further on. Of
+// each 8 columns of d the pair t % 4: d[4i], d[4i + 1] of the upper row, d[4i + 2], d[4i + 3] of
+// the lower.
 template <Major kMajor>
 __device__ __forceinline__ void wgmma_m64n64k16(float (&d)[32], const std::uint32_t (&a)[4],
                                                 std::uint64_t b, bool accumulate) {

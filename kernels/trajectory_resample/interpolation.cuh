@@ -1,5 +1,6 @@
 // What the variants share in which a warp takes a tile of targets: the search of the intervals by
-// all lanes at once, and the interpolation of a 16-byte vector.
+// all lanes at once, the interpolation of a 16-byte vector, and the walk that holds the rows of an
+// interval.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "../common/prefetch.cuh"
 #include "problem.cuh"
 
 namespace sparsek {
@@ -71,6 +73,36 @@ __device__ __forceinline__ Place find_place_in_window(float sample, int first, c
   return {row, held ? 0.0f : (target - t0) / (t1 - t0)};
 }
 
+// The times that a warp looks at to place a tile of targets: one sample and one target a lane.
+struct Times {
+  const float* samples;  // of the trajectory
+  const float* targets;  // of the tile, one after the other
+  int window;            // the first of the 32 samples that are looked at first
+};
+
+__device__ __forceinline__ Times tile_times(const Operands& p, int trajectory, int first,
+                                            int count) {
+  return {p.source_times + static_cast<std::size_t>(trajectory) * p.steps,
+          p.target_times + static_cast<std::size_t>(trajectory) * p.targets + first,
+          guess_window(first, count, p.targets, p.steps)};
+}
+
+__device__ __forceinline__ void prefetch_times(const Times& times, int count, int steps) {
+  const int lane = threadIdx.x % 32;
+  prefetch_line(times.samples + min(times.window + lane, steps - 1));
+  prefetch_line(times.targets + min(lane, count - 1));
+}
+
+// Where each lane's target lies. Lanes without one repeat the last.
+__device__ __forceinline__ Place find_places(const Times& times, int count, int steps,
+                                             int first_step) {
+  const int lane = threadIdx.x % 32;
+  const int at = times.window + lane;
+  const float sample = at < steps ? times.samples[at] : INFINITY;
+  const float target = times.targets[min(lane, count - 1)];
+  return find_place_in_window(sample, times.window, times.samples, steps, first_step, target);
+}
+
 // Eight values in fp32.
 struct Values {
   float2 pairs[kVectorElements / 2];
@@ -103,6 +135,43 @@ __device__ __forceinline__ uint4 interpolate(const Values& a, const Values& slop
                                      fmaf(weight, slope.pairs[i].y, a.pairs[i].y));
   }
   return vector;
+}
+
+// The output is not read again: streaming stores leave the caches to the source.
+__device__ __forceinline__ void store(uint4* result, const Values& value, const Values& slope,
+                                      float weight) {
+  __stcs(result, interpolate(value, slope, weight));
+}
+
+// A warp makes the rows of its tile, one target after the other, the rows of an interval held in
+// registers as value and slope: a target in the same interval costs its interpolation and a store.
+// place.row counts the rows of `samples`; `results` is the first row of the tile.
+template <int kUnrolled>
+__device__ __forceinline__ void resample_held(const uint4* samples, uint4* results, int vectors,
+                                              int count, const Place& place) {
+  const int lane = threadIdx.x % 32;
+  // A row that counts alone is held without a slope.
+  const int interval = 2 * place.row + (place.weight > 0 ? 1 : 0);
+  for (int base = 0; base < vectors; base += 32) {
+    // Lanes without a vector go along with the last one, and store nothing.
+    const int v = min(base + lane, vectors - 1);
+    const bool stores = base + lane < vectors;
+    Values value{}, slope{};
+    int held = -1;
+#pragma unroll kUnrolled
+    for (int i = 0; i < count; ++i) {
+      const int wanted = __shfl_sync(kAllLanes, interval, i);
+      const float weight = __shfl_sync(kAllLanes, place.weight, i);
+      if (wanted != held) {
+        const uint4* const row = samples + static_cast<std::size_t>(wanted / 2) * vectors + v;
+        const uint4 a = row[0], b = row[wanted % 2 != 0 ? vectors : 0];
+        value = unpack(a);
+        slope = difference(unpack(b), value);
+        held = wanted;
+      }
+      if (stores) store(results + static_cast<std::size_t>(i) * vectors + v, value, slope, weight);
+    }
+  }
 }
 
 }  // namespace sparsek

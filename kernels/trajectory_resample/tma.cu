@@ -1,35 +1,40 @@
-// Rung 3, trajectory_resample_tma: the rows come by bulk copies, started by the lanes that found
-// them: one copy brings both rows of an interval, and the copies of a round are all under way
-// before the first is waited for. The search is warp_optimized's. The walk is the second of its two
-// for all sizes: targets in one interval read its rows once, and keep them in registers as value
-// and slope. The launch is an ordinary one.
+// Rung 3, trajectory_resample_tma: the rows start before anybody knows which are wanted. A thread
+// block asks for those rows among which its targets would lie if targets and samples covered the
+// same time evenly, all of them with one bulk copy, and its warps search while the copy is under
+// way. Search and rows then wait for the memory side by side, where the rung before has one after
+// the other. Rows that the guess left out are loaded as in that rung: a wrong guess costs time,
+// never the result.
 //
-// No faster than warp_optimized on the large shapes. What that teaches: each row is used by one
-// warp, once and as it came, so that shared memory is only a stop on its way to the registers; and
-// the copies start no sooner than loads would, after the search. A copy engine pays where warps
-// share what it brings, or where it runs far ahead of its use.
+// Where many targets share an interval, stores crowd out the loads of the thread blocks to come: a
+// thread block prefetches the rows of one that starts much later.
 //
-// The output leaves in streaming stores. Through shared memory and out by bulk copies it took
-// 25.8 us instead of 25.7 us at 64,1000,512,512, and 102.9 us instead of 97.8 us at
-// 256,100,2048,256 (tiles of 2 KB, rows not kept, in a graph; H200, 2026-11-21).
+// What it brings, in graphs of launches that take turns at several inputs: 4.60 us instead of 4.62
+// us at 32,500,256,256, 24.56 us instead of 24.75 us at 64,1000,512,512, and 71.2 us instead of
+// 73.2 us at 256,100,2048,256; without the prefetch 72.7 us. A kernel that only streams as many
+// bytes as the second took 24.1 us on the same GPU, one that only stores the output of the third
+// 57.7 us (H200, 2026-11-22).
 //
-// Thread block: WARPS warps with tiles of one trajectory; they share nothing.
-// Shared memory (dynamic): for each warp the rows of `capacity` intervals, 4 bytes a feature and
-//   interval; a tile with more intervals takes several rounds.
-// Barriers: full[warp] 1 arrival (lane 0) and the bytes of a round; the warp waits. A round begins
-//   when all lanes have read the rows of the one before.
+// What that teaches: a copy engine pays once a thread block shares what it brings and once it runs
+// ahead of what is known. Slower were, at the second size:
+//   * a copy for each warp and interval, after the search: 26.1 us, warp_optimized beside it 25.0
+//     us;
+//   * thread blocks that stay, and ask for the rows of the next tile before they work at one: 27.4
+//     us and more, beside it 24.9 us;
+//   * a prefetch of rows where few targets share an interval: 27.9 us, beside it 25.0 us.
+// Output that leaves through shared memory by bulk copies took 102.9 us at the third size, beside
+// it 97.8 us (tiles of 2 KB whose rows were not kept; 2026-11-21).
+//
+// Thread block: warps with tiles of one trajectory side by side; 8 with large tiles where many
+//   targets share an interval, otherwise 4 with small ones. Registers: 64 a thread.
+// Shared memory (dynamic): the rows of the window. There is none where samples are more than
+//   kMostSamples times as many as targets: most of its rows would come in vain.
+// Barriers: full, 1 arrival (thread 0) and the bytes of the window; all threads wait, once.
 // Grid: x walks the tiles in the order of the output.
 #include "../common/bulk.cuh"
+#include "../common/dependent_launch.cuh"
 #include "../common/harness.cuh"
 #include "interpolation.cuh"
 #include "problem.cuh"
-
-#ifndef WARPS
-#define WARPS 4
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 8
-#endif
 
 namespace {
 
@@ -38,128 +43,131 @@ using sparsek::kAllLanes;
 using sparsek::kVectorElements;
 using sparsek::Operands;
 using sparsek::Place;
-using sparsek::Values;
 
-constexpr int kWarps = WARPS;
-constexpr int kThreads = 32 * kWarps;
-constexpr int kVectorBytes = 16;
+constexpr int kMaxThreads = 256;
+constexpr int kMinBlocks = 4;  // of so many threads, on a multiprocessor
 constexpr int kMaxSharedBytes = 226 * 1024;
+constexpr int kManyTargets = 4;     // for every sample, from which on tiles are large
+constexpr int kMostSamples = 3;     // for every target, up to which there is a window
+constexpr float kMargin = 0.75f;    // samples by which the guess may be off
+constexpr int kBlocksAhead = 2112;  // four times as many as 132 multiprocessors hold
+constexpr int kUnrolledMany = 4;
 
-// Of an interval in shared memory: its two rows.
-__host__ __device__ constexpr int interval_vectors(int vectors) { return 2 * vectors; }
+// How the work is cut.
+struct Plan {
+  bool many;  // targets for a sample
+  int warps;  // of a thread block
+  int tile;   // targets of a warp, at most as many as lanes
+  int blocks_per_trajectory;
+  int capacity;    // rows of a window, at most
+  int first_step;  // of a search
 
-// Targets in the tile of a warp: so many bytes of the output, more where targets share their rows,
-// but no more targets than lanes, and fewer where the multiprocessors would run short of warps.
-int tile_targets(const Operands& p) {
-  constexpr std::int64_t kEnoughWarps = 132 * 24;
-  const int tile_bytes = p.targets < p.steps ? 2048 : 4096;
-  const int row_bytes = p.features * static_cast<int>(sizeof(__nv_bfloat16));
-  int tile = std::min(32, std::max(1, tile_bytes / row_bytes));
-  while (tile > 1 && static_cast<std::int64_t>(p.batch) * p.targets / tile < kEnoughWarps) {
-    tile /= 2;
+  __host__ __device__ int block_targets() const { return warps * tile; }
+};
+
+// The rows that a thread block asks for.
+struct Window {
+  int trajectory;
+  int first;  // of the trajectory's
+  int rows;
+};
+
+// The window of thread block `block`.
+__device__ __forceinline__ Window guess_window(const Operands& p, const Plan& plan, int block) {
+  const int first = block % plan.blocks_per_trajectory * plan.block_targets();
+  const int count = min(plan.block_targets(), p.targets - first);
+  const float samples_per_target = static_cast<float>(p.steps) / static_cast<float>(p.targets);
+  // Where the first and the last target would be among the samples.
+  const float begin = (static_cast<float>(first) + 0.5f) * samples_per_target - 0.5f;
+  const float end = begin + static_cast<float>(count - 1) * samples_per_target;
+  const int first_row = max(min(static_cast<int>(floorf(begin - kMargin)), p.steps - 1), 0);
+  const int last_row = min(static_cast<int>(floorf(end + kMargin)) + 1, p.steps - 1);
+  return {block / plan.blocks_per_trajectory, first_row,
+          min(max(last_row - first_row + 1, 1), plan.capacity)};
+}
+
+__device__ __forceinline__ const uint4* window_source(const Operands& p, const Window& window) {
+  const std::size_t row = static_cast<std::size_t>(window.trajectory) * p.steps + window.first;
+  return reinterpret_cast<const uint4*>(p.source + row * p.features);
+}
+
+__device__ __forceinline__ int window_bytes(const Operands& p, const Window& window) {
+  return window.rows * p.features * static_cast<int>(sizeof(*p.source));
+}
+
+// Rows of the largest window of so many targets.
+int most_rows(const Operands& p, int targets) {
+  const double samples = static_cast<double>(targets - 1) * p.steps / p.targets + 2 * kMargin;
+  return static_cast<int>(std::min<double>(p.steps, samples + 3));
+}
+
+Plan make_plan(const Operands& p) {
+  const int row_bytes = p.features * static_cast<int>(sizeof(*p.source));
+  Plan plan{};
+  plan.many = p.targets / kManyTargets >= p.steps;
+  plan.warps = plan.many ? 8 : 4;
+  plan.tile = std::min(32, std::max(1, (plan.many ? 4096 : 1024) / row_bytes));
+  plan.blocks_per_trajectory = (p.targets + plan.block_targets() - 1) / plan.block_targets();
+  if (p.steps / kMostSamples <= p.targets) {
+    plan.capacity = std::min(most_rows(p, plan.block_targets()), kMaxSharedBytes / row_bytes);
   }
-  return tile;
+  plan.first_step = sparsek::first_step(p.steps);
+  return plan;
 }
 
 }  // namespace
 
 // A tile of targets a warp.
-extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
-    trajectory_resample_tma(const uint4* __restrict__ source,
-                            const float* __restrict__ source_times,
-                            const float* __restrict__ target_times, uint4* __restrict__ out,
-                            int steps, int targets, int vectors, int first_step,
-                            int blocks_per_trajectory, int tile, int capacity) {
-  extern __shared__ __align__(128) uint4 shared[];
-  __shared__ Barrier barriers[kWarps];
-  const int lane = threadIdx.x % 32;
-  const int warp = threadIdx.x / 32;
-  const int trajectory = blockIdx.x / blocks_per_trajectory;
-  const int first = (blockIdx.x % blocks_per_trajectory * kWarps + warp) * tile;
-  const int count = min(tile, targets - first);
-  if (count <= 0) return;
-  const std::size_t first_target = static_cast<std::size_t>(trajectory) * targets + first;
-  const std::size_t first_sample = static_cast<std::size_t>(trajectory) * steps;
-
-  // Lanes without a target repeat the last one.
-  const float* const times = source_times + first_sample;
-  const int window = sparsek::guess_window(first, count, targets, steps);
-  const float sample = window + lane < steps ? __ldg(times + window + lane) : INFINITY;
-  const float target = __ldg(target_times + first_target + min(lane, count - 1));
-
-  Barrier* const full = barriers + warp;
-  uint4* const intervals = shared + warp * capacity * interval_vectors(vectors);
-  if (lane == 0) {
-    sparsek::barrier_init(full, 1);
+extern "C" __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
+    trajectory_resample_tma(Operands p, Plan plan) {
+  extern __shared__ __align__(128) uint4 rows[];
+  __shared__ Barrier full;
+  sparsek::launch_dependents();
+  if (threadIdx.x == 0) {
+    sparsek::barrier_init(&full, 1);
     sparsek::barrier_init_fence();
   }
-  __syncwarp();
-  const Place place =
-      sparsek::find_place_in_window(sample, window, times, steps, first_step, target);
 
-  // Neighbours in one interval share its rows; the first of them copies.
-  const int row_before = __shfl_up_sync(kAllLanes, place.row, 1);
-  const bool leads = lane < count && (lane == 0 || place.row != row_before);
-  const bool has_next = place.row + 1 < steps;
-  const unsigned leaders = __ballot_sync(kAllLanes, leads);
-  const int ordinal = __popc(leaders & (2u << lane) - 1) - 1;
-  const int next = has_next ? vectors : 0;
-  uint4* const results = out + first_target * vectors;
-  int first_of_round = 0;
-  std::uint32_t parity = 0;
-  for (int done = 0; done < __popc(leaders); done += capacity, parity ^= 1) {
-    const bool in_round = lane < count && ordinal >= done && ordinal < done + capacity;
-    const bool copies = leads && in_round;
-    const unsigned singles = __ballot_sync(kAllLanes, copies);
-    const unsigned pairs = __ballot_sync(kAllLanes, copies && has_next);
-    const int end_of_round = first_of_round + __popc(__ballot_sync(kAllLanes, in_round));
-    const int place_in_shared = (ordinal - done) * interval_vectors(vectors);
-    if (lane == 0) {
-      sparsek::barrier_arrive_expect(full,
-                                     (__popc(singles) + __popc(pairs)) * vectors * kVectorBytes);
-    }
-    __syncwarp();
-    if (copies) {
-      sparsek::bulk_load(intervals + place_in_shared,
-                         source + (first_sample + place.row) * vectors,
-                         (has_next ? 2 : 1) * vectors * kVectorBytes, full);
-    }
+  const int block = static_cast<int>(blockIdx.x);
+  const int trajectory = block / plan.blocks_per_trajectory;
+  const int first = block % plan.blocks_per_trajectory * plan.block_targets() +
+                    static_cast<int>(threadIdx.x) / 32 * plan.tile;
+  const int count = min(plan.tile, p.targets - first);
+  const sparsek::Times times = sparsek::tile_times(p, trajectory, first, count);
+  if (count > 0) sparsek::prefetch_times(times, count, p.steps);
+  __syncthreads();
+  sparsek::wait_for_prerequisites();
 
-    sparsek::barrier_wait(full, parity);
-    for (int base = 0; base < vectors; base += 32) {
-      // Lanes without a vector go along with the last one, and store nothing.
-      const int v = min(base + lane, vectors - 1);
-      const bool stores = base + lane < vectors;
-      Values value{}, slope{};
-      int held = -1;
-#pragma unroll 1
-      for (int k = first_of_round; k < end_of_round; ++k) {
-        const int interval = __shfl_sync(kAllLanes, place_in_shared, k);
-        const int to_next = __shfl_sync(kAllLanes, next, k);
-        const float weight = __shfl_sync(kAllLanes, place.weight, k);
-        if (interval != held) {
-          const uint4* const vector = intervals + interval + v;
-          value = sparsek::unpack(vector[0]);
-          slope = sparsek::difference(sparsek::unpack(vector[to_next]), value);
-          held = interval;
-        }
-        if (stores) {
-          __stcs(results + static_cast<std::size_t>(k) * vectors + v,
-                 sparsek::interpolate(value, slope, weight));
-        }
-      }
+  const Window window = guess_window(p, plan, block);
+  if (threadIdx.x == 0) {
+    const int bytes = window_bytes(p, window);
+    sparsek::barrier_arrive_expect(&full, bytes);
+    if (bytes > 0) sparsek::bulk_load(rows, window_source(p, window), bytes, &full);
+    if (plan.many && block + kBlocksAhead < static_cast<int>(gridDim.x)) {
+      const Window later = guess_window(p, plan, block + kBlocksAhead);
+      const int later_bytes = window_bytes(p, later);
+      if (later_bytes > 0) sparsek::prefetch_bytes(window_source(p, later), later_bytes);
     }
-    first_of_round = end_of_round;
-    __syncwarp();
   }
-}
+  if (count <= 0) return;
 
-static void require(const sparsek::Shape& shape) {
-  sparsek::require_whole_vectors(shape);
-  constexpr std::int64_t most = kMaxSharedBytes / kWarps / 2 / sizeof(__nv_bfloat16) / 8 * 8;
-  if (shape.features <= most) return;
-  sparsek::usage_error("--features " + std::to_string(shape.features) + " is more than " +
-                       std::to_string(most) + ", of which shared memory holds two rows a warp");
+  const Place place = sparsek::find_places(times, count, p.steps, plan.first_step);
+  const Place in_window{place.row - window.first, place.weight};
+  const int last_row = in_window.row + (place.weight > 0 ? 1 : 0);
+  const bool guessed = in_window.row >= 0 && last_row < window.rows;
+  const int vectors = p.features / kVectorElements;
+  const auto* const samples = reinterpret_cast<const uint4*>(p.source) +
+                              static_cast<std::size_t>(trajectory) * p.steps * vectors;
+  auto* const results = reinterpret_cast<uint4*>(p.out) +
+                        (static_cast<std::size_t>(trajectory) * p.targets + first) * vectors;
+  sparsek::barrier_wait(&full, 0);
+  if (!__all_sync(kAllLanes, guessed)) {
+    sparsek::resample_held<1>(samples, results, vectors, count, place);
+  } else if (plan.many) {
+    sparsek::resample_held<kUnrolledMany>(rows, results, vectors, count, in_window);
+  } else {
+    sparsek::resample_held<1>(rows, results, vectors, count, in_window);
+  }
 }
 
 static void prepare() {
@@ -168,23 +176,16 @@ static void prepare() {
 }
 
 static void launch(const Operands& p) {
-  const int vectors = p.features / kVectorElements;
-  const int tile = tile_targets(p);
-  const int per_block = kWarps * tile;
-  const int blocks_per_trajectory = (p.targets + per_block - 1) / per_block;
+  const Plan plan = make_plan(p);
   const auto blocks =
-      static_cast<unsigned>(static_cast<std::int64_t>(p.batch) * blocks_per_trajectory);
-  // The intervals that an even tile spans, and some; more only cost it another round.
-  const auto expected = static_cast<std::int64_t>(tile) * p.steps / p.targets + 3;
-  const int capacity = static_cast<int>(std::min<std::int64_t>(tile, expected));
-  const int bytes = kWarps * capacity * interval_vectors(vectors) * kVectorBytes;
-  trajectory_resample_tma<<<blocks, kThreads, bytes>>>(
-      reinterpret_cast<const uint4*>(p.source), p.source_times, p.target_times,
-      reinterpret_cast<uint4*>(p.out), p.steps, p.targets, vectors, sparsek::first_step(p.steps),
-      blocks_per_trajectory, tile, capacity);
+      static_cast<unsigned>(static_cast<std::int64_t>(p.batch) * plan.blocks_per_trajectory);
+  const std::size_t row_bytes = p.features * sizeof(*p.source);
+  sparsek::launch_dependent(trajectory_resample_tma, blocks, 32 * plan.warps,
+                            plan.capacity * row_bytes, p, plan);
 }
 
 int main(int argc, char** argv) {
-  return sparsek::run<sparsek::Problem>(argc, argv,
-                                        {"trajectory_resample_tma", require, prepare, launch});
+  return sparsek::run<sparsek::Problem>(
+      argc, argv,
+      {"trajectory_resample_tma", sparsek::require_whole_vectors, prepare, launch});
 }

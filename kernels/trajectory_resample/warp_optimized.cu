@@ -4,7 +4,7 @@
 //   * few targets an interval: the rows of all targets of a small tile are under way before the
 //     first is used. Rows that neighbours share come from the caches.
 //   * many: one target after the other, the rows of the interval held in registers as value and
-//     slope. A target in the same interval then costs its interpolation and a store.
+//     slope (resample_held).
 //
 // The search reads one sample a lane: those 32 among which the tile would lie if targets and
 // samples covered the same time evenly. Their load waits for nothing, the shuffles find every
@@ -12,15 +12,14 @@
 // each other, the samples and then the rows; a binary search has some log2(S) before the rows.
 //
 // The launch is a dependent one: thread blocks take their places while the last ones of the kernel
-// before still run, and wait for it to complete before they touch global memory.
+// before still run, prefetch the times they will look at, and wait for it to complete before they
+// read anything.
 //
-// What bounds it: the memory. In graphs of launches that take turns at several inputs, the same
-// walks with read-only loads, which a dependent launch rules out (dependent_launch.cuh), took
-// 4.81 us at 32,500,256,256, 24.80 us at 64,1000,512,512 (4.01 TB/s) and 73.37 us at
-// 256,100,2048,256 (3.87 TB/s); launched the ordinary way 5.11, 25.10 and 73.66 us. These loads are
-// not measured yet. A kernel that only streams as many bytes as the second took 23.2 to 24.3 us,
-// one that only stores the output of the third 58 to 63 us (H200, 2026-11-21). Likely among the
-// rest: the start, when no row is asked for until the samples have come.
+// What bounds it: the memory. In graphs of launches that take turns at several inputs it took 4.62
+// us at 32,500,256,256, 24.75 us at 64,1000,512,512 (4.02 TB/s) and 73.2 us at 256,100,2048,256
+// (3.87 TB/s). A kernel that only streams as many bytes as the second took 24.1 us on the same GPU,
+// one that only stores the output of the third 57.7 us (H200, 2026-11-22). Among the rest is the
+// start of a tile: no row is asked for until its samples have come.
 //
 // Thread block: WARPS warps, tiles of one trajectory side by side. Registers: 64 a thread, so that
 //   MIN_BLOCKS thread blocks share a multiprocessor. Fewer than 256 features leave lanes without a
@@ -53,28 +52,11 @@ constexpr int kThreads = 32 * kWarps;
 constexpr int kManyTargets = 4;      // targets for every sample, from which on rows are held
 constexpr int kTargetsInFlight = 2;  // a tile of the first kind
 constexpr int kVectorsInFlight = 2;  // of a row, a lane
-constexpr int kTargetsHeld = 8;      // a tile of the second kind
+constexpr int kTargetsHeld = 12;     // a tile of the second kind
 constexpr int kUnrolled = 4;
 
 static_assert(kTargetsInFlight < kTargetsHeld && kTargetsHeld <= 32,
               "the size of a tile tells its kind, and each of its targets needs a lane");
-
-// Where each lane's target lies. Lanes without one repeat the last.
-__device__ __forceinline__ Place find_places(const float* times, int steps, int first_step,
-                                             const float* tile_times, int first, int count,
-                                             int targets) {
-  const int lane = threadIdx.x % 32;
-  const int window = sparsek::guess_window(first, count, targets, steps);
-  const float sample = window + lane < steps ? times[window + lane] : INFINITY;
-  const float target = tile_times[min(lane, count - 1)];
-  return sparsek::find_place_in_window(sample, window, times, steps, first_step, target);
-}
-
-// The output is not read again: streaming stores leave the caches to the source.
-__device__ __forceinline__ void store(uint4* result, const Values& value, const Values& slope,
-                                      float weight) {
-  __stcs(result, sparsek::interpolate(value, slope, weight));
-}
 
 // Few targets an interval. `samples` and `results` are the first rows of trajectory and tile.
 __device__ __forceinline__ void resample_in_flight(const uint4* samples, uint4* results,
@@ -111,37 +93,9 @@ __device__ __forceinline__ void resample_in_flight(const uint4* samples, uint4* 
         if (v < vectors && k < count) {
           const Values value = sparsek::unpack(a[k][c]);
           const Values slope = sparsek::difference(sparsek::unpack(b[k][c]), value);
-          store(results + k * vectors + v, value, slope, weights[k]);
+          sparsek::store(results + k * vectors + v, value, slope, weights[k]);
         }
       }
-    }
-  }
-}
-
-// Many targets an interval. The arguments are those above.
-__device__ __forceinline__ void resample_held(const uint4* samples, uint4* results, int vectors,
-                                              int count, const Place& place) {
-  const int lane = threadIdx.x % 32;
-  // A row that counts alone is held without a slope.
-  const int interval = 2 * place.row + (place.weight > 0 ? 1 : 0);
-  for (int base = 0; base < vectors; base += 32) {
-    // Lanes without a vector go along with the last one, and store nothing.
-    const int v = min(base + lane, vectors - 1);
-    const bool stores = base + lane < vectors;
-    Values value{}, slope{};
-    int held = -1;
-#pragma unroll kUnrolled
-    for (int i = 0; i < count; ++i) {
-      const int wanted = __shfl_sync(kAllLanes, interval, i);
-      const float weight = __shfl_sync(kAllLanes, place.weight, i);
-      if (wanted != held) {
-        const uint4* const row = samples + static_cast<std::size_t>(wanted / 2) * vectors + v;
-        const uint4 a = row[0], b = row[wanted % 2 != 0 ? vectors : 0];
-        value = sparsek::unpack(a);
-        slope = sparsek::difference(sparsek::unpack(b), value);
-        held = wanted;
-      }
-      if (stores) store(results + i * vectors + v, value, slope, weight);
     }
   }
 }
@@ -150,27 +104,28 @@ __device__ __forceinline__ void resample_held(const uint4* samples, uint4* resul
 
 // A tile of targets a warp.
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
-    trajectory_resample_warp_optimized(const uint4* source, const float* source_times,
-                                       const float* target_times, uint4* out, int steps,
-                                       int targets, int vectors, int first_step,
-                                       int blocks_per_trajectory, int tile) {
+    trajectory_resample_warp_optimized(Operands p, int tile, int blocks_per_trajectory,
+                                       int first_step) {
   sparsek::launch_dependents();
+  const int trajectory = blockIdx.x / blocks_per_trajectory;
+  const int warp = threadIdx.x / 32;
+  const int first = (blockIdx.x % blocks_per_trajectory * kWarps + warp) * tile;
+  const int count = min(tile, p.targets - first);
+  if (count <= 0) return;
+  const sparsek::Times times = sparsek::tile_times(p, trajectory, first, count);
+  sparsek::prefetch_times(times, count, p.steps);
   sparsek::wait_for_prerequisites();
 
-  const int warp = threadIdx.x / 32;
-  const int trajectory = blockIdx.x / blocks_per_trajectory;
-  const int first = (blockIdx.x % blocks_per_trajectory * kWarps + warp) * tile;
-  const int count = min(tile, targets - first);
-  if (count <= 0) return;
-  const std::size_t first_target = static_cast<std::size_t>(trajectory) * targets + first;
-  const std::size_t first_sample = static_cast<std::size_t>(trajectory) * steps;
-
-  const Place place = find_places(source_times + first_sample, steps, first_step,
-                                  target_times + first_target, first, count, targets);
-  const uint4* const samples = source + first_sample * vectors;
-  uint4* const results = out + first_target * vectors;
+  const Place place = sparsek::find_places(times, count, p.steps, first_step);
+  const int vectors = p.features / kVectorElements;
+  const auto* const samples =
+      reinterpret_cast<const uint4*>(p.source) +
+      static_cast<std::size_t>(trajectory) * p.steps * vectors;
+  auto* const results =
+      reinterpret_cast<uint4*>(p.out) +
+      (static_cast<std::size_t>(trajectory) * p.targets + first) * vectors;
   if (tile > kTargetsInFlight) {
-    resample_held(samples, results, vectors, count, place);
+    sparsek::resample_held<kUnrolled>(samples, results, vectors, count, place);
   } else {
     resample_in_flight(samples, results, vectors, count, place);
   }
@@ -182,11 +137,8 @@ static void launch(const Operands& p) {
   const int blocks_per_trajectory = (p.targets + per_block - 1) / per_block;
   const auto blocks =
       static_cast<unsigned>(static_cast<std::int64_t>(p.batch) * blocks_per_trajectory);
-  sparsek::launch_dependent(
-      trajectory_resample_warp_optimized, blocks, kThreads, 0,
-      reinterpret_cast<const uint4*>(p.source), p.source_times, p.target_times,
-      reinterpret_cast<uint4*>(p.out), p.steps, p.targets, p.features / kVectorElements,
-      sparsek::first_step(p.steps), blocks_per_trajectory, tile);
+  sparsek::launch_dependent(trajectory_resample_warp_optimized, blocks, kThreads, 0, p, tile,
+                            blocks_per_trajectory, sparsek::first_step(p.steps));
 }
 
 int main(int argc, char** argv) {
