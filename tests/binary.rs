@@ -44,6 +44,29 @@ fn metric(kernel: &CompiledKernel, launch: LaunchShape, name: &str) -> Option<f6
 }
 
 #[test]
+fn a_block_without_shared_memory_takes_the_drivers_share_of_a_known_chip() {
+    let reported = BTreeMap::from([(
+        KERNEL.to_owned(),
+        KernelResources {
+            registers: 8,
+            ..KernelResources::default()
+        },
+    )]);
+    let compiled = compiled(&reported, Vec::new(), &[data("no_shared.cubin")], None).unwrap();
+    let kernel = &compiled.kernels[KERNEL];
+    let share = |arch| {
+        let metrics = kernel.metrics(arch, LaunchShape::default());
+        let found = metrics
+            .into_iter()
+            .find(|(metric, _)| metric.name == "driver_shared_bytes");
+        found.unwrap().1
+    };
+    // As ncu reports it of trajectory_resample/baseline on an H200.
+    assert_eq!(share("sm_90a"), Some(1024.0));
+    assert_eq!(share("sm_75"), None);
+}
+
+#[test]
 fn report_cubin_and_disassembly_make_one_kernel() {
     let kernel = kernel_of("kernel.cubin");
     let value = |name| metric(&kernel, LaunchShape::default(), name);

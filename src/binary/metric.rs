@@ -23,6 +23,7 @@ pub struct StaticMetric {
 /// A kernel with what is known of its launch.
 struct Facts<'a> {
     kernel: &'a CompiledKernel,
+    driver_shared_bytes: Option<u32>,
     occupancy: Option<Occupancy>,
 }
 
@@ -46,7 +47,7 @@ metrics! {
     "async_copy_instructions" [""] Equal Record = |f| f.count(&["LDGSTS"]);
     "barriers" [""] Equal Record = |f| Some(f64::from(f.kernel.resources.barriers));
     "constant_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.constant_bytes));
-    "driver_shared_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.driver_shared_bytes));
+    "driver_shared_bytes" ["byte"] Lower Record = |f| f.driver_shared_bytes.map(f64::from);
     "instructions" [""] Lower Record = |f| f.all();
     "local_load_instructions" [""] Lower Record = |f| f.count(&["LDL"]);
     "local_store_instructions" [""] Lower Record = |f| f.count(&["STL"]);
@@ -116,6 +117,7 @@ impl CompiledKernel {
     ) -> Vec<(&'static StaticMetric, Option<f64>)> {
         let facts = Facts {
             kernel: self,
+            driver_shared_bytes: self.driver_share(arch),
             occupancy: self.occupancy(arch, launch),
         };
         STATIC_METRICS
@@ -124,8 +126,17 @@ impl CompiledKernel {
             .collect()
     }
 
+    /// Shared memory that the driver reserves for a block, in bytes: as the cubin or else as the
+    /// chip has it.
+    fn driver_share(&self, arch: &str) -> Option<u32> {
+        match self.driver_shared_bytes {
+            0 => Some(Limits::of_arch(arch)?.driver_shared_bytes),
+            bytes => Some(bytes),
+        }
+    }
+
     fn occupancy(&self, arch: &str, launch: LaunchShape) -> Option<Occupancy> {
-        let fixed = self.resources.shared_bytes + self.driver_shared_bytes;
+        let fixed = self.resources.shared_bytes + self.driver_share(arch)?;
         Limits::of_arch(arch)?.occupancy(ResourceUse {
             threads: launch.threads.or(self.max_threads)?,
             registers: self.resources.registers,

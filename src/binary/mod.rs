@@ -29,7 +29,8 @@ pub struct CompiledKernel {
     #[serde(flatten)]
     pub resources: KernelResources,
     /// Shared memory a block that the driver reserves, in bytes: the kernel's section in the cubin
-    /// less its own static shared memory.
+    /// less its own static shared memory. 0 for a kernel without such a section, which uses none:
+    /// the driver reserves its share nevertheless.
     pub driver_shared_bytes: u32,
     /// Constant bank 0, kernel arguments included, in bytes.
     pub constant_bytes: u32,

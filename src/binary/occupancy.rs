@@ -16,6 +16,9 @@ pub struct Limits {
     pub registers: u32,
     /// Shared memory, in bytes.
     pub shared_bytes: u32,
+    /// The part of it that the driver reserves for every block, in bytes
+    /// (`cudaDevAttrReservedSharedMemoryPerBlock`).
+    pub driver_shared_bytes: u32,
 }
 
 /// What one block takes.
@@ -68,6 +71,7 @@ impl Limits {
             blocks,
             registers: 65_536,
             shared_bytes: shared_kib * 1024,
+            driver_shared_bytes: 1024,
         })
     }
 
