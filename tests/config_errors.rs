@@ -60,6 +60,10 @@ min = 0
 max = 1e9
 level = "deny"
 
+[metric.duration.on.s]
+tolerance = { relative_percent = 4.0 }
+against = { relative_percent = 1.0 }
+
 [metric.sm_active]
 direction = "higher"
 tolerance = { absolute = 2.0 }
@@ -642,6 +646,25 @@ fn a_metric_of_some_variants_names_them_and_leaves_the_others_a_gate() {
     let ran = load(&config).exits(2);
     let words = "without `stored`, `s/b` gates nothing";
     assert!(ran.err.contains(words), "{}", ran.err);
+}
+
+#[test]
+fn tolerances_of_some_kernels_name_them_and_a_metric_that_has_one() {
+    refused(
+        "[metric.duration.on.s]",
+        "[metric.duration.on.t]",
+        &["no suite and no variant is called `t`", "`s`"],
+    );
+    refused(
+        "counts = { flop = 1 }\n",
+        "counts = { flop = 1 }\non.s.tolerance = { absolute = 1 }\n",
+        &["`flop` is not judged by a tolerance"],
+    );
+    refused(
+        "tolerance = { relative_percent = 4.0 }",
+        "tolerance = { relative_percent = -4.0 }",
+        &[],
+    );
 }
 
 #[test]

@@ -615,6 +615,33 @@ mod tests {
     }
 
     #[test]
+    fn the_narrowest_name_gives_a_variant_its_tolerances() {
+        let path = Path::new("config.toml");
+        let tolerances = |metric: &str, id: (&str, &str)| {
+            let config = format!(
+                "[metric.m]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n{metric}\n\
+                 [suite.s.variant]\na.run = [\"x\"]\nb.run = [\"x\"]\n[suite.t.variant]\na.run = [\"x\"]\n"
+            );
+            let config = Config::parse(path, &config).unwrap();
+            let variant = config
+                .variants()
+                .find(|v| (&*v.id.suite, &*v.id.variant) == id);
+            let metric = &variant.unwrap().metrics[0];
+            (metric.tolerance, metric.against)
+        };
+        let (one, two) = (Tolerance::Absolute(1.0), Tolerance::Absolute(2.0));
+        let (three, four) = (Tolerance::Absolute(3.0), Tolerance::Absolute(4.0));
+        let both = "tolerance.absolute = 1\nagainst.absolute = 2\n\
+            on.s.against.absolute = 3\non.\"s/b\".tolerance.absolute = 4";
+        assert_eq!(tolerances(both, ("t", "a")), (one, two));
+        assert_eq!(tolerances(both, ("s", "a")), (one, three));
+        assert_eq!(tolerances(both, ("s", "b")), (four, three));
+        let alike = "tolerance.absolute = 1\non.s.tolerance.absolute = 2";
+        assert_eq!(tolerances(alike, ("s", "a")), (two, two));
+        assert_eq!(tolerances(alike, ("t", "a")), (one, one));
+    }
+
+    #[test]
     fn a_pattern_that_only_ncu_understands_is_told_as_such() {
         let why = KernelFilter::of(Some("regex:^(?!slow)")).unwrap_err();
         assert!(why.contains("only ncu understands"), "{why}");

@@ -218,6 +218,20 @@ pub(super) struct RawMetric {
     pub unless_faster: bool,
     /// The variants that it is measured on, `SUITE/VARIANT`. Default: all whose suite takes it.
     pub variants: Option<Vec<String>>,
+    /// Tolerances of some kernels, by `SUITE` or `SUITE/VARIANT`; the narrower name counts.
+    pub on: BTreeMap<String, RawTolerances>,
+}
+
+/// The tolerances of a metric on some kernels.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "on")]
+pub(super) struct RawTolerances {
+    /// How much worse than a locked baseline is no regression. Default: as the metric says.
+    pub tolerance: Option<RawTolerance>,
+    /// How much worse than a base measured side by side is no regression. Default: as the metric
+    /// says, or `tolerance` where it says nothing.
+    pub against: Option<RawTolerance>,
 }
 
 /// How a static metric is gated; the metric itself is the tool's own.

@@ -97,6 +97,10 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
             let (way, text) = tolerance(alias, what, before, after);
             tell(way, text);
         }
+        (["metric", alias, "on", of, what @ ("tolerance" | "against")], ..) => {
+            let (way, text) = tolerance(alias, what, before, after);
+            tell(way, format!("on {of} {text}"));
+        }
         (_, Some(Value::Table(before)), Some(Value::Table(after))) => {
             walk_tables(path, before, after, found);
         }
@@ -431,6 +435,18 @@ mod tests {
                 "metric.m.tolerance.relative_percent = 1.0",
                 Loosens,
                 "changes the tolerance of `m` from 1.5 to 1 %",
+            ),
+            (
+                "metric.m.on.s.against.absolute = 1.0",
+                "metric.m.on.s.against.absolute = 1.5",
+                Loosens,
+                "on s loosens `m` side by side from 1 to 1.5",
+            ),
+            (
+                "metric.m = { min = 1 }",
+                "metric.m = { min = 1, on.s.tolerance.absolute = 1.0 }",
+                Loosens,
+                "on s changes the tolerance of `m` from the default to 1",
             ),
             ("metric.m.min = 1", "", Loosens, "`m` is no longer judged"),
             ("", "metric.m.min = 1", Tightens, "adds the metric `m`"),

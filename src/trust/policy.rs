@@ -78,6 +78,15 @@ pub(super) fn merged(base: &Table, head: &Table) -> Table {
             names.map(move |variant| format!("{suite}/{variant}"))
         })
         .collect();
+    let of_suite = |held: &str, name: &str| held.split('/').next() == Some(name);
+    for (_, metric) in table_of(&mut merged, "metric").iter_mut() {
+        if let Some(Value::Array(named)) = metric.get_mut("variants") {
+            named.retain(|name| held.iter().any(|held| name.as_str() == Some(held)));
+        }
+        if let Some(Value::Table(own)) = metric.get_mut("on") {
+            own.retain(|name, _| held.iter().any(|held| held == name || of_suite(held, name)));
+        }
+    }
     if let Some(Value::Array(waivers)) = merged.get_mut("waiver") {
         waivers.retain(|waiver| {
             let variant = waiver.get("variant").and_then(Value::as_str);
@@ -166,6 +175,9 @@ mod tests {
         flags = ["-O3"]
         [metric.duration]
         tolerance = { relative_percent = 3.0 }
+        variants = ["s/a", "s/b"]
+        on.s.tolerance = { relative_percent = 4.0 }
+        on."s/b".tolerance = { relative_percent = 5.0 }
         [suite.s]
         kernels = "k"
         [suite.s.variant.a]
@@ -207,6 +219,8 @@ mod tests {
             flags = ["-O2"]
             [metric.duration]
             tolerance = { relative_percent = 3.0 }
+            variants = ["s/a"]
+            on.s.tolerance = { relative_percent = 4.0 }
             [suite.s]
             kernels = "k"
             [suite.s.variant.a]

@@ -6,7 +6,7 @@ use super::{DURATION_COUNTER, File};
 use crate::config::error::{ConfigError, suggest};
 use crate::config::raw::{Counter, RawMetric, RawTolerance};
 use crate::config::{
-    Counts, Direction, Level, Metric, Pass, Plausible, Suite, Tolerance, Toolchain,
+    Counts, Direction, Level, Metric, Pass, Plausible, Suite, Tolerance, Toolchain, Variant,
 };
 use crate::metric::{self, Existence};
 
@@ -46,6 +46,58 @@ impl File<'_> {
                         &at,
                         format!("without `{alias}`, nothing counts the declared `{key}` of `{id}`"),
                     ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives variants the tolerances that are theirs alone.
+    pub(super) fn tolerate(
+        &self,
+        metrics: &BTreeMap<String, RawMetric>,
+        suites: &mut [Suite],
+    ) -> Result<(), ConfigError> {
+        let names: Vec<String> = suites
+            .iter()
+            .flat_map(|suite| {
+                let variants = suite.variants.iter().map(|variant| variant.id.to_string());
+                std::iter::once(suite.name.clone()).chain(variants)
+            })
+            .collect();
+        let known: Vec<&str> = names.iter().map(String::as_str).collect();
+        for (alias, raw) in metrics {
+            // A suite's name is the beginning of its variants': they come later, and count.
+            for (name, own) in &raw.on {
+                let at = ["metric", alias, "on", name];
+                if !names.contains(name) {
+                    return Err(self
+                        .error(&at, format!("no suite and no variant is called `{name}`"))
+                        .help(Some(suggest(name, &known))));
+                }
+                if raw.exact || raw.level == Some(Level::Record) {
+                    return Err(self.error(&at, format!("`{alias}` is not judged by a tolerance")));
+                }
+                let at = |key| ["metric", alias, "on", name, key];
+                let read = |key, raw: &Option<RawTolerance>| {
+                    let raw = raw.as_ref();
+                    raw.map(|raw| self.tolerance(&at(key), raw)).transpose()
+                };
+                let tolerance = read("tolerance", &own.tolerance)?;
+                let against = read("against", &own.against)?;
+                let of_name = |variant: &&mut Variant| {
+                    variant.id.suite == *name || variant.id.to_string() == *name
+                };
+                let inherited = if raw.against.is_some() {
+                    None
+                } else {
+                    tolerance
+                };
+                let variants = suites.iter_mut().flat_map(|suite| &mut suite.variants);
+                let metrics = variants.filter(of_name).flat_map(|v| &mut v.metrics);
+                for metric in metrics.filter(|metric| metric.alias == *alias) {
+                    metric.tolerance = tolerance.unwrap_or(metric.tolerance);
+                    metric.against = against.or(inherited).unwrap_or(metric.against);
                 }
             }
         }

@@ -155,6 +155,7 @@ impl File<'_> {
             )?);
         }
         self.narrow(&raw.metric, &mut suites)?;
+        self.tolerate(&raw.metric, &mut suites)?;
         let waivers = raw
             .waiver
             .iter()
