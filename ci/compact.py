@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Adds one machine start to the data set of `ci/evaluate.rs`.
+"""Adds one machine start to the rounds that are kept: those that `ci/evaluate.rs` draws from, or
+those of the other kernels.
 
     ci/compact.py RECORDING ci/recordings/rounds/NAME
+    ci/compact.py RECORDING ci/recordings/unchanged/NAME
 
-RECORDING holds aa/<suite>/<variant>/ and planted/<suite>/<variant>/, each with profile.json and
-base/profile.json as `sparsek-gate check --against` leaves them. The profiles are written without
+RECORDING holds aa/<suite>/<variant>/ and planted/<suite>/<variant>/, each with profile.json,
+static.json and base/ as `sparsek-gate check --against` leaves them. The profiles are written without
 white space and without the profiler's argv, which names paths of the machine; nothing else is
 left out.
 """
@@ -18,7 +20,12 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__.strip())
     recording, target = map(pathlib.Path, sys.argv[1:])
-    profiles = [path for kind in ("aa", "planted") for path in (recording / kind).rglob("profile.json")]
+    profiles = [
+        path
+        for kind in ("aa", "planted")
+        for name in ("profile.json", "static.json")
+        for path in (recording / kind).rglob(name)
+    ]
     if not profiles:
         sys.exit(f"{recording} holds no aa/ or planted/ with profiles")
     for path in profiles:

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::process::Stdio;
 
@@ -57,13 +58,43 @@ fn every_variant_of_the_repository_passes_on_its_recording() {
         .exits(0);
     let report = ran.json();
     assert_eq!(report.warned(), Vec::<String>::new());
-    for variant in ["attention/wgmma", "bsr_gemm/tma", "bsr_gemm/tma_wgmma"] {
-        let judged = report.0["variants"].as_array().unwrap();
-        assert!(
-            judged.iter().any(|one| one["variant"] == variant),
-            "{variant}"
-        );
+    let judged = report.0["variants"].as_array().unwrap();
+    let judged: BTreeSet<&str> = judged
+        .iter()
+        .map(|one| one["variant"].as_str().unwrap())
+        .collect();
+    assert_eq!(judged.len(), 18, "{judged:?}");
+}
+
+#[test]
+fn unchanged_kernels_of_every_family_pass_side_by_side_within_their_own_tolerances() {
+    let project = Project::empty();
+    let root = common::repository();
+    for folder in ["kernels", "baselines", "ci/recordings/unchanged"] {
+        common::copy(&root.join(folder), &project.path(folder));
     }
+    let config = std::fs::read_to_string(root.join("config.toml")).unwrap();
+    let variants = [
+        "attention/wgmma",
+        "bsr_gemm/tma_wgmma",
+        "bsr_gemm/warp_specialized",
+        "trajectory_resample/tma",
+        "trajectory_resample_cached/tma",
+        "trajectory_resample_dense/tma",
+    ];
+    let from = ["check", "--from", "ci/recordings/unchanged/9bfea97d/aa"];
+    let check = |config: &str| {
+        project.write("config.toml", config);
+        project.run(&[&from[..], &variants].concat())
+    };
+    check(&config).exits(0).says("PASS");
+    let without: String = config
+        .split_inclusive("\n\n")
+        .filter(|table| !(table.starts_with("[metric.") && table.contains(".on]\n")))
+        .collect();
+    check(&without)
+        .exits(6)
+        .says("inconclusive attention/wgmma");
 }
 
 #[test]
