@@ -155,7 +155,7 @@ P
 part_against() {
   if [ ! -d baselines ]; then
     "$gate" profile "${rungs[@]}" >>"$log" 2>&1
-    "$gate" baseline --lock --reason "first measurement" --who tests >>"$log" 2>&1
+    "$gate" baseline --lock --reason "first measurement" --who tests "${rungs[@]}" >>"$log" 2>&1
   fi
   # Side by side with the revision that was committed above, of which every change here differs.
   cost() {

@@ -6,7 +6,8 @@
 # WHAT is any of
 #     profile   every shipped variant, with its captures: to lock, or to be judged as a later run
 #     worse     bsr_gemm/cp_async without its shared-memory padding, with its captures
-#     rounds    unchanged kernels and the planted slowdowns, side by side with their base
+#     rounds    three unchanged kernels and the planted slowdowns, side by side with their base
+#     unchanged the last rungs, unchanged, side by side with themselves
 #     faults    the faults that a correct check does not find, each in the place of cp_async
 #
 # Works in a clone of this repository and leaves the checkout alone.
@@ -53,10 +54,18 @@ for what in "$@"; do
     rounds)
       # Neither has a fitting baseline in every state of this repository: only the samples matter.
       rounds 3
-      "$gate" check --against HEAD bsr_gemm --output "$output/rounds/aa" || true
+      "$gate" check --against HEAD --output "$output/rounds/aa" \
+        bsr_gemm/baseline bsr_gemm/occupancy bsr_gemm/cp_async || true
       rounds 6
       "$gate" check --against "$planted_base" faults/slower_05 faults/slower_1 faults/slower_2 \
         faults/slower_5 --output "$output/rounds/planted" || true
+      git checkout -q config.toml
+      ;;
+    unchanged)
+      rounds 3
+      "$gate" check --against HEAD --output "$output/unchanged/aa" \
+        bsr_gemm/warp_specialized bsr_gemm/tma_wgmma attention/wgmma trajectory_resample/tma \
+        trajectory_resample_cached/tma trajectory_resample_dense/tma || true
       git checkout -q config.toml
       ;;
     faults)

@@ -8,7 +8,10 @@ use std::process::Command;
 #[test]
 fn the_table_of_the_kernels_in_the_readme_is_what_the_record_gives() {
     if Command::new("python3").arg("--version").output().is_err() {
-        aloud("SKIPPED: the table of the kernels, there is no python3 on the PATH");
+        aloud(
+            "SKIPPED: the table of the kernels, there is no python3 on the PATH; \
+             `apt-get install python3` installs one",
+        );
         return;
     }
     let output = Command::new("python3")
