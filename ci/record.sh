@@ -7,7 +7,7 @@
 #     profile   every shipped variant, with its captures: to lock, or to be judged as a later run
 #     worse     bsr_gemm/cp_async without its shared-memory padding, with its captures
 #     rounds    three unchanged kernels and the planted slowdowns, side by side with their base
-#     unchanged the last rungs, unchanged, side by side with themselves
+#     unchanged the other variants, unchanged, side by side with themselves
 #     faults    the faults that a correct check does not find, each in the place of cp_async
 #
 # Works in a clone of this repository and leaves the checkout alone.
@@ -64,8 +64,8 @@ for what in "$@"; do
     unchanged)
       rounds 3
       "$gate" check --against HEAD --output "$output/unchanged/aa" \
-        bsr_gemm/warp_specialized bsr_gemm/tma_wgmma attention/wgmma trajectory_resample/tma \
-        trajectory_resample_cached/tma trajectory_resample_dense/tma || true
+        bsr_gemm/warp_specialized bsr_gemm/tma bsr_gemm/tma_wgmma attention trajectory_resample \
+        trajectory_resample_cached trajectory_resample_dense || true
       git checkout -q config.toml
       ;;
     faults)
