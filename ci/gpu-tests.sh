@@ -45,7 +45,7 @@ expect() {
     echo "FAIL  $name: status $got (expected $status), \"$text\" $found in the output"
     sed 's/^/      | /' "$log" | tail -25
   fi
-  [ -n "$output" ] && { echo "== $name"; cat "$log"; } >>"$output/log.txt"
+  [ -n "$output" ] && { echo "== $name: status $got"; cat "$log"; } >>"$output/log.txt"
 }
 no_process_left() { ! pgrep -af "$work/.sparsek-gate|misbehave.py|sleep 600"; }
 
