@@ -583,6 +583,45 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
 }
 
 #[test]
+fn a_header_that_no_longer_hides_another_is_part_of_the_code() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = ladder();
+    let programs = || {
+        let builds = std::fs::read_dir(project.path(".sparsek-gate/builds")).unwrap();
+        let built = |entry: &std::fs::DirEntry| entry.path().join("program").exists();
+        builds
+            .filter(|entry| built(entry.as_ref().unwrap()))
+            .count()
+    };
+    let before = programs();
+    let source = project.read("ladder.cu");
+    project.write("ladder.cu", format!("#include \"bound.cuh\"\n{source}"));
+    project.replace(
+        "config.toml",
+        "flags = [\"-O3\"]",
+        "flags = [\"-O3\", \"-isystem\", \"include\"]",
+    );
+    project.write("bound.cuh", "");
+    project.write("include/bound.cuh", "#define FOUND_INSTEAD 1\n");
+    git(&project, &["init", "--quiet"]);
+    git(&project, &["add", "--all"]);
+    git(
+        &project,
+        &["commit", "--quiet", "--message", "a header hides another"],
+    );
+    std::fs::remove_file(project.path("bound.cuh")).unwrap();
+    // Head is built first, and what it was made of is in the base too.
+    check_static(&project, &["--against", "HEAD"]).says("base build");
+    assert_eq!(
+        programs(),
+        3 * before,
+        "base and head are programs of their own"
+    );
+}
+
+#[test]
 fn what_the_compiler_serializes_is_told_and_locked_by_its_count() {
     if !compiler_is_here() {
         return;

@@ -1,4 +1,4 @@
-//! The compiler's list of headers (`-MMD`), in Makefile syntax.
+//! The compiler's list of headers (`-MD`), in Makefile syntax.
 
 /// The prerequisites of the first rule.
 pub(super) fn prerequisites(text: &str) -> Vec<String> {

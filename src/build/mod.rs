@@ -5,9 +5,10 @@
 //! stale if one of the files in it changed, and then the key changes too.
 
 mod depfile;
+mod inputs;
 pub mod place;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -179,13 +180,28 @@ impl<'a> Builder<'a> {
                 ),
             )));
         }
+        let stated = nvcc_flags(toolchain, flags, defines);
+        let named = match inputs::named_by_flags(root, &stated) {
+            Ok(named) => named,
+            Err(why) => {
+                return Ok(Err(Finding::deny(
+                    Code::BuildFailed,
+                    &variant.id,
+                    why,
+                    format!(
+                        "change `flags` of {} in {}",
+                        variant.id,
+                        self.config.path.display()
+                    ),
+                )));
+            }
+        };
         create_work_folder(&self.config.work)?;
         let store = self.config.work.join("builds");
         fs::create_dir_all(&store).map_err(Error::io("create", &store))?;
         if let Some(artifact) = self.known(nvcc, source, flags, defines) {
             return Ok(Ok(artifact));
         }
-        let stated = nvcc_flags(toolchain, flags, defines);
         let base = self.base_key(nvcc, &stated, source);
         let headers_file = headers_file(&store, &base);
 
@@ -200,16 +216,13 @@ impl<'a> Builder<'a> {
             .prefix(".keeping-")
             .tempdir_in(&store)
             .map_err(Error::io("create", &store))?;
+        let mut argv = nvcc.argv(toolchain, flags, defines);
+        let mut by_hand = argv.clone();
+        by_hand.extend(["-o", &variant.id.variant, source].map(str::to_owned));
+        argv.extend(Nvcc::output(&program, &depfile, kept.path()));
+        argv.push(source.to_owned());
         let run = Invocation {
-            argv: nvcc.argv(
-                toolchain,
-                flags,
-                defines,
-                source,
-                &program,
-                &depfile,
-                kept.path(),
-            ),
+            argv,
             dir: root.clone(),
             env: BTreeMap::new(),
             timeout: BUILD_TIMEOUT,
@@ -219,7 +232,7 @@ impl<'a> Builder<'a> {
         // Written now, by the same clock that stamps the sources.
         fs::write(&log, "").map_err(Error::io("write", &log))?;
         let start = changed_at(&log).map_err(Error::io("read", &log))?;
-        if let Err(finding) = run_build(variant, &run)? {
+        if let Err(finding) = run_build(variant, &run, &by_hand)? {
             return Ok(Err(finding));
         }
         if !program.is_file() || !depfile.is_file() {
@@ -237,21 +250,17 @@ impl<'a> Builder<'a> {
             &fs::read_to_string(&depfile).map_err(Error::io("read", &depfile))?,
         );
         files.push(source.to_owned());
-        // The toolkit's own headers are what the compiler's version stands for.
+        files.extend(named);
         let toolkit = nvcc.root();
         let mut files: Vec<String> = files
             .iter()
-            .filter(|file| {
-                !root
-                    .join(file)
-                    .canonicalize()
-                    .is_ok_and(|file| file.starts_with(&toolkit))
-            })
+            .filter(|file| !inputs::is_machines(&root.join(file), &toolkit))
             .map(|file| below(root, file))
             .collect();
         files.sort();
         files.dedup();
-        let key = build_key(root, &base, &files);
+        let rivals = inputs::rivals(root, &stated, &files);
+        let key = build_key(root, &base, &files, &rivals);
         // Asked after the content was hashed: what was saved after the compiler read it must not
         // pass for what was compiled.
         let moved = files
@@ -347,7 +356,8 @@ impl<'a> Builder<'a> {
         let base = self.base_key(nvcc, &stated, source);
         let headers = fs::read(headers_file(&store, &base)).ok()?;
         let files: Vec<String> = serde_json::from_slice(&headers).ok()?;
-        let key = build_key(&self.config.root, &base, &files)?;
+        let rivals = inputs::rivals(&self.config.root, &stated, &files);
+        let key = build_key(&self.config.root, &base, &files, &rivals)?;
         self.cached(nvcc, &store.join(key), &stated, source)
     }
 
@@ -434,6 +444,7 @@ impl<'a> Builder<'a> {
         inputs: &[String],
     ) -> Result<Built, Error> {
         let root = &self.config.root;
+        create_work_folder(&self.config.work)?;
         if let Some(argv) = build {
             let folder = self.config.work.join("builds");
             fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
@@ -446,7 +457,7 @@ impl<'a> Builder<'a> {
                 stdout: log.clone(),
                 stderr: log,
             };
-            if let Err(finding) = run_build(variant, &invocation)? {
+            if let Err(finding) = run_build(variant, &invocation, argv)? {
                 return Ok(Err(finding));
             }
         }
@@ -552,8 +563,13 @@ fn take_place(scratch: tempfile::TempDir, place: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn run_build(variant: &Variant, run: &Invocation) -> Result<Result<(), Finding>, Error> {
-    let line = process::shell_line(&run.argv);
+/// Runs a build. `by_hand` is the command that people can run to see the same.
+fn run_build(
+    variant: &Variant,
+    run: &Invocation,
+    by_hand: &[String],
+) -> Result<Result<(), Finding>, Error> {
+    let line = process::shell_line(by_hand);
     let finished = match run.run() {
         Ok(finished) => finished,
         Err(error) => {
@@ -588,9 +604,15 @@ fn changed_at(path: &Path) -> std::io::Result<(i64, i64)> {
     Ok((meta.ctime(), meta.ctime_nsec()))
 }
 
-/// The key of a build from the content of all its files; `None` where one cannot be read.
-fn build_key(root: &Path, base: &str, files: &[String]) -> Option<String> {
-    let mut text = base.to_owned();
+/// The key of a build from the content of all its files, and the names of those that could be found
+/// in their place; `None` where one cannot be read.
+fn build_key(
+    root: &Path,
+    base: &str,
+    files: &[String],
+    rivals: &BTreeSet<String>,
+) -> Option<String> {
+    let mut text = format!("{base}\n{rivals:?}");
     for file in files {
         text.push_str(&format!("\n{file} {}", sha256_file(&root.join(file)).ok()?));
     }

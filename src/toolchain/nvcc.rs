@@ -177,21 +177,12 @@ impl Nvcc {
         text
     }
 
-    /// The argv that compiles `source` to `program`, writes the list of headers to `depfile`, and
-    /// leaves the cubins in the folder `kept`.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is one place of the command line"
-    )]
+    /// The argv that compiles, up to where the output goes and what is compiled.
     pub fn argv(
         &self,
         toolchain: &Toolchain,
         flags: &[String],
         defines: &BTreeMap<String, String>,
-        source: &str,
-        program: &Path,
-        depfile: &Path,
-        kept: &Path,
     ) -> Vec<String> {
         let mut argv = vec![self.path.display().to_string()];
         argv.extend(nvcc_flags(toolchain, flags, defines));
@@ -199,18 +190,22 @@ impl Nvcc {
             self.library_folder()
                 .map(|folder| format!("-L{}", folder.display())),
         );
-        argv.extend([
+        argv
+    }
+
+    /// Further arguments: compile to `program`, write the list of headers to `depfile`, and leave
+    /// the cubins in the folder `kept`.
+    pub fn output(program: &Path, depfile: &Path, kept: &Path) -> Vec<String> {
+        vec![
             "--keep".to_owned(),
             "--keep-dir".to_owned(),
             kept.display().to_string(),
-            "-MMD".to_owned(),
+            "-MD".to_owned(),
             "-MF".to_owned(),
             depfile.display().to_string(),
             "-o".to_owned(),
             program.display().to_string(),
-            source.to_owned(),
-        ]);
-        argv
+        ]
     }
 
     /// The folder of the toolkit, with links resolved.
