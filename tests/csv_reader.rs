@@ -196,6 +196,24 @@ fn launches_that_differ_in_count_shape_or_unit_disagree() {
 }
 
 #[test]
+fn a_column_that_is_not_where_its_name_sorts_keeps_its_own_numbers() {
+    let (moved, steady) = ("gpu__time_duration.sum", "device__attribute_clock_rate");
+    let sorted = text("twenty_launches.raw.csv");
+    // Only the names change places: among numbers that never change stands one that does.
+    let other = sorted
+        .replacen(&format!("\"{steady}\""), "\"zzz\"", 1)
+        .replacen(&format!("\"{moved}\""), &format!("\"{steady}\""), 1);
+    let (sorted, other) = (
+        csv::read(sorted.as_bytes()).unwrap(),
+        csv::read(other.as_bytes()).unwrap(),
+    );
+    for (one, same) in sorted.launches.iter().zip(&other.launches) {
+        let value = |launch: &Launch, name: &str| launch.metrics.get(name).unwrap().value.number();
+        assert_eq!(value(one, moved), value(same, steady));
+    }
+}
+
+#[test]
 fn the_programs_own_lines_do_not_disturb_a_page() {
     let recording = page("raw_with_program_output.csv");
     assert_eq!(

@@ -155,9 +155,10 @@ impl Column {
 /// The text that holds the cells of these columns and nothing else.
 fn stretch<'a>(columns: &[Column], row: &Row<'a, '_>) -> Option<&'a [u8]> {
     let (first, last) = (columns.first()?, columns.last()?);
-    // ncu prints its columns sorted, so that sorted columns lie in one stretch.
-    let width = last.index.checked_sub(first.index)? + 1;
-    (width == columns.len()).then(|| row.stretch(first.index, last.index))?
+    // ncu prints its columns sorted, so that these lie side by side; a page of another hand may not.
+    let mut neighbours = columns.windows(2);
+    let side_by_side = neighbours.all(|pair| pair[1].index == pair[0].index + 1);
+    side_by_side.then(|| row.stretch(first.index, last.index))?
 }
 
 type Chunk = Arc<[Measurement]>;
