@@ -303,8 +303,11 @@ fn judge(
             format!("raise `profile.timeout_s` if it is only slow, or run it by hand: {line}"),
         );
     }
-    // ncu reports before its log file is open, or writes to standard output: both places count.
-    match Trouble::in_log(&logs.ncu).or_else(|| Trouble::in_log(&logs.program)) {
+    // ncu reports before its log file is open, or writes to standard output: both places count,
+    // until the program runs, which could print the same.
+    let started = logs.ncu.contains("==PROF== Connected to process");
+    let before = || Trouble::in_log(&logs.program).filter(|_| !started);
+    match Trouble::in_log(&logs.ncu).or_else(before) {
         Some(
             trouble @ (Trouble::NoPermission
             | Trouble::Busy
