@@ -104,6 +104,12 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
         (_, Some(Value::Table(before)), Some(Value::Table(after))) => {
             walk_tables(path, before, after, found);
         }
+        // What a table holds is told key by key; an empty one stands in the place of another.
+        (_, Some(Value::Table(table)), None) | (_, None, Some(Value::Table(table)))
+            if table.is_empty() =>
+        {
+            tell(Way::Loosens, set(path, before, after));
+        }
         (_, Some(Value::Table(before)), None) => {
             walk_tables(path, before, &Table::new(), found);
         }
@@ -227,7 +233,9 @@ fn leaf(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Way, S
         }
         [.., "verify", "sanitizer"] => {
             let holds_all = list(before).iter().all(|tool| list(after).contains(tool));
-            (loosens_if(!holds_all), set(path, before, after))
+            // Without the key those of the table around it hold.
+            let inherits = path.first() == Some(&"suite") && (before.is_none() || after.is_none());
+            (loosens_if(!holds_all || inherits), set(path, before, after))
         }
         [.., "profile", "accept_rungs"] => {
             let no_new = list(after).iter().all(|rung| list(before).contains(rung));
@@ -423,6 +431,24 @@ mod tests {
                 "metric.m.tolerance.relative_percent = 5.0",
                 Loosens,
                 "loosens `m` from 3 % to 5 %",
+            ),
+            (
+                "suite.s.variant.v.immutable = true",
+                "suite.s.variant.v.immutable = true\nsuite.s.variant.v.work = {}",
+                Loosens,
+                "sets `suite.s.variant.v.work` to {}",
+            ),
+            (
+                "suite.s.immutable = true",
+                "suite.s.immutable = true\nsuite.s.verify.sanitizer = []",
+                Loosens,
+                "sets `suite.s.verify.sanitizer` to []",
+            ),
+            (
+                "verify.sanitizer = []",
+                "verify.sanitizer = [\"memcheck\"]",
+                Tightens,
+                "changes `verify.sanitizer` from [] to [\"memcheck\"]",
             ),
             (
                 "metric.m.against.absolute = 1.5",
