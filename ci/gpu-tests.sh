@@ -363,6 +363,9 @@ P
   cd ../..
 }
 
+for part in $parts; do
+  declare -F "part_$part" >/dev/null || { echo "there is no part $part" >&2 && exit 2; }
+done
 for part in $parts; do "part_$part"; done
 if [ -n "$output" ]; then
   tar czf "$output/work.tgz" --exclude=builds .sparsek-gate second baselines gpu/.sparsek-gate gpu/baselines \

@@ -13,7 +13,7 @@ Exit codes:
   1   a gated metric regressed
   2   usage or configuration
   3   a tool, the GPU or the permission is missing
-  4   a baseline is missing, tampered with or not comparable
+  4   a baseline is missing, tampered with or not comparable, or the kernel does other work
   5   a variant failed: build, wrong numbers, crash, time-out, unreadable output
   6   inconclusive or not measured, and nothing worse
   70  internal error

@@ -61,6 +61,17 @@ impl Error {
         }
     }
 
+    /// For `map_err`: the answer to reading a file that the user named, which may not exist.
+    pub fn named(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::Usage(format!("there is no file {}", path.display()))
+            }
+            _ => Error::io("read", path)(source),
+        }
+    }
+
     /// The exit code that this error ends the program with.
     pub fn exit_code(&self) -> ExitCode {
         match self {

@@ -27,6 +27,24 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
+/// Writes a file that somebody named: what a link leads to, and not the link; into a device or a
+/// pipe, and not in its place; anything else as [`write_atomically`].
+///
+/// # Errors
+/// Where it cannot be written.
+pub fn write_named(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_file() => write_atomically(&path.canonicalize()?, bytes),
+        Ok(_) => fs::OpenOptions::new()
+            .write(true)
+            .open(path)?
+            .write_all(bytes),
+        // A link that leads to no file yet.
+        Err(_) if path.is_symlink() => fs::write(path, bytes),
+        Err(_) => write_atomically(path, bytes),
+    }
+}
+
 /// Largest text that is read whole, 64 MiB: a profile of a thousand kernels is a tenth of it.
 const LARGEST_TEXT: u64 = 64 << 20;
 

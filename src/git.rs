@@ -58,6 +58,22 @@ pub fn is_shallow(root: &Path) -> bool {
     git(root, &["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true")
 }
 
+/// Why a revision is not known, and what may mend it.
+pub fn why_unknown(root: &Path) -> String {
+    if let Err(why) = repository(root) {
+        return why;
+    }
+    if commit_of(root, "HEAD").is_none() {
+        return "the repository has no commit yet".to_owned();
+    }
+    let shallow = if is_shallow(root) {
+        "; this clone is shallow, and may lack it (`fetch-depth: 0`, or `git fetch --unshallow`)"
+    } else {
+        ""
+    };
+    format!("there is no such revision{shallow}")
+}
+
 /// The repository that a folder is in.
 #[derive(Clone, Debug)]
 pub struct Repository {
@@ -339,15 +355,11 @@ impl Worktree {
     /// [`Error::Usage`] where there is no repository or no such revision; [`Error::Environment`]
     /// where git refuses for another reason.
     pub fn add(root: &Path, revision: &str, places: &Path) -> Result<Worktree, Error> {
-        let refused = |what: String| {
-            Error::Usage(format!(
-                "`--against {revision}`: {what}; a shallow clone lacks it (`fetch-depth: 0`, or `git fetch --unshallow`)"
-            ))
-        };
         let prefix = git(root, &["rev-parse", "--show-prefix"])
             .map_err(|why| Error::Usage(format!("`--against` needs a git repository: {why}")))?;
-        let commit = commit_of(root, revision)
-            .ok_or_else(|| refused("there is no such revision".to_owned()))?;
+        let commit = commit_of(root, revision).ok_or_else(|| {
+            Error::Usage(format!("`--against {revision}`: {}", why_unknown(root)))
+        })?;
         std::fs::create_dir_all(places).map_err(Error::io("create", places))?;
         sweep(root, places);
         let folder = places.join(format!(

@@ -100,7 +100,7 @@ pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped
             to.display()
         )));
     }
-    let meta = fs::metadata(from).map_err(Error::io("read", from))?;
+    let meta = fs::metadata(from).map_err(Error::named(from))?;
     let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     let mut run = Run {

@@ -693,7 +693,7 @@ fn a_file_that_is_no_outcome_of_this_version_or_contradicts_itself_is_refused() 
     }
     project
         .run(&["report", "missing.json"])
-        .exits(3)
+        .exits(2)
         .says("missing.json");
     project.write("outcome.json", &golden);
     for refused in [

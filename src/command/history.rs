@@ -9,7 +9,7 @@ use crate::baseline::Store;
 use crate::cli::HistoryArgs;
 use crate::config::{Config, VariantId, suggest};
 use crate::error::Error;
-use crate::files::write_atomically;
+use crate::files::write_named;
 use crate::history::{Trend, judged_only, trend};
 use crate::report::{history_page, history_text, plot, say};
 use crate::verdict::{Code, ExitCode, Finding};
@@ -61,7 +61,7 @@ pub(super) fn run(config: &Path, arguments: &HistoryArgs) -> Result<ExitCode, Er
                 cause,
             })?,
         };
-        write_atomically(path, text.as_bytes()).map_err(Error::io("write", path))?;
+        write_named(path, text.as_bytes()).map_err(Error::io("write", path))?;
         say(&format!("wrote {}", path.display()));
     }
     let content = Content { variant, baselines };

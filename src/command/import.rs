@@ -10,7 +10,7 @@ use crate::capture;
 use crate::cli::{ImportArgs, Selection};
 use crate::config::{Pass, Variant};
 use crate::error::Error;
-use crate::files::{empty_variant_folder, variant_folder, write_atomically};
+use crate::files::{create_work_folder, empty_variant_folder, variant_folder, write_atomically};
 use crate::hash::sha256_hex;
 use crate::profile::import::profile_of;
 use crate::profile::{Conditions, FILE_NAME, FileHash, Profile, ProfileOrigin, norm_text};
@@ -64,6 +64,9 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         .map_err(|error| input(error.to_string()))?;
     let output = plan.profiles(arguments.output.as_deref())?;
     refuse_to_replace(&output, variant)?;
+    if arguments.output.is_none() {
+        create_work_folder(&plan.config.work)?;
+    }
     let folder = empty_variant_folder(&output, &variant.id)?;
     let capture_path = folder.join(&file.file);
     write_atomically(&capture_path, &bytes).map_err(Error::io("write", &capture_path))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::print;
 use crate::cli::InitArgs;
 use crate::error::Error;
-use crate::files::write_atomically;
+use crate::files::write_named;
 use crate::verdict::ExitCode;
 
 /// The annotated configuration of a new project.
@@ -23,7 +23,7 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
     }
     let schema = config.with_file_name(SCHEMA_NAME);
     for (path, text) in [(&*schema, &*crate::config::schema()), (config, TEMPLATE)] {
-        write_atomically(path, text.as_bytes()).map_err(Error::io("write", path))?;
+        write_named(path, text.as_bytes()).map_err(Error::io("write", path))?;
     }
     print(&format!(
         "wrote {}, and {} for editors\n\nnext:\n  1. point `source` (or `run`) at a program that launches your kernel\n  \

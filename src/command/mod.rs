@@ -191,7 +191,7 @@ fn answer<T: Serialize>(
 fn unreadable(path: &std::path::Path, error: ReadError) -> Error {
     match error {
         ReadError::InFile { source, .. } => unreadable(path, *source),
-        ReadError::Io(source) => Error::io("read", path)(source),
+        ReadError::Io(source) => Error::named(path)(source),
         error => Error::Input {
             path: path.to_path_buf(),
             cause: error.to_string(),

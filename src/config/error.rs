@@ -88,7 +88,7 @@ fn explain(message: &str) -> (String, Option<String>) {
         .iter()
         .find_map(|kind| Some((*kind, message.strip_prefix(kind)?.trim_start())))
     else {
-        return (message.to_owned(), None);
+        return (in_words(message), None);
     };
     let mut names = rest.split('`').skip(1).step_by(2);
     let Some(wrong) = names.next() else {
@@ -104,6 +104,33 @@ fn explain(message: &str) -> (String, Option<String>) {
         format!("unknown {what} `{wrong}`"),
         Some(suggest(wrong, &known)),
     )
+}
+
+/// serde names Rust's types, which are nobody's who writes a configuration.
+fn in_words(message: &str) -> String {
+    const TYPES: [(&str, &str); 9] = [
+        ("f64", "a number"),
+        ("u32", "a whole number, 0 or more"),
+        ("u64", "a whole number, 0 or more"),
+        ("usize", "a whole number, 0 or more"),
+        ("i64", "a whole number"),
+        ("a sequence", "a list, such as `[\"one\"]`"),
+        (
+            "struct RawTolerance",
+            "a table, such as `{ relative_percent = 2.0 }`",
+        ),
+        ("a map", "a table"),
+        ("a boolean", "`true` or `false`"),
+    ];
+    let Some((before, expected)) = message.rsplit_once("expected ") else {
+        return message.to_owned();
+    };
+    let known = TYPES.iter().find(|(name, _)| *name == expected);
+    match known {
+        Some((_, words)) => format!("{before}expected {words}"),
+        None if expected.starts_with("struct ") => format!("{before}expected a table"),
+        None => message.to_owned(),
+    }
 }
 
 /// `did you mean ...?` where a known name is near, else the list of all.

@@ -9,8 +9,10 @@ use super::{
 use crate::build::Artifact;
 use crate::config::{self, Config, Mismatch, Pass, Toolchain, Variant};
 use crate::error::Error;
-use crate::files::{base_folder, clear_compiled, empty_variant_folder, variant_folder};
-use crate::git::Worktree;
+use crate::files::{
+    base_folder, clear_compiled, create_work_folder, empty_variant_folder, variant_folder,
+};
+use crate::git::{self, Worktree};
 use crate::profile::Profile;
 use crate::toolchain::{Pins, unpinned};
 use crate::verdict::{Code, Finding, below_counters, incomplete, incomplete_side};
@@ -31,6 +33,9 @@ impl BaseProject {
     /// # Errors
     /// [`Error::Usage`] where there is no such revision; [`Error::Environment`] where git fails.
     pub fn check_out(head: &Config, revision: &str) -> Result<BaseProject, Error> {
+        if git::commit_of(&head.root, revision).is_some() {
+            create_work_folder(&head.work)?;
+        }
         let worktree = Worktree::add(&head.root, revision, &head.work.join("worktrees"))?;
         let name = head
             .path

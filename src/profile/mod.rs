@@ -426,8 +426,13 @@ impl Profile {
         let found = serde_json::from_slice::<Schema>(text)
             .map_err(|error| format!("not a profile: {error}"))?;
         if found.schema != Profile::SCHEMA {
+            let newer = if found.schema > Profile::SCHEMA {
+                ": a newer version of this tool wrote it"
+            } else {
+                ""
+            };
             return Err(format!(
-                "profile schema {} (this version reads {})",
+                "profile schema {} (this version reads {}){newer}",
                 found.schema,
                 Profile::SCHEMA
             ));

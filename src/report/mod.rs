@@ -62,6 +62,6 @@ pub fn render(outcome: &Outcome, format: ReportFormat) -> String {
 /// [`Error::Io`], or [`Error::Input`] where the file is no outcome of this version, or contradicts
 /// itself.
 pub fn read(path: &Path) -> Result<Outcome, Error> {
-    let text = read_regular_up_to(path, LARGEST_OUTCOME).map_err(Error::io("read", path))?;
+    let text = read_regular_up_to(path, LARGEST_OUTCOME).map_err(Error::named(path))?;
     json::parse(path, &text)
 }

@@ -9,7 +9,7 @@ use clap::ValueEnum as _;
 use super::render;
 use crate::cli::ReportFormat;
 use crate::error::Error;
-use crate::files::write_atomically;
+use crate::files::write_named;
 use crate::verdict::Outcome;
 
 /// Names the file of a step's summary, which other programs of the step write to as well.
@@ -108,7 +108,7 @@ impl Target {
             // What stands there may not end its last line.
             file.and_then(|mut file| write!(file, "\n\n{text}"))
         } else {
-            write_atomically(path, text.as_bytes())
+            write_named(path, text.as_bytes())
         };
         written.map_err(Error::io("write", path))
     }

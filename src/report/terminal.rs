@@ -125,13 +125,13 @@ pub fn findings(findings: &[Finding]) -> String {
             .iter()
             .filter(|finding| finding.severity == severity)
             .collect();
-        let style = match severity {
-            Severity::Deny => colored(AnsiColor::Red),
-            Severity::Warn => colored(AnsiColor::Yellow),
+        let (style, label) = match severity {
+            Severity::Deny => (colored(AnsiColor::Red), ""),
+            Severity::Warn => (colored(AnsiColor::Yellow), "warning "),
         };
         for (index, finding) in of_severity.iter().enumerate() {
             text.push_str(&format!(
-                "{style}{}{style:#} {BOLD}{}{BOLD:#}: {}\n",
+                "{style}{label}{}{style:#} {BOLD}{}{BOLD:#}: {}\n",
                 finding.code.as_str(),
                 clean(&finding.subject()),
                 one_line(&finding.message),

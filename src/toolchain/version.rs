@@ -51,8 +51,25 @@ pub(super) fn remembered(
     versions.entries.insert(key, entry);
     // Only a memory: where it cannot be kept, the tool is asked again.
     if let Ok(json) = serde_json::to_string_pretty(&versions) {
-        let _ = std::fs::create_dir_all(work);
+        let _ = crate::files::create_work_folder(work);
         let _ = crate::files::write_atomically(&store, json.as_bytes());
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_first_leaves_the_work_folder_out_of_git() {
+        let project = tempfile::tempdir().unwrap();
+        let (work, tool) = (project.path().join("work"), project.path().join("tool"));
+        std::fs::write(&tool, "").unwrap();
+        let version = remembered(&work, &tool, || Ok("1.0".to_owned())).unwrap();
+        let again = remembered(&work, &tool, || panic!("it is known")).unwrap();
+        assert_eq!((version.as_str(), again.as_str()), ("1.0", "1.0"));
+        let ignored = std::fs::read_to_string(work.join(".gitignore")).unwrap();
+        assert_eq!(ignored, "*\n");
+    }
 }

@@ -57,6 +57,20 @@ impl Consent {
         }
     }
 
+    /// What was accepted where nothing asks for consent.
+    pub fn unneeded(&self) -> Vec<Finding> {
+        let given = self.given.borrow();
+        let told = (!given.is_empty()).then(|| {
+            Finding::of_project(
+                Code::AcceptUnused,
+                "`--accept` was given, and there is no revision to judge by: the files that are here count, whatever they say",
+                "name the revision: --baseline-ref REV",
+            )
+            .warn()
+        });
+        told.into_iter().collect()
+    }
+
     /// What was accepted and is not there.
     pub fn unused(&self) -> Vec<Finding> {
         let given = self.given.borrow();

@@ -59,7 +59,7 @@ pub fn establish(head: Config, root: Option<Root>, accepted: &[String]) -> Resul
             store: Store::open(&head.baselines)?,
             config: head,
             authority: Authority::WorkingTree,
-            findings: Vec::new(),
+            findings: consent.unneeded(),
             _snapshot: None,
         });
     };

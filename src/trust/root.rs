@@ -107,7 +107,8 @@ pub fn root(
         Some(revision) => {
             let commit = git::commit_of(folder, revision).ok_or_else(|| {
                 Error::Usage(format!(
-                    "`--baseline-ref {revision}`: there is no such revision here; a shallow clone lacks it (`fetch-depth: 0`, or `git fetch --unshallow`)"
+                    "`--baseline-ref {revision}`: {}",
+                    git::why_unknown(folder)
                 ))
             })?;
             Ok(Some(Root {
@@ -143,11 +144,12 @@ impl Service {
         let stated = |name: &str| variable(name).filter(|value| !value.is_empty());
         let unknown = |what: String| {
             // What keeps git from reading anything, such as another owner of the folder, comes first.
-            let what = git::repository(folder).err().unwrap_or(what);
-            let next = if git::is_shallow(folder) {
-                format!("the clone is shallow: {}", self.fetch)
-            } else {
-                self.fetch.to_owned()
+            let (what, next) = match git::repository(folder) {
+                Err(why) => (why, "let git read the folder".to_owned()),
+                Ok(_) if git::is_shallow(folder) => {
+                    (what, format!("the clone is shallow: {}", self.fetch))
+                }
+                Ok(_) => (what, self.fetch.to_owned()),
             };
             Error::Environment {
                 what: format!(
