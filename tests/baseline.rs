@@ -596,7 +596,7 @@ fn sources_headers_and_flags_of_an_immutable_variant_stay_as_locked() {
         "kernels/common/cp_async.cuh",
         "// no part of the immutable variant",
     );
-    project.check(&[], 0);
+    project.check(&["bsr_gemm/baseline"], 0);
 
     let project = Project::locked();
     project.replace("config.toml", "\"-O3\"", "\"-O2\"");
@@ -673,6 +673,22 @@ fn what_the_lock_says_of_immutable_sources_is_held_by_the_ledger() {
 }
 
 #[test]
+fn a_header_that_an_immutable_variant_did_not_have_changes_it() {
+    let project = Project::locked();
+    project.edit_profile("baseline", |profile| {
+        profile["provenance"]["sources"]["kernels/common/new.cuh"] = json!(sha256_hex(b""));
+    });
+    project.write("kernels/common/new.cuh", "");
+    let report = project.check(&["bsr_gemm/baseline"], 4);
+    assert_eq!(report.denied(), ["immutable-changed"]);
+    assert!(
+        report
+            .message("immutable-changed")
+            .contains("kernels/common/new.cuh")
+    );
+}
+
+#[test]
 fn an_immutable_variant_is_locked_with_other_sources_knowingly_only() {
     let project = Project::locked();
     let path = "kernels/bsr_gemm/baseline.cu";
@@ -683,7 +699,7 @@ fn an_immutable_variant_is_locked_with_other_sources_knowingly_only() {
     });
     refused(&project, 4, "immutable-changed", "--accept-immutable");
     lock_with(&project, &["--reason", "x", "--accept-immutable"]).exits(0);
-    project.check(&[], 0);
+    project.run(&["baseline", "--verify"]).exits(0);
     // Nor does dropping the mark get around it.
     let project = Project::locked();
     project.drop_config_lines("immutable = true");

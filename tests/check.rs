@@ -511,8 +511,14 @@ fn profiles_taken_under_other_conditions_are_not_comparable() {
             scale(profile, DURATION, 2.0);
             edit(profile);
         });
-        let report = project.check(&["cp_async"], 4);
-        assert_eq!(report.denied(), ["not-comparable"], "{what}");
+        let target = what == "the compute capability";
+        let report = project.check(&["cp_async"], if target { 3 } else { 4 });
+        // Code for the target does not run on such a GPU.
+        let expected: &[&str] = match target {
+            true => &["toolchain-mismatch", "not-comparable"],
+            false => &["not-comparable"],
+        };
+        assert_eq!(report.denied(), expected, "{what}");
         assert!(report.message("not-comparable").contains(what), "{what}");
     }
 }
@@ -536,8 +542,8 @@ fn another_gpu_model_is_not_comparable_and_the_locked_ones_are_named() {
     project.edit_profile("cp_async", |profile| {
         profile["identity"]["gpu"] = json!("NVIDIA A100-SXM4-80GB");
     });
-    let report = project.check(&["cp_async"], 4);
-    assert_eq!(report.denied(), ["not-comparable"]);
+    let report = project.check(&["cp_async"], 3);
+    assert_eq!(report.denied(), ["toolchain-mismatch", "not-comparable"]);
     let message = report.message("not-comparable");
     assert!(message.contains("NVIDIA A100-SXM4-80GB") && message.contains(common::GPU));
 }
@@ -548,8 +554,8 @@ fn a_gpu_whose_name_makes_the_same_folder_is_still_another_gpu() {
     project.edit_profile("cp_async", |profile| {
         profile["identity"]["gpu"] = json!("NVIDIA-H200");
     });
-    let report = project.check(&["cp_async"], 4);
-    assert_eq!(report.denied(), ["not-comparable"]);
+    let report = project.check(&["cp_async"], 3);
+    assert_eq!(report.denied(), ["toolchain-mismatch", "not-comparable"]);
 }
 
 /// Leaves the kernels free to differ from what the configuration expects.
@@ -717,6 +723,46 @@ fn a_capture_that_is_missing_or_damaged_is_told_and_changes_no_verdict() {
     let report = project.check(&["cp_async"], 0);
     assert_eq!(report.warned(), ["capture-missing"]);
     assert_eq!(report.verdict("cp_async", DURATION), "pass");
+}
+
+#[test]
+fn a_capture_of_other_bytes_beside_a_profile_is_not_a_missing_one() {
+    let project = Project::locked();
+    let capture = "recorded/bsr_gemm/cp_async/capture-1.csv";
+    project.write(capture, project.read(capture) + "\n");
+    let report = project.check(&["cp_async"], 0);
+    assert_eq!(report.warned(), ["profile-altered"]);
+    assert!(report.message("profile-altered").contains("capture-1.csv"));
+}
+
+#[test]
+fn a_report_goes_where_a_link_leads_and_into_a_pipe_and_never_over_the_configuration() {
+    let project = Project::locked();
+    project.write("real.md", "old");
+    std::os::unix::fs::symlink("real.md", project.path("link.md")).unwrap();
+    let pipe = project.path("pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let from = ["check", "--from", RECORDED, "cp_async"];
+    let to = ["--report", "link.md", "--report", "text:pipe"];
+    project.run(&[&from[..], &to].concat()).exits(0);
+    assert!(reader.join().unwrap().starts_with("PASS"));
+    assert!(project.path("link.md").is_symlink());
+    assert!(project.read("real.md").contains("sparsek-gate"));
+    project
+        .run(&[&from[..], &["--report", "text:config.toml"]].concat())
+        .exits(2)
+        .says("would replace a file that the check reads");
 }
 
 #[test]
@@ -1085,12 +1131,12 @@ fn a_name_that_selects_nothing_is_refused_with_the_nearest() {
 }
 
 #[test]
-fn a_recording_of_other_code_is_judged_and_said_to_be_of_other_code() {
+fn a_recording_of_other_code_does_not_pass_for_this_code() {
     let project = Project::locked();
     let source = "kernels/bsr_gemm/cp_async.cu";
     project.write(source, project.read(source) + "// edited\n");
-    let report = project.check(&["cp_async"], 0);
-    assert_eq!(report.warned(), ["profile-stale"]);
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["profile-stale"]);
     assert!(report.message("profile-stale").contains(source));
 }
 

@@ -661,6 +661,11 @@ fn tolerances_of_some_kernels_name_them_and_a_metric_that_has_one() {
         &["`flop` is not judged by a tolerance"],
     );
     refused(
+        "counts = { flop = 1 }\n",
+        "counts = { flop = 1 }\n\n[metric.duration.on.\"s/a\"]\n",
+        &["it holds neither `tolerance` nor `against`"],
+    );
+    refused(
         "tolerance = { relative_percent = 4.0 }",
         "tolerance = { relative_percent = -4.0 }",
         &[],

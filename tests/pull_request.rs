@@ -1320,7 +1320,7 @@ fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
         let text = project.read(&path);
         project.write(&path, text.replace("NVIDIA H200", "NVIDIA L4"));
     }
-    let report = checked(&project, &[VARIANT]).exits(0).json();
+    let report = checked(&project, &[VARIANT]).exits(3).json();
     assert!(
         report
             .message("drift")

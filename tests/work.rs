@@ -490,8 +490,6 @@ fn a_regression_alone_names_no_cause() {
     assert!(!report.message("regressed").contains("with it"));
 }
 
-// Known defects: each of these fails until the program is mended.
-
 #[test]
 fn a_rise_that_is_too_good_is_told_as_a_rise_of_the_reference() {
     let project = Project::steady();

@@ -144,7 +144,7 @@ impl<'a> Trial<'a> {
                     random,
                 );
                 if variant.immutable && control.is_none() {
-                    control = Some(Control::new(variant, locked, &now));
+                    control = Some(Control::new(variant, variant, locked, &now));
                 }
                 answers.push(answer);
             }
@@ -210,7 +210,7 @@ impl<'a> Trial<'a> {
                 };
                 let locked = &locks[&variant.id];
                 let (_, now) = stored(variant, side, pair.rounds(), locked, None, count, random);
-                Control::new(variant, locked, &now)
+                Control::new(variant, planted, locked, &now)
             });
             let pair = &pairs[&planted.id];
             let (answer, _) = stored(

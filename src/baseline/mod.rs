@@ -12,4 +12,4 @@ pub use changes::{Changes, changes_since};
 pub use lock::{Entry, Lock};
 pub use signature::{PASSWORD_VARIABLE, Signer, unsigned};
 pub use store::{FILES, NewBaseline, Store, Stored};
-pub use verify::{CaptureIndex, Trusted, consistent, rederive, trust};
+pub use verify::{CaptureIndex, Trusted, consistent, immutable_additions, rederive, trust};

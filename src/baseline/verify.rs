@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::profile::import::conditions_of;
 use crate::profile::{
-    Derived, Hotspots, Identity, KernelProfile, Profile, ProfileOrigin, Rung, Source, derive,
-    norm_text,
+    Derived, Hotspots, Identity, KernelProfile, Profile, ProfileOrigin, Rung, Series, Source,
+    derive, norm_text,
 };
 use crate::verdict::{Code, Finding};
 
@@ -126,6 +126,12 @@ pub fn consistent(config: &Config, stored: &Stored) -> (Option<Trusted>, Vec<Fin
             profile.identity.rung
         ));
     }
+    for (kernel, alias) in misstated(&profile) {
+        tampered(format!(
+            "{} states another value of `{alias}` of {kernel} than its samples come to",
+            name("profile.json")
+        ));
+    }
     if norm_text(&profile).map(String::into_bytes) != stored.norm {
         tampered(format!(
             "{} does not hold the values of {}",
@@ -136,6 +142,62 @@ pub fn consistent(config: &Config, stored: &Stored) -> (Option<Trusted>, Vec<Fin
     findings.extend(unsigned(&config.trust, stored));
     let holds = findings.is_empty();
     (holds.then_some(Trusted { profile, lock }), findings)
+}
+
+/// Metrics whose stated value or spread is not that of their samples: people read the one, and the
+/// other is judged.
+fn misstated(profile: &Profile) -> Vec<(&str, &str)> {
+    let near = |stated: Option<f64>, is: Option<f64>| match (stated, is) {
+        (Some(stated), Some(is)) => (stated - is).abs() <= 1e-9 * stated.abs().max(is.abs()),
+        (stated, is) => stated == is,
+    };
+    let mut found = Vec::new();
+    for kernel in &profile.kernels {
+        for (alias, series) in &kernel.metrics {
+            let pass = profile
+                .identity
+                .metrics
+                .get(alias)
+                .map(|metric| metric.pass);
+            let machines = pass.map_or_else(Vec::new, |pass| profile.machines(pass));
+            let again = Series::new(series.samples.clone(), &machines);
+            let same = near(series.value, again.value)
+                && near(series.within, again.within)
+                && near(series.between, again.between)
+                && near(series.machines, again.machines);
+            if !same {
+                found.push((kernel.name.as_str(), alias.as_str()));
+            }
+        }
+    }
+    found
+}
+
+/// The finding that an immutable variant is made of files that its lock does not hold.
+pub fn immutable_additions(
+    variant: &Variant,
+    locked: &Profile,
+    current: &Profile,
+) -> Option<Finding> {
+    let held = &locked.provenance.sources;
+    if !variant.immutable || held.is_empty() {
+        return None;
+    }
+    let new: Vec<String> = current
+        .provenance
+        .sources
+        .keys()
+        .filter(|path| !held.contains_key(*path))
+        .map(|path| format!("`{path}`"))
+        .collect();
+    (!new.is_empty()).then(|| {
+        Finding::deny(
+            Code::ImmutableChanged,
+            &variant.id,
+            format!("it is made of {} too, which its lock does not hold", new.join(", ")),
+            "an immutable reference stays as it was locked: undo the change, or make a new variant of it".to_owned(),
+        )
+    })
 }
 
 /// Changes of an immutable variant's files and flags since they were locked.
@@ -203,6 +265,8 @@ const ENDINGS: [&str; 4] = ["ncu-rep", "csv", "records", "times"];
 #[derive(Debug, Default)]
 pub struct CaptureIndex {
     by_hash: BTreeMap<String, PathBuf>,
+    /// Names of those in the folder itself, where a profile's own captures lie.
+    beside: BTreeSet<String>,
 }
 
 impl CaptureIndex {
@@ -213,6 +277,11 @@ impl CaptureIndex {
     pub fn of(folder: &Path) -> Result<CaptureIndex, Error> {
         let mut index = CaptureIndex::default();
         index.add(folder)?;
+        let beside = index.by_hash.values().filter_map(|path| {
+            let is_beside = path.parent() == Some(folder);
+            is_beside.then(|| path.file_name()?.to_str().map(str::to_owned))?
+        });
+        index.beside = beside.collect();
         Ok(index)
     }
 
@@ -253,6 +322,16 @@ pub fn rederive(
     let mut findings = Vec::new();
     let mut read = |file: &crate::profile::FileHash| -> Result<Option<(Format, Recording)>, Error> {
         let Some(path) = captures.by_hash.get(&file.sha256) else {
+            if captures.beside.contains(&file.file) {
+                findings.push(deny(
+                    Code::ProfileAltered,
+                    format!(
+                        "the capture `{}` beside it is not the one that the profile names (sha256 {})",
+                        file.file, file.sha256
+                    ),
+                ));
+                return Ok(None);
+            }
             findings.push(deny(
                 Code::CaptureMissing,
                 format!(
@@ -434,4 +513,20 @@ fn difference(profile: &Profile, derived: &Derived) -> Option<String> {
         });
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_not_that_of_its_samples_is_found() {
+        let path = "baselines/nvidia-h200/bsr_gemm/cp_async.profile.json";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let mut profile = Profile::parse(&fs::read(path).unwrap()).unwrap();
+        assert_eq!(misstated(&profile), []);
+        let series = profile.kernels[0].metrics.get_mut("duration").unwrap();
+        series.value = series.value.map(|value| value * 0.95);
+        assert_eq!(misstated(&profile), [("bsr_gemm_cp_async", "duration")]);
+    }
 }

@@ -328,7 +328,7 @@ pub struct Plausible {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tolerance {
-    /// Percent of the baseline's median.
+    /// Percent of the reference's value.
     RelativePercent(f64),
     /// In the unit of the counter; for a counter in `%` these are percentage points.
     Absolute(f64),

@@ -23,7 +23,7 @@ pub use nvcc::{
 };
 pub use nvdisasm::Nvdisasm;
 pub(crate) use pins::numbers;
-pub use pins::{Pin, Pins, VersionRange, unpinned};
+pub use pins::{Pin, Pins, VersionRange, recorded_unpinned, unpinned};
 pub use sanitizer::{FirstError, Sanitizer, SanitizerLog};
 pub use tool::Tool;
 

@@ -22,13 +22,16 @@ pub struct Control {
 }
 
 impl Control {
-    /// Of an unchanged variant: what was locked, and what it reads now.
-    pub fn new(variant: &Variant, locked: &Profile, now: &Profile) -> Control {
+    /// Of an unchanged variant: what was locked, and what it reads now, in the terms that `judged`
+    /// is judged in.
+    pub fn new(variant: &Variant, judged: &Variant, locked: &Profile, now: &Profile) -> Control {
         let displacements = variant
             .metrics
             .iter()
             .filter(|metric| !metric.exact)
             .filter_map(|metric| {
+                let mut metrics = judged.metrics.iter();
+                let terms = metrics.find(|other| other.alias == metric.alias)?.tolerance;
                 let changes = now.kernels.iter().filter_map(|kernel| {
                     let before = locked
                         .kernels
@@ -38,7 +41,7 @@ impl Control {
                         && why_not_measured(metric, now, kernel).is_none();
                     let was = locked.samples(before, &metric.alias)?.value();
                     let is = now.samples(kernel, &metric.alias)?.value();
-                    measured.then_some(match metric.tolerance {
+                    measured.then_some(match terms {
                         Tolerance::RelativePercent(_) if was > 0.0 && is > 0.0 => {
                             Change::RelativePercent((is / was - 1.0) * 100.0)
                         }

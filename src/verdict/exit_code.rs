@@ -12,7 +12,7 @@ pub enum ExitCode {
     Usage = 2,
     /// A tool, the GPU or the permission is missing.
     Environment = 3,
-    /// A baseline is missing, tampered with, or not comparable.
+    /// A baseline is missing, tampered with or not comparable, or the kernel does other work.
     Baseline = 4,
     /// A variant failed: build, wrong numbers, crash, time-out, unreadable output.
     Failed = 5,

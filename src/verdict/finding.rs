@@ -211,7 +211,7 @@ codes! {
     KernelTimesUnavailable = "kernel-times-unavailable" => Environment,
     /// The profiler does not work on this machine at all.
     ProfilerUnsupported = "profiler-unsupported" => Environment,
-    /// Tools, driver or GPU are not those that the configuration pins; it only warns.
+    /// Tools, driver or GPU are not those that the configuration pins.
     ToolchainMismatch = "toolchain-mismatch" => Environment,
     /// What was launched is not what was built, or not as the configuration states it.
     LaunchMismatch = "launch-mismatch" => Failed,

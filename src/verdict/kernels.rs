@@ -3,7 +3,7 @@
 use super::compare::Mode;
 use super::finding::{Code, Finding};
 use super::rule::Pair;
-use crate::config::Variant;
+use crate::config::{Pass, Variant};
 use crate::profile::{KernelProfile, Profile, Rung};
 
 /// Pairs kernels by code, grid and block; what is left is told apart and named. A kernel that is
@@ -106,6 +106,24 @@ pub(super) fn match_kernels<'a>(
             missing.push(locked);
         }
     }
+    for pair in &pairs {
+        let shares = [(baseline, pair.reference), (current, pair.current)]
+            .map(|(profile, kernel)| Share::of(profile, kernel));
+        if let [Some(was), Some(is)] = shares
+            && was.differs(&is)
+        {
+            say(
+                Code::LaunchChanged,
+                pair.current,
+                format!(
+                    "`{}` makes up {:.0} % of the launches, in the {reference} {:.0} %: how often it is launched changed, and no metric of a launch tells that",
+                    pair.current.name,
+                    100.0 * is.of_all(),
+                    100.0 * was.of_all()
+                ),
+            );
+        }
+    }
     for locked in missing {
         say(
             Code::KernelGone,
@@ -126,6 +144,74 @@ pub(super) fn match_kernels<'a>(
     (pairs, findings)
 }
 
+/// How many of the launches that were profiled are one kernel's.
+struct Share {
+    launches: usize,
+    all: usize,
+    /// The profiler stops after so many launches, wherever in its turn the program is: a launch
+    /// more or less in each of them says nothing.
+    processes: usize,
+}
+
+impl Share {
+    /// `None` where there is nothing to share, or what was measured was not a launch at a time.
+    fn of(profile: &Profile, kernel: &KernelProfile) -> Option<Share> {
+        let all = profile.launch_count(Pass::Timing);
+        let share = Share {
+            launches: profile.launches_of(kernel, Pass::Timing),
+            all,
+            processes: profile.machines(Pass::Timing).len(),
+        };
+        let several = profile.kernels.len() > 1 && profile.identity.rung != Rung::Static;
+        (several && share.launches > 0).then_some(share)
+    }
+
+    fn of_all(&self) -> f64 {
+        self.launches as f64 / self.all as f64
+    }
+
+    fn differs(&self, other: &Share) -> bool {
+        let slack = |share: &Share| share.processes as f64 / share.all as f64;
+        (self.of_all() - other.of_all()).abs() > slack(self) + slack(other)
+    }
+}
+
 fn dimensions([x, y, z]: [u64; 3]) -> String {
     format!("({x}, {y}, {z})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A profile of two kernels, of which the first makes so many of the launches of a process.
+    fn two_kernels(first: usize) -> Profile {
+        let path = "baselines/nvidia-h200/bsr_gemm/cp_async.profile.json";
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let mut profile = Profile::parse(&std::fs::read(path).unwrap()).unwrap();
+        let mut second = profile.kernels[0].clone();
+        second.name = "another".to_owned();
+        profile.kernels.push(second);
+        for (kernel, launches) in profile.kernels.iter_mut().zip([first, 20 - first]) {
+            for process in kernel
+                .metrics
+                .values_mut()
+                .flat_map(|series| &mut series.samples)
+            {
+                process.truncate(launches);
+            }
+        }
+        profile
+    }
+
+    #[test]
+    fn a_kernel_that_is_launched_more_often_than_another_was_is_told_apart_from_the_last_turn() {
+        let share = |first: usize| {
+            let profile = two_kernels(first);
+            Share::of(&profile, &profile.kernels[0]).unwrap()
+        };
+        assert!(share(10).differs(&share(18)));
+        assert!(!share(10).differs(&share(10)));
+        assert!(!share(10).differs(&share(11)));
+    }
 }

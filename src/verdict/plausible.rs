@@ -119,7 +119,8 @@ pub fn too_good(
         Direction::Lower | Direction::Equal => (reference - current, "fell"),
     };
     let gain_percent = gain / reference * 100.0;
-    if gain_percent <= limit_percent {
+    // Nothing gained is not too good, of nothing either.
+    if gain <= 0.0 || gain_percent <= limit_percent {
         return None;
     }
     let finding = Finding::deny(
@@ -389,6 +390,12 @@ mod tests {
             .iter()
             .map(|finding| (finding.code, finding.severity))
             .collect()
+    }
+
+    #[test]
+    fn nothing_of_nothing_is_no_gain() {
+        assert_eq!(fell(0.0, 0.0), None);
+        assert!(fell(1.0, 0.0).is_some());
     }
 
     #[test]

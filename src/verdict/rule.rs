@@ -31,7 +31,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Percent of the baseline's median.
+    /// Percent of the reference's value.
     RelativePercent(f64),
     /// In the counter's unit; percentage points for a counter in `%`.
     Absolute(f64),

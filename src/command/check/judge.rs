@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::super::Plan;
-use crate::baseline::{Store, changes_since, trust};
+use crate::baseline::{Store, changes_since, immutable_additions, trust};
 use crate::config::{Variant, VariantId};
 use crate::error::Error;
 use crate::profile::{Profile, ProfileOrigin, Rung};
-use crate::toolchain::unpinned;
+use crate::toolchain::{recorded_unpinned, unpinned};
 use crate::verdict::{
     Authority, Code, Control, Finding, Mode, Origin, Outcome, Reference, Severity, VariantReport,
     Verdict, below_counters, compare, compare_compiled, comparison_count, disturbed,
@@ -128,7 +128,7 @@ impl<'a> Judge<'a> {
                     && disturbed(other, now)
                         .iter()
                         .all(|finding| finding.severity == Severity::Warn);
-                let control = Control::new(other, self.locked(&other.id, now)?, now);
+                let control = Control::new(other, variant, self.locked(&other.id, now)?, now);
                 (sound && !control.displacements.is_empty()).then_some(control)
             })
             .next()
@@ -280,13 +280,26 @@ impl<'a> Judge<'a> {
             return;
         };
         let locked = self.locked(&variant.id, head);
+        let told_already = outcome
+            .findings
+            .iter()
+            .any(|finding| finding.concerns(&variant.id) && finding.code == Code::ImmutableChanged);
+        if !told_already {
+            let additions = locked.and_then(|locked| immutable_additions(variant, locked, head));
+            outcome.findings.extend(additions);
+        }
         // Of what was measured too it is told already.
         let told = outcome.findings.iter().any(|finding| {
             finding.concerns(&variant.id) && finding.code == Code::ToolchainMismatch
         });
         if !told {
+            let is_recorded = matches!(outcome.origin, Origin::Recorded(_));
+            let toolchain = &self.plan.config.toolchain;
+            if is_recorded {
+                outcome.findings.extend(recorded_unpinned(toolchain, head));
+            }
             for (what, profile) in [
-                ("compiled", Some(head)),
+                ("compiled", Some(head).filter(|_| !is_recorded)),
                 ("its base was compiled", of(variant, bases)),
                 ("its static baseline was compiled", locked),
             ] {
@@ -359,8 +372,18 @@ impl<'a> Judge<'a> {
         };
         let judged = answer.is_some();
         let locked = self.locked(&variant.id, profile);
+        let additions = locked.and_then(|locked| immutable_additions(variant, locked, profile));
+        outcome.findings.extend(additions);
+        // A recording is held to what is pinned now, not to what was when it was made.
+        let is_recorded = matches!(outcome.origin, Origin::Recorded(_));
+        let toolchain = &self.plan.config.toolchain;
+        if is_recorded {
+            outcome
+                .findings
+                .extend(recorded_unpinned(toolchain, profile));
+        }
         for (what, profile) in [
-            ("measured", Some(profile)),
+            ("measured", Some(profile).filter(|_| !is_recorded)),
             ("its base was measured", base.as_ref()),
             ("its baseline was measured", locked),
         ] {

@@ -309,7 +309,8 @@ fn refuse_target(path: &Path, plan: &Plan, from: Option<&Path>) -> Result<(), Er
         real(whole.parent().unwrap_or(&whole))
     };
     let output = plan.profiles(None)?;
-    let kept = [Some(plan.config.baselines.as_path()), from, Some(&output)];
+    let (config, baselines) = (plan.config.path.as_path(), plan.config.baselines.as_path());
+    let kept = [Some(config), Some(baselines), from, Some(&output)];
     if whole.exists()
         && kept
             .iter()

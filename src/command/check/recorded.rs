@@ -183,10 +183,19 @@ pub(super) fn read_recorded(
             }
         }
     }
-    if outcome.authority != Authority::WorkingTree {
+    let is_change = outcome.authority != Authority::WorkingTree;
+    let trials = profiles.heads.iter().chain(&profiles.compiled);
+    let mut trials: Vec<Finding> = trials.filter_map(trial).collect();
+    trials.sort_by(|one, other| one.variant.cmp(&other.variant));
+    trials.dedup();
+    outcome.findings.extend(trials.into_iter().map(|finding| {
+        // Whoever tries a constant out knows; a change under review must not.
+        if is_change { finding } else { finding.warn() }
+    }));
+    if is_change {
         for finding in outcome.findings.iter_mut().skip(before) {
             // The word of what is judged is not taken against the evidence.
-            if matches!(finding.code, Code::ProfileAltered | Code::ProfileStale) {
+            if finding.code == Code::ProfileAltered {
                 finding.severity = Severity::Deny;
             }
         }
@@ -197,9 +206,6 @@ pub(super) fn read_recorded(
                 outcome.findings.push(of_other_base(base, &unlike));
             }
         }
-        let trials = profiles.heads.iter().chain(&profiles.compiled);
-        let trials: Vec<Finding> = trials.filter_map(trial).collect();
-        outcome.findings.extend(trials);
         let brought = brought_by_change(&plan.config.root, &outcome.authority, folder)?;
         if let Some(first) = brought.first() {
             let finding = Finding::of_project(
@@ -280,7 +286,7 @@ fn stripped(variant: &Variant, profile: &Profile) -> Option<Finding> {
     })
 }
 
-/// A recorded profile of other code than what is here may be judged, and the report says so.
+/// A recorded profile of other code says nothing of what is here.
 fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Finding> {
     let code = changes_since(config, variant, profile).code;
     let finding = Finding::deny(
@@ -292,5 +298,5 @@ fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Findin
         ),
         format!("record it again: sparsek-gate profile {}", variant.id),
     );
-    (!code.is_empty()).then(|| finding.warn())
+    (!code.is_empty()).then_some(finding)
 }

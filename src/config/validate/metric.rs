@@ -78,6 +78,9 @@ impl File<'_> {
                 if raw.exact || raw.level == Some(Level::Record) {
                     return Err(self.error(&at, format!("`{alias}` is not judged by a tolerance")));
                 }
+                if own.tolerance.is_none() && own.against.is_none() {
+                    return Err(self.error(&at, "it holds neither `tolerance` nor `against`"));
+                }
                 let at = |key| ["metric", alias, "on", name, key];
                 let read = |key, raw: &Option<RawTolerance>| {
                     let raw = raw.as_ref();
@@ -292,6 +295,12 @@ impl File<'_> {
         };
         if !(value.is_finite() && value >= 0.0) {
             return Err(self.error(at, "a tolerance is a finite number, 0 or more"));
+        }
+        if matches!(tolerance, Tolerance::RelativePercent(percent) if percent >= 100.0) {
+            return Err(self.error(
+                at,
+                "a tolerance is below 100 %: nothing falls by more, so that nothing could fail",
+            ));
         }
         Ok(tolerance)
     }
