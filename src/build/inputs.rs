@@ -116,7 +116,11 @@ pub(super) fn rivals(root: &Path, flags: &[String], files: &[String]) -> BTreeSe
             .filter_map(|(short, long)| folder_of(short, long, flag, before));
         folders.extend(named.map(PathBuf::from));
     }
-    let mut found = BTreeSet::new();
+    // A library that comes to lie in a searched folder may be linked in another's place.
+    let mut found: BTreeSet<String> = named_by_flags(root, flags)
+        .unwrap_or_default()
+        .into_iter()
+        .collect();
     for folder in &folders {
         let entries = fs::read_dir(root.join(folder))
             .into_iter()
