@@ -1,4 +1,4 @@
-//! The normalized result of a variant: samples, medians and spread, the identity that makes two
+//! The normalized result of a variant: samples, values and spread, the identity that makes two
 //! profiles comparable, and the provenance that is only shown.
 
 mod compiled;

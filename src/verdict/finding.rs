@@ -273,7 +273,7 @@ codes! {
     KernelGone = "kernel-gone" => Baseline,
     /// A kernel of the same grid and block has another name.
     KernelRenamed = "kernel-renamed" => Baseline,
-    /// A kernel is launched with another grid or block.
+    /// A kernel is launched with another grid or block, or more or less often than the others.
     LaunchChanged = "launch-changed" => Baseline,
     /// The last day of a waiver is past; it only warns.
     WaiverExpired = "waiver-expired" => Usage,
