@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use divan::Bencher;
 use divan::counter::BytesCount;
 use sparsek_gate::cli::ReportFormat;
+use sparsek_gate::judge::Outcome;
 use sparsek_gate::report::{read, render};
-use sparsek_gate::verdict::Outcome;
 
 #[path = "../tests/common/outcome.rs"]
 mod outcome;

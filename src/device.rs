@@ -21,7 +21,7 @@ pub use health::Health;
 pub use state::{ComputeProcess, Owner, Reading, Slowdown, Span, State};
 pub use watcher::{Unwatched, Watcher};
 
-use crate::error::Error;
+use crate::finding::Error;
 use crate::process;
 
 /// Longest wait for another measurement on the same GPU.
@@ -62,24 +62,6 @@ impl Gpu {
     /// where libcuda lacks a symbol, and that is caught here.
     pub fn query(ordinal: u32) -> Result<Gpu, Error> {
         guarded(|| ask_driver(ordinal))
-    }
-
-    /// A folder name for the model: `NVIDIA H200` becomes `nvidia-h200`.
-    pub fn slug(model: &str) -> String {
-        let mut slug = String::new();
-        for c in model.chars() {
-            if c.is_ascii_alphanumeric() {
-                slug.push(c.to_ascii_lowercase());
-            } else if !slug.is_empty() && !slug.ends_with('-') {
-                slug.push('-');
-            }
-        }
-        let slug = slug.trim_end_matches('-');
-        if slug.is_empty() {
-            "unknown-gpu".to_owned()
-        } else {
-            slug.to_owned()
-        }
     }
 
     /// The file by which runs of this tool take turns on the GPU. It stays when they are over.

@@ -6,15 +6,17 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::capture::{self, Format, Launch, Measurement, Recording, Value};
-use crate::error::Error;
+use crate::finding::Error;
+use crate::judge::{KernelHotspots, Sampled, moved};
 use crate::profile::import::conditions_of;
 use crate::profile::{Hotspots, KernelProfile, Profile};
+use crate::statistics::median;
 use crate::toolchain::Nvdisasm;
-use crate::verdict::{Change, KernelHotspots, Sampled, median, moved};
+use crate::verdict::Change;
 
 /// Name of the model among a launch's metrics.
 const GPU_NAME: &str = "device__attribute_display_name";
-const DURATION: &str = crate::config::DURATION_COUNTER;
+const DURATION: &str = crate::metric::DURATION_COUNTER;
 
 /// One of the two files.
 #[derive(Clone, Debug, Serialize)]

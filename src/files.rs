@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::config::VariantId;
-use crate::error::Error;
+use crate::finding::Error;
+use crate::terms::VariantId;
 
 /// Writes beside the target and renames into place.
 ///

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
+use crate::finding::Error;
 
 /// The commit, with `+dirty` where tracked files differ from it; `None` outside a repository.
 pub fn revision(root: &Path) -> Option<String> {

@@ -8,12 +8,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::build::Artifact;
-use crate::config::{Config, Pass, SanitizerTool, Variant, VariantId};
-use crate::error::Error;
+use crate::config::{Config, SanitizerTool, Variant};
 use crate::files::{read_regular, variant_folder};
+use crate::finding::{Code, Error, Finding};
 use crate::process::{self, Ending, Invocation};
+use crate::terms::{Pass, VariantId};
 use crate::toolchain::{FirstError, Sanitizer, SanitizerLog};
-use crate::verdict::{Code, Finding};
 use crate::verify::{asks_for_result, filled_argv, judge, program_argv};
 
 /// What the tools said of a variant.

@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 use crate::capture::{MAX_FILE_SIZE, event_times, ncu_rep};
 use crate::cupti;
-use crate::error::Error;
+use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::profile::Profile;
 use text::{Scrubber, held, suspects};

@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::build::Artifact;
-use crate::config::{Config, Pass, Variant};
-use crate::error::Error;
+use crate::config::{Config, Variant};
 use crate::files::empty_variant_folder;
+use crate::finding::{Code, Error, Finding};
 use crate::process::{self, Ending, Invocation};
-use crate::verdict::{Code, Finding};
+use crate::terms::Pass;
 
 /// A variant whose numbers are right.
 #[derive(Clone, Debug, Serialize)]

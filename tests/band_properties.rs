@@ -3,9 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use proptest::prelude::*;
-use sparsek_gate::config::Direction;
+use sparsek_gate::metric::Direction;
+use sparsek_gate::statistics::Samples;
 use sparsek_gate::verdict::{
-    Change, Decision, Question, Samples, Scale, Verdict, against_stored, side_by_side,
+    Change, Decision, Question, Scale, Verdict, against_stored, side_by_side,
 };
 
 const DIRECTIONS: [Direction; 3] = [Direction::Lower, Direction::Higher, Direction::Equal];

@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use sparsek_gate::binary::{BinaryError, CompiledKernel, Limits, ResourceUse, census, compiled};
-use sparsek_gate::config::LaunchShape;
-use sparsek_gate::toolchain::{CompilerWarning, KernelResources};
+use sparsek_gate::binary::{
+    BinaryError, CompiledKernel, CompilerWarning, KernelResources, LaunchShape, Limits,
+    ResourceUse, census, compiled,
+};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

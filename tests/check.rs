@@ -128,7 +128,7 @@ fn the_worse_recording_fails_and_names_metric_and_both_numbers() {
         "worse/bsr_gemm/cp_async/profile.json".to_owned(),
     ] {
         let value = &project.json(&path)["kernels"][0]["metrics"][DURATION]["value"];
-        let shown = sparsek_gate::verdict::display_value(value.as_f64().unwrap(), Some("ns"));
+        let shown = sparsek_gate::metric::display_value(value.as_f64().unwrap(), Some("ns"));
         assert!(line.contains(&shown), "{shown} in {line}");
     }
     assert!(line.contains("regressed"), "{line}");

@@ -12,8 +12,9 @@ use std::process::Command;
 use common::{Project, RECORDED, Ran, scale};
 use serde_json::{Value as Json, json};
 use sparsek_gate::capture::ncu_rep::{self, InstructionCounters};
-use sparsek_gate::config::{Config, Pass};
+use sparsek_gate::config::Config;
 use sparsek_gate::profile::Hotspots;
+use sparsek_gate::terms::Pass;
 use sparsek_gate::toolchain::{Ncu, Nvdisasm};
 
 const DURATION: &str = "duration";

@@ -11,8 +11,8 @@ use std::sync::LazyLock;
 
 use sparsek_gate::capture;
 use sparsek_gate::config::Config;
+use sparsek_gate::evidence::launch_mismatches;
 use sparsek_gate::profile::Profile;
-use sparsek_gate::verdict::launch_mismatches;
 
 /// True where all these programs are; otherwise says aloud, past the test harness's capture, what
 /// was skipped.

@@ -12,9 +12,9 @@ use common::outcomes::{every_verdict, large};
 use common::{Project, aloud, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::cli::ReportFormat;
+use sparsek_gate::judge::{Ended, Outcome};
 use sparsek_gate::report::plot::{Picture, picture};
 use sparsek_gate::report::render;
-use sparsek_gate::verdict::{Ended, Outcome};
 
 const HOSTILE: &str = "<img src=x onerror=\"document.title='ran'\">]]></script><script>document.title='ran'</script>\u{202e}`x`";
 

@@ -15,12 +15,12 @@ use common::{Project, keep_launches, repository, samples};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::cli::ReportFormat;
+use sparsek_gate::finding::{Code, ExitCode, Finding, Severity};
 use sparsek_gate::hash::sha256_hex;
+use sparsek_gate::judge::{Comparison, Origin, Outcome};
 use sparsek_gate::profile::{Profile, norm_text};
 use sparsek_gate::report::render;
-use sparsek_gate::verdict::{
-    Code, Comparison, ExitCode, Finding, Origin, Outcome, Severity, Verdict,
-};
+use sparsek_gate::verdict::Verdict;
 
 use made::large;
 

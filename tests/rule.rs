@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use serde_json::json;
-use sparsek_gate::config::{Config, Direction, Pass, Tolerance, Variant};
+use sparsek_gate::config::{Config, Variant};
+use sparsek_gate::finding::{Code, Finding, Severity};
+use sparsek_gate::judge::{Comparison, Mode, Reference, compare};
+use sparsek_gate::metric::{Direction, Tolerance};
 use sparsek_gate::profile::{KernelProfile, MetricIdentity, Profile, Series};
-use sparsek_gate::verdict::{
-    Change, Code, Comparison, Finding, Mode, Reference, Severity, Verdict, compare,
-};
+use sparsek_gate::terms::Pass;
+use sparsek_gate::verdict::{Change, Verdict};
 
 const COUNTER: &str = "gpu__time_duration.sum";
 

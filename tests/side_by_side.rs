@@ -12,8 +12,8 @@ use common::{
 };
 use serde_json::{Value as Json, json};
 use sparsek_gate::config::Config;
+use sparsek_gate::finding::{Error, ExitCode};
 use sparsek_gate::measure::BaseProject;
-use sparsek_gate::{Error, ExitCode};
 
 const DURATION: &str = "duration";
 const GATED: [&str; 4] = ["duration", "sm_active", "tensor_core", "dram_bw"];

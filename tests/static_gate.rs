@@ -10,8 +10,8 @@ use common::{Project, RECORDED, Ran, Report};
 use serde_json::{Value as Json, json};
 use sparsek_gate::capture;
 use sparsek_gate::config::Config;
+use sparsek_gate::evidence::launch_mismatches;
 use sparsek_gate::profile::Profile;
-use sparsek_gate::verdict::launch_mismatches;
 
 fn static_path() -> String {
     format!("{RECORDED}/bsr_gemm/cp_async/static.json")

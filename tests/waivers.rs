@@ -172,7 +172,8 @@ fn nothing_that_is_not_about_a_value_is_ever_waived() {
 #[test]
 fn wrong_numbers_of_a_waived_metric_are_not_let_pass() {
     // A waiver is about how fast; `verify` fails before anything is measured, with no metric.
-    use sparsek_gate::verdict::{Code, Finding, Severity, apply_waivers};
+    use sparsek_gate::finding::{Code, Finding, Severity};
+    use sparsek_gate::judge::apply_waivers;
     let project = Project::steady();
     waive(&project, DURATION, &day(30));
     let config = sparsek_gate::config::Config::load(&project.path("config.toml")).unwrap();

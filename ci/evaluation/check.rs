@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use sparsek_gate::config::{Variant, VariantId};
+use sparsek_gate::config::Variant;
+use sparsek_gate::finding::{Code, Finding, Severity};
+use sparsek_gate::judge::{Control, Reference, VariantReport, compare};
 use sparsek_gate::profile::Profile;
-use sparsek_gate::verdict::{
-    Change, Code, Control, Finding, Reference, Severity, VariantReport, Verdict, compare,
-};
+use sparsek_gate::terms::VariantId;
+use sparsek_gate::verdict::{Change, Verdict};
 
 use super::data::{A_ROUND, Data, Pair, Start, of_rounds};
 use super::random::Random;

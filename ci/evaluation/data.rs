@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use sparsek_gate::Error;
-use sparsek_gate::config::{Config, Pass, Variant, VariantId};
+use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::files::base_folder;
+use sparsek_gate::finding::Error;
 use sparsek_gate::profile::{FILE_NAME, Profile, Series};
+use sparsek_gate::terms::{Pass, VariantId};
 
 /// Processes that one round adds to each side.
 pub const A_ROUND: usize = 2;

@@ -1,15 +1,15 @@
 //! The answers, in tables for people, and what must hold of them.
 
-use sparsek_gate::config::{Metric, Tolerance, Variant};
+use sparsek_gate::config::{Metric, Variant};
+use sparsek_gate::metric::Tolerance;
 
-use super::Settings;
 use super::data::{self, Data};
 use super::interval::{Interval, upper_bound};
-use super::measured;
 use super::parts::{LOCKED_ON, Trial};
 use super::table::table;
 use super::tally::{Check, Rate, Verdicts, mean_processes, odd};
 use super::targets::{Target, Targets};
+use super::{Settings, measured};
 
 /// The metric that a planted regression is caught by.
 const CAUGHT_BY: &str = "duration";

@@ -1,8 +1,9 @@
 //! The questions that are asked of the data, each answered by many checks.
 
-use sparsek_gate::config::{Tolerance, Variant};
-use sparsek_gate::profile::Rung;
-use sparsek_gate::verdict::{Control, comparison_count};
+use sparsek_gate::config::Variant;
+use sparsek_gate::judge::{Control, comparison_count};
+use sparsek_gate::metric::Tolerance;
+use sparsek_gate::terms::Rung;
 
 use super::Settings;
 use super::check::{Answer, Locks, Sides, against, drawn_sides, lock, stored};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sparsek_gate::config::VariantId;
+use sparsek_gate::terms::VariantId;
 use sparsek_gate::verdict::Verdict;
 
 use super::check::{Answer, Said};

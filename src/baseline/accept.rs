@@ -7,11 +7,12 @@ use super::lock::{Entry, Lock};
 use super::store::{NewBaseline, Stored};
 use super::verify::{CaptureIndex, rederive};
 use crate::build::stated_flags;
-use crate::config::{Config, Pass, Variant};
-use crate::error::Error;
+use crate::config::{Config, Variant};
+use crate::evidence::{disturbed, incomplete, incomplete_compiled};
+use crate::finding::{Code, Error, Finding, Severity};
 use crate::hash::sha256_hex;
-use crate::profile::{Profile, ProfileOrigin, Rung, norm_text};
-use crate::verdict::{Code, Finding, Severity, disturbed, incomplete, incomplete_compiled};
+use crate::profile::{Profile, ProfileOrigin, norm_text};
+use crate::terms::{Pass, Rung};
 
 /// Who accepts, when, and why.
 #[derive(Clone, Debug)]

@@ -3,7 +3,8 @@
 use crate::build::stated_flags;
 use crate::config::{Config, Recipe, Variant};
 use crate::hash::sha256_file;
-use crate::profile::{Conditions, Profile, ProfileOrigin, Rung};
+use crate::profile::{Conditions, Profile, ProfileOrigin};
+use crate::terms::Rung;
 
 /// What changed in the project since a profile was measured, each in a few words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

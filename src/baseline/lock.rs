@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::VariantId;
 use crate::hash::sha256_hex;
+use crate::terms::VariantId;
 
 /// `<variant>.lock.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,9 +7,9 @@ use std::path::Path;
 use minisign_verify::{Error as Refusal, PublicKey, Signature};
 
 use super::store::Stored;
-use crate::config::{Trust, VariantId};
-use crate::error::Error;
-use crate::verdict::{Code, Finding};
+use crate::config::Trust;
+use crate::finding::{Code, Error, Finding};
+use crate::terms::VariantId;
 
 /// The environment variable that the password of a key is taken from.
 pub const PASSWORD_VARIABLE: &str = "SPARSEK_GATE_KEY_PASSWORD";

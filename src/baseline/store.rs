@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::lock::Lock;
-use crate::config::VariantId;
-use crate::error::Error;
 use crate::files::{read_regular, sync_folder};
+use crate::finding::Error;
 use crate::hash::sha256_hex;
+use crate::terms::VariantId;
 
 /// The folder of baselines, `<root>/<gpu>/<suite>/<variant>.*`.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Store {
 /// One stored baseline, as found: its files may be missing or edited.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// Folder name of the GPU model and the rung, see [`crate::profile::Rung::folder`].
+    /// Folder name of the GPU model and the rung, see [`crate::terms::Rung::folder`].
     pub gpu: String,
     /// Which variant.
     pub variant: VariantId,
@@ -48,7 +48,7 @@ pub struct Stored {
 /// The files of a baseline to be stored.
 #[derive(Clone, Debug)]
 pub struct NewBaseline {
-    /// Folder name of the GPU model and the rung, see [`crate::profile::Rung::folder`].
+    /// Folder name of the GPU model and the rung, see [`crate::terms::Rung::folder`].
     pub gpu: String,
     /// The lock.
     pub lock: Lock,

@@ -9,15 +9,15 @@ use super::signature::unsigned;
 use super::store::Stored;
 use crate::build::stated_flags;
 use crate::capture::{self, Format, Recording};
-use crate::config::{Config, Pass, Variant};
-use crate::error::Error;
+use crate::config::{Config, Variant};
+use crate::finding::{Code, Error, Finding};
 use crate::hash::{sha256_file, sha256_hex};
 use crate::profile::import::conditions_of;
 use crate::profile::{
-    Derived, Hotspots, Identity, KernelProfile, Profile, ProfileOrigin, Rung, Series, Source,
-    derive, norm_text,
+    Derived, Hotspots, Identity, KernelProfile, Profile, ProfileOrigin, Series, Source, derive,
+    norm_text,
 };
-use crate::verdict::{Code, Finding};
+use crate::terms::{Pass, Rung};
 
 /// A baseline whose lock holds.
 #[derive(Clone, Debug)]

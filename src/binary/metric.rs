@@ -2,7 +2,8 @@
 
 use super::CompiledKernel;
 use super::occupancy::{Limits, Occupancy, ResourceUse};
-use crate::config::{Direction, LaunchShape, Level};
+use crate::binary::LaunchShape;
+use crate::metric::{Direction, Level};
 
 /// A metric of a compiled kernel.
 #[derive(Debug)]

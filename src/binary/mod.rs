@@ -2,10 +2,12 @@
 //! compiler's report and the cubin without running anything.
 
 mod cubin;
+mod launch_shape;
 mod lines;
 mod metric;
 mod name;
 mod occupancy;
+mod ptxas;
 mod sass;
 
 use std::collections::BTreeMap;
@@ -14,13 +16,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use launch_shape::LaunchShape;
 pub use lines::{Line, LineTable};
 pub use metric::{STATIC_METRICS, StaticMetric, static_metric};
 pub use name::{base_name, demangled, placeless};
 pub use occupancy::{Limits, Occupancy, ResourceUse};
+pub use ptxas::{CompilerWarning, KernelResources, compiler_warnings, resource_report};
 pub use sass::{Census, Listing, census, listing};
-
-use crate::toolchain::{CompilerWarning, KernelResources};
 
 /// A compiled kernel, as far as that tells without running it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

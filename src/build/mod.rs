@@ -7,6 +7,9 @@
 mod depfile;
 mod inputs;
 pub mod place;
+mod static_profile;
+
+pub use static_profile::compiled_profile;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,14 +21,13 @@ use std::time::Duration;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
-use crate::binary::{self, BinaryError, Census, Compiled};
+use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, resource_report};
 use crate::config::{Config, Recipe, Toolchain, Variant};
-use crate::error::Error;
 use crate::files::{create_work_folder, write_atomically};
+use crate::finding::{Code, Error, Finding};
 use crate::hash::{sha256_file, sha256_hex};
 use crate::process::{self, Ending, Invocation};
-use crate::toolchain::{Nvcc, Nvdisasm, compiler_warnings, nvcc_flags, resource_report};
-use crate::verdict::{Code, Finding};
+use crate::toolchain::{Nvcc, Nvdisasm, nvcc_flags};
 
 /// Longest a build may take.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);

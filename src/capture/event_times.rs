@@ -11,18 +11,17 @@ use serde::Deserialize;
 use super::session::failure_of_program;
 use super::{
     Capture, Kernel, Launch, Measurement, Metrics, Pending, ReadError, Recording, ResultKind,
-    Rounding, Value,
+    Rounding, Value, Watched, watched,
 };
-use super::{Watched, watched};
 use crate::build::Artifact;
-use crate::config::{Config, DURATION_COUNTER, Pass, Variant};
+use crate::config::{Config, Variant};
 use crate::device::Gpu;
-use crate::error::Error;
 use crate::files::{read_regular, write_atomically};
+use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
-use crate::metric::Unit;
+use crate::metric::{DURATION_COUNTER, Unit};
 use crate::process::{self, Invocation};
-use crate::verdict::{Code, Finding};
+use crate::terms::Pass;
 use crate::verify::program_argv;
 
 /// How a capture file begins; the number is its version. After it stand `gpu NAME` and

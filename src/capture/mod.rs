@@ -21,7 +21,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use crate::cupti;
-use crate::profile::Rung;
+use crate::terms::Rung;
 
 pub use error::ReadError;
 pub use launch::{Kernel, Label, Launch, Measurement, Recording, ResultKind, Text, Value};

@@ -6,16 +6,15 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{Recording, csv, ncu_rep};
-use super::{Watched, watched};
+use super::{Recording, Watched, csv, ncu_rep, watched};
 use crate::build::Artifact;
-use crate::config::{Config, Pass, Variant, VariantId};
+use crate::config::{Config, Variant};
 use crate::device::State;
-use crate::error::Error;
+use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
+use crate::terms::{Pass, VariantId};
 use crate::toolchain::{Ncu, Trouble, available_kernels, home};
-use crate::verdict::{Code, Finding};
 use crate::verify::program_argv;
 
 /// What one profiling run left.
@@ -433,7 +432,7 @@ fn read_text(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::Severity;
+    use crate::finding::Severity;
 
     fn judged(ending: Ending, log: &str, program: &str, report: &str) -> Option<Finding> {
         let folder = tempfile::tempdir().unwrap();

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use crate::config::Variant;
 use crate::device::{State, Watcher};
-use crate::error::Error;
+use crate::finding::{Code, Error, Finding};
 use crate::process::{self, Ending, Finished, Invocation};
-use crate::verdict::{Code, Finding};
 
 /// How a program ran, and what the GPU said of itself meanwhile.
 pub(crate) struct Watched {

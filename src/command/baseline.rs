@@ -1,5 +1,6 @@
 //! `sparsek-gate baseline`.
 
+use crate::profile::{Profile, now};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -11,14 +12,12 @@ use crate::baseline::{
     accept_compiled, consistent, rederive, trust,
 };
 use crate::cli::BaselineArgs;
-use crate::config::{Config, Trust, Variant, VariantId};
-use crate::error::Error;
+use crate::config::{Config, Trust, Variant};
+use crate::evidence::unpinned;
 use crate::files::variant_folder;
-use crate::measure::now;
-use crate::profile::{Profile, Rung};
+use crate::finding::{Code, Error, ExitCode, Finding};
 use crate::report;
-use crate::toolchain::unpinned;
-use crate::verdict::{Code, ExitCode, Finding};
+use crate::terms::{Rung, VariantId};
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     // clap does not hold an option to the action that it `requires` where another one is given.

@@ -5,15 +5,13 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{Plan, answer};
-use crate::binary::CompiledKernel;
+use crate::binary::{CompiledKernel, CompilerWarning};
 use crate::cli::StageArgs;
-use crate::config::VariantId;
-use crate::error::Error;
 use crate::files::{clear_compiled, variant_folder};
+use crate::finding::{Error, ExitCode};
 use crate::measure::{build_all, keep_compiled};
 use crate::report::Progress;
-use crate::toolchain::CompilerWarning;
-use crate::verdict::ExitCode;
+use crate::terms::VariantId;
 
 #[derive(Serialize)]
 struct Content {

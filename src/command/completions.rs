@@ -4,8 +4,7 @@ use clap::CommandFactory as _;
 
 use super::print;
 use crate::cli::{Cli, CompletionsArgs};
-use crate::error::Error;
-use crate::verdict::ExitCode;
+use crate::finding::{Error, ExitCode};
 
 pub(super) fn run(arguments: &CompletionsArgs) -> Result<ExitCode, Error> {
     let mut command = Cli::command();

@@ -8,9 +8,11 @@ use serde_json::{Value as Json, json};
 use super::print;
 use crate::cli::{DiffArgs, Format};
 use crate::diff::{Diff, Kernel, Metric, Pair, PairedBy, Reading, Row, Side};
-use crate::error::Error;
+use crate::finding::{Error, ExitCode};
+use crate::judge::KernelHotspots;
+use crate::metric::display_value;
 use crate::report::{clean, one_line};
-use crate::verdict::{Change, ExitCode, KernelHotspots, display_value};
+use crate::verdict::Change;
 
 /// Most metrics that are shown for nothing but that they moved.
 const MOST_MOVED: usize = 12;

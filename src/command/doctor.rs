@@ -8,9 +8,8 @@ use super::{json, print};
 use crate::cli::{DoctorArgs, Format};
 use crate::config::{self, Config};
 use crate::doctor::{self, Check, Patient, examine};
-use crate::error::Error;
+use crate::finding::{Error, ExitCode};
 use crate::report;
-use crate::verdict::ExitCode;
 
 /// The JSON form.
 #[derive(Serialize)]

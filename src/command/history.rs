@@ -7,12 +7,12 @@ use serde::Serialize;
 use super::answer;
 use crate::baseline::Store;
 use crate::cli::HistoryArgs;
-use crate::config::{Config, VariantId, suggest};
-use crate::error::Error;
+use crate::config::{Config, suggest};
 use crate::files::write_named;
+use crate::finding::{Code, Error, ExitCode, Finding};
 use crate::history::{Trend, judged_only, trend};
 use crate::report::{history_page, history_text, plot, say};
-use crate::verdict::{Code, ExitCode, Finding};
+use crate::terms::VariantId;
 
 pub(super) fn run(config: &Path, arguments: &HistoryArgs) -> Result<ExitCode, Error> {
     #[derive(Serialize)]

@@ -8,13 +8,14 @@ use serde::Serialize;
 use super::{Plan, answer};
 use crate::capture;
 use crate::cli::{ImportArgs, Selection};
-use crate::config::{Pass, Variant};
-use crate::error::Error;
+use crate::config::Variant;
+use crate::evidence::incomplete;
 use crate::files::{create_work_folder, empty_variant_folder, variant_folder, write_atomically};
+use crate::finding::{Error, ExitCode};
 use crate::hash::sha256_hex;
 use crate::profile::import::profile_of;
 use crate::profile::{Conditions, FILE_NAME, FileHash, Profile, ProfileOrigin, norm_text};
-use crate::verdict::{ExitCode, incomplete};
+use crate::terms::Pass;
 
 #[derive(Serialize)]
 struct Content {

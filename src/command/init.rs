@@ -4,9 +4,8 @@ use std::path::Path;
 
 use super::print;
 use crate::cli::InitArgs;
-use crate::error::Error;
 use crate::files::write_named;
-use crate::verdict::ExitCode;
+use crate::finding::{Error, ExitCode};
 
 /// The annotated configuration of a new project.
 const TEMPLATE: &str = include_str!("init.toml");

@@ -8,9 +8,9 @@ use serde_json::{Map, Value as Json, json};
 use super::print;
 use crate::capture::{self, Format as FileFormat, Launch, Measurement, Recording, Value};
 use crate::cli::{Format, InspectArgs};
-use crate::error::Error;
+use crate::finding::{Error, ExitCode};
+use crate::metric::display_value;
 use crate::report::{clean, one_line};
-use crate::verdict::{ExitCode, display_value};
 
 /// Fields of the JSON form; `launches` is the part that scripts rely on.
 #[derive(Serialize)]

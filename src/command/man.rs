@@ -5,8 +5,7 @@ use clap_mangen::Man;
 
 use super::print;
 use crate::cli::{Cli, ManArgs};
-use crate::error::Error;
-use crate::verdict::ExitCode;
+use crate::finding::{Error, ExitCode};
 
 pub(super) fn run(arguments: &ManArgs) -> Result<ExitCode, Error> {
     match &arguments.output {

@@ -24,11 +24,11 @@ use serde::Serialize;
 use crate::build::Artifact;
 use crate::capture::ReadError;
 use crate::cli::{Cli, Command, Format, ReportFormat, Selection, Trial};
-use crate::config::{Config, Recipe, Variant, is_macro_name};
-use crate::error::Error;
+use crate::config::{Config, Pin, Recipe, Variant, is_macro_name};
+use crate::evidence::unpinned;
+use crate::finding::{Error, ExitCode, Finding, Severity};
+use crate::judge::Outcome;
 use crate::report as reports;
-use crate::toolchain::{Pin, unpinned};
-use crate::verdict::{ExitCode, Finding, Outcome, Severity};
 
 /// Runs a subcommand and says what to exit with.
 pub fn run(cli: Cli) -> ExitCode {

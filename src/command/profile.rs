@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::{Plan, answer};
 use crate::cli::ProfileArgs;
-use crate::error::Error;
+use crate::finding::{Error, ExitCode};
 use crate::measure::measure;
-use crate::profile::{Profile, Rung, norm_text};
+use crate::profile::{Profile, norm_text};
 use crate::report::Progress;
-use crate::verdict::ExitCode;
+use crate::terms::Rung;
 
 #[derive(Serialize)]
 struct Content {

@@ -2,9 +2,8 @@
 
 use super::print_outcome;
 use crate::cli::ReportArgs;
-use crate::error::Error;
+use crate::finding::{Error, ExitCode};
 use crate::report;
-use crate::verdict::ExitCode;
 
 pub(super) fn run(arguments: &ReportArgs) -> Result<ExitCode, Error> {
     let targets = report::targets(&arguments.report)?;

@@ -2,8 +2,7 @@
 
 use super::print;
 use crate::cli::SchemaArgs;
-use crate::error::Error;
-use crate::verdict::ExitCode;
+use crate::finding::{Error, ExitCode};
 
 pub(super) fn run(arguments: &SchemaArgs) -> Result<ExitCode, Error> {
     print(&if arguments.outcome {

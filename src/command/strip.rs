@@ -5,10 +5,9 @@ use std::fmt::Write as _;
 
 use super::answer;
 use crate::cli::StripArgs;
-use crate::error::Error;
+use crate::finding::{Error, ExitCode};
 use crate::report::one_line;
 use crate::strip::{Stripped, strip};
-use crate::verdict::ExitCode;
 
 pub(super) fn run(arguments: &StripArgs) -> Result<ExitCode, Error> {
     let stripped = strip(&arguments.from, &arguments.to, arguments.keep_machine_code)?;

@@ -1,18 +1,18 @@
 //! `sparsek-gate verify`.
 
+use crate::evidence::gpu_pins;
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::{Plan, answer};
 use crate::cli::VerifyArgs;
-use crate::config::VariantId;
 use crate::device::Gpu;
-use crate::error::Error;
+use crate::finding::{Error, ExitCode};
 use crate::measure::{build_all, gpu_env, locate_sanitizer, sanitize_all, verify_all};
 use crate::report::Progress;
 use crate::sanitize::SanitizedVariant;
-use crate::verdict::ExitCode;
+use crate::terms::VariantId;
 use crate::verify::Verified;
 
 #[derive(Serialize)]
@@ -48,7 +48,7 @@ pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Err
     let variants = plan.variants();
     let sanitizer = locate_sanitizer(&plan.config, &variants)?;
     let gpu = Gpu::query(plan.config.device)?;
-    let pins = plan.config.toolchain.gpu_pins(&gpu);
+    let pins = gpu_pins(&plan.config.toolchain, &gpu);
     plan.config.toolchain.enforce(&plan.config.path, &pins)?;
     let env = gpu_env(&gpu);
     let progress = Progress::new();

@@ -156,3 +156,9 @@ pub(crate) fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
         })
         .map(|(_, name)| name)
 }
+
+impl From<ConfigError> for crate::finding::Error {
+    fn from(error: ConfigError) -> Self {
+        crate::finding::Error::Config(error.to_string())
+    }
+}

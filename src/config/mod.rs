@@ -1,10 +1,12 @@
 //! `config.toml`: read raw, validated once into [`Config`]; nothing later reads the raw form.
 
 mod error;
+mod pins;
 mod raw;
 mod schema;
 mod validate;
 
+use crate::metric::{Chip, Direction, Level, Tolerance, measures};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,17 +16,14 @@ use serde::{Deserialize, Serialize};
 
 pub use error::ConfigError;
 pub(crate) use error::{nearest, suggest};
-pub use raw::{
-    CacheControl, ClockControl, Direction, GraphProfiling, Level, Mismatch, Pass, ReplayMode,
-    SanitizerTool,
-};
+pub use pins::{Mismatch, Pin, Pins, VersionRange};
+pub(crate) use pins::{NEXT as PINS_NEXT, numbers};
+pub use raw::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
 pub use schema::schema;
-pub(crate) use validate::DURATION_COUNTER;
 pub(crate) use validate::is_macro_name;
 
-use crate::metric::Chip;
-use crate::profile::Rung;
-use crate::toolchain::Pins;
+use crate::binary::LaunchShape;
+use crate::terms::{Pass, Rung, VariantId};
 
 /// The name of the configuration file.
 pub const FILE_NAME: &str = "config.toml";
@@ -135,19 +134,6 @@ impl Work {
     }
 }
 
-/// Names a variant, `suite/variant`.
-#[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(into = "String", try_from = "String")]
-#[schemars(with = "String")]
-pub struct VariantId {
-    /// The suite.
-    pub suite: String,
-    /// The variant within it.
-    pub variant: String,
-}
-
 /// One version of a kernel.
 #[derive(Clone, Debug)]
 pub struct Variant {
@@ -192,15 +178,6 @@ pub struct Variant {
     pub sanitizer: Vec<SanitizerTool>,
     /// Arguments of the runs under compute-sanitizer, in the place of `args` and `verify_args`.
     pub sanitizer_args: Option<Vec<String>>,
-}
-
-/// What is known of a launch before it happens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LaunchShape {
-    /// Dynamic shared memory a block, in bytes; `None` where nobody stated it.
-    pub dynamic_shared_bytes: Option<u32>,
-    /// Threads a block, where the kernel's launch bounds do not say it.
-    pub threads: Option<u32>,
 }
 
 /// How a variant's program comes to be.
@@ -322,44 +299,6 @@ pub struct Plausible {
     pub max: Option<f64>,
     /// Largest believable improvement, in percent of the reference.
     pub gain_percent: Option<f64>,
-}
-
-/// How much worse a metric may read without being a regression. Relative and absolute never mix.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Tolerance {
-    /// Percent of the reference's value.
-    RelativePercent(f64),
-    /// In the unit of the counter; for a counter in `%` these are percentage points.
-    Absolute(f64),
-}
-
-impl std::fmt::Display for VariantId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(&format!("{}/{}", self.suite, self.variant))
-    }
-}
-
-impl From<VariantId> for String {
-    fn from(id: VariantId) -> String {
-        id.to_string()
-    }
-}
-
-impl TryFrom<String> for VariantId {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match text.split_once('/') {
-            Some((suite, variant)) if validate::is_name(suite) && validate::is_name(variant) => {
-                Ok(VariantId {
-                    suite: suite.to_owned(),
-                    variant: variant.to_owned(),
-                })
-            }
-            _ => Err(format!("`{text}` is not a variant (suite/variant)")),
-        }
-    }
 }
 
 impl Toolchain {
@@ -551,7 +490,7 @@ impl Variant {
     pub fn counters_on(&self, rung: Rung) -> BTreeMap<String, (String, Pass)> {
         self.metrics
             .iter()
-            .filter(|metric| rung.measures(&metric.counter, metric.pass))
+            .filter(|metric| measures(rung, &metric.counter, metric.pass))
             .map(|metric| (metric.alias.clone(), (metric.counter.clone(), metric.pass)))
             .collect()
     }
@@ -564,7 +503,7 @@ impl Variant {
     /// Whether a rung measures any of its metrics in this pass.
     pub fn has_pass_on(&self, rung: Rung, pass: Pass) -> bool {
         let mut metrics = self.metrics.iter();
-        metrics.any(|metric| metric.pass == pass && rung.measures(&metric.counter, pass))
+        metrics.any(|metric| metric.pass == pass && measures(rung, &metric.counter, pass))
     }
 
     /// Whether the configuration takes a profile of this rung for a measurement.

@@ -1,5 +1,8 @@
 //! `config.toml` as written. Nothing after [`super::Config`] reads these types.
 
+use crate::config::Mismatch;
+use crate::metric::{Direction, Level};
+use crate::terms::{Pass, spelled};
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -408,32 +411,6 @@ pub(super) enum Define {
     Text(String),
 }
 
-macro_rules! spelled {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        pub enum $name {
-            $($(#[$vdoc])* #[serde(rename = $text)] $variant),+
-        }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &'static [$name] = &[$($name::$variant),+];
-
-            /// As the configuration and the reports spell it.
-            pub fn as_str(self) -> &'static str {
-                match self { $($name::$variant => $text),+ }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-    };
-}
-
 spelled! {
     /// Whether ncu locks the clocks to base while it profiles (`--clock-control`).
     ClockControl {
@@ -479,17 +456,6 @@ spelled! {
 }
 
 spelled! {
-    /// Which of a variant's captures measures a metric. Counters that do not fit into one replay
-    /// pass cost several, so what varies and what does not are captured apart.
-    Pass {
-        /// Many launches in several processes: what varies from launch to launch.
-        Timing = "timing",
-        /// A few launches in a process of their own: what is exact, or only explains.
-        Counting = "counting",
-    }
-}
-
-spelled! {
     /// A tool of NVIDIA's compute-sanitizer (`--tool`).
     SanitizerTool {
         /// Accesses out of bounds or misaligned, and failing CUDA calls.
@@ -500,39 +466,5 @@ spelled! {
         Initcheck = "initcheck",
         /// Barriers that not all threads reach.
         Synccheck = "synccheck",
-    }
-}
-
-spelled! {
-    /// Which way a metric gets better.
-    Direction {
-        /// More is better.
-        Higher = "higher",
-        /// Less is better.
-        Lower = "lower",
-        /// Any change is a regression.
-        Equal = "equal",
-    }
-}
-
-spelled! {
-    /// What a regression of a metric does.
-    Level {
-        /// Fails the gate.
-        Deny = "deny",
-        /// Is reported and passes.
-        Warn = "warn",
-        /// The metric is measured and shown, and never judged.
-        Record = "record",
-    }
-}
-
-spelled! {
-    /// What a machine does that is not as pinned.
-    Mismatch {
-        /// Ends the run before anything is done.
-        Deny = "deny",
-        /// Is reported, and the run goes on.
-        Warn = "warn",
     }
 }

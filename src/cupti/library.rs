@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::Toolchain;
-use crate::error::Error;
 use crate::files::write_atomically;
+use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::toolchain::{cuda_roots, path_folders};
 

@@ -9,8 +9,7 @@ use crate::binary::base_name;
 use crate::capture::{
     Kernel, Launch, Measurement, Metrics, ReadError, Recording, ResultKind, Rounding, Value,
 };
-use crate::config::DURATION_COUNTER;
-use crate::metric::Unit;
+use crate::metric::{DURATION_COUNTER, Unit};
 
 /// How a capture file begins; the number is its version.
 pub const MAGIC: &[u8] = b"sparsek-gate kernel records 1\n";

@@ -9,15 +9,14 @@ use super::library::Recorder;
 use super::records::{Incomplete, KernelCapture, ProcessRecords, read};
 use super::select::only_ncu_selects;
 use crate::build::Artifact;
-use crate::capture::{Capture, Pending, failure_of_program};
-use crate::capture::{Watched, watched};
-use crate::config::{Config, KernelFilter, Pass, Variant};
+use crate::capture::{Capture, Pending, Watched, failure_of_program, watched};
+use crate::config::{Config, KernelFilter, Variant};
 use crate::device::Gpu;
-use crate::error::Error;
 use crate::files::write_atomically;
+use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
 use crate::process::{self, Invocation};
-use crate::verdict::{Code, Finding};
+use crate::terms::Pass;
 use crate::verify::program_argv;
 
 /// Runs one artifact once with its kernels recorded, into files `<stem>.*` of a folder, and

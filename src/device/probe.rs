@@ -6,7 +6,7 @@ use std::ffi::CString;
 use cudarc::driver::{result, sys};
 
 use super::{Refusal, device, guarded};
-use crate::error::Error;
+use crate::finding::Error;
 
 /// The name of its kernel.
 pub const KERNEL: &str = "sparsek_gate_probe";

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use super::{Check, Patient};
 use crate::capture;
-use crate::config::{ClockControl, DURATION_COUNTER};
+use crate::config::ClockControl;
 use crate::device::Gpu;
-use crate::error::Error;
+use crate::finding::Error;
 use crate::measure::gpu_env;
+use crate::metric::DURATION_COUNTER;
 use crate::process::{self, Ending, Invocation};
 use crate::toolchain::{Ncu, Trouble, home};
 

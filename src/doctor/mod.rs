@@ -8,11 +8,9 @@ mod tools;
 
 use serde::Serialize;
 
-use crate::config::{Config, Mismatch};
+use crate::config::{Config, Mismatch, Pin};
 use crate::device::Gpu;
-use crate::error::Error;
-use crate::toolchain::Pin;
-use crate::verdict::ExitCode;
+use crate::finding::{Error, ExitCode};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

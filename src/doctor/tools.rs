@@ -1,8 +1,8 @@
 //! The programs that this tool runs.
 
 use super::{Check, Patient, State};
-use crate::config::Config;
-use crate::toolchain::{Ncu, Nvcc, Sanitizer, Tool, numbers};
+use crate::config::{Config, numbers};
+use crate::toolchain::{Ncu, Nvcc, Sanitizer, Tool};
 
 /// The tools that further checks need, where they were found.
 pub(super) struct Tools {

@@ -14,10 +14,11 @@ pub use past::{PastKernel, PastProfile, PastSeries};
 pub use crate::profile::{Acceptance, Course, Point, Trend};
 
 use crate::baseline::{Lock, Stored};
-use crate::config::{Level, Variant};
+use crate::config::Variant;
 use crate::git::{self, Version};
 use crate::hash::sha256_hex;
-use crate::profile::Rung;
+use crate::metric::Level;
+use crate::terms::Rung;
 
 /// The history of a stored baseline. `lock_file` and `profile_file` are looked up in the commits of
 /// the repository around them.

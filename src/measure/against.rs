@@ -7,15 +7,15 @@ use super::{
     profile_alone, verified, words,
 };
 use crate::build::Artifact;
-use crate::config::{self, Config, Mismatch, Pass, Toolchain, Variant};
-use crate::error::Error;
+use crate::config::{self, Config, Mismatch, Pins, Toolchain, Variant};
+use crate::evidence::{below_counters, incomplete, incomplete_side, unpinned};
 use crate::files::{
     base_folder, clear_compiled, create_work_folder, empty_variant_folder, variant_folder,
 };
+use crate::finding::{Code, Error, Finding};
 use crate::git::{self, Worktree};
 use crate::profile::Profile;
-use crate::toolchain::{Pins, unpinned};
-use crate::verdict::{Code, Finding, below_counters, incomplete, incomplete_side};
+use crate::terms::Pass;
 
 /// The project as it is at the base revision, in a worktree of its own.
 #[derive(Debug)]

@@ -3,27 +3,28 @@
 mod against;
 mod retry;
 
+use crate::evidence::{disturbed, gpu_pins, incomplete, launch_mismatches, unpinned};
+use crate::profile::{
+    self, CaptureRecord, Conditions, Derived, FileHash, Profile, ProfileOrigin, Provenance, Source,
+    derive, now,
+};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::binary::Listing;
-use crate::build::{Artifact, Builder};
+use crate::build::{Artifact, Builder, compiled_profile};
 use crate::capture::ncu_rep::Cubin;
 use crate::capture::{Capture, Pending, capture, event_times};
-use crate::config::{Config, Pass, Variant};
+use crate::config::{Config, Pin, Variant};
 use crate::cupti::{self, Recorder};
 use crate::device::{Gpu, GpuLock, Health};
-use crate::error::Error;
 use crate::files::{empty_variant_folder, variant_folder, write_atomically};
-use crate::profile::{
-    self, CaptureRecord, Conditions, Derived, FileHash, Profile, ProfileOrigin, Provenance, Rung,
-    Source, compiled_profile, derive,
-};
+use crate::finding::{Code, Error, Finding, Severity};
 use crate::sanitize::{Sanitized, SanitizedVariant, sanitize};
-use crate::toolchain::{Ncu, Nvcc, Nvdisasm, Pin, Sanitizer, unpinned};
-use crate::verdict::{Code, Finding, Severity, disturbed, incomplete, launch_mismatches};
+use crate::terms::{Pass, Rung};
+use crate::toolchain::{Ncu, Nvcc, Nvdisasm, Sanitizer};
 use crate::verify::{Verified, verify};
 
 pub use against::{BaseProject, compile_against, measure_against};
@@ -239,7 +240,7 @@ impl<'a> Bench<'a> {
         let sanitizer = locate_sanitizer(config, variants)?;
         let gpu = Gpu::query(config.device)?;
         let toolchain = &config.toolchain;
-        let mut pins = toolchain.gpu_pins(&gpu);
+        let mut pins = gpu_pins(toolchain, &gpu);
         pins.extend(toolchain.pins.ncu(&ncu.version));
         if variants.iter().any(|variant| variant.needs_nvcc()) {
             let nvcc = Nvcc::locate(toolchain, &config.work)?;
@@ -622,7 +623,7 @@ impl<'a> Subject<'a> {
     /// compiler than its head.
     fn pins(&self, bench: &Bench<'_>) -> Vec<Pin> {
         let toolchain = &self.config.toolchain;
-        let mut pins = toolchain.gpu_pins(&bench.gpu);
+        let mut pins = gpu_pins(toolchain, &bench.gpu);
         pins.extend(toolchain.pins.ncu(&bench.ncu.version));
         let compiler = self.artifact.compiler.as_deref();
         pins.extend(compiler.and_then(|version| toolchain.pins.cuda(version)));
@@ -910,14 +911,6 @@ fn check_counters(config: &Config, variants: &[&Variant], ncu: &Ncu) -> Result<(
         }
     }
     Ok(())
-}
-
-/// The time now, RFC 3339, UTC, in whole seconds.
-pub fn now() -> String {
-    let seconds = jiff::Timestamp::now().as_second();
-    jiff::Timestamp::from_second(seconds)
-        .map(|time| time.to_string())
-        .unwrap_or_default()
 }
 
 fn file_hash(path: &Path, sha256: &str) -> FileHash {

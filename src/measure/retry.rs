@@ -7,12 +7,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{Bench, Watch};
-use crate::config::{Variant, VariantId};
+use crate::config::Variant;
 use crate::device::{Health, Unwatched};
-use crate::error::Error;
+use crate::evidence::{Side, device_findings};
+use crate::finding::{Code, Error, Finding, Severity};
 use crate::process;
 use crate::profile::Profile;
-use crate::verdict::{Code, Finding, Severity, Side, device_findings};
+use crate::terms::VariantId;
 
 /// Before the first repetition; each further one waits twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{Hotspots, KernelProfile, MetricIdentity, Series};
 use crate::capture::{Launch, Recording};
-use crate::config::Pass;
+use crate::terms::Pass;
 
 /// One capture, as both readers saw it.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,12 @@
 //! Somebody else's recording to a profile.
 
 use super::{
-    CaptureRecord, Conditions, DeriveError, FileHash, Profile, ProfileOrigin, Provenance, Rung,
-    Source, derive,
+    CaptureRecord, Conditions, DeriveError, FileHash, Profile, ProfileOrigin, Provenance, Source,
+    derive,
 };
 use crate::capture::Recording;
 use crate::config::Variant;
+use crate::terms::Rung;
 
 /// Makes a profile of a recording. What the file holds outranks what is stated.
 ///
@@ -31,7 +32,7 @@ pub fn profile_of(
         created: recording
             .created_unix_s
             .and_then(|seconds| jiff::Timestamp::from_second(i64::try_from(seconds).ok()?).ok())
-            .map_or_else(crate::measure::now, |time| time.to_string()),
+            .map_or_else(crate::profile::now, |time| time.to_string()),
         launches: u32::try_from(recording.launches.len()).unwrap_or(u32::MAX),
         processes: 1,
         profiler: recording.profiler_version.clone(),

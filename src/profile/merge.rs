@@ -1,7 +1,7 @@
 //! Profiles of one variant from several machines to one.
 
 use super::{Profile, Series};
-use crate::config::Pass;
+use crate::terms::Pass;
 
 impl Profile {
     /// One profile of the same variant and code, measured on several machines or in several runs:

@@ -1,7 +1,6 @@
 //! The normalized result of a variant: samples, values and spread, the identity that makes two
 //! profiles comparable, and the provenance that is only shown.
 
-mod compiled;
 mod derive;
 mod hotspots;
 pub mod import;
@@ -9,6 +8,7 @@ mod merge;
 mod norm;
 mod trend;
 
+use crate::terms::{Pass, Rung, VariantId};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,21 +16,20 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use compiled::compiled_profile;
 pub use derive::{DeriveError, Derived, Source, derive};
 pub use hotspots::{HotLine, Hotspots, MOST_LINES, Stall};
 pub use norm::norm_text;
 pub use trend::{Acceptance, Course, Point, Trend};
 
+use crate::binary::CompilerWarning;
 use crate::config::{
-    CacheControl, ClockControl, DURATION_COUNTER, GraphProfiling, Pass, ProfileSettings,
-    ReplayMode, Variant, VariantId,
+    CacheControl, ClockControl, GraphProfiling, Pin, ProfileSettings, ReplayMode, Variant,
 };
 use crate::device::{Gpu, State};
-use crate::error::Error;
 use crate::files::variant_folder;
-use crate::toolchain::{CompilerWarning, Pin};
-use crate::verdict::Samples;
+use crate::finding::Error;
+use crate::metric::DURATION_COUNTER;
+use crate::statistics::Samples;
 
 /// Name of the profile in a variant's folder.
 pub const FILE_NAME: &str = "profile.json";
@@ -126,84 +125,6 @@ impl From<&ProfileSettings> for Conditions {
     }
 }
 
-/// How much of the machine could be measured, the most first. What a lower rung cannot measure is
-/// not measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rung {
-    /// Hardware counters, through ncu.
-    Counters,
-    /// Start and end of every kernel, through CUPTI's activity records.
-    KernelTimes,
-    /// Times that the program takes itself, with CUDA events around its launches.
-    EventTimes,
-    /// What the compiler made, and nothing that runs.
-    Static,
-}
-
-impl Rung {
-    /// Those that stand in for the counters, the better first.
-    pub const LOWER: [Rung; 2] = [Rung::KernelTimes, Rung::EventTimes];
-
-    /// What a configuration may take for a measurement where the counters are denied.
-    pub const ACCEPTABLE: [Rung; 3] = [Rung::KernelTimes, Rung::EventTimes, Rung::Static];
-
-    /// The rung below the counters of this name.
-    pub fn lower(name: &str) -> Option<Rung> {
-        Rung::ACCEPTABLE
-            .into_iter()
-            .find(|rung| rung.as_str() == name)
-    }
-
-    /// Whether it can measure a counter in a pass: below the counters, times of launches alone.
-    pub fn measures(self, counter: &str, pass: Pass) -> bool {
-        match self {
-            Rung::Counters => true,
-            Rung::KernelTimes | Rung::EventTimes => {
-                counter == DURATION_COUNTER && pass == Pass::Timing
-            }
-            Rung::Static => false,
-        }
-    }
-
-    /// As the configuration and the reports spell it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Rung::Counters => "counters",
-            Rung::KernelTimes => "kernel-times",
-            Rung::EventTimes => "event-times",
-            Rung::Static => "static",
-        }
-    }
-
-    /// The folder of the baselines of this rung on a GPU model: `nvidia-h200` for counters, and
-    /// `nvidia-h200+kernel-times`, so that no rung is locked over another. What never runs has the
-    /// compiler's target for its model: `sm-90a+static`.
-    pub fn folder(self, gpu: &str) -> String {
-        let slug = Gpu::slug(gpu);
-        match self {
-            Rung::Counters => slug,
-            lower => format!("{slug}+{}", lower.as_str()),
-        }
-    }
-}
-
-impl Rung {
-    /// The rung of a folder of baselines, see [`Rung::folder`].
-    pub fn of_folder(folder: &str) -> Rung {
-        Rung::ACCEPTABLE
-            .into_iter()
-            .find(|rung| folder.ends_with(&format!("+{rung}")))
-            .unwrap_or(Rung::Counters)
-    }
-}
-
-impl std::fmt::Display for Rung {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
 /// What an alias stands for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetricIdentity {
@@ -252,11 +173,11 @@ pub struct Code {
 pub struct Series {
     /// The value that is judged, see [`Samples::value`]; absent where a launch has none.
     pub value: Option<f64>,
-    /// Spread of the launches of a process, see [`crate::verdict::Noise::within`].
+    /// Spread of the launches of a process, see [`crate::statistics::Noise::within`].
     pub within: Option<f64>,
-    /// Spread of the processes of a machine, see [`crate::verdict::Noise::between`].
+    /// Spread of the processes of a machine, see [`crate::statistics::Noise::between`].
     pub between: Option<f64>,
-    /// Spread of the machines, see [`crate::verdict::Noise::machines`].
+    /// Spread of the machines, see [`crate::statistics::Noise::machines`].
     pub machines: Option<f64>,
     /// One list a profiler process, one entry a launch, in launch order; `null` is a launch
     /// without a value.
@@ -623,6 +544,14 @@ impl Series {
     pub fn launch_count(&self) -> usize {
         self.samples.iter().map(Vec::len).sum()
     }
+}
+
+/// The time now, RFC 3339, UTC, in whole seconds.
+pub fn now() -> String {
+    let seconds = jiff::Timestamp::now().as_second();
+    jiff::Timestamp::from_second(seconds)
+        .map(|time| time.to_string())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

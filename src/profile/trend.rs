@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Rung;
-use crate::config::VariantId;
+use crate::terms::{Rung, VariantId};
 
 /// How the metrics of one baseline went from acceptance to acceptance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 use crate::config::FILE_NAME;
+use crate::finding::{ExitCode, Finding, Severity};
 use crate::hash::sha256_hex;
-use crate::verdict::{Comparison, ExitCode, Finding, Outcome, Severity};
+use crate::judge::{Comparison, Outcome};
 
 /// A finding with its place in the sources.
 pub(super) struct Concern<'a> {

@@ -6,7 +6,8 @@
 use super::concern::{Concern, shortened, worst_first};
 use super::print::{clean, one_line};
 use super::rows::headline;
-use crate::verdict::{ExitCode, Outcome, Severity};
+use crate::finding::{ExitCode, Severity};
+use crate::judge::Outcome;
 
 /// Annotations of a kind that GitHub shows of a step.
 const MOST: usize = 10;

@@ -7,8 +7,9 @@ use super::concern::{Concern, worst_first};
 use super::print::one_line;
 use super::rows::headline;
 use crate::config::FILE_NAME;
+use crate::finding::{ExitCode, Finding, Severity};
 use crate::hash::sha256_hex;
-use crate::verdict::{ExitCode, Finding, Outcome, Severity};
+use crate::judge::Outcome;
 
 #[derive(Serialize)]
 struct Issue {

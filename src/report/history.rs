@@ -9,7 +9,8 @@ use super::html::{document, figure};
 use super::plot::{Size, trend_drawings};
 use super::print::{clean, one_line};
 use crate::history::{Acceptance, Course, Point, Trend};
-use crate::verdict::{Change, display_value};
+use crate::metric::display_value;
+use crate::verdict::Change;
 
 /// Acceptances whose values have a column on a terminal; the latest.
 const COLUMNS: usize = 5;

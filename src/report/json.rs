@@ -7,9 +7,9 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 
 use super::print::json_for_terminals;
-use crate::error::Error;
+use crate::finding::Error;
+use crate::judge::Outcome;
 use crate::profile::lists_in_lines;
-use crate::verdict::Outcome;
 
 /// The outcome with what follows from it, so that a script need not know the rules.
 #[derive(Serialize)]

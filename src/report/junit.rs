@@ -12,10 +12,10 @@ use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
 use super::print::{clean, one_line};
 use super::rows::{Row, headline, origin, provenance, several_shapes, title};
-use crate::config::Level;
-use crate::verdict::{
-    Code, Comparison, ExitCode, Finding, Outcome, Severity, VariantReport, Verdict,
-};
+use crate::finding::{Code, ExitCode, Finding, Severity};
+use crate::judge::{Comparison, Outcome, VariantReport};
+use crate::metric::Level;
+use crate::verdict::Verdict;
 
 /// A `<testsuite>`.
 struct Suite {

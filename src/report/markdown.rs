@@ -14,7 +14,9 @@ use super::rows::{
     Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, several_shapes,
     shown, title, verdict_word,
 };
-use crate::verdict::{Comparison, ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
+use crate::finding::{ExitCode, Finding, Severity};
+use crate::judge::{Comparison, Outcome, VariantReport};
+use crate::verdict::Verdict;
 
 /// By this a comment of an earlier run is found again.
 const MARK: &str = "<!-- sparsek-gate -->";

@@ -29,9 +29,9 @@ pub use target::{Target, targets};
 pub use terminal::findings as findings_text;
 
 use crate::cli::ReportFormat;
-use crate::error::Error;
 use crate::files::read_regular_up_to;
-use crate::verdict::Outcome;
+use crate::finding::Error;
+use crate::judge::Outcome;
 use plot::Picture;
 
 /// Largest outcome that is read back, 1 GiB: a thousand kernels of thirty metrics with their samples

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config::Level;
-use crate::profile::Rung;
-use crate::verdict::{
-    Authority, Change, Comparison, ExitCode, Origin, Outcome, Summary, VariantReport, Verdict,
-    display_value, display_values,
-};
+use crate::finding::ExitCode;
+use crate::judge::{Comparison, Origin, Outcome, Summary, VariantReport};
+use crate::metric::{Level, display_value, display_values};
+use crate::terms::Rung;
+use crate::trust::Authority;
+use crate::verdict::{Change, Verdict};
 
 /// A change that is shown, in percent, of a recorded metric whose noise is not known.
 const UNTOLD_PERCENT: f64 = 5.0;

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::concern::{Concern, worst_first};
 use super::print::{clean, one_line};
 use super::rows::headline;
-use crate::verdict::{Code, Outcome, Severity};
+use crate::finding::{Code, Severity};
+use crate::judge::Outcome;
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";

@@ -8,9 +8,9 @@ use clap::ValueEnum as _;
 
 use super::render;
 use crate::cli::ReportFormat;
-use crate::error::Error;
 use crate::files::write_named;
-use crate::verdict::Outcome;
+use crate::finding::Error;
+use crate::judge::Outcome;
 
 /// Names the file of a step's summary, which other programs of the step write to as well.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";

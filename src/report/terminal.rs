@@ -8,7 +8,9 @@ use super::rows::{
     Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, several_shapes,
     shown, title, verdict_word,
 };
-use crate::verdict::{ExitCode, Finding, Outcome, Severity, VariantReport, Verdict};
+use crate::finding::{ExitCode, Finding, Severity};
+use crate::judge::{Outcome, VariantReport};
+use crate::verdict::Verdict;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

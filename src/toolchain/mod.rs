@@ -4,7 +4,6 @@
 mod ncu;
 mod nvcc;
 mod nvdisasm;
-mod pins;
 mod sanitizer;
 mod tool;
 mod version;
@@ -13,17 +12,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::finding::Error;
 use crate::process::{Ending, Invocation};
 
 pub(crate) use ncu::{NCU_LOCK, available_kernels, home};
 pub use ncu::{Ncu, Trouble};
-pub use nvcc::{
-    CompilerWarning, KernelResources, Nvcc, compiler_warnings, nvcc_flags, resource_report,
-};
+pub use nvcc::{Nvcc, nvcc_flags};
 pub use nvdisasm::Nvdisasm;
-pub(crate) use pins::numbers;
-pub use pins::{Pin, Pins, VersionRange, recorded_unpinned, unpinned};
 pub use sanitizer::{FirstError, Sanitizer, SanitizerLog};
 pub use tool::Tool;
 

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::version::remembered;
 use super::{env_folder, find, path_folders, query, versioned};
-use crate::config::{ClockControl, DURATION_COUNTER, Pass, Toolchain, Variant};
-use crate::error::Error;
+use crate::config::{ClockControl, Toolchain, Variant};
+use crate::finding::Error;
+use crate::metric::DURATION_COUNTER;
+use crate::terms::Pass;
 
 /// The file in the temporary folder by which several ncu take turns. It stays when they are over.
 pub(crate) const NCU_LOCK: &str = "nsight-compute-lock";

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::tool::Tool;
 use super::{env_folder, find, path_folders, query};
 use crate::binary::{Listing, listing};
-use crate::error::Error;
+use crate::finding::Error;
 
 /// An nvdisasm that was found.
 #[derive(Clone, Debug)]

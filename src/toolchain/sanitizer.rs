@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::tool::Tool;
 use super::{env_folder, find, path_folders, versioned};
 use crate::config::{SanitizerTool, Toolchain};
-use crate::error::Error;
+use crate::finding::Error;
 
 /// A compute-sanitizer that was found.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::version::remembered;
 use super::{env_folder, find, path_folders, query, versioned};
-use crate::error::Error;
+use crate::finding::Error;
 
 /// A tool that was found.
 #[derive(Clone, Debug)]

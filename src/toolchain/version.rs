@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::finding::Error;
 
 /// Versions of the tools at a path, as last asked for.
 #[derive(Default, Serialize, Deserialize)]

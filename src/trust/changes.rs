@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 use super::policy::{STATED, is_code, variant_of};
-use crate::config::VariantId;
+use crate::terms::VariantId;
 
 /// Which way a change of the policy goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::Error;
-use crate::verdict::{Code, Finding};
+use crate::finding::{Code, Error, Finding};
 
 /// The hashes that were accepted.
 #[derive(Debug, Default)]

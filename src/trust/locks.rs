@@ -4,12 +4,13 @@ use std::path::Path;
 
 use super::consent::Consent;
 use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, consistent};
-use crate::config::{Config, Level, VariantId};
-use crate::error::Error;
+use crate::config::Config;
 use crate::files::read_regular;
+use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
+use crate::metric::{Level, display_value};
 use crate::profile::Profile;
-use crate::verdict::{Code, Finding, display_value};
+use crate::terms::VariantId;
 
 /// Values that a finding names before it only counts them.
 const SHOWN: usize = 6;
@@ -47,7 +48,7 @@ pub(super) fn compare(
         let settled = !found.is_empty()
             && found
                 .iter()
-                .all(|finding| finding.severity == crate::verdict::Severity::Warn);
+                .all(|finding| finding.severity == crate::finding::Severity::Warn);
         findings.extend(found);
         if settled {
             accepted.push(Replaced { gpu, variant });

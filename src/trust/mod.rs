@@ -5,6 +5,7 @@
 //! `changes` and `locks` tell what the change does to either, [`Consent`] is what somebody outside
 //! agreed to.
 
+mod authority;
 mod changes;
 mod consent;
 mod locks;
@@ -14,16 +15,16 @@ mod root;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+pub use authority::Authority;
 pub use consent::Consent;
 pub use root::{Root, root, variables};
 
 use crate::baseline::Store;
 use crate::config::Config;
-use crate::error::Error;
 use crate::files::read_regular;
+use crate::finding::{Code, Error, Finding};
 use crate::git::{self, Held};
 use crate::hash::sha256_hex;
-use crate::verdict::{Authority, Code, Finding};
 use changes::{Change, Way, changes};
 
 /// What a run judges by.

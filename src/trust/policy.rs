@@ -6,7 +6,8 @@
 
 use toml::{Table, Value};
 
-use crate::config::{Config, VariantId};
+use crate::config::Config;
+use crate::terms::VariantId;
 
 /// The keys of a variant that describe its code, and so are the change's own.
 const CODE: [&str; 9] = [

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::error::Error;
+use crate::finding::Error;
 use crate::git;
 
 /// A revision from before the change.

@@ -10,9 +10,9 @@
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::rule::{Change, Verdict};
-use super::sample::{Samples, Scatter, farthest, mean};
-use crate::config::Direction;
+use super::{Change, Verdict};
+use crate::metric::Direction;
+use crate::statistics::{Samples, Scatter, farthest, mean};
 
 /// Chance that a whole check raises any alarm where every change is exactly its tolerance.
 const ALARM: f64 = 0.01;

@@ -19,9 +19,9 @@ use std::sync::{LazyLock, OnceLock};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::binary::STATIC_METRICS;
-use sparsek_gate::config::Pass;
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::profile::{Profile, Series, norm_text};
+use sparsek_gate::terms::Pass;
 
 /// The GPU that the recordings in the repository were taken on, as a folder.
 pub const GPU: &str = "nvidia-h200";

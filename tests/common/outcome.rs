@@ -5,8 +5,9 @@
     reason = "tests and benches use another part of these helpers"
 )]
 
-use sparsek_gate::config::VariantId;
-use sparsek_gate::verdict::{Finding, Outcome, VariantReport};
+use sparsek_gate::finding::Finding;
+use sparsek_gate::judge::{Outcome, VariantReport};
+use sparsek_gate::terms::VariantId;
 
 /// Kernels of a variant of a large outcome.
 const KERNELS_OF_A_VARIANT: usize = 50;

@@ -1,6 +1,6 @@
 //! Outcomes to render.
 
-use sparsek_gate::verdict::Outcome;
+use sparsek_gate::judge::Outcome;
 
 /// Judged from recordings, with every verdict in it.
 pub fn every_verdict() -> Outcome {

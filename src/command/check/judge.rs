@@ -1,18 +1,22 @@
 //! The selected variants against what is locked of them.
 
+use crate::evidence::{
+    below_counters, disturbed, incomplete, incomplete_compiled, recorded_unpinned, unpinned,
+};
 use std::collections::BTreeMap;
 
 use super::super::Plan;
 use crate::baseline::{Store, changes_since, immutable_additions, trust};
-use crate::config::{Variant, VariantId};
-use crate::error::Error;
-use crate::profile::{Profile, ProfileOrigin, Rung};
-use crate::toolchain::{recorded_unpinned, unpinned};
-use crate::verdict::{
-    Authority, Code, Control, Finding, Mode, Origin, Outcome, Reference, Severity, VariantReport,
-    Verdict, below_counters, compare, compare_compiled, comparison_count, disturbed,
-    explain_by_code, incomplete, incomplete_compiled,
+use crate::config::Variant;
+use crate::finding::{Code, Error, Finding, Severity};
+use crate::judge::{
+    Control, Mode, Origin, Outcome, Reference, VariantReport, compare, compare_compiled,
+    comparison_count, explain_by_code,
 };
+use crate::profile::{Profile, ProfileOrigin};
+use crate::terms::{Rung, VariantId};
+use crate::trust::Authority;
+use crate::verdict::Verdict;
 
 /// Profiles to judge.
 #[derive(Default)]

@@ -11,16 +11,16 @@ use std::path::Path;
 use super::{Plan, print_outcome};
 use crate::baseline::Store;
 use crate::cli::{CheckArgs, ReportFormat};
-use crate::config::{Variant, VariantId};
+use crate::config::Variant;
 use crate::device::Gpu;
-use crate::error::Error;
+use crate::finding::{Code, Error, ExitCode, Finding};
+use crate::judge::{Ended, Origin, Outcome, apply_waivers};
 use crate::measure::{BaseProject, compile_against, measure, measure_against};
 use crate::profile::Profile;
 use crate::report::{self, Progress, Target};
-use crate::trust::{self, Grounds};
-use crate::verdict::{
-    Authority, Code, Ended, ExitCode, Finding, Origin, Outcome, Verdict, apply_waivers,
-};
+use crate::terms::VariantId;
+use crate::trust::{self, Authority, Grounds};
+use crate::verdict::Verdict;
 use judge::{Judge, Profiles, unchecked};
 use places::places;
 use recorded::read_recorded;

@@ -9,7 +9,7 @@ use crate::build::place::Kernels;
 use crate::capture::csv::kernel_name::function_name;
 use crate::config::{Recipe, Variant};
 use crate::files::read_regular_up_to;
-use crate::verdict::{Outcome, Place};
+use crate::judge::{Outcome, Place};
 
 /// Largest source that is looked into, 4 MiB: no report is worth reading what a person did not write.
 const LARGEST_SOURCE: u64 = 4 << 20;

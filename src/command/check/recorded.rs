@@ -6,11 +6,12 @@ use super::super::Plan;
 use super::judge::Profiles;
 use crate::baseline::{CaptureIndex, changes_since, rederive};
 use crate::config::{Config, Variant};
-use crate::error::Error;
 use crate::files::{base_folder, variant_folder};
-use crate::profile::{self, Profile, ProfileOrigin, Rung};
-use crate::trust::{brought_by_change, unlike_base};
-use crate::verdict::{Authority, Code, Finding, Outcome, Severity};
+use crate::finding::{Code, Error, Finding, Severity};
+use crate::judge::Outcome;
+use crate::profile::{self, Profile, ProfileOrigin};
+use crate::terms::Rung;
+use crate::trust::{Authority, brought_by_change, unlike_base};
 
 /// The recorded profiles of the selected variants. Their verdict comes from their samples; where
 /// these are not those of the captures beside them, a warning says so, or a finding that denies

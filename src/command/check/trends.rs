@@ -4,10 +4,11 @@ use std::path::Path;
 
 use super::super::Plan;
 use crate::baseline::{Lock, Store};
-use crate::error::Error;
+use crate::finding::Error;
 use crate::history::{Trend, judged_only, trend};
-use crate::profile::Rung;
-use crate::verdict::{Outcome, VariantReport, Verdict};
+use crate::judge::{Outcome, VariantReport};
+use crate::terms::Rung;
+use crate::verdict::Verdict;
 
 /// Most baselines that git is asked about, so that a report is written in no time.
 const MOST: usize = 8;

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{DURATION_COUNTER, File};
+use super::File;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::raw::{Counter, RawMetric, RawTolerance};
-use crate::config::{
-    Counts, Direction, Level, Metric, Pass, Plausible, Suite, Tolerance, Toolchain, Variant,
-};
-use crate::metric::{self, Existence};
+use crate::config::{Counts, Metric, Plausible, Suite, Toolchain, Variant};
+use crate::metric::{self, DURATION_COUNTER, Direction, Existence, Level, Tolerance};
+use crate::terms::Pass;
 
 impl File<'_> {
     /// Takes each metric from the variants that its `variants` do not name.

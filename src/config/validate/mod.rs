@@ -8,6 +8,8 @@ mod toolchain;
 mod trust;
 mod waiver;
 
+use crate::metric::DURATION_COUNTER;
+use crate::terms::is_name;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -22,8 +24,6 @@ use super::raw::RawConfig;
 
 /// Longest time limit accepted, a day: beyond it the number is a slip.
 const LONGEST_TIMEOUT_S: f64 = 86_400.0;
-/// ncu's counter for the device's own time of a launch.
-pub(crate) const DURATION_COUNTER: &str = "gpu__time_duration.sum";
 pub(super) fn validate(path: &Path, source: &str) -> Result<Config, ConfigError> {
     let raw: RawConfig =
         toml::from_str(source).map_err(|error| ConfigError::from_toml(path, source, &error))?;
@@ -35,16 +35,6 @@ pub(super) fn validate(path: &Path, source: &str) -> Result<Config, ConfigError>
         tree: tree.get_ref(),
     };
     file.config(raw)
-}
-
-/// A name becomes a folder or a file: it must not leave its place.
-pub(super) fn is_name(name: &str) -> bool {
-    !name.is_empty()
-        && name.len() <= 64
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
 struct File<'a> {

@@ -8,7 +8,7 @@ use crate::config::raw::RawProfile;
 use crate::config::{
     CacheControl, ClockControl, ConfigError, GraphProfiling, ProfileSettings, ReplayMode,
 };
-use crate::profile::Rung;
+use crate::terms::Rung;
 
 const DEFAULT_LAUNCHES: u32 = 20;
 const DEFAULT_PROCESSES: u32 = 4;

@@ -6,7 +6,9 @@ use super::File;
 use crate::binary::{STATIC_METRICS, StaticMetric};
 use crate::config::error::{ConfigError, suggest};
 use crate::config::raw::RawStatic;
-use crate::config::{Level, Metric, Pass, Plausible, Tolerance};
+use crate::config::{Metric, Plausible};
+use crate::metric::{Level, Tolerance};
+use crate::terms::Pass;
 
 impl File<'_> {
     /// All static metrics, each as the configuration has it or as it is by default.

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{DURATION_COUNTER, File};
+use super::File;
+use crate::binary::LaunchShape;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::raw::{Define, RawProfile, RawSuite, RawVariant, RawVerify, RawWork};
-use crate::config::{LaunchShape, Level, Metric, Recipe, Suite, Variant, VariantId, Work};
+use crate::config::{Metric, Recipe, Suite, Variant, Work};
+use crate::metric::{DURATION_COUNTER, Level};
+use crate::terms::VariantId;
 
 const DEFAULT_VERIFY_TIMEOUT_S: f64 = 120.0;
 

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use super::File;
 use crate::config::raw::{RawPins, RawToolchain};
-use crate::config::{ConfigError, Mismatch, Toolchain};
+use crate::config::{ConfigError, Mismatch, Pins, Toolchain, VersionRange};
 use crate::metric;
-use crate::toolchain::{Pins, VersionRange};
 
 impl File<'_> {
     pub(super) fn toolchain(

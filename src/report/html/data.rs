@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
+use crate::finding::{Finding, Severity};
+use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::report::plot::{Process, Strip};
 use crate::report::print::{clean, one_line};
 use crate::report::rows::{
     Row, causes_and_drift, left_out, provenance, several_kernels, several_shapes, shown, title,
     verdict_word,
 };
-use crate::verdict::{Comparison, Finding, Outcome, Severity, VariantReport, Verdict};
+use crate::verdict::Verdict;
 
 /// Bytes for the rows of metrics that pass or are recorded; what fails is always held.
 const ROW_BUDGET: usize = 2_400_000;

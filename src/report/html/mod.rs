@@ -16,7 +16,8 @@ use super::plot::{
 };
 use super::print::{clean, one_line};
 use super::rows::{counts, origin};
-use crate::verdict::{ExitCode, Finding, Outcome, Severity};
+use crate::finding::{ExitCode, Finding, Severity};
+use crate::judge::Outcome;
 
 const PAGE_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

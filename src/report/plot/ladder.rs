@@ -6,8 +6,10 @@ use super::Group;
 use super::drawing::{Drawing, Size, px, shortened, text};
 use super::measured::{Side, class, duration, worst};
 use super::scale::with_prefix;
-use crate::profile::Rung;
-use crate::verdict::{VariantReport, Verdict, display_value};
+use crate::judge::VariantReport;
+use crate::metric::display_value;
+use crate::terms::Rung;
+use crate::verdict::Verdict;
 
 /// Variants that a picture has room for.
 const MOST: usize = 24;

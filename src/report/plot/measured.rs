@@ -1,8 +1,9 @@
 //! What the roofline and the ladder need of a variant, read from its comparisons by the name of the
 //! counter: an alias may be anything.
 
-use crate::config::DURATION_COUNTER;
-use crate::verdict::{Comparison, Summary, VariantReport, Verdict};
+use crate::judge::{Comparison, Summary, VariantReport};
+use crate::metric::DURATION_COUNTER;
+use crate::verdict::Verdict;
 
 const DRAM_READ: &str = "dram__bytes_read.sum";
 const DRAM_WRITTEN: &str = "dram__bytes_write.sum";

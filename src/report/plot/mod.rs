@@ -13,9 +13,9 @@ pub(super) use drawing::{Drawing, PLOT_STYLE, Size, THEME};
 pub(super) use measured::worst;
 pub(super) use samples::{LEGEND, Process, Strip};
 
-use crate::config::VariantId;
-use crate::profile::Rung;
-use crate::verdict::{Outcome, VariantReport, Verdict};
+use crate::judge::{Outcome, VariantReport};
+use crate::terms::{Rung, VariantId};
+use crate::verdict::Verdict;
 
 /// What there is to draw of an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use super::measured::{
     worst,
 };
 use super::scale::{Axis, with_prefix};
-use crate::profile::Rung;
-use crate::verdict::VariantReport;
+use crate::judge::VariantReport;
+use crate::terms::Rung;
 
 /// Variants that a picture has room for.
 const MOST: usize = 24;

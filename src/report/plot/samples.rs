@@ -8,9 +8,11 @@ use super::drawing::{Drawing, Size, px, shortened, text};
 use super::ladder::mark;
 use super::measured::class;
 use super::scale::Axis;
-use crate::config::Direction;
+use crate::judge::{Comparison, VariantReport};
+use crate::metric::{Direction, display_value};
 use crate::report::rows::verdict_word;
-use crate::verdict::{Change, Comparison, VariantReport, Verdict, display_value, location};
+use crate::statistics::location;
+use crate::verdict::{Change, Verdict};
 
 /// Steps into which the width of a strip is divided: finer than any screen.
 pub(in crate::report) const STEPS: u16 = 4095;

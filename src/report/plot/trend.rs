@@ -5,7 +5,8 @@ use maud::{Markup, html};
 use super::drawing::{Drawing, Size, px, shortened, text};
 use super::scale::{Axis, with_prefix};
 use crate::history::{Acceptance, Course, Point, Trend};
-use crate::verdict::{Change, display_value};
+use crate::metric::display_value;
+use crate::verdict::Change;
 
 /// Pixels of one course, with its name and the axis below.
 const PANEL: f64 = 128.0;

@@ -6,14 +6,23 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Mismatch, Toolchain, VariantId};
-use crate::device::Gpu;
-use crate::error::Error;
-use crate::profile::{Profile, Rung};
-use crate::verdict::{Code, Finding, Severity};
+use super::Toolchain;
+use crate::finding::Error;
+use crate::terms::spelled;
 
 /// What mends a mismatch.
-const NEXT: &str = "install what is pinned, or change `[toolchain.pins]` knowingly and lock anew";
+pub(crate) const NEXT: &str =
+    "install what is pinned, or change `[toolchain.pins]` knowingly and lock anew";
+
+spelled! {
+    /// What a machine does that is not as pinned.
+    Mismatch {
+        /// Ends the run before anything is done.
+        Deny = "deny",
+        /// Is reported, and the run goes on.
+        Warn = "warn",
+    }
+}
 
 /// What the configuration pins (`[toolchain.pins]`). Its target is a promise too: `toolchain.arch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,38 +81,6 @@ impl Pins {
 }
 
 impl Toolchain {
-    /// What is pinned of the GPU and its driver.
-    pub fn gpu_pins(&self, gpu: &Gpu) -> Vec<Pin> {
-        let pins = [
-            self.arch_pin(&gpu.compute_capability),
-            self.pins.driver(gpu.driver.as_deref()),
-            self.pins.gpu(&gpu.name),
-        ];
-        pins.into_iter().flatten().collect()
-    }
-
-    /// What is pinned of what a profile says it was measured with. What it does not know of itself
-    /// is left out: that it was imported is told elsewhere.
-    pub fn pins_of(&self, profile: &Profile) -> Vec<Pin> {
-        let (identity, provenance) = (&profile.identity, &profile.provenance);
-        let compiler = provenance.compiler.as_deref();
-        let cuda = compiler.and_then(|version| self.pins.cuda(version));
-        if identity.rung == Rung::Static {
-            return cuda.into_iter().collect();
-        }
-        let profiler = provenance.profiler.as_deref();
-        let profiler = profiler.filter(|_| identity.rung == Rung::Counters);
-        let driver = provenance.driver.as_deref();
-        let pins = [
-            cuda,
-            profiler.and_then(|version| self.pins.ncu(version)),
-            driver.and_then(|version| self.pins.driver(Some(version))),
-            self.arch_pin(&identity.compute_capability),
-            self.pins.gpu(&identity.gpu),
-        ];
-        pins.into_iter().flatten().collect()
-    }
-
     /// Whether code for the target runs on a GPU of this compute capability, `major.minor`.
     pub fn arch_pin(&self, compute_capability: &str) -> Option<Pin> {
         Some(Pin {
@@ -144,37 +121,6 @@ impl Pin {
         let found = self.found.as_deref().unwrap_or("it cannot be told");
         format!("{}: {found}, where `{}` is pinned", self.what, self.wanted)
     }
-}
-
-/// The finding that a recording was made with another toolchain than is pinned, which denies where
-/// a run on that machine would have been refused.
-pub fn recorded_unpinned(toolchain: &Toolchain, profile: &Profile) -> Option<Finding> {
-    let found = unpinned(&profile.variant, "recorded", &toolchain.pins_of(profile))?;
-    Some(match toolchain.pins.mismatch {
-        Mismatch::Deny => Finding {
-            severity: Severity::Deny,
-            ..found
-        },
-        Mismatch::Warn => found,
-    })
-}
-
-/// The warning that a variant was built or measured with another toolchain than is pinned.
-pub fn unpinned(variant: &VariantId, what: &str, pins: &[Pin]) -> Option<Finding> {
-    let broken: Vec<String> = pins
-        .iter()
-        .filter(|pin| !pin.held)
-        .map(Pin::words)
-        .collect();
-    (!broken.is_empty()).then(|| {
-        Finding::deny(
-            Code::ToolchainMismatch,
-            variant,
-            format!("{what} off its pins: {}", broken.join("; ")),
-            NEXT,
-        )
-        .warn()
-    })
 }
 
 fn version_pin(what: &str, wanted: Option<&VersionRange>, found: Option<&str>) -> Option<Pin> {

@@ -1,8 +1,10 @@
 //! Whether a profile is a whole measurement.
 
-use super::finding::{Code, Finding};
-use crate::config::{DURATION_COUNTER, Level, Metric, Pass, Variant};
+use crate::config::{Metric, Variant};
+use crate::finding::{Code, Finding};
+use crate::metric::{DURATION_COUNTER, Level, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin};
+use crate::terms::Pass;
 
 /// What keeps a profile from being a whole measurement: launches, kernels or values that are not
 /// there. A baseline is locked from, and a gate passes on, whole measurements only.
@@ -96,20 +98,20 @@ fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding>
 
 /// Whether a metric is one that the profile's rung cannot measure, and the configuration accepts
 /// that rung.
-pub(super) fn given_up(variant: &Variant, metric: &Metric, profile: &Profile) -> bool {
+pub(crate) fn given_up(variant: &Variant, metric: &Metric, profile: &Profile) -> bool {
     let rung = profile.identity.rung;
-    !rung.measures(&metric.counter, metric.pass) && variant.accepts(rung)
+    !measures(rung, &metric.counter, metric.pass) && variant.accepts(rung)
 }
 
 /// Why a metric of a profile has no value to judge; `None` where it has one. No counter of the
 /// hardware counts below zero.
-pub(super) fn why_not_measured(
+pub(crate) fn why_not_measured(
     metric: &Metric,
     profile: &Profile,
     kernel: &KernelProfile,
 ) -> Option<String> {
     let rung = profile.identity.rung;
-    if !rung.measures(&metric.counter, metric.pass) {
+    if !measures(rung, &metric.counter, metric.pass) {
         return Some(format!("`{}` cannot be measured by {rung}", metric.counter));
     }
     let Some(definition) = profile.identity.metrics.get(&metric.alias) else {
@@ -227,4 +229,78 @@ fn gap(variant: &Variant, profile: &Profile, pass: Pass, processes: u32) -> Opti
         "{found} launches were measured in process {} of the {pass} pass where {asked} were asked for",
         index + 1
     ))
+}
+
+/// What a static profile lacks of what is expected of it.
+pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+    let names: Vec<&str> = profile
+        .kernels
+        .iter()
+        .map(|kernel| kernel.name.as_str())
+        .collect();
+    let seen = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
+    let missing = |what: String| {
+        Finding::deny(
+            Code::KernelMissing,
+            &variant.id,
+            format!("{what}; there were {seen}"),
+            "mend `expect`, `kernels` or the source".to_owned(),
+        )
+    };
+    let expected = variant
+        .expect
+        .iter()
+        .filter(|name| !names.contains(&name.as_str()));
+    let mut findings: Vec<Finding> = expected
+        .map(|name| {
+            missing(format!(
+                "the compiler made no kernel `{name}`, which is expected"
+            ))
+            .kernel(name)
+        })
+        .collect();
+    if names.is_empty() && findings.is_empty() {
+        findings.push(missing(
+            "the compiler made no kernel that is measured".to_owned(),
+        ));
+    }
+    for kernel in &profile.kernels {
+        for metric in &variant.static_metrics {
+            if metric.level != Level::Record && static_value(kernel, &metric.alias).is_none() {
+                let finding = not_known(variant, metric, profile.label(kernel));
+                findings.push(finding);
+            }
+        }
+    }
+    findings
+}
+
+fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {
+    let next = if metric.alias.starts_with("occupancy") {
+        "state `dynamic_shared_bytes` of the variant (and `threads_per_block`, where the kernel has no launch bounds)"
+    } else {
+        "install nvdisasm, which comes with the CUDA toolkit (`pip install nvidia-cuda-nvdisasm`), in a version that reads this code, and build again; or take the metric out of the gate"
+    };
+    let finding = Finding::deny(
+        Code::NotMeasured,
+        &variant.id,
+        format!("`{}` of {kernel} is not known", metric.alias),
+        next.to_owned(),
+    );
+    let finding = finding.kernel(kernel).metric(&metric.alias);
+    if metric.level == Level::Warn {
+        finding.warn()
+    } else {
+        finding
+    }
+}
+
+/// A static metric of a kernel; `None` where it is not known.
+pub(crate) fn static_value(kernel: &KernelProfile, name: &str) -> Option<f64> {
+    let value = kernel.metrics.get(name)?.value?;
+    (value.is_finite() && value >= 0.0).then_some(value)
 }

@@ -4,7 +4,7 @@
 //! levels are kept apart because they vary by different amounts, and because launches of one
 //! process say little about the next process.
 
-use super::statistics::{FEWEST_FOR_SPREAD, Spread};
+use super::spread::{FEWEST_FOR_SPREAD, Spread};
 
 /// Launches whose pairs are all averaged; of more, as many evenly spaced order statistics are.
 /// The pairs grow with the square: these are 80,200.
@@ -131,14 +131,14 @@ impl Samples {
 
 /// Squared deviations from the means of groups, and their degrees of freedom.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Scatter {
+pub(crate) struct Scatter {
     squares: f64,
-    pub(super) dof: usize,
+    pub(crate) dof: usize,
 }
 
 impl Scatter {
     /// Of one group.
-    pub(super) fn of(values: &[f64]) -> Scatter {
+    pub(crate) fn of(values: &[f64]) -> Scatter {
         let center = mean(values);
         Scatter {
             squares: values.iter().map(|value| (value - center).powi(2)).sum(),
@@ -147,7 +147,7 @@ impl Scatter {
     }
 
     /// Both, pooled.
-    pub(super) fn and(self, other: Scatter) -> Scatter {
+    pub(crate) fn and(self, other: Scatter) -> Scatter {
         Scatter {
             squares: self.squares + other.squares,
             dof: self.dof + other.dof,
@@ -155,14 +155,14 @@ impl Scatter {
     }
 
     /// The standard deviation; `None` where nothing varies freely.
-    pub(super) fn sigma(self) -> Option<f64> {
+    pub(crate) fn sigma(self) -> Option<f64> {
         (self.dof > 0).then(|| (self.squares / self.dof as f64).sqrt())
     }
 }
 
 /// The mean; NaN of nothing. Equal values give exactly that value, whatever their number, so that
 /// a counter that never varies has no noise from rounding.
-pub(super) fn mean(values: &[f64]) -> f64 {
+pub(crate) fn mean(values: &[f64]) -> f64 {
     let Some(first) = values.first() else {
         return f64::NAN;
     };
@@ -171,7 +171,7 @@ pub(super) fn mean(values: &[f64]) -> f64 {
 }
 
 /// Largest distance from the mean; `None` of fewer than two values.
-pub(super) fn farthest(values: &[f64]) -> Option<f64> {
+pub(crate) fn farthest(values: &[f64]) -> Option<f64> {
     let center = mean(values);
     let distances = values.iter().map(|value| (value - center).abs());
     distances

@@ -1,14 +1,15 @@
 //! The outcome: all findings of a run; it alone decides the exit code.
 
+use crate::trust::Authority;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::compare::VariantReport;
-use super::exit_code::ExitCode;
-use super::finding::{Finding, Severity};
-use super::rule::Verdict;
-use crate::config::{Level, VariantId};
+use crate::finding::{ExitCode, Finding, Severity};
+use crate::metric::Level;
 use crate::profile::Trend;
+use crate::terms::VariantId;
+use crate::verdict::Verdict;
 
 /// Where the judged profiles came from. A report never shows the one as the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,22 +21,6 @@ pub enum Origin {
     Compiled,
     /// Read from recorded profiles in this folder.
     Recorded(String),
-}
-
-/// Whose baselines, locks, tolerances and waivers a run judged by.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Authority {
-    /// The files that are here, which whoever proposes a change could have edited.
-    #[default]
-    WorkingTree,
-    /// A revision from before the change.
-    Revision {
-        /// The commit.
-        commit: String,
-        /// How it was found, such as `merge base with origin/main`.
-        found_by: String,
-    },
 }
 
 /// Where a kernel stands in the sources.

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 
 use super::cause::{Cause, CauseKind, slower};
 use super::compare::{KernelCauses, Mode, VariantReport, limit_finding, says_worse, with_it};
-use super::display::display_value;
-use super::finding::{Code, Finding};
 use super::kernels::match_kernels;
-use super::rule::{Change, Comparison, Pair, Summary, Verdict};
-use crate::config::{Direction, Level, Metric, Tolerance, Variant};
-use crate::profile::{KernelProfile, Profile, Rung};
+use super::metric::{Comparison, Pair, Summary};
+use crate::config::{Metric, Variant};
+use crate::evidence::{incomplete_compiled, static_value};
+use crate::finding::{Code, Finding};
+use crate::metric::{Direction, Level, Tolerance, display_value};
+use crate::profile::{KernelProfile, Profile};
+use crate::terms::Rung;
+use crate::verdict::{Change, Verdict};
 
 /// Most opcodes that a difference of machine code names.
 const NAMED_OPCODES: usize = 6;
@@ -162,7 +165,10 @@ fn resources_and_code(pair: Pair<'_>) -> Option<String> {
     let steps: Vec<String> = RESOURCES
         .iter()
         .filter_map(|(name, words)| {
-            let (was, is) = (value(pair.reference, name)?, value(pair.current, name)?);
+            let (was, is) = (
+                static_value(pair.reference, name)?,
+                static_value(pair.current, name)?,
+            );
             (was != is).then(|| format!("{words} {was} → {is}"))
         })
         .collect();
@@ -206,74 +212,6 @@ fn telling_opcodes(pair: Pair<'_>) -> Option<String> {
         })
         .collect();
     (!named.is_empty()).then(|| format!("SASS: {}", named.join(", ")))
-}
-
-/// What a static profile lacks of what is expected of it.
-pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding> {
-    let names: Vec<&str> = profile
-        .kernels
-        .iter()
-        .map(|kernel| kernel.name.as_str())
-        .collect();
-    let seen = if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
-    };
-    let missing = |what: String| {
-        Finding::deny(
-            Code::KernelMissing,
-            &variant.id,
-            format!("{what}; there were {seen}"),
-            "mend `expect`, `kernels` or the source".to_owned(),
-        )
-    };
-    let expected = variant
-        .expect
-        .iter()
-        .filter(|name| !names.contains(&name.as_str()));
-    let mut findings: Vec<Finding> = expected
-        .map(|name| {
-            missing(format!(
-                "the compiler made no kernel `{name}`, which is expected"
-            ))
-            .kernel(name)
-        })
-        .collect();
-    if names.is_empty() && findings.is_empty() {
-        findings.push(missing(
-            "the compiler made no kernel that is measured".to_owned(),
-        ));
-    }
-    for kernel in &profile.kernels {
-        for metric in &variant.static_metrics {
-            if metric.level != Level::Record && value(kernel, &metric.alias).is_none() {
-                let finding = not_known(variant, metric, profile.label(kernel));
-                findings.push(finding);
-            }
-        }
-    }
-    findings
-}
-
-fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {
-    let next = if metric.alias.starts_with("occupancy") {
-        "state `dynamic_shared_bytes` of the variant (and `threads_per_block`, where the kernel has no launch bounds)"
-    } else {
-        "install nvdisasm, which comes with the CUDA toolkit (`pip install nvidia-cuda-nvdisasm`), in a version that reads this code, and build again; or take the metric out of the gate"
-    };
-    let finding = Finding::deny(
-        Code::NotMeasured,
-        &variant.id,
-        format!("`{}` of {kernel} is not known", metric.alias),
-        next.to_owned(),
-    );
-    let finding = finding.kernel(kernel).metric(&metric.alias);
-    if metric.level == Level::Warn {
-        finding.warn()
-    } else {
-        finding
-    }
 }
 
 /// What the compiler says that costs performance: told each time, gated by its count.
@@ -325,11 +263,6 @@ fn differences(reference: &Profile, current: &Profile) -> Vec<String> {
         .collect()
 }
 
-fn value(kernel: &KernelProfile, name: &str) -> Option<f64> {
-    let value = kernel.metrics.get(name)?.value?;
-    (value.is_finite() && value >= 0.0).then_some(value)
-}
-
 /// A metric of two kernels; `None` where neither side knows it and nothing is asked of it.
 fn judge(
     metric: &Metric,
@@ -338,8 +271,8 @@ fn judge(
     pair: Pair<'_>,
 ) -> Option<Comparison> {
     let (was, is) = (
-        value(pair.reference, &metric.alias),
-        value(pair.current, &metric.alias),
+        static_value(pair.reference, &metric.alias),
+        static_value(pair.current, &metric.alias),
     );
     let gated = metric.level != Level::Record;
     if was.is_none() && is.is_none() && !gated {

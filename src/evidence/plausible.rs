@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::display::display_value;
-use super::finding::{Code, Finding};
-use crate::config::{Direction, VariantId};
 use crate::device::{ComputeProcess, Slowdown, State};
+use crate::finding::{Code, Finding};
+use crate::metric::{Direction, display_value};
+use crate::terms::VariantId;
 
 /// The largest change between the highest clocks of two captures, in percent. The kernels' noise
 /// within one process is a tenth of it; the steps of a clock are 15 MHz of some 2000.
@@ -315,7 +315,7 @@ fn listed(captures: &[&Capture<'_>]) -> String {
 mod tests {
     use super::*;
     use crate::device::Span;
-    use crate::verdict::{ExitCode, Severity};
+    use crate::finding::{ExitCode, Severity};
 
     const MAX: &str = "sm__cycles_active.max.pct_of_peak_sustained_elapsed";
     const AVG: &str = "sm__cycles_active.avg.pct_of_peak_sustained_elapsed";

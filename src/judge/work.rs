@@ -2,18 +2,20 @@
 
 use super::cause::counted;
 use super::compare::Mode;
-use super::finding::{Code, Finding};
-use super::measured::why_not_measured;
-use super::rule::{Comparison, Verdict};
-use crate::config::{Counts, Level, Metric, Variant};
+use super::metric::Comparison;
+use crate::config::{Counts, Metric, Variant};
+use crate::evidence::why_not_measured;
+use crate::finding::{Code, Finding};
+use crate::metric::Level;
 use crate::profile::{KernelProfile, Profile};
+use crate::verdict::Verdict;
 
 /// Whole numbers below this are told apart by a double, and their sums are exact.
 const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
 
 /// What the exact counters say of the work of each kernel. Where it changed, no other comparison
 /// of that kernel reads as an improvement any more.
-pub(super) fn work_findings(
+pub(crate) fn work_findings(
     variant: &Variant,
     comparisons: &mut [Comparison],
     mode: Mode,
@@ -97,8 +99,8 @@ fn launched(comparison: &Comparison) -> (String, [u64; 3], [u64; 3]) {
 }
 
 /// The work that the suite declares against what the hardware counted, in one launch of each
-/// kernel of the profile. What was not measured is told by [`super::incomplete`].
-pub(super) fn declared_findings(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+/// kernel of the profile. What was not measured is told by [`crate::evidence::incomplete`].
+pub(crate) fn declared_findings(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let flop = |counts| match counts {
         Counts::Flop(factor) => Some(factor),
         Counts::BytesWritten(_) => None,
@@ -210,9 +212,9 @@ mod tests {
 
     use super::*;
     use crate::config::{Config, Work};
+    use crate::finding::Severity;
+    use crate::judge::cause::tests::comparison;
     use crate::profile::{MetricIdentity, Series};
-    use crate::verdict::cause::tests::comparison;
-    use crate::verdict::finding::Severity;
 
     fn exact(alias: &str, was: f64, is: f64, verdict: Verdict) -> Comparison {
         Comparison {

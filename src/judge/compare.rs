@@ -1,5 +1,10 @@
 //! Reference against current, kernel by kernel and metric by metric.
 
+use crate::evidence::{
+    Measurand, Side, below_counters, bounds, device_findings, disturbances, disturbed, implausible,
+    incomplete, incomplete_side, too_good, unwatched,
+};
+use crate::metric::{DURATION_COUNTER, Level, display_value, display_values, measures};
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
@@ -7,18 +12,17 @@ use serde::{Deserialize, Serialize};
 
 use super::cause::{Cause, causes, slower};
 use super::control::Control;
-use super::display::{display_value, display_values};
-use super::finding::{Code, Finding};
 use super::hotspot::{KernelHotspots, Sampled, moved};
 use super::kernels::match_kernels;
-use super::measured::{incomplete, incomplete_side};
-use super::plausible::{Measurand, Side, bounds, device_findings, implausible, too_good};
-use super::rule::{Change, Comparison, Gap, Pair, Reference, Summary, Verdict, judge};
+use super::metric::{Comparison, Gap, Pair, Reference, Summary, judge};
 use super::work::{declared_findings, work_findings};
-use crate::config::{DURATION_COUNTER, Level, Metric, Pass, Variant, VariantId, Work};
+use crate::config::{Metric, Variant, Work};
 use crate::device::State;
+use crate::finding::{Code, Finding};
 use crate::process::shell_line;
-use crate::profile::{Identity, Profile, ProfileOrigin, Provenance, Rung};
+use crate::profile::{Identity, Profile, ProfileOrigin, Provenance};
+use crate::terms::{Pass, Rung, VariantId};
+use crate::verdict::{Change, Verdict};
 
 /// A duration that falls by more than this is believed only after a look.
 const DEFAULT_LARGEST_GAIN_PERCENT: f64 = 50.0;
@@ -124,7 +128,7 @@ pub fn comparison_count<'a>(
                 .metrics
                 .iter()
                 .filter(|metric| metric.level != Level::Record && !metric.exact)
-                .filter(|metric| rung.measures(&metric.counter, metric.pass))
+                .filter(|metric| measures(rung, &metric.counter, metric.pass))
                 .count();
             judged * locked.map_or(1, |locked| locked.kernels.len().max(1))
         })
@@ -294,95 +298,8 @@ fn doubt(
     })
 }
 
-/// What the machine said of itself while a profile was measured that speaks against it: that the
-/// counters could not be read, and what the GPU told of its state. Each GPU is held against itself
-/// alone.
-pub fn disturbed(variant: &Variant, profile: &Profile) -> Vec<Finding> {
-    let captures = &profile.provenance.captures;
-    let mut uuids: Vec<Option<&str>> = captures
-        .iter()
-        .map(|capture| capture.gpu_uuid.as_deref())
-        .collect();
-    uuids.sort_unstable();
-    uuids.dedup();
-    let of_one = |uuid: &Option<&str>| {
-        let states: Vec<&State> = captures
-            .iter()
-            .filter(|capture| capture.gpu_uuid.as_deref() == *uuid)
-            .filter_map(|capture| capture.device.as_ref())
-            .collect();
-        let side = Side {
-            name: "current",
-            states: &states,
-        };
-        device_findings(&variant.id, &[side])
-    };
-    let disturbances = uuids.iter().flat_map(of_one);
-    below_counters(variant, profile)
-        .into_iter()
-        .chain(disturbances)
-        .chain(unwatched(&variant.id, profile))
-        .collect()
-}
-
-/// That a profile was taken without the counters. It only warns where the configuration accepts
-/// that rung by name.
-pub fn below_counters(variant: &Variant, profile: &Profile) -> Option<Finding> {
-    let rung = profile.identity.rung;
-    if rung == Rung::Counters {
-        return None;
-    }
-    let finding = Finding::deny(
-        Code::CountersDenied,
-        &variant.id,
-        format!(
-            "the GPU's counters could not be read: measured by {rung}, which tell how long launches took and nothing else"
-        ),
-        format!(
-            "give ncu the right to the counters (README: Permission to read counters), or accept the rung: `accept_rungs = [\"{rung}\"]` under `[profile]`"
-        ),
-    );
-    Some(if variant.accepts(rung) {
-        finding.warn()
-    } else {
-        finding
-    })
-}
-
-/// That nothing tells whether the GPU was disturbed.
-fn unwatched(variant: &VariantId, profile: &Profile) -> Option<Finding> {
-    let captures = &profile.provenance.captures;
-    let unwatched = profile.provenance.origin == ProfileOrigin::Measured
-        && captures.iter().all(|capture| capture.device.is_none());
-    unwatched.then(|| {
-        Finding::deny(
-            Code::GpuUnwatched,
-            variant,
-            "the driver's library NVML did not tell the GPU's state: whether it was shared, or its clock held down, is not known",
-            "see that libnvidia-ml.so.1 can be loaded where it is measured",
-        )
-        .warn()
-    })
-}
-
-fn disturbances(variant: &VariantId, sides: &[(&'static str, &Profile)]) -> Vec<Finding> {
-    let states: Vec<(&str, Vec<&State>)> = sides
-        .iter()
-        .map(|(name, profile)| {
-            let captures = profile.provenance.captures.iter();
-            let states = captures.filter_map(|capture| capture.device.as_ref());
-            (*name, states.collect())
-        })
-        .collect();
-    let sides: Vec<Side<'_>> = states
-        .iter()
-        .map(|(name, states)| Side { name, states })
-        .collect();
-    device_findings(variant, &sides)
-}
-
 /// Whether a finding says that a kernel got worse.
-pub(super) fn says_worse(finding: &Finding) -> bool {
+pub(crate) fn says_worse(finding: &Finding) -> bool {
     matches!(
         finding.code,
         Code::Regressed | Code::LimitExceeded | Code::WorkChanged
@@ -453,7 +370,7 @@ fn explain(
 }
 
 /// Adds to the message of a finding what moved with it.
-pub(super) fn with_it(finding: &mut Finding, text: &str) {
+pub(crate) fn with_it(finding: &mut Finding, text: &str) {
     let joint = if finding.message.contains("; with it: ") {
         "; "
     } else {
@@ -737,7 +654,7 @@ fn finding_of(
     })
 }
 
-pub(super) fn limit_finding(
+pub(crate) fn limit_finding(
     variant: &Variant,
     metric: &Metric,
     comparison: &mut Comparison,

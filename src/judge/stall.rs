@@ -28,7 +28,7 @@ pub fn stall_words(reason: &str) -> String {
 
 /// The reason behind a counter of stalls, whichever form of it was recorded:
 /// `smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio`.
-pub(super) fn stall_of_counter(counter: &str) -> Option<&str> {
+pub(crate) fn stall_of_counter(counter: &str) -> Option<&str> {
     let (_, rest) = counter.split_once("issue_stalled_")?;
     let rest = rest.split('.').next()?;
     let rest = rest.split("_per_").next()?;

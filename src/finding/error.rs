@@ -4,15 +4,14 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::config::ConfigError;
-use crate::verdict::ExitCode;
+use super::ExitCode;
 
 /// Why a run cannot go on.
 #[derive(Debug, Error)]
 pub enum Error {
     /// `config.toml` is missing or wrong.
     #[error("{0}")]
-    Config(#[from] ConfigError),
+    Config(String),
     /// The command line asks for something that does not exist.
     #[error("{0}")]
     Usage(String),

@@ -2,8 +2,9 @@
 
 use jiff::civil::Date;
 
-use super::finding::{Code, Finding, Severity};
-use crate::config::{VariantId, Waiver};
+use crate::config::Waiver;
+use crate::finding::{Code, Finding, Severity};
+use crate::terms::VariantId;
 
 /// Makes warnings of the findings that a waiver lets pass, and tells which waivers are past their
 /// last day and which had nothing to do. `today` is in UTC; `judged` tells whether this run judged
@@ -84,8 +85,8 @@ fn covers(waiver: &Waiver, finding: &Finding) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::exit_code::ExitCode;
-    use crate::verdict::outcome::{Origin, Outcome};
+    use crate::finding::ExitCode;
+    use crate::judge::outcome::{Origin, Outcome};
     use jiff::civil::date;
 
     fn id(variant: &str) -> VariantId {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    Code, Conditions, Identity, KernelProfile, MetricIdentity, Profile, ProfileOrigin, Provenance,
-    Rung, Series,
-};
 use crate::binary::{Compiled, base_name, demangled};
 use crate::build::Artifact;
-use crate::config::{Pass, Toolchain, Variant};
+use crate::config::{Toolchain, Variant};
+use crate::profile::{
+    Code, Conditions, Identity, KernelProfile, MetricIdentity, Profile, ProfileOrigin, Provenance,
+    Series,
+};
+use crate::terms::{Pass, Rung};
 
 /// The static profile of a built variant; `None` where this tool did not call its compiler.
 /// A value that is not known is left out: what was not measured has no place in a profile.
@@ -50,7 +51,7 @@ pub fn compiled_profile(
             stripped: false,
             origin: ProfileOrigin::Measured,
             tool: env!("CARGO_PKG_VERSION").to_owned(),
-            created: crate::measure::now(),
+            created: crate::profile::now(),
             launches: 0,
             processes: 0,
             profiler: None,

@@ -1,8 +1,8 @@
 //! Whether the kernels that ncu saw are those that the compiler made.
 
-use super::finding::{Code, Finding};
 use crate::capture::{Launch, Recording};
 use crate::config::Variant;
+use crate::finding::{Code, Finding};
 use crate::profile::{KernelProfile, Profile};
 
 /// Static metrics, and where ncu reports the same of a launch.

@@ -1,41 +1,16 @@
 //! One metric of one kernel, judged: which samples are compared, and what the answer is told as.
-//! The mathematics is in [`super::band`].
+//! The mathematics is in [`crate::verdict::band`].
 
+use crate::verdict::{Change, Decision, Question, Scale, Verdict, against_stored, side_by_side};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::band::{Decision, Question, Scale, against_stored, side_by_side};
 use super::control::Control;
-use super::measured::{given_up, why_not_measured};
-use super::sample::Samples;
-use crate::config::{Direction, Level, Metric, Tolerance, Variant};
+use crate::config::{Metric, Variant};
+use crate::evidence::{given_up, why_not_measured};
+use crate::metric::{Direction, Level, Tolerance};
 use crate::profile::{KernelProfile, Profile};
-
-/// What is said of one metric of one kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Shown to be the same within the tolerance.
-    Pass,
-    /// Better by more than the tolerance.
-    Improved,
-    /// Worse by more than the tolerance.
-    Regressed,
-    /// The samples do not tell.
-    Inconclusive,
-    /// There is no value to judge.
-    NotMeasured,
-}
-
-/// A signed difference, current minus baseline. Relative and absolute never mix.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// Percent of the reference's value.
-    RelativePercent(f64),
-    /// In the counter's unit; percentage points for a counter in `%`.
-    Absolute(f64),
-}
+use crate::statistics::Samples;
 
 /// What the samples of one side come to, in the metric's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -115,7 +90,7 @@ impl<'a> Reference<'a> {
     }
 
     /// What a metric may be worse by.
-    pub(super) fn tolerance(&self, metric: &Metric) -> Tolerance {
+    pub(crate) fn tolerance(&self, metric: &Metric) -> Tolerance {
         match self {
             Reference::Stored { .. } => metric.tolerance,
             Reference::Base { .. } => metric.against,
@@ -186,7 +161,7 @@ pub struct Comparison {
 
 /// Which profile lacks a value that could be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gap {
+pub(crate) enum Gap {
     Reference,
     Current,
     /// Each has one, in a unit of its own.
@@ -195,13 +170,13 @@ pub(super) enum Gap {
 
 /// The kernel of both profiles that a comparison is about.
 #[derive(Clone, Copy)]
-pub(super) struct Pair<'a> {
+pub(crate) struct Pair<'a> {
     pub reference: &'a KernelProfile,
     pub current: &'a KernelProfile,
 }
 
 /// Judges a metric of a pair of kernels, as one of so many `comparisons` of the check.
-pub(super) fn judge(
+pub(crate) fn judge(
     variant: &Variant,
     metric: &Metric,
     reference: &Reference<'_>,

@@ -1,15 +1,16 @@
 //! Which kernel of a profile is which kernel of a baseline.
 
 use super::compare::Mode;
-use super::finding::{Code, Finding};
-use super::rule::Pair;
-use crate::config::{Pass, Variant};
-use crate::profile::{KernelProfile, Profile, Rung};
+use super::metric::Pair;
+use crate::config::Variant;
+use crate::finding::{Code, Finding};
+use crate::profile::{KernelProfile, Profile};
+use crate::terms::{Pass, Rung};
 
 /// Pairs kernels by code, grid and block; what is left is told apart and named. A kernel that is
 /// launched in another shape, or has another name, is compared all the same: the change may hide a
 /// regression. Against the base such a change is what is being judged, and only told.
-pub(super) fn match_kernels<'a>(
+pub(crate) fn match_kernels<'a>(
     variant: &Variant,
     baseline: &'a Profile,
     current: &'a Profile,

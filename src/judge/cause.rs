@@ -6,10 +6,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::display::display_value;
-use super::rule::{Change, Comparison, Verdict};
+use super::metric::Comparison;
 use super::stall::{stall_of_counter, stall_words};
-use crate::config::DURATION_COUNTER;
+use crate::metric::{DURATION_COUNTER, display_value};
+use crate::verdict::{Change, Verdict};
 
 const BANK_CONFLICTS: &str = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum";
 const SHARED_WAVEFRONTS: &str = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum";
@@ -149,7 +149,7 @@ pub fn causes(comparisons: &[Comparison]) -> Vec<Cause> {
 
 /// The duration and the percentages of a kernel that became slower, each in a few words: what
 /// moved by more than its noise, most first.
-pub(super) fn slower(comparisons: &[Comparison]) -> Option<(String, Vec<String>)> {
+pub(crate) fn slower(comparisons: &[Comparison]) -> Option<(String, Vec<String>)> {
     let duration = comparisons.iter().find(|comparison| {
         comparison.counter == DURATION_COUNTER && comparison.verdict == Some(Verdict::Regressed)
     })?;
@@ -235,7 +235,7 @@ impl Step {
 }
 
 /// A count for people: `51.54 GFLOP`, `12`.
-pub(super) fn counted(value: f64, unit: &str) -> String {
+pub(crate) fn counted(value: f64, unit: &str) -> String {
     in_scale(value, scale(value), unit)
 }
 
@@ -636,10 +636,11 @@ fn lower_clock(moved: &Moved<'_>) -> Option<String> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use crate::config::{Direction, Level, Tolerance};
-    use crate::verdict::rule::{Change, Summary};
+pub(crate) mod tests {
+    use crate::judge::metric::Summary;
+    use crate::metric::{Direction, Level, Tolerance};
+    use crate::verdict::Change;
+    use crate::verdict::*;
     use CauseKind::*;
 
     const WMMA: &str = "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum";

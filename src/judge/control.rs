@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::measured::why_not_measured;
-use super::rule::Change;
-use crate::config::{Tolerance, Variant, VariantId};
+use crate::config::Variant;
+use crate::evidence::why_not_measured;
+use crate::metric::Tolerance;
 use crate::profile::Profile;
+use crate::terms::VariantId;
+use crate::verdict::Change;
 
 /// How far an unchanged variant reads from its own locked profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -59,19 +61,11 @@ impl Control {
         }
     }
 
-    /// The displacement of a metric in the terms of [`super::band::against_stored`].
-    pub(super) fn of(&self, alias: &str) -> Option<f64> {
+    /// The displacement of a metric in the terms of [`crate::verdict::against_stored`].
+    pub(crate) fn of(&self, alias: &str) -> Option<f64> {
         self.displacements.get(alias).map(|change| match change {
             Change::RelativePercent(percent) => (percent / 100.0).ln_1p(),
             Change::Absolute(value) => *value,
         })
-    }
-}
-
-impl Change {
-    fn size(&self) -> f64 {
-        match self {
-            Change::RelativePercent(value) | Change::Absolute(value) => value.abs(),
-        }
     }
 }

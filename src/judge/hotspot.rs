@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::display::display_value;
 use super::stall::stall_words;
+use crate::metric::display_value;
 use crate::profile::{HotLine, Hotspots, MOST_LINES};
 
 /// Most lines, and most reasons, that are named.
@@ -172,7 +172,7 @@ pub fn moved(kernel: &str, reference: &Sampled<'_>, current: &Sampled<'_>) -> Ke
 impl KernelHotspots {
     /// Where most of the time went, in a few words: a line, where one alone took half of what the
     /// kernel waits for longer; else what it waits for, and where it is now.
-    pub(super) fn short(&self) -> Option<String> {
+    pub(crate) fn short(&self) -> Option<String> {
         let time = |ns: f64| format!("+{}", display_value(ns, Some("ns")));
         let line = self
             .lines

@@ -1,66 +1,7 @@
 //! Values, changes and tolerances as people read them.
 
-use super::rule::{Change, Verdict};
-use crate::config::Tolerance;
-
-impl Verdict {
-    /// All of them, in the order in which reports count them.
-    pub const WORST_FIRST: [Verdict; 5] = [
-        Verdict::Regressed,
-        Verdict::Inconclusive,
-        Verdict::NotMeasured,
-        Verdict::Improved,
-        Verdict::Pass,
-    ];
-
-    /// As the reports spell it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Pass => "pass",
-            Verdict::Improved => "improved",
-            Verdict::Regressed => "regressed",
-            Verdict::Inconclusive => "inconclusive",
-            Verdict::NotMeasured => "not measured",
-        }
-    }
-}
-
-impl Change {
-    /// `-3.10 %` is relative, `-1.20 pt` is absolute.
-    pub fn display(self, unit: Option<&str>) -> String {
-        let magnitude = self.magnitude(unit);
-        // What rounds to nothing has no direction.
-        let sign = match self.value() {
-            value if value < 0.0 && magnitude.contains(|c: char| ('1'..='9').contains(&c)) => '-',
-            _ => '+',
-        };
-        format!("{sign}{magnitude}")
-    }
-
-    /// The size of the change, without its sign.
-    pub fn magnitude(self, unit: Option<&str>) -> String {
-        match self {
-            Change::RelativePercent(percent) => format!("{:.2} %", percent.abs()),
-            Change::Absolute(value) if unit == Some("%") => format!("{:.2} pt", value.abs()),
-            Change::Absolute(value) => display_value(value.abs(), unit),
-        }
-    }
-
-    /// The same kind of change, of another size.
-    pub fn with(self, value: f64) -> Change {
-        match self {
-            Change::RelativePercent(_) => Change::RelativePercent(value),
-            Change::Absolute(_) => Change::Absolute(value),
-        }
-    }
-
-    /// In percent, or in the unit.
-    pub(crate) fn value(self) -> f64 {
-        match self {
-            Change::RelativePercent(value) | Change::Absolute(value) => value,
-        }
-    }
-}
+use crate::metric::Tolerance;
+use crate::verdict::{Change, Verdict};
 
 impl Tolerance {
     /// In the terms of the change that it bounds.

@@ -1,0 +1,197 @@
+//! What ptxas reports of the kernels it compiled: resources, and warnings that cost performance.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the compiler reports of one kernel (`-Xptxas -v`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelResources {
+    /// Registers a thread.
+    pub registers: u32,
+    /// Static shared memory a block, in bytes.
+    pub shared_bytes: u32,
+    /// Bytes of stores that spill registers.
+    pub spill_store_bytes: u32,
+    /// Bytes of loads that fetch spilled registers.
+    pub spill_load_bytes: u32,
+    /// Stack frame a thread, in bytes.
+    pub stack_bytes: u32,
+    /// Barriers.
+    pub barriers: u32,
+}
+
+/// What ptxas says that costs performance: an `info` line with a code, of which nvcc makes no
+/// warning.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct CompilerWarning {
+    /// `C7511`.
+    pub code: String,
+    /// What it says.
+    pub message: String,
+    /// Mangled name of the function, where it names one.
+    pub function: Option<String>,
+}
+
+/// Reads ptxas's resource report (`-Xptxas -v`, on standard error) for one target, such as
+/// `sm_90a`: mangled name to resources. Functions that a kernel calls and that were not inlined are
+/// listed behind it; what they spill is the kernel's.
+pub fn resource_report(log: &str, arch: &str) -> BTreeMap<String, KernelResources> {
+    let mut kernels: BTreeMap<String, KernelResources> = BTreeMap::new();
+    let mut current: Option<String> = None;
+    let mut function = "";
+    for line in log.lines() {
+        if let Some(rest) = line.split("Compiling entry function '").nth(1) {
+            let mut quoted = rest.split('\'');
+            let name = quoted.next().map(str::to_owned);
+            current = name.filter(|_| quoted.nth(1) == Some(arch));
+            continue;
+        }
+        // The first line of another file or target.
+        if line.contains(" bytes gmem") {
+            current = None;
+        }
+        if let Some(name) = line.split("Function properties for ").nth(1) {
+            function = name.trim();
+            continue;
+        }
+        let Some(name) = &current else { continue };
+        let before = |what: &str| number_before(line, what);
+        if line.contains("bytes stack frame") {
+            let kernel = kernels.entry(name.clone()).or_default();
+            if function == name {
+                kernel.stack_bytes = before("bytes stack frame").unwrap_or(0);
+            }
+            for (spilled, what) in [
+                (&mut kernel.spill_store_bytes, "bytes spill stores"),
+                (&mut kernel.spill_load_bytes, "bytes spill loads"),
+            ] {
+                *spilled = spilled.saturating_add(before(what).unwrap_or(0));
+            }
+        } else if let Some(registers) = line
+            .contains(": Used ")
+            .then(|| before("registers"))
+            .flatten()
+        {
+            let kernel = kernels.entry(name.clone()).or_default();
+            kernel.registers = registers;
+            kernel.barriers = before("barriers").unwrap_or(0);
+            kernel.shared_bytes = before("bytes smem").unwrap_or(0);
+        }
+    }
+    kernels
+}
+
+/// The lines of ptxas that carry a code such as `(C7511)`, each once.
+pub fn compiler_warnings(log: &str) -> Vec<CompilerWarning> {
+    let mut warnings: Vec<CompilerWarning> = log
+        .lines()
+        .filter_map(|line| {
+            let rest = line.strip_prefix("ptxas ")?.split_once(": (")?.1;
+            let (code, message) = rest.split_once(") ")?;
+            let digits = code.strip_prefix('C')?;
+            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                return None;
+            }
+            let function = message
+                .split_once("function '")
+                .and_then(|(_, name)| name.split('\'').next());
+            Some(CompilerWarning {
+                code: code.to_owned(),
+                message: message.to_owned(),
+                function: function.map(str::to_owned),
+            })
+        })
+        .collect();
+    warnings.sort();
+    warnings.dedup();
+    warnings
+}
+
+fn number_before(line: &str, what: &str) -> Option<u32> {
+    let before = &line[..line.find(what)?];
+    before.split_whitespace().next_back()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_resource_report_of_ptxas_is_read() {
+        // Printed by nvcc 13.0.88 for sm_90a.
+        let log = "\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function '_Z7spillerPfi' for 'sm_90a'
+ptxas info    : Function properties for _Z7spillerPfi
+    480 bytes stack frame, 1048 bytes spill stores, 1100 bytes spill loads
+ptxas info    : Used 32 registers, used 1 barriers, 480 bytes cumulative stack size, 16384 bytes smem
+";
+        assert!(resource_report(log, "sm_80").is_empty());
+        let report = resource_report(log, "sm_90a");
+        let spiller = KernelResources {
+            registers: 32,
+            shared_bytes: 16384,
+            spill_store_bytes: 1048,
+            spill_load_bytes: 1100,
+            stack_bytes: 480,
+            barriers: 1,
+        };
+        assert_eq!(
+            report,
+            BTreeMap::from([("_Z7spillerPfi".to_owned(), spiller)])
+        );
+    }
+
+    #[test]
+    fn what_a_called_function_spills_is_its_kernels() {
+        // Printed by nvcc 13.0.88 for a kernel that calls a `__noinline__` function.
+        let log = "\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function '_Z5alphaPfi' for 'sm_90a'
+ptxas info    : Function properties for _Z5alphaPfi
+    648 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
+ptxas info    : Used 32 registers, used 1 barriers, 648 bytes cumulative stack size
+ptxas info    : Compile time = 23.148 ms
+ptxas info    : Function properties for _Z3devPfi
+    0 bytes stack frame, 1200 bytes spill stores, 1204 bytes spill loads
+ptxas info    : 0 bytes gmem
+ptxas info    : Function properties for _Z6anotherPfi
+    0 bytes stack frame, 7 bytes spill stores, 7 bytes spill loads
+";
+        let alpha = &resource_report(log, "sm_90a")["_Z5alphaPfi"];
+        assert_eq!(alpha.registers, 32);
+        assert_eq!(alpha.stack_bytes, 648);
+        assert_eq!(alpha.spill_store_bytes, 1208);
+        assert_eq!(alpha.spill_load_bytes, 1208);
+    }
+
+    #[test]
+    fn what_costs_performance_is_found_among_the_information() {
+        // Printed by nvcc 13.0.88 for tests/data/static/performance_loss.cu.
+        let log = "\
+ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry.
+ptxas info    : (C7519) warpgroup.arrive is injected in around line 43 by compiler to allow use of registers in GMMA in function 'serialized'
+ptxas info    : (C7517) warpgroup.wait is injected in around line 40 by compiler to allow use of registers defined by GMMA in function 'serialized'
+ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the wgmma pipeline in the function 'serialized'
+ptxas info    : 0 bytes gmem
+";
+        let told = compiler_warnings(log);
+        let found: Vec<(&str, Option<&str>)> = told
+            .iter()
+            .map(|warning| (warning.code.as_str(), warning.function.as_deref()))
+            .collect();
+        let serialized = Some("serialized");
+        assert_eq!(
+            found,
+            [
+                ("C7508", None),
+                ("C7511", serialized),
+                ("C7517", serialized),
+                ("C7519", serialized)
+            ]
+        );
+        assert!(told[1].message.contains("are serialized"));
+    }
+}

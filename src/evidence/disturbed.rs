@@ -1,0 +1,99 @@
+//! What speaks against a measurement: other users of the GPU, a clock that changed, counters that
+//! could not be read.
+
+use super::plausible::{Side, device_findings};
+use crate::config::Variant;
+use crate::device::State;
+use crate::finding::{Code, Finding};
+use crate::profile::{Profile, ProfileOrigin};
+use crate::terms::{Rung, VariantId};
+
+/// What the machine said of itself while a profile was measured that speaks against it: that the
+/// counters could not be read, and what the GPU told of its state. Each GPU is held against itself
+/// alone.
+pub fn disturbed(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+    let captures = &profile.provenance.captures;
+    let mut uuids: Vec<Option<&str>> = captures
+        .iter()
+        .map(|capture| capture.gpu_uuid.as_deref())
+        .collect();
+    uuids.sort_unstable();
+    uuids.dedup();
+    let of_one = |uuid: &Option<&str>| {
+        let states: Vec<&State> = captures
+            .iter()
+            .filter(|capture| capture.gpu_uuid.as_deref() == *uuid)
+            .filter_map(|capture| capture.device.as_ref())
+            .collect();
+        let side = Side {
+            name: "current",
+            states: &states,
+        };
+        device_findings(&variant.id, &[side])
+    };
+    let disturbances = uuids.iter().flat_map(of_one);
+    below_counters(variant, profile)
+        .into_iter()
+        .chain(disturbances)
+        .chain(unwatched(&variant.id, profile))
+        .collect()
+}
+
+/// That a profile was taken without the counters. It only warns where the configuration accepts
+/// that rung by name.
+pub fn below_counters(variant: &Variant, profile: &Profile) -> Option<Finding> {
+    let rung = profile.identity.rung;
+    if rung == Rung::Counters {
+        return None;
+    }
+    let finding = Finding::deny(
+        Code::CountersDenied,
+        &variant.id,
+        format!(
+            "the GPU's counters could not be read: measured by {rung}, which tell how long launches took and nothing else"
+        ),
+        format!(
+            "give ncu the right to the counters (README: Permission to read counters), or accept the rung: `accept_rungs = [\"{rung}\"]` under `[profile]`"
+        ),
+    );
+    Some(if variant.accepts(rung) {
+        finding.warn()
+    } else {
+        finding
+    })
+}
+
+/// That nothing tells whether the GPU was disturbed.
+pub(crate) fn unwatched(variant: &VariantId, profile: &Profile) -> Option<Finding> {
+    let captures = &profile.provenance.captures;
+    let unwatched = profile.provenance.origin == ProfileOrigin::Measured
+        && captures.iter().all(|capture| capture.device.is_none());
+    unwatched.then(|| {
+        Finding::deny(
+            Code::GpuUnwatched,
+            variant,
+            "the driver's library NVML did not tell the GPU's state: whether it was shared, or its clock held down, is not known",
+            "see that libnvidia-ml.so.1 can be loaded where it is measured",
+        )
+        .warn()
+    })
+}
+
+pub(crate) fn disturbances(
+    variant: &VariantId,
+    sides: &[(&'static str, &Profile)],
+) -> Vec<Finding> {
+    let states: Vec<(&str, Vec<&State>)> = sides
+        .iter()
+        .map(|(name, profile)| {
+            let captures = profile.provenance.captures.iter();
+            let states = captures.filter_map(|capture| capture.device.as_ref());
+            (*name, states.collect())
+        })
+        .collect();
+    let sides: Vec<Side<'_>> = states
+        .iter()
+        .map(|(name, states)| Side { name, states })
+        .collect();
+    device_findings(variant, &sides)
+}

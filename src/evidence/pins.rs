@@ -1,0 +1,70 @@
+//! Whether tools, driver and GPU are those that the configuration pins.
+
+use crate::config::{Mismatch, PINS_NEXT, Pin, Toolchain};
+use crate::device::Gpu;
+use crate::finding::{Code, Finding, Severity};
+use crate::profile::Profile;
+use crate::terms::{Rung, VariantId};
+
+/// What is pinned of the GPU and its driver.
+pub fn gpu_pins(toolchain: &Toolchain, gpu: &Gpu) -> Vec<Pin> {
+    let pins = [
+        toolchain.arch_pin(&gpu.compute_capability),
+        toolchain.pins.driver(gpu.driver.as_deref()),
+        toolchain.pins.gpu(&gpu.name),
+    ];
+    pins.into_iter().flatten().collect()
+}
+
+/// What is pinned of what a profile says it was measured with. What it does not know of itself
+/// is left out: that it was imported is told elsewhere.
+pub fn pins_of(toolchain: &Toolchain, profile: &Profile) -> Vec<Pin> {
+    let (identity, provenance) = (&profile.identity, &profile.provenance);
+    let compiler = provenance.compiler.as_deref();
+    let cuda = compiler.and_then(|version| toolchain.pins.cuda(version));
+    if identity.rung == Rung::Static {
+        return cuda.into_iter().collect();
+    }
+    let profiler = provenance.profiler.as_deref();
+    let profiler = profiler.filter(|_| identity.rung == Rung::Counters);
+    let driver = provenance.driver.as_deref();
+    let pins = [
+        cuda,
+        profiler.and_then(|version| toolchain.pins.ncu(version)),
+        driver.and_then(|version| toolchain.pins.driver(Some(version))),
+        toolchain.arch_pin(&identity.compute_capability),
+        toolchain.pins.gpu(&identity.gpu),
+    ];
+    pins.into_iter().flatten().collect()
+}
+
+/// The finding that a recording was made with another toolchain than is pinned, which denies where
+/// a run on that machine would have been refused.
+pub fn recorded_unpinned(toolchain: &Toolchain, profile: &Profile) -> Option<Finding> {
+    let found = unpinned(&profile.variant, "recorded", &pins_of(toolchain, profile))?;
+    Some(match toolchain.pins.mismatch {
+        Mismatch::Deny => Finding {
+            severity: Severity::Deny,
+            ..found
+        },
+        Mismatch::Warn => found,
+    })
+}
+
+/// The warning that a variant was built or measured with another toolchain than is pinned.
+pub fn unpinned(variant: &VariantId, what: &str, pins: &[Pin]) -> Option<Finding> {
+    let broken: Vec<String> = pins
+        .iter()
+        .filter(|pin| !pin.held)
+        .map(Pin::words)
+        .collect();
+    (!broken.is_empty()).then(|| {
+        Finding::deny(
+            Code::ToolchainMismatch,
+            variant,
+            format!("{what} off its pins: {}", broken.join("; ")),
+            PINS_NEXT,
+        )
+        .warn()
+    })
+}

@@ -1,0 +1,139 @@
+//! Findings: one thing to report about one variant or the whole project, the exit code that it
+//! leads to, and the errors that end a run.
+
+mod code;
+mod error;
+mod exit_code;
+
+pub use code::Code;
+pub use error::Error;
+pub use exit_code::ExitCode;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::terms::VariantId;
+
+/// Whether a finding fails the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Fails the run, with the exit code of its [`Code`].
+    Deny,
+    /// Is shown; the run may pass.
+    Warn,
+}
+
+/// One thing to tell about one variant, or about all of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// What kind of thing.
+    pub code: Code,
+    /// Whether it fails the run.
+    pub severity: Severity,
+    /// The variant it concerns; `None` where it concerns all of them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub variant: Option<VariantId>,
+    /// The kernel, where it concerns one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kernel: Option<String>,
+    /// The metric's alias, where it concerns one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub metric: Option<String>,
+    /// What was found and why it is so.
+    pub message: String,
+    /// What to do about it.
+    pub next: String,
+    /// Output of a tool, as the tool wrote it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub detail: Option<String>,
+    /// The sha256 that `check --accept` takes for consent to what was found; `None` where nobody
+    /// can consent to it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub accept: Option<String>,
+}
+
+impl Finding {
+    /// A finding that fails the run.
+    pub fn deny(
+        code: Code,
+        variant: &VariantId,
+        message: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Self {
+        Finding {
+            code,
+            severity: Severity::Deny,
+            variant: Some(variant.clone()),
+            ..Finding::of_project(code, message, next)
+        }
+    }
+
+    /// A finding that fails the run and concerns no single variant.
+    pub fn of_project(code: Code, message: impl Into<String>, next: impl Into<String>) -> Self {
+        Finding {
+            code,
+            severity: Severity::Deny,
+            variant: None,
+            kernel: None,
+            metric: None,
+            message: message.into(),
+            next: next.into(),
+            detail: None,
+            accept: None,
+        }
+    }
+
+    /// Whether it concerns this variant.
+    pub fn concerns(&self, variant: &VariantId) -> bool {
+        self.variant.as_ref() == Some(variant)
+    }
+
+    /// The name of what it concerns, for people.
+    pub fn subject(&self) -> String {
+        self.variant
+            .as_ref()
+            .map_or_else(|| "all variants".to_owned(), VariantId::to_string)
+    }
+
+    /// The same as a warning.
+    pub fn warn(self) -> Self {
+        Finding {
+            severity: Severity::Warn,
+            ..self
+        }
+    }
+
+    /// With the kernel it concerns.
+    pub fn kernel(self, kernel: impl Into<String>) -> Self {
+        Finding {
+            kernel: Some(kernel.into()),
+            ..self
+        }
+    }
+
+    /// With the metric it concerns.
+    pub fn metric(self, alias: impl Into<String>) -> Self {
+        Finding {
+            metric: Some(alias.into()),
+            ..self
+        }
+    }
+
+    /// With the hash that stands for consent to it.
+    pub fn accept(self, sha256: impl Into<String>) -> Self {
+        Finding {
+            accept: Some(sha256.into()),
+            ..self
+        }
+    }
+
+    /// With a tool's own output.
+    pub fn detail(self, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Finding {
+            detail: (!text.trim().is_empty()).then_some(text),
+            ..self
+        }
+    }
+}

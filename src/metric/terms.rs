@@ -1,0 +1,41 @@
+//! How a metric is judged: which way it gets better, by how much it may get worse, and what a
+//! regression does.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::terms::spelled;
+
+spelled! {
+    /// Which way a metric gets better.
+    Direction {
+        /// More is better.
+        Higher = "higher",
+        /// Less is better.
+        Lower = "lower",
+        /// Any change is a regression.
+        Equal = "equal",
+    }
+}
+
+spelled! {
+    /// What a regression of a metric does.
+    Level {
+        /// Fails the gate.
+        Deny = "deny",
+        /// Is reported and passes.
+        Warn = "warn",
+        /// The metric is measured and shown, and never judged.
+        Record = "record",
+    }
+}
+
+/// How much worse a metric may read without being a regression. Relative and absolute never mix.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Tolerance {
+    /// Percent of the reference's value.
+    RelativePercent(f64),
+    /// In the unit of the counter; for a counter in `%` these are percentage points.
+    Absolute(f64),
+}

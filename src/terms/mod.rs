@@ -1,0 +1,13 @@
+//! The words that every room shares: which variant, measured on which tier, in which phase.
+
+mod phase;
+mod spelled;
+mod tier;
+mod variant_id;
+
+pub use phase::Pass;
+pub(crate) use spelled::spelled;
+pub use tier::Rung;
+pub(crate) use tier::slug;
+pub use variant_id::VariantId;
+pub(crate) use variant_id::is_name;

@@ -1,0 +1,20 @@
+//! Whose rules a run judged by.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whose baselines, locks, tolerances and waivers a run judged by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Authority {
+    /// The files that are here, which whoever proposes a change could have edited.
+    #[default]
+    WorkingTree,
+    /// A revision from before the change.
+    Revision {
+        /// The commit.
+        commit: String,
+        /// How it was found, such as `merge base with origin/main`.
+        found_by: String,
+    },
+}
