@@ -188,7 +188,7 @@ impl Side {
         let provenance = &profile.provenance;
         let mut conditions = BTreeMap::from([
             ("GPU", identity.gpu.clone()),
-            ("rung", identity.rung.to_string()),
+            ("tier", identity.tier.to_string()),
         ]);
         let optional = [
             ("ncu", provenance.profiler.clone()),
@@ -210,7 +210,7 @@ impl Side {
     }
 
     fn of_recording(path: &Path, format: Format, recording: &Recording) -> Side {
-        let mut conditions = BTreeMap::from([("rung", format.rung().to_string())]);
+        let mut conditions = BTreeMap::from([("tier", format.tier().to_string())]);
         let gpu = recording
             .launches
             .iter()
@@ -477,7 +477,7 @@ impl Diff {
                 for (what, was_shape, is_shape) in
                     [("grid", was.grid, is.grid), ("block", was.block, is.block)]
                 {
-                    // The rung of event times and a compiler do not tell them.
+                    // The tier of event times and a compiler do not tell them.
                     let unknown = was_shape == [0; 3] || is_shape == [0; 3];
                     if was_shape != is_shape && !unknown {
                         warnings.push(format!(

@@ -12,7 +12,7 @@ use crate::config::{Config, SanitizerTool, Variant};
 use crate::files::{read_regular, variant_folder};
 use crate::finding::{Code, Error, Finding};
 use crate::process::{self, Ending, Invocation};
-use crate::terms::{Pass, VariantId};
+use crate::terms::{Phase, VariantId};
 use crate::toolchain::{FirstError, Sanitizer, SanitizerLog};
 use crate::verify::{asks_for_result, filled_argv, judge, program_argv};
 
@@ -111,7 +111,7 @@ pub fn sanitize(
     std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     let file = |ending: &str| folder.join(format!("sanitizer-{tool}.{ending}"));
     let (log, output, result) = (file("log"), file("program.log"), file("result.json"));
-    let launches = variant.launches_needed(Pass::Timing);
+    let launches = variant.launches_needed(Phase::Timing);
     let (program, asks) = match &variant.sanitizer_args {
         Some(arguments) => (
             filled_argv(variant, artifact, arguments.iter(), &result, launches),

@@ -11,7 +11,7 @@ use crate::config::{Config, Variant};
 use crate::files::empty_variant_folder;
 use crate::finding::{Code, Error, Finding};
 use crate::process::{self, Ending, Invocation};
-use crate::terms::Pass;
+use crate::terms::Phase;
 
 /// A variant whose numbers are right.
 #[derive(Clone, Debug, Serialize)]
@@ -72,7 +72,7 @@ pub fn verify(
         artifact,
         &variant.verify_args,
         &result_path,
-        variant.launches_needed(Pass::Timing),
+        variant.launches_needed(Phase::Timing),
     );
     let mut env = env.clone();
     env.extend(variant.env.clone());

@@ -12,7 +12,7 @@ use crate::evidence::{disturbed, incomplete, incomplete_compiled};
 use crate::finding::{Code, Error, Finding, Severity};
 use crate::hash::sha256_hex;
 use crate::profile::{Profile, ProfileOrigin, norm_text};
-use crate::terms::{Pass, Rung};
+use crate::terms::{Phase, Tier};
 
 /// Who accepts, when, and why.
 #[derive(Clone, Debug)]
@@ -70,10 +70,10 @@ pub fn accept(
             "measure it here, or accept it knowingly with --accept-imported",
         );
     }
-    let processes = profile.machines(Pass::Timing);
+    let processes = profile.machines(Phase::Timing);
     let alone = |uuid: &Option<&str>| processes.iter().filter(|other| *other == uuid).count() < 2;
     if profile.provenance.origin == ProfileOrigin::Measured
-        && variant.has_pass(Pass::Timing)
+        && variant.has_phase(Phase::Timing)
         && processes.iter().any(alone)
     {
         refuse(
@@ -124,7 +124,7 @@ pub fn accept(
     locked(config, variant, profile, norm, findings, stored, acceptance)
 }
 
-/// Makes a baseline of a profile of the static rung, or says why it must not become one.
+/// Makes a baseline of a profile of the static tier, or says why it must not become one.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -145,7 +145,7 @@ pub fn accept_compiled(
             again.clone(),
         ));
     };
-    if profile.variant != variant.id || profile.identity.rung != Rung::Static {
+    if profile.variant != variant.id || profile.identity.tier != Tier::Static {
         refuse("it is no static profile of this variant".to_owned());
     }
     if profile.identity.gpu != config.toolchain.arch {

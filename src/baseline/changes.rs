@@ -4,7 +4,7 @@ use crate::build::stated_flags;
 use crate::config::{Config, Recipe, Variant};
 use crate::hash::sha256_file;
 use crate::profile::{Conditions, Profile, ProfileOrigin};
-use crate::terms::Rung;
+use crate::terms::Tier;
 
 /// What changed in the project since a profile was measured, each in a few words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,13 +78,13 @@ fn same_flags(config: &Config, variant: &Variant, profile: &Profile) -> bool {
 /// workload.
 fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<String> {
     let mut changed = Vec::new();
-    if profile.identity.rung == Rung::Static {
+    if profile.identity.tier == Tier::Static {
         return changed;
     }
     if profile.identity.workload != variant.args {
         changed.push("the workload in the configuration".to_owned());
     }
-    let by_ncu = profile.identity.rung == Rung::Counters;
+    let by_ncu = profile.identity.tier == Tier::Counters;
     if profile.provenance.origin == ProfileOrigin::Measured && by_ncu {
         let stated = Conditions::from(&variant.profile).named();
         let differing = stated.into_iter().zip(profile.identity.conditions.named());

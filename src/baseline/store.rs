@@ -29,7 +29,7 @@ pub struct Store {
 /// One stored baseline, as found: its files may be missing or edited.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// Folder name of the GPU model and the rung, see [`crate::terms::Rung::folder`].
+    /// Folder name of the GPU model and the tier, see [`crate::terms::Tier::folder`].
     pub gpu: String,
     /// Which variant.
     pub variant: VariantId,
@@ -48,7 +48,7 @@ pub struct Stored {
 /// The files of a baseline to be stored.
 #[derive(Clone, Debug)]
 pub struct NewBaseline {
-    /// Folder name of the GPU model and the rung, see [`crate::terms::Rung::folder`].
+    /// Folder name of the GPU model and the tier, see [`crate::terms::Tier::folder`].
     pub gpu: String,
     /// The lock.
     pub lock: Lock,

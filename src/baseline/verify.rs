@@ -17,7 +17,7 @@ use crate::profile::{
     Derived, Hotspots, Identity, KernelProfile, Profile, ProfileOrigin, Series, Source, derive,
     norm_text,
 };
-use crate::terms::{Pass, Rung};
+use crate::terms::{Phase, Tier};
 
 /// A baseline whose lock holds.
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ pub fn consistent(config: &Config, stored: &Stored) -> (Option<Trusted>, Vec<Fin
             "{} was measured on {}, by {}",
             name("profile.json"),
             profile.identity.gpu,
-            profile.identity.rung
+            profile.identity.tier
         ));
     }
     for (kernel, alias) in misstated(&profile) {
@@ -154,12 +154,12 @@ fn misstated(profile: &Profile) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     for kernel in &profile.kernels {
         for (alias, series) in &kernel.metrics {
-            let pass = profile
+            let phase = profile
                 .identity
                 .metrics
                 .get(alias)
-                .map(|metric| metric.pass);
-            let machines = pass.map_or_else(Vec::new, |pass| profile.machines(pass));
+                .map(|metric| metric.phase);
+            let machines = phase.map_or_else(Vec::new, |phase| profile.machines(phase));
             let again = Series::new(series.samples.clone(), &machines);
             let same = near(series.value, again.value)
                 && near(series.within, again.within)
@@ -374,7 +374,7 @@ pub fn rederive(
             Some(Source {
                 report: report.as_ref()?,
                 csv: csv.as_ref(),
-                pass: record.pass,
+                phase: record.phase,
                 gpu_uuid: record.gpu_uuid.as_deref(),
             })
         })
@@ -389,7 +389,7 @@ pub fn rederive(
         .identity
         .metrics
         .iter()
-        .map(|(alias, metric)| (alias.clone(), (metric.counter.clone(), metric.pass)))
+        .map(|(alias, metric)| (alias.clone(), (metric.counter.clone(), metric.phase)))
         .collect();
     match derive(&counters, &sources, profile.provenance.sources.keys()) {
         Err(error) => findings.push(deny(
@@ -423,31 +423,31 @@ fn not_this_tools(profile: &Profile, formats: &[(Option<Format>, bool)]) -> Opti
             )
         });
     }
-    let of_pass = |pass: Pass| {
+    let of_phase = |phase: Phase| {
         let captures = &profile.provenance.captures;
         captures
             .iter()
-            .filter(|record| record.pass == Some(pass))
+            .filter(|record| record.phase == Some(phase))
             .count()
     };
     let processes = profile.provenance.processes as usize;
-    if of_pass(Pass::Timing) != processes
+    if of_phase(Phase::Timing) != processes
         || reports.len() != formats.len()
-        || of_pass(Pass::Timing) + of_pass(Pass::Counting) != formats.len()
+        || of_phase(Phase::Timing) + of_phase(Phase::Counting) != formats.len()
     {
         return Some(format!(
-            "it names {} different reports, {} of the timing pass, for {processes} profiler processes",
+            "it names {} different reports, {} of the timing phase, for {processes} profiler processes",
             reports.len(),
-            of_pass(Pass::Timing)
+            of_phase(Phase::Timing)
         ));
     }
-    let rung = profile.identity.rung;
+    let tier = profile.identity.tier;
     let whole = |(format, has_csv): &(Option<Format>, bool)| {
-        let of_rung = format.is_some_and(|format| format.rung() == rung && format != Format::Csv);
-        of_rung && *has_csv == (rung == Rung::Counters)
+        let of_tier = format.is_some_and(|format| format.tier() == tier && format != Format::Csv);
+        of_tier && *has_csv == (tier == Tier::Counters)
     };
-    (!formats.iter().all(whole)).then(|| match rung {
-        Rung::Counters => {
+    (!formats.iter().all(whole)).then(|| match tier {
+        Tier::Counters => {
             "a measured profile has a report file and its CSV for each process".to_owned()
         }
         lower => format!("a profile of {lower} has one file of them for each process"),

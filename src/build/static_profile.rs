@@ -1,4 +1,4 @@
-//! The profile of the static rung: what the compiler made of a variant.
+//! The profile of the static tier: what the compiler made of a variant.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::profile::{
     Code, Conditions, Identity, KernelProfile, MetricIdentity, Profile, ProfileOrigin, Provenance,
     Series,
 };
-use crate::terms::{Pass, Rung};
+use crate::terms::{Phase, Tier};
 
 /// The static profile of a built variant; `None` where this tool did not call its compiler.
 /// A value that is not known is left out: what was not measured has no place in a profile.
@@ -29,7 +29,7 @@ pub fn compiled_profile(
             let identity = MetricIdentity {
                 counter: metric.counter(),
                 unit: Some(metric.unit.to_owned()),
-                pass: Pass::Counting,
+                phase: Phase::Counting,
             };
             metrics.insert(metric.name.to_owned(), identity);
         }
@@ -43,7 +43,7 @@ pub fn compiled_profile(
             compute_capability: toolchain.compute_capability(),
             compiler: artifact.compiler.clone(),
             conditions: Conditions::default(),
-            rung: Rung::Static,
+            tier: Tier::Static,
             metrics,
         },
         kernels,

@@ -21,7 +21,7 @@ use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
 use crate::metric::{DURATION_COUNTER, Unit};
 use crate::process::{self, Invocation};
-use crate::terms::Pass;
+use crate::terms::Phase;
 use crate::verify::program_argv;
 
 /// How a capture file begins; the number is its version. After it stand `gpu NAME` and
@@ -64,7 +64,7 @@ pub fn time(
             artifact,
             &variant.time_args,
             &result,
-            variant.launches(Pass::Timing),
+            variant.launches(Phase::Timing),
         ),
         dir: config.root.clone(),
         env,
@@ -123,7 +123,7 @@ pub fn time(
             report_sha256: sha256_hex(&content),
             report_path,
             page: None,
-            pass: Pass::Timing,
+            phase: Phase::Timing,
             device,
             argv: run.argv,
             report,

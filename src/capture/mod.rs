@@ -1,7 +1,7 @@
 //! What one profiling run left, and the two readers of it.
 //!
 //! [`ncu_rep`] decodes the report file at full precision, [`csv`] reads the pages that
-//! `ncu --csv` prints. Both give a [`Recording`], and so do the files of the lower rungs;
+//! `ncu --csv` prints. Both give a [`Recording`], and so do the files of the lower tiers;
 //! [`read_file`] tells them apart by content.
 
 mod agree;
@@ -21,7 +21,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use crate::cupti;
-use crate::terms::Rung;
+use crate::terms::Tier;
 
 pub use error::ReadError;
 pub use launch::{Kernel, Label, Launch, Measurement, Recording, ResultKind, Text, Value};
@@ -45,12 +45,12 @@ pub enum Format {
 }
 
 impl Format {
-    /// The rung of measurement that leaves such files.
-    pub fn rung(self) -> Rung {
+    /// The tier of measurement that leaves such files.
+    pub fn tier(self) -> Tier {
         match self {
-            Format::Report | Format::Csv => Rung::Counters,
-            Format::KernelRecords => Rung::KernelTimes,
-            Format::EventTimes => Rung::EventTimes,
+            Format::Report | Format::Csv => Tier::Counters,
+            Format::KernelRecords => Tier::KernelTimes,
+            Format::EventTimes => Tier::EventTimes,
         }
     }
 }

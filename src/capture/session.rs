@@ -13,21 +13,21 @@ use crate::device::State;
 use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
-use crate::terms::{Pass, VariantId};
+use crate::terms::{Phase, VariantId};
 use crate::toolchain::{Ncu, Trouble, available_kernels, home};
 use crate::verify::program_argv;
 
 /// What one profiling run left.
 #[derive(Clone, Debug)]
 pub struct Capture {
-    /// The report file, or the records of a lower rung.
+    /// The report file, or the records of a lower tier.
     pub report_path: PathBuf,
     /// sha256 of the report.
     pub report_sha256: String,
     /// The CSV that ncu printed of its report.
     pub page: Option<Page>,
     /// Which metrics it measured.
-    pub pass: Pass,
+    pub phase: Phase,
     /// The state of the GPU meanwhile, where the driver tells it.
     pub device: Option<State>,
     /// The argv of ncu, or of the program where ncu was not run.
@@ -52,7 +52,7 @@ pub struct Page {
 #[derive(Debug)]
 pub struct Pending {
     /// Which metrics it measured.
-    pub pass: Pass,
+    pub phase: Phase,
     /// Time that the profiling run took.
     pub wall: Duration,
     reader: Option<JoinHandle<Result<Result<Capture, Finding>, Error>>>,
@@ -68,10 +68,10 @@ impl Drop for Pending {
 }
 
 impl Pending {
-    /// A run of a lower rung, which leaves nothing to wait for.
+    /// A run of a lower tier, which leaves nothing to wait for.
     pub(crate) fn of(capture: Capture, wall: Duration) -> Pending {
         Pending {
-            pass: capture.pass,
+            phase: capture.phase,
             wall,
             reader: Some(std::thread::spawn(move || Ok(Ok(capture)))),
         }
@@ -104,7 +104,7 @@ pub fn capture(
     ncu: &Ncu,
     variant: &Variant,
     artifact: &Artifact,
-    pass: Pass,
+    phase: Phase,
     gpu: Option<&str>,
     env: &BTreeMap<String, String>,
     folder: &Path,
@@ -118,13 +118,13 @@ pub fn capture(
         artifact,
         &variant.profile_args,
         &path("result.json"),
-        variant.launches_needed(pass),
+        variant.launches_needed(phase),
     );
     let mut env = env.clone();
     env.extend(variant.env.clone());
     env.extend(home(folder));
     let run = Invocation {
-        argv: ncu.profile_argv(variant, pass, &folder.join(stem), &log, &program),
+        argv: ncu.profile_argv(variant, phase, &folder.join(stem), &log, &program),
         dir: config.root.clone(),
         env: env.clone(),
         timeout: variant.profile.timeout,
@@ -154,10 +154,10 @@ pub fn capture(
         counters: variant
             .metrics
             .iter()
-            .filter(|metric| metric.pass == pass)
+            .filter(|metric| metric.phase == phase)
             .map(|metric| metric.counter.clone())
             .collect(),
-        pass,
+        phase,
         device,
         argv: run.argv,
         import: Invocation {
@@ -172,7 +172,7 @@ pub fn capture(
         csv_path,
     };
     Ok(Ok(Pending {
-        pass,
+        phase,
         wall: finished.wall,
         reader: Some(std::thread::spawn(move || reader.read())),
     }))
@@ -182,7 +182,7 @@ pub fn capture(
 struct Reader {
     variant: VariantId,
     counters: Vec<String>,
-    pass: Pass,
+    phase: Phase,
     device: Option<State>,
     argv: Vec<String>,
     import: Invocation,
@@ -259,7 +259,7 @@ impl Reader {
                 sha256: sha256_hex(&csv_bytes),
                 recording: csv,
             }),
-            pass: self.pass,
+            phase: self.phase,
             device: self.device,
             argv: self.argv,
             report,

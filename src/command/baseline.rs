@@ -17,7 +17,7 @@ use crate::evidence::unpinned;
 use crate::files::variant_folder;
 use crate::finding::{Code, Error, ExitCode, Finding};
 use crate::report;
-use crate::terms::{Rung, VariantId};
+use crate::terms::{Tier, VariantId};
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     // clap does not hold an option to the action that it `requires` where another one is given.
@@ -381,7 +381,7 @@ fn verify_ungated(
         };
         // Without a variant there is nothing to derive the profile's kernels for.
         if let (Some(trusted), Some(captures), Some(variant)) = (&trusted, captures, variant)
-            && trusted.profile.identity.rung != Rung::Static
+            && trusted.profile.identity.tier != Tier::Static
         {
             found.extend(rederive(variant, &trusted.profile, captures)?);
         }
@@ -439,7 +439,7 @@ fn take(
 /// say why not. Where it was not `asked` for by name it may be missing.
 #[expect(
     clippy::too_many_arguments,
-    reason = "what locking shares with the other rungs"
+    reason = "what locking shares with the other tiers"
 )]
 fn lock_compiled(
     config: &Config,
@@ -569,7 +569,7 @@ fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCo
             let (trusted, mut found) = trust(&plan.config, variant, &stored);
             // What the compiler made is derived again by compiling it: `check --static`.
             if let (Some(trusted), Some(captures)) = (&trusted, &captures)
-                && trusted.profile.identity.rung != Rung::Static
+                && trusted.profile.identity.tier != Tier::Static
             {
                 found.extend(rederive(variant, &trusted.profile, captures)?);
             }

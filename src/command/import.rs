@@ -15,7 +15,7 @@ use crate::finding::{Error, ExitCode};
 use crate::hash::sha256_hex;
 use crate::profile::import::profile_of;
 use crate::profile::{Conditions, FILE_NAME, FileHash, Profile, ProfileOrigin, norm_text};
-use crate::terms::Pass;
+use crate::terms::Phase;
 
 #[derive(Serialize)]
 struct Content {
@@ -84,7 +84,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
             let norm = norm_text(&profile).unwrap_or_else(|| "a value is missing\n".to_owned());
             format!(
                 "imported {} launches on {} to {}\n{norm}",
-                profile.launch_count(Pass::Timing),
+                profile.launch_count(Phase::Timing),
                 profile.identity.gpu,
                 path.display()
             )

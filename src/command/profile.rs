@@ -11,7 +11,7 @@ use crate::finding::{Error, ExitCode};
 use crate::measure::measure;
 use crate::profile::{Profile, norm_text};
 use crate::report::Progress;
-use crate::terms::Rung;
+use crate::terms::Tier;
 
 #[derive(Serialize)]
 struct Content {
@@ -45,12 +45,12 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
         let mut text = String::new();
         for profile in &content.profiles {
             let norm = norm_text(profile).unwrap_or_else(|| "a value is missing\n".to_owned());
-            let rung = match profile.identity.rung {
-                Rung::Counters => String::new(),
+            let tier = match profile.identity.tier {
+                Tier::Counters => String::new(),
                 lower => format!(", by {lower} without counters"),
             };
             text.push_str(&format!(
-                "\n{} on {}{rung}\n",
+                "\n{} on {}{tier}\n",
                 profile.variant, profile.identity.gpu
             ));
             for line in norm.lines() {

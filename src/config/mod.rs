@@ -1,6 +1,7 @@
 //! `config.toml`: read raw, validated once into [`Config`]; nothing later reads the raw form.
 
 mod error;
+mod old_words;
 mod pins;
 mod raw;
 mod schema;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use error::ConfigError;
 pub(crate) use error::{nearest, suggest};
+pub(crate) use old_words::in_current_words;
 pub use pins::{Mismatch, Pin, Pins, VersionRange};
 pub(crate) use pins::{NEXT as PINS_NEXT, numbers};
 pub use raw::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
@@ -23,7 +25,7 @@ pub use schema::schema;
 pub(crate) use validate::is_macro_name;
 
 use crate::binary::LaunchShape;
-use crate::terms::{Pass, Rung, VariantId};
+use crate::terms::{Phase, Tier, VariantId};
 
 /// The name of the configuration file.
 pub const FILE_NAME: &str = "config.toml";
@@ -214,7 +216,7 @@ pub struct ProfileSettings {
     pub processes: u32,
     /// The most of them, where the answer is still open with fewer.
     pub max_processes: u32,
-    /// Launches in the one process of the counting pass.
+    /// Launches in the one process of the counting phase.
     pub counted_launches: u32,
     /// Rounds of base, head, head, base in a comparison side by side.
     pub rounds: u32,
@@ -238,10 +240,10 @@ pub struct ProfileSettings {
     pub timeout: Duration,
     /// Further arguments of ncu.
     pub ncu_args: Vec<String>,
-    /// Rungs below the counters that may stand in for them: what they cannot measure is then not
+    /// Tiers below the counters that may stand in for them: what they cannot measure is then not
     /// judged.
-    pub accept_rungs: Vec<Rung>,
-    /// Whether the counting pass samples where warps are.
+    pub accept_tiers: Vec<Tier>,
+    /// Whether the counting phase samples where warps are.
     pub hotspots: bool,
     /// How often a measurement is repeated that failed for the machine's sake.
     pub retries: u32,
@@ -261,7 +263,7 @@ pub struct Metric {
     /// How much worse than a base measured side by side is no regression.
     pub against: Tolerance,
     /// Which capture measures it.
-    pub pass: Pass,
+    pub phase: Phase,
     /// The same for the same work: any difference is other work, not another speed.
     pub exact: bool,
     /// What its counts stand for.
@@ -482,46 +484,46 @@ impl Variant {
     }
 
     /// What the aliases of its metrics stand for, and which pass measures each.
-    pub fn counters(&self) -> BTreeMap<String, (String, Pass)> {
-        self.counters_on(Rung::Counters)
+    pub fn counters(&self) -> BTreeMap<String, (String, Phase)> {
+        self.counters_on(Tier::Counters)
     }
 
-    /// The same of the metrics that a rung measures.
-    pub fn counters_on(&self, rung: Rung) -> BTreeMap<String, (String, Pass)> {
+    /// The same of the metrics that a tier measures.
+    pub fn counters_on(&self, tier: Tier) -> BTreeMap<String, (String, Phase)> {
         self.metrics
             .iter()
-            .filter(|metric| measures(rung, &metric.counter, metric.pass))
-            .map(|metric| (metric.alias.clone(), (metric.counter.clone(), metric.pass)))
+            .filter(|metric| measures(tier, &metric.counter, metric.phase))
+            .map(|metric| (metric.alias.clone(), (metric.counter.clone(), metric.phase)))
             .collect()
     }
 
     /// Whether any of its metrics is measured in this pass.
-    pub fn has_pass(&self, pass: Pass) -> bool {
-        self.has_pass_on(Rung::Counters, pass)
+    pub fn has_phase(&self, phase: Phase) -> bool {
+        self.has_phase_on(Tier::Counters, phase)
     }
 
-    /// Whether a rung measures any of its metrics in this pass.
-    pub fn has_pass_on(&self, rung: Rung, pass: Pass) -> bool {
+    /// Whether a tier measures any of its metrics in this pass.
+    pub fn has_phase_on(&self, tier: Tier, phase: Phase) -> bool {
         let mut metrics = self.metrics.iter();
-        metrics.any(|metric| metric.pass == pass && measures(rung, &metric.counter, pass))
+        metrics.any(|metric| metric.phase == phase && measures(tier, &metric.counter, phase))
     }
 
-    /// Whether the configuration takes a profile of this rung for a measurement.
-    pub fn accepts(&self, rung: Rung) -> bool {
-        rung == Rung::Counters || self.profile.accept_rungs.contains(&rung)
+    /// Whether the configuration takes a profile of this tier for a measurement.
+    pub fn accepts(&self, tier: Tier) -> bool {
+        tier == Tier::Counters || self.profile.accept_tiers.contains(&tier)
     }
 
     /// Launches that are profiled in one process of a pass.
-    pub fn launches(&self, pass: Pass) -> u32 {
-        match pass {
-            Pass::Timing => self.profile.launches,
-            Pass::Counting => self.profile.counted_launches,
+    pub fn launches(&self, phase: Phase) -> u32 {
+        match phase {
+            Phase::Timing => self.profile.launches,
+            Phase::Counting => self.profile.counted_launches,
         }
     }
 
     /// Launches that the program must make to be profiled in full.
-    pub fn launches_needed(&self, pass: Pass) -> u32 {
-        self.launches(pass).saturating_add(self.profile.skip)
+    pub fn launches_needed(&self, phase: Phase) -> u32 {
+        self.launches(phase).saturating_add(self.profile.skip)
     }
 }
 

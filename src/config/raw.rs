@@ -2,7 +2,7 @@
 
 use crate::config::Mismatch;
 use crate::metric::{Direction, Level};
-use crate::terms::{Pass, spelled};
+use crate::terms::{Phase, spelled};
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -144,7 +144,7 @@ pub(super) struct RawProfile {
     pub processes: Option<u32>,
     /// The most processes, while the answer is open. Default: twice `processes`.
     pub max_processes: Option<u32>,
-    /// Launches profiled in the one process of the counting pass, 1 to 10000. Default: 2.
+    /// Launches profiled in the one process of the counting phase, 1 to 10000. Default: 2.
     pub counted_launches: Option<u32>,
     /// Rounds of base, head, head, base with `check --against`. Default: 3.
     pub rounds: Option<u32>,
@@ -168,10 +168,11 @@ pub(super) struct RawProfile {
     pub timeout_s: Option<f64>,
     /// Further arguments of ncu. Default: none.
     pub ncu_args: Option<Vec<String>>,
-    /// Rungs that may stand in where the counters are denied: `kernel-times`, `event-times`, and
+    /// Tiers that may stand in where the counters are denied: `kernel-times`, `event-times`, and
     /// `static` for the compiler's work alone. Default: none.
-    pub accept_rungs: Option<Vec<String>>,
-    /// Sample in the counting pass where warps are, so that a regression names source lines and
+    #[serde(alias = "accept_rungs")]
+    pub accept_tiers: Option<Vec<String>>,
+    /// Sample in the counting phase where warps are, so that a regression names source lines and
     /// instructions. Default: false.
     pub hotspots: Option<bool>,
     /// How often a measurement is repeated that failed for the machine's sake, 0 to 10. Default: 0.
@@ -204,7 +205,8 @@ pub(super) struct RawMetric {
     /// How much worse than a base measured side by side is no regression. Default: `tolerance`.
     pub against: Option<RawTolerance>,
     /// Which capture measures it. Default: `timing`, or `counting` for an `exact` one.
-    pub pass: Option<Pass>,
+    #[serde(alias = "pass")]
+    pub phase: Option<Phase>,
     /// The same for the same work, so any difference is other work; takes no tolerance.
     pub exact: bool,
     /// What its counts stand for; needs `exact`. They must add up to the suite's `work`.

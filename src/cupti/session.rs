@@ -16,7 +16,7 @@ use crate::files::write_atomically;
 use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
 use crate::process::{self, Invocation};
-use crate::terms::Pass;
+use crate::terms::Phase;
 use crate::verify::program_argv;
 
 /// Runs one artifact once with its kernels recorded, into files `<stem>.*` of a folder, and
@@ -24,7 +24,7 @@ use crate::verify::program_argv;
 ///
 /// # Errors
 /// [`Error`] where the machine failed; whatever keeps the variant from being measured is a finding,
-/// with [`Code::KernelTimesUnavailable`] where another rung may serve.
+/// with [`Code::KernelTimesUnavailable`] where another tier may serve.
 #[expect(
     clippy::too_many_arguments,
     reason = "each is one thing that the run needs"
@@ -78,7 +78,7 @@ pub fn record(
             artifact,
             &variant.profile_args,
             &path("result.json"),
-            variant.launches_needed(Pass::Timing),
+            variant.launches_needed(Phase::Timing),
         ),
         dir: config.root.clone(),
         env,
@@ -179,7 +179,7 @@ pub fn record(
             report_sha256: sha256_hex(text.as_bytes()),
             report_path,
             page: None,
-            pass: Pass::Timing,
+            phase: Phase::Timing,
             device,
             argv: run.argv,
             report,

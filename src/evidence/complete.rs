@@ -4,7 +4,7 @@ use crate::config::{Metric, Variant};
 use crate::finding::{Code, Finding};
 use crate::metric::{DURATION_COUNTER, Level, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin};
-use crate::terms::Pass;
+use crate::terms::Phase;
 
 /// What keeps a profile from being a whole measurement: launches, kernels or values that are not
 /// there. A baseline is locked from, and a gate passes on, whole measurements only.
@@ -19,9 +19,9 @@ pub fn incomplete_side(variant: &Variant, profile: &Profile) -> Vec<Finding> {
 
 fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for pass in [Pass::Timing, Pass::Counting] {
-        if variant.has_pass_on(profile.identity.rung, pass)
-            && let Some(gap) = gap(variant, profile, pass, processes)
+    for phase in [Phase::Timing, Phase::Counting] {
+        if variant.has_phase_on(profile.identity.tier, phase)
+            && let Some(gap) = gap(variant, profile, phase, processes)
         {
             findings.push(Finding::deny(
                 Code::NotMeasured,
@@ -96,11 +96,11 @@ fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding>
     findings
 }
 
-/// Whether a metric is one that the profile's rung cannot measure, and the configuration accepts
-/// that rung.
+/// Whether a metric is one that the profile's tier cannot measure, and the configuration accepts
+/// that tier.
 pub(crate) fn given_up(variant: &Variant, metric: &Metric, profile: &Profile) -> bool {
-    let rung = profile.identity.rung;
-    !measures(rung, &metric.counter, metric.pass) && variant.accepts(rung)
+    let tier = profile.identity.tier;
+    !measures(tier, &metric.counter, metric.phase) && variant.accepts(tier)
 }
 
 /// Why a metric of a profile has no value to judge; `None` where it has one. No counter of the
@@ -110,9 +110,9 @@ pub(crate) fn why_not_measured(
     profile: &Profile,
     kernel: &KernelProfile,
 ) -> Option<String> {
-    let rung = profile.identity.rung;
-    if !measures(rung, &metric.counter, metric.pass) {
-        return Some(format!("`{}` cannot be measured by {rung}", metric.counter));
+    let tier = profile.identity.tier;
+    if !measures(tier, &metric.counter, metric.phase) {
+        return Some(format!("`{}` cannot be measured by {tier}", metric.counter));
     }
     let Some(definition) = profile.identity.metrics.get(&metric.alias) else {
         return Some("the profile does not hold this metric".to_owned());
@@ -123,16 +123,16 @@ pub(crate) fn why_not_measured(
             definition.counter, metric.counter
         ));
     }
-    if definition.pass != metric.pass {
+    if definition.phase != metric.phase {
         return Some(format!(
-            "it was measured in the {} pass, not in the {} pass",
-            definition.pass, metric.pass
+            "it was measured in the {} phase, not in the {} phase",
+            definition.phase, metric.phase
         ));
     }
     let Some(series) = kernel.metrics.get(&metric.alias) else {
         return Some("the kernel does not hold this metric".to_owned());
     };
-    let (held, named) = (series.samples.len(), profile.machines(metric.pass).len());
+    let (held, named) = (series.samples.len(), profile.machines(metric.phase).len());
     if named > 0 && held != named {
         return Some(format!(
             "it holds {held} processes where the profile names {named} captures"
@@ -164,7 +164,7 @@ pub(crate) fn why_not_measured(
     if took_no_time {
         return Some("a launch that took no time was not measured".to_owned());
     }
-    let of_others = profile.launches_of(kernel, definition.pass);
+    let of_others = profile.launches_of(kernel, definition.phase);
     if launches < of_others {
         return Some(format!(
             "it holds {launches} launches where other metrics hold {of_others}"
@@ -181,20 +181,20 @@ pub(crate) fn why_not_measured(
 
 /// What a pass holds less of than was asked for: processes of a machine, launches of a process. Of
 /// an imported profile it is not known what was asked for, and its own number stands.
-fn gap(variant: &Variant, profile: &Profile, pass: Pass, processes: u32) -> Option<String> {
-    let found = profile.launch_count(pass);
+fn gap(variant: &Variant, profile: &Profile, phase: Phase, processes: u32) -> Option<String> {
+    let found = profile.launch_count(phase);
     if profile.provenance.origin == ProfileOrigin::Imported {
         let asked = profile.provenance.launches as usize * profile.provenance.processes as usize;
         return (found < asked.max(1)).then(|| {
             format!(
-                "{found} launches were measured in the {pass} pass where {asked} were asked for"
+                "{found} launches were measured in the {phase} phase where {asked} were asked for"
             )
         });
     }
-    let machines = profile.machines(pass);
-    let asked = match pass {
-        Pass::Timing => processes as usize,
-        Pass::Counting => 1,
+    let machines = profile.machines(phase);
+    let asked = match phase {
+        Phase::Timing => processes as usize,
+        Phase::Counting => 1,
     };
     let fewest = machines
         .iter()
@@ -203,10 +203,10 @@ fn gap(variant: &Variant, profile: &Profile, pass: Pass, processes: u32) -> Opti
         .unwrap_or(0);
     if fewest < asked {
         return Some(format!(
-            "{fewest} processes were measured in the {pass} pass where {asked} were asked for"
+            "{fewest} processes were measured in the {phase} phase where {asked} were asked for"
         ));
     }
-    let asked = variant.launches(pass) as usize;
+    let asked = variant.launches(phase) as usize;
     let in_process = |index: usize| -> usize {
         let of_kernel = |kernel: &KernelProfile| {
             kernel
@@ -214,7 +214,7 @@ fn gap(variant: &Variant, profile: &Profile, pass: Pass, processes: u32) -> Opti
                 .iter()
                 .filter(|(alias, _)| {
                     let metric = profile.identity.metrics.get(*alias);
-                    metric.is_some_and(|metric| metric.pass == pass)
+                    metric.is_some_and(|metric| metric.phase == phase)
                 })
                 .filter_map(|(_, series)| series.samples.get(index).map(Vec::len))
                 .max()
@@ -226,7 +226,7 @@ fn gap(variant: &Variant, profile: &Profile, pass: Pass, processes: u32) -> Opti
         .map(|index| (index, in_process(index)))
         .find(|(_, found)| *found < asked)?;
     Some(format!(
-        "{found} launches were measured in process {} of the {pass} pass where {asked} were asked for",
+        "{found} launches were measured in process {} of the {phase} phase where {asked} were asked for",
         index + 1
     ))
 }

@@ -6,7 +6,7 @@ use crate::config::Variant;
 use crate::device::State;
 use crate::finding::{Code, Finding};
 use crate::profile::{Profile, ProfileOrigin};
-use crate::terms::{Rung, VariantId};
+use crate::terms::{Tier, VariantId};
 
 /// What the machine said of itself while a profile was measured that speaks against it: that the
 /// counters could not be read, and what the GPU told of its state. Each GPU is held against itself
@@ -40,23 +40,23 @@ pub fn disturbed(variant: &Variant, profile: &Profile) -> Vec<Finding> {
 }
 
 /// That a profile was taken without the counters. It only warns where the configuration accepts
-/// that rung by name.
+/// that tier by name.
 pub fn below_counters(variant: &Variant, profile: &Profile) -> Option<Finding> {
-    let rung = profile.identity.rung;
-    if rung == Rung::Counters {
+    let tier = profile.identity.tier;
+    if tier == Tier::Counters {
         return None;
     }
     let finding = Finding::deny(
         Code::CountersDenied,
         &variant.id,
         format!(
-            "the GPU's counters could not be read: measured by {rung}, which tell how long launches took and nothing else"
+            "the GPU's counters could not be read: measured by {tier}, which tell how long launches took and nothing else"
         ),
         format!(
-            "give ncu the right to the counters (README: Permission to read counters), or accept the rung: `accept_rungs = [\"{rung}\"]` under `[profile]`"
+            "give ncu the right to the counters (README: Permission to read counters), or accept the tier: `accept_tiers = [\"{tier}\"]` under `[profile]`"
         ),
     );
-    Some(if variant.accepts(rung) {
+    Some(if variant.accepts(tier) {
         finding.warn()
     } else {
         finding

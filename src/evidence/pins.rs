@@ -4,7 +4,7 @@ use crate::config::{Mismatch, PINS_NEXT, Pin, Toolchain};
 use crate::device::Gpu;
 use crate::finding::{Code, Finding, Severity};
 use crate::profile::Profile;
-use crate::terms::{Rung, VariantId};
+use crate::terms::{Tier, VariantId};
 
 /// What is pinned of the GPU and its driver.
 pub fn gpu_pins(toolchain: &Toolchain, gpu: &Gpu) -> Vec<Pin> {
@@ -22,11 +22,11 @@ pub fn pins_of(toolchain: &Toolchain, profile: &Profile) -> Vec<Pin> {
     let (identity, provenance) = (&profile.identity, &profile.provenance);
     let compiler = provenance.compiler.as_deref();
     let cuda = compiler.and_then(|version| toolchain.pins.cuda(version));
-    if identity.rung == Rung::Static {
+    if identity.tier == Tier::Static {
         return cuda.into_iter().collect();
     }
     let profiler = provenance.profiler.as_deref();
-    let profiler = profiler.filter(|_| identity.rung == Rung::Counters);
+    let profiler = profiler.filter(|_| identity.tier == Tier::Counters);
     let driver = provenance.driver.as_deref();
     let pins = [
         cuda,

@@ -80,7 +80,7 @@ codes! {
     Retried = "retried" => Environment,
     /// The right to read the counters is missing.
     NoPermission = "no-permission" => Environment,
-    /// The counters could not be read, and a lower rung measured in their place.
+    /// The counters could not be read, and a lower tier measured in their place.
     CountersDenied = "counters-denied" => Environment,
     /// Kernels cannot be timed without ncu either.
     KernelTimesUnavailable = "kernel-times-unavailable" => Environment,

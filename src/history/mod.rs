@@ -18,7 +18,7 @@ use crate::config::Variant;
 use crate::git::{self, Version};
 use crate::hash::sha256_hex;
 use crate::metric::Level;
-use crate::terms::Rung;
+use crate::terms::Tier;
 
 /// The history of a stored baseline. `lock_file` and `profile_file` are looked up in the commits of
 /// the repository around them.
@@ -79,7 +79,7 @@ pub fn trend(stored: &Stored, lock_file: &Path, profile_file: &Path) -> Result<T
     Ok(Trend {
         variant: stored.variant.clone(),
         gpu: stored.gpu.clone(),
-        rung: Rung::of_folder(&stored.gpu),
+        tier: Tier::of_folder(&stored.gpu),
         acceptances,
         metrics: courses(&read),
     })
@@ -147,8 +147,8 @@ fn courses(profiles: &[Option<PastProfile>]) -> Vec<Course> {
 
 /// Leaves the metrics that a variant's configuration judges: the others explain.
 pub fn judged_only(trend: &mut Trend, variant: &Variant) {
-    let metrics = match trend.rung {
-        Rung::Static => &variant.static_metrics,
+    let metrics = match trend.tier {
+        Tier::Static => &variant.static_metrics,
         _ => &variant.metrics,
     };
     trend.metrics.retain(|course| {

@@ -21,7 +21,7 @@ use crate::device::State;
 use crate::finding::{Code, Finding};
 use crate::process::shell_line;
 use crate::profile::{Identity, Profile, ProfileOrigin, Provenance};
-use crate::terms::{Pass, Rung, VariantId};
+use crate::terms::{Phase, Tier, VariantId};
 use crate::verdict::{Change, Verdict};
 
 /// A duration that falls by more than this is believed only after a look.
@@ -42,10 +42,11 @@ pub enum Mode {
 pub struct VariantReport {
     /// Which one.
     pub variant: VariantId,
-    /// Model of the GPU; the compiler's target on the static rung.
+    /// Model of the GPU; the compiler's target on the static tier.
     pub gpu: String,
     /// How the current profile was measured.
-    pub rung: Rung,
+    #[serde(alias = "rung")]
+    pub tier: Tier,
     /// What it was compared with.
     pub mode: Mode,
     /// What its kernels have to do, as declared.
@@ -116,10 +117,10 @@ impl KernelCauses {
     }
 }
 
-/// How many comparisons a check of these variants judges on a rung, for the chance of a false alarm: known
+/// How many comparisons a check of these variants judges on a tier, for the chance of a false alarm: known
 /// before anything is measured, and the same when the recording is judged again.
 pub fn comparison_count<'a>(
-    rung: Rung,
+    tier: Tier,
     variants: impl Iterator<Item = (&'a Variant, Option<&'a Profile>)>,
 ) -> usize {
     variants
@@ -128,7 +129,7 @@ pub fn comparison_count<'a>(
                 .metrics
                 .iter()
                 .filter(|metric| metric.level != Level::Record && !metric.exact)
-                .filter(|metric| measures(rung, &metric.counter, metric.pass))
+                .filter(|metric| measures(tier, &metric.counter, metric.phase))
                 .count();
             judged * locked.map_or(1, |locked| locked.kernels.len().max(1))
         })
@@ -151,7 +152,7 @@ pub fn compare(
     let mut report = VariantReport {
         variant: variant.id.clone(),
         gpu: current.identity.gpu.clone(),
-        rung: current.identity.rung,
+        tier: current.identity.tier,
         mode,
         work: variant.work,
         reference: before.provenance.clone(),
@@ -405,7 +406,7 @@ fn not_side_by_side(base: &Profile, head: &Profile) -> Vec<String> {
             named(&is)
         ));
     }
-    let processes = |profile: &Profile| profile.machines(Pass::Timing).len();
+    let processes = |profile: &Profile| profile.machines(Phase::Timing).len();
     if processes(base) != processes(head) {
         differences.push(format!(
             "the base was measured in {} processes, the head in {}",
@@ -492,12 +493,12 @@ fn identity_differences(baseline: &Identity, current: &Identity) -> Vec<String> 
         shell_line(&current.workload),
     );
     differ(
-        "the rung of measurement",
-        baseline.rung.to_string(),
-        current.rung.to_string(),
+        "the tier of measurement",
+        baseline.tier.to_string(),
+        current.tier.to_string(),
     );
     // The conditions are ncu's, and say nothing where it did not measure.
-    if baseline.rung != Rung::Counters || current.rung != Rung::Counters {
+    if baseline.tier != Tier::Counters || current.tier != Tier::Counters {
         return differences;
     }
     let conditions = baseline.conditions.named();
@@ -530,7 +531,7 @@ fn speed_change(
     let metric = variant
         .metrics
         .iter()
-        .find(|metric| metric.counter == DURATION_COUNTER && metric.pass == Pass::Timing)?;
+        .find(|metric| metric.counter == DURATION_COUNTER && metric.phase == Phase::Timing)?;
     // A kernel that does other work is not faster.
     let other_work = variant.metrics.iter().any(|metric| {
         metric.exact && metric.level != Level::Record && {

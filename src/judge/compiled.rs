@@ -1,4 +1,4 @@
-//! Compiled against compiled: the gate of the static rung. A compiler gives the same answer every
+//! Compiled against compiled: the gate of the static tier. A compiler gives the same answer every
 //! time, so there is no noise and no band, and a difference is one.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::evidence::{incomplete_compiled, static_value};
 use crate::finding::{Code, Finding};
 use crate::metric::{Direction, Level, Tolerance, display_value};
 use crate::profile::{KernelProfile, Profile};
-use crate::terms::Rung;
+use crate::terms::Tier;
 use crate::verdict::{Change, Verdict};
 
 /// Most opcodes that a difference of machine code names.
@@ -33,7 +33,7 @@ const RESOURCES: [(&str, &str); 4] = [
     ("static_shared_bytes", "static shared bytes"),
 ];
 
-/// Compares what the compiler made of a variant with a reference of the static rung.
+/// Compares what the compiler made of a variant with a reference of the static tier.
 pub fn compare_compiled(
     variant: &Variant,
     reference: &Profile,
@@ -43,7 +43,7 @@ pub fn compare_compiled(
     let mut report = VariantReport {
         variant: variant.id.clone(),
         gpu: current.identity.gpu.clone(),
-        rung: Rung::Static,
+        tier: Tier::Static,
         mode,
         work: variant.work,
         reference: reference.provenance.clone(),
@@ -252,7 +252,7 @@ fn differences(reference: &Profile, current: &Profile) -> Vec<String> {
                 "the compiler",
                 profile.identity.compiler.clone().unwrap_or_else(unknown),
             ),
-            ("the rung of measurement", profile.identity.rung.to_string()),
+            ("the tier of measurement", profile.identity.tier.to_string()),
         ]
     };
     sides(reference)

@@ -5,7 +5,7 @@ use super::metric::Pair;
 use crate::config::Variant;
 use crate::finding::{Code, Finding};
 use crate::profile::{KernelProfile, Profile};
-use crate::terms::{Pass, Rung};
+use crate::terms::{Phase, Tier};
 
 /// Pairs kernels by code, grid and block; what is left is told apart and named. A kernel that is
 /// launched in another shape, or has another name, is compared all the same: the change may hide a
@@ -33,8 +33,8 @@ pub(crate) fn match_kernels<'a>(
             None => gone.push(locked),
         }
     }
-    let only = match current.identity.rung {
-        Rung::Static => " --static",
+    let only = match current.identity.tier {
+        Tier::Static => " --static",
         _ => "",
     };
     let relock = match mode {
@@ -157,13 +157,13 @@ struct Share {
 impl Share {
     /// `None` where there is nothing to share, or what was measured was not a launch at a time.
     fn of(profile: &Profile, kernel: &KernelProfile) -> Option<Share> {
-        let all = profile.launch_count(Pass::Timing);
+        let all = profile.launch_count(Phase::Timing);
         let share = Share {
-            launches: profile.launches_of(kernel, Pass::Timing),
+            launches: profile.launches_of(kernel, Phase::Timing),
             all,
-            processes: profile.machines(Pass::Timing).len(),
+            processes: profile.machines(Phase::Timing).len(),
         };
-        let several = profile.kernels.len() > 1 && profile.identity.rung != Rung::Static;
+        let several = profile.kernels.len() > 1 && profile.identity.tier != Tier::Static;
         (several && share.launches > 0).then_some(share)
     }
 

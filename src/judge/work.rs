@@ -266,7 +266,7 @@ mod tests {
             "identity": {
                 "workload": [], "gpu": "NVIDIA H200", "compute_capability": "9.0",
                 "clock_control": "none", "cache_control": "all", "replay_mode": "kernel",
-                "graph_profiling": "node", "rung": "counters", "metrics": {},
+                "graph_profiling": "node", "tier": "counters", "metrics": {},
             },
             "kernels": [],
             "provenance": {

@@ -15,7 +15,7 @@ use crate::files::{
 use crate::finding::{Code, Error, Finding};
 use crate::git::{self, Worktree};
 use crate::profile::Profile;
-use crate::terms::Pass;
+use crate::terms::Phase;
 
 /// The project as it is at the base revision, in a worktree of its own.
 #[derive(Debug)]
@@ -241,7 +241,7 @@ pub fn measure_against(
         match answer {
             Err(finding) => {
                 watch.ended(variant, "profile", &finding.message);
-                let told = bench.told(variant, head.rung, finding);
+                let told = bench.told(variant, head.tier, finding);
                 measured.findings.extend(told);
             }
             Ok(profile) => {
@@ -253,7 +253,7 @@ pub fn measure_against(
                     incomplete(variant, &profile)
                 };
                 gaps.extend(head.mismatches(&bench));
-                let rung = below_counters(variant, &profile);
+                let tier = below_counters(variant, &profile);
                 let side = if paired {
                     ", side by side with the base"
                 } else {
@@ -261,7 +261,7 @@ pub fn measure_against(
                 };
                 let text = format!("{}{side}", words(&profile, &gaps));
                 watch.ended(variant, "profile", &text);
-                measured.findings.extend(gaps.into_iter().chain(rung));
+                measured.findings.extend(gaps.into_iter().chain(tier));
                 let pins = &profile.provenance.pins;
                 measured
                     .findings
@@ -387,7 +387,7 @@ impl Stopped {
     }
 }
 
-/// Measures base and head on the highest rung that both can reach, both again where the machine
+/// Measures base and head on the highest tier that both can reach, both again where the machine
 /// failed.
 fn measure_pair(
     base: &mut Subject<'_>,
@@ -424,19 +424,19 @@ fn measure_pair_once(
     bench: &Bench<'_>,
     open: &mut PairStillOpen<'_>,
 ) -> Result<Result<(Profile, Profile), Stopped>, Error> {
-    let mut rung = match bench.rung(head.variant) {
-        Ok(rung) => rung,
+    let mut tier = match bench.tier(head.variant) {
+        Ok(tier) => tier,
         Err(denied) => return Ok(Err(Stopped::Head(denied))),
     };
     loop {
-        base.restart(rung);
-        head.restart(rung);
+        base.restart(tier);
+        head.restart(tier);
         let stopped = match interleave(base, head, bench, open)? {
             Ok(pair) => return Ok(Ok(pair)),
             Err(stopped) => stopped,
         };
-        match bench.below(head.variant, rung, stopped.finding()) {
-            Some(lower) => rung = lower,
+        match bench.below(head.variant, tier, stopped.finding()) {
+            Some(lower) => tier = lower,
             None => return Ok(Err(stopped)),
         }
     }
@@ -457,17 +457,17 @@ fn interleave(
             }
         };
     }
-    if head.has_pass(Pass::Counting) {
-        proceed!(base.capture(bench, Pass::Counting), Stopped::Base);
-        proceed!(head.capture(bench, Pass::Counting), Stopped::Head);
+    if head.has_phase(Phase::Counting) {
+        proceed!(base.capture(bench, Phase::Counting), Stopped::Base);
+        proceed!(head.capture(bench, Phase::Counting), Stopped::Head);
     }
     let mut round = 0;
     loop {
-        if head.has_pass(Pass::Timing) {
-            proceed!(base.capture(bench, Pass::Timing), Stopped::Base);
-            proceed!(head.capture(bench, Pass::Timing), Stopped::Head);
-            proceed!(head.capture(bench, Pass::Timing), Stopped::Head);
-            proceed!(base.capture(bench, Pass::Timing), Stopped::Base);
+        if head.has_phase(Phase::Timing) {
+            proceed!(base.capture(bench, Phase::Timing), Stopped::Base);
+            proceed!(head.capture(bench, Phase::Timing), Stopped::Head);
+            proceed!(head.capture(bench, Phase::Timing), Stopped::Head);
+            proceed!(base.capture(bench, Phase::Timing), Stopped::Base);
         }
         round += 1;
         if round < variant.profile.rounds {

@@ -23,7 +23,7 @@ use crate::device::{Gpu, GpuLock, Health};
 use crate::files::{empty_variant_folder, variant_folder, write_atomically};
 use crate::finding::{Code, Error, Finding, Severity};
 use crate::sanitize::{Sanitized, SanitizedVariant, sanitize};
-use crate::terms::{Pass, Rung};
+use crate::terms::{Phase, Tier};
 use crate::toolchain::{Ncu, Nvcc, Nvdisasm, Sanitizer};
 use crate::verify::{Verified, verify};
 
@@ -263,36 +263,36 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// The highest rung for a variant that is not known to be out of reach; the denial of the
+    /// The highest tier for a variant that is not known to be out of reach; the denial of the
     /// counters where no other serves it.
-    fn rung(&self, variant: &Variant) -> Result<Rung, Finding> {
+    fn tier(&self, variant: &Variant) -> Result<Tier, Finding> {
         let Some(denied) = self.denied.get() else {
-            return Ok(Rung::Counters);
+            return Ok(Tier::Counters);
         };
-        lower_rung(variant, Rung::Counters).ok_or_else(|| Finding {
+        lower_tier(variant, Tier::Counters).ok_or_else(|| Finding {
             variant: Some(variant.id.clone()),
             ..denied.clone()
         })
     }
 
-    /// The rung to try after one that cannot measure a variant, by what was found there; `None`
-    /// where the finding is not about the rung, or no rung is left.
-    fn below(&self, variant: &Variant, rung: Rung, found: &Finding) -> Option<Rung> {
-        let out_of_reach = match rung {
-            Rung::Counters => matches!(found.code, Code::NoPermission | Code::ProfilerUnsupported),
-            Rung::KernelTimes => found.code == Code::KernelTimesUnavailable,
-            Rung::EventTimes | Rung::Static => false,
+    /// The tier to try after one that cannot measure a variant, by what was found there; `None`
+    /// where the finding is not about the tier, or no tier is left.
+    fn below(&self, variant: &Variant, tier: Tier, found: &Finding) -> Option<Tier> {
+        let out_of_reach = match tier {
+            Tier::Counters => matches!(found.code, Code::NoPermission | Code::ProfilerUnsupported),
+            Tier::KernelTimes => found.code == Code::KernelTimesUnavailable,
+            Tier::EventTimes | Tier::Static => false,
         };
         if !out_of_reach {
             return None;
         }
-        if rung == Rung::Counters {
+        if tier == Tier::Counters {
             self.denied.get_or_init(|| found.clone());
         }
-        let next = lower_rung(variant, rung)?;
+        let next = lower_tier(variant, tier)?;
         self.watch.ended(
             variant,
-            rung.as_str(),
+            tier.as_str(),
             &format!("{}; {next} instead", found.message),
         );
         self.watch.begins(variant, "profile");
@@ -301,15 +301,15 @@ impl<'a> Bench<'a> {
 
     /// What keeps a variant from being measured, with the denial of the counters where that led
     /// there.
-    fn told(&self, variant: &Variant, rung: Rung, found: Finding) -> Vec<Finding> {
-        // Where no rung is left that runs anything, what the compiler made may be accepted alone.
+    fn told(&self, variant: &Variant, tier: Tier, found: Finding) -> Vec<Finding> {
+        // Where no tier is left that runs anything, what the compiler made may be accepted alone.
         let out_of_reach = matches!(
             found.code,
             Code::NoPermission | Code::ProfilerUnsupported | Code::KernelTimesUnavailable
         );
-        let code_alone = out_of_reach && variant.accepts(Rung::Static) && variant.has_static_gate();
+        let code_alone = out_of_reach && variant.accepts(Tier::Static) && variant.has_static_gate();
         let found = if code_alone { found.warn() } else { found };
-        let denied = self.denied.get().filter(|_| rung != Rung::Counters);
+        let denied = self.denied.get().filter(|_| tier != Tier::Counters);
         let Some(denied) = denied else {
             return vec![found];
         };
@@ -317,7 +317,7 @@ impl<'a> Bench<'a> {
             variant: Some(variant.id.clone()),
             ..denied.clone()
         };
-        let accepted = variant.accepts(rung) || code_alone;
+        let accepted = variant.accepts(tier) || code_alone;
         vec![if accepted { denied.warn() } else { denied }, found]
     }
 
@@ -348,14 +348,14 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The next rung below one that measures anything of a variant.
-fn lower_rung(variant: &Variant, above: Rung) -> Option<Rung> {
-    let serves = |rung: &Rung| {
-        let can = *rung != Rung::EventTimes || !variant.time_args.is_empty();
-        can && variant.has_pass_on(*rung, Pass::Timing)
+/// The next tier below one that measures anything of a variant.
+fn lower_tier(variant: &Variant, above: Tier) -> Option<Tier> {
+    let serves = |tier: &Tier| {
+        let can = *tier != Tier::EventTimes || !variant.time_args.is_empty();
+        can && variant.has_phase_on(*tier, Phase::Timing)
     };
-    let below = Rung::LOWER.iter().position(|rung| *rung == above);
-    let mut lower = Rung::LOWER
+    let below = Tier::LOWER.iter().position(|tier| *tier == above);
+    let mut lower = Tier::LOWER
         .into_iter()
         .skip(below.map_or(0, |place| place + 1));
     lower.find(serves)
@@ -368,7 +368,7 @@ pub struct Subject<'a> {
     artifact: Artifact,
     folder: PathBuf,
     git: Option<String>,
-    rung: Rung,
+    tier: Tier,
     captures: Vec<Capture>,
     pending: Option<Pending>,
     processes: u32,
@@ -392,7 +392,7 @@ impl<'a> Subject<'a> {
             artifact,
             folder,
             git,
-            rung: Rung::Counters,
+            tier: Tier::Counters,
             captures: Vec::new(),
             pending: None,
             processes: 0,
@@ -405,33 +405,37 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     /// [`Error`] where the machine failed; what keeps the variant from being measured is a finding.
-    pub fn capture(&mut self, bench: &Bench<'_>, pass: Pass) -> Result<Result<(), Finding>, Error> {
-        let stem = match pass {
-            Pass::Timing => format!("capture-{}", self.processes + 1),
-            Pass::Counting => "counting".to_owned(),
+    pub fn capture(
+        &mut self,
+        bench: &Bench<'_>,
+        phase: Phase,
+    ) -> Result<Result<(), Finding>, Error> {
+        let stem = match phase {
+            Phase::Timing => format!("capture-{}", self.processes + 1),
+            Phase::Counting => "counting".to_owned(),
         };
         let (variant, artifact, gpu) = (self.variant, &self.artifact, &bench.gpu);
         let (config, env, folder) = (self.config, &bench.env, &self.folder);
-        let ran = match self.rung {
-            Rung::Counters => capture(
+        let ran = match self.tier {
+            Tier::Counters => capture(
                 config,
                 &bench.ncu,
                 variant,
                 artifact,
-                pass,
+                phase,
                 Some(&gpu.uuid),
                 env,
                 folder,
                 &stem,
             )?,
-            Rung::KernelTimes => {
+            Tier::KernelTimes => {
                 let recorder = bench.recorder(config)?;
                 cupti::record(config, recorder, variant, artifact, gpu, env, folder, &stem)?
             }
-            Rung::EventTimes => {
+            Tier::EventTimes => {
                 event_times::time(config, variant, artifact, gpu, env, folder, &stem)?
             }
-            Rung::Static => {
+            Tier::Static => {
                 let what = format!("{} is to be measured where nothing runs", variant.id);
                 return Err(Error::Usage(what));
             }
@@ -441,16 +445,16 @@ impl<'a> Subject<'a> {
             Err(finding) => return Ok(Err(finding)),
         };
         self.tools_wall += pending.wall;
-        self.processes += u32::from(pass == Pass::Timing);
+        self.processes += u32::from(phase == Phase::Timing);
         // The one before was read meanwhile.
         let answer = self.settle()?;
         self.pending = Some(pending);
         Ok(answer)
     }
 
-    /// Forgets what was measured, to measure on a rung; the captures will be written over.
-    pub fn restart(&mut self, rung: Rung) {
-        self.rung = rung;
+    /// Forgets what was measured, to measure on a tier; the captures will be written over.
+    pub fn restart(&mut self, tier: Tier) {
+        self.tier = tier;
         self.captures.clear();
         self.processes = 0;
         if let Some(pending) = self.pending.take() {
@@ -460,7 +464,7 @@ impl<'a> Subject<'a> {
 
     /// Forgets what was measured, and takes its captures away.
     fn discard(&mut self) -> Result<(), Error> {
-        self.restart(self.rung);
+        self.restart(self.tier);
         retry::discard(&self.folder)
     }
 
@@ -476,14 +480,15 @@ impl<'a> Subject<'a> {
         Ok(answer.map(|capture| self.captures.push(capture)))
     }
 
-    /// Whether its rung measures anything in a pass.
-    fn has_pass(&self, pass: Pass) -> bool {
-        let samples =
-            self.variant.profile.hotspots && pass == Pass::Counting && self.rung == Rung::Counters;
-        samples || self.variant.has_pass_on(self.rung, pass)
+    /// Whether its tier measures anything in a pass.
+    fn has_phase(&self, phase: Phase) -> bool {
+        let samples = self.variant.profile.hotspots
+            && phase == Phase::Counting
+            && self.tier == Tier::Counters;
+        samples || self.variant.has_phase_on(self.tier, phase)
     }
 
-    /// Processes of the timing pass so far.
+    /// Processes of the timing phase so far.
     pub fn processes(&self) -> u32 {
         self.processes
     }
@@ -535,11 +540,11 @@ impl<'a> Subject<'a> {
             .map(|capture| Source {
                 report: &capture.report,
                 csv: capture.page.as_ref().map(|page| &page.recording),
-                pass: Some(capture.pass),
+                phase: Some(capture.phase),
                 gpu_uuid: Some(&bench.gpu.uuid),
             })
             .collect();
-        let counters = self.variant.counters_on(self.rung);
+        let counters = self.variant.counters_on(self.tier);
         let files = self.artifact.sources.keys();
         let mut derived = derive(&counters, &sources, files).map_err(|error| {
             Finding::deny(
@@ -550,15 +555,15 @@ impl<'a> Subject<'a> {
             )
         })?;
         self.name_instructions(&mut derived);
-        let conditions = match self.rung {
-            Rung::Counters => Conditions::from(&self.variant.profile),
-            Rung::KernelTimes | Rung::EventTimes | Rung::Static => Conditions::default(),
+        let conditions = match self.tier {
+            Tier::Counters => Conditions::from(&self.variant.profile),
+            Tier::KernelTimes | Tier::EventTimes | Tier::Static => Conditions::default(),
         };
         let provenance = self.provenance(bench);
         Ok(Profile::new(
             self.variant,
             derived,
-            self.rung,
+            self.tier,
             conditions,
             provenance,
         ))
@@ -631,9 +636,9 @@ impl<'a> Subject<'a> {
     }
 
     fn profiler(&self, bench: &Bench<'_>) -> Option<String> {
-        match self.rung {
-            Rung::Counters => Some(bench.ncu.version.clone()),
-            Rung::KernelTimes | Rung::EventTimes | Rung::Static => {
+        match self.tier {
+            Tier::Counters => Some(bench.ncu.version.clone()),
+            Tier::KernelTimes | Tier::EventTimes | Tier::Static => {
                 self.captures.first()?.report.profiler_version.clone()
             }
         }
@@ -662,7 +667,7 @@ impl<'a> Subject<'a> {
                 .captures
                 .iter()
                 .map(|capture| CaptureRecord {
-                    pass: Some(capture.pass),
+                    phase: Some(capture.phase),
                     gpu_uuid: Some(bench.gpu.uuid.clone()),
                     device: capture.device.clone(),
                     report: file_hash(&capture.report_path, &capture.report_sha256),
@@ -731,7 +736,7 @@ pub fn measure(
         match profile {
             Err(finding) => {
                 watch.ended(variant, "profile", &finding.message);
-                let told = bench.told(variant, subject.rung, finding);
+                let told = bench.told(variant, subject.tier, finding);
                 measured.findings.extend(told);
             }
             Ok(profile) => {
@@ -755,7 +760,7 @@ fn words(profile: &Profile, gaps: &[Finding]) -> String {
     match gaps.first() {
         None => format!(
             "{} launches in {} processes",
-            profile.launch_count(Pass::Timing),
+            profile.launch_count(Phase::Timing),
             profile.provenance.processes
         ),
         Some(gap) => gap.message.clone(),
@@ -796,7 +801,7 @@ fn verified(
     Ok(right.is_some() && clean)
 }
 
-/// Measures a variant on the highest rung that can be reached, again where the machine failed.
+/// Measures a variant on the highest tier that can be reached, again where the machine failed.
 fn profile_alone(
     subject: &mut Subject<'_>,
     bench: &Bench<'_>,
@@ -826,34 +831,34 @@ fn profile_once(
     bench: &Bench<'_>,
     open: &mut StillOpen<'_>,
 ) -> Result<Result<Profile, Finding>, Error> {
-    let mut rung = match bench.rung(subject.variant) {
-        Ok(rung) => rung,
+    let mut tier = match bench.tier(subject.variant) {
+        Ok(tier) => tier,
         Err(denied) => return Ok(Err(denied)),
     };
     loop {
-        subject.restart(rung);
-        match profile_on_rung(subject, bench, open)? {
+        subject.restart(tier);
+        match profile_on_tier(subject, bench, open)? {
             Ok(profile) => return Ok(Ok(profile)),
-            Err(found) => match bench.below(subject.variant, rung, &found) {
-                Some(lower) => rung = lower,
+            Err(found) => match bench.below(subject.variant, tier, &found) {
+                Some(lower) => tier = lower,
                 None => return Ok(Err(found)),
             },
         }
     }
 }
 
-fn profile_on_rung(
+fn profile_on_tier(
     subject: &mut Subject<'_>,
     bench: &Bench<'_>,
     open: &mut StillOpen<'_>,
 ) -> Result<Result<Profile, Finding>, Error> {
     let variant = subject.variant;
-    if subject.has_pass(Pass::Counting)
-        && let Err(finding) = subject.capture(bench, Pass::Counting)?
+    if subject.has_phase(Phase::Counting)
+        && let Err(finding) = subject.capture(bench, Phase::Counting)?
     {
         return Ok(Err(finding));
     }
-    while subject.has_pass(Pass::Timing) && subject.processes() < variant.profile.max_processes {
+    while subject.has_phase(Phase::Timing) && subject.processes() < variant.profile.max_processes {
         if variant
             .profile
             .process_looks()
@@ -864,7 +869,7 @@ fn profile_on_rung(
                 answer => return Ok(answer),
             }
         }
-        if let Err(finding) = subject.capture(bench, Pass::Timing)? {
+        if let Err(finding) = subject.capture(bench, Phase::Timing)? {
             return Ok(Err(finding));
         }
     }

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{Hotspots, KernelProfile, MetricIdentity, Series};
 use crate::capture::{Launch, Recording};
-use crate::terms::Pass;
+use crate::terms::Phase;
 
 /// One capture, as both readers saw it.
 #[derive(Clone, Copy, Debug)]
@@ -16,14 +16,14 @@ pub struct Source<'a> {
     /// The CSV of the same launches: it knows units that a report does not hold.
     pub csv: Option<&'a Recording>,
     /// Which metrics it measured; `None` where it is not known, and all are looked for.
-    pub pass: Option<Pass>,
+    pub phase: Option<Phase>,
     /// UUID of the GPU, where it is known.
     pub gpu_uuid: Option<&'a str>,
 }
 
 impl Source<'_> {
-    fn measured(&self, pass: Pass) -> bool {
-        self.pass.is_none_or(|own| own == pass)
+    fn measured(&self, phase: Phase) -> bool {
+        self.phase.is_none_or(|own| own == phase)
     }
 }
 
@@ -63,7 +63,7 @@ pub enum DeriveError {
 /// # Errors
 /// [`DeriveError`]. A missing value is no error: it is a sample without a value.
 pub fn derive<'f>(
-    counters: &BTreeMap<String, (String, Pass)>,
+    counters: &BTreeMap<String, (String, Phase)>,
     sources: &[Source<'_>],
     files: impl IntoIterator<Item = &'f String>,
 ) -> Result<Derived, DeriveError> {
@@ -80,8 +80,8 @@ pub fn derive<'f>(
                 }
                 Some(_) => {}
             }
-            for (alias, (counter, pass)) in counters {
-                if !source.measured(*pass) {
+            for (alias, (counter, phase)) in counters {
+                if !source.measured(*phase) {
                     continue;
                 }
                 let unit = unit_of(launch, counter)
@@ -109,14 +109,14 @@ pub fn derive<'f>(
     let (gpu, compute_capability) = gpu.ok_or(DeriveError::Empty)?;
     let metrics = counters
         .iter()
-        .map(|(alias, (counter, pass))| {
+        .map(|(alias, (counter, phase))| {
             let unit = units.get(alias.as_str()).and_then(Unit::known);
             (
                 alias.clone(),
                 MetricIdentity {
                     counter: counter.clone(),
                     unit,
-                    pass: *pass,
+                    phase: *phase,
                 },
             )
         })
@@ -142,7 +142,7 @@ struct Group<'a> {
 impl Group<'_> {
     fn profile(
         &self,
-        counters: &BTreeMap<String, (String, Pass)>,
+        counters: &BTreeMap<String, (String, Phase)>,
         sources: &[Source<'_>],
         files: &[&str],
     ) -> KernelProfile {
@@ -151,12 +151,12 @@ impl Group<'_> {
             .launches
             .iter()
             .find_map(|launches| Hotspots::of(launches.iter().copied(), files));
-        let series = |counter: &String, pass: Pass| {
+        let series = |counter: &String, phase: Phase| {
             let (machines, samples): (Vec<Option<&str>>, Vec<_>) = self
                 .launches
                 .iter()
                 .zip(sources)
-                .filter(|(_, source)| source.measured(pass))
+                .filter(|(_, source)| source.measured(phase))
                 .map(|(launches, source)| {
                     let values = launches
                         .iter()
@@ -177,7 +177,7 @@ impl Group<'_> {
             hotspots,
             metrics: counters
                 .iter()
-                .map(|(alias, (counter, pass))| (alias.clone(), series(counter, *pass)))
+                .map(|(alias, (counter, phase))| (alias.clone(), series(counter, *phase)))
                 .collect(),
         }
     }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::capture::Recording;
 use crate::config::Variant;
-use crate::terms::Rung;
+use crate::terms::Tier;
 
 /// Makes a profile of a recording. What the file holds outranks what is stated.
 ///
@@ -21,7 +21,7 @@ pub fn profile_of(
     let source = Source {
         report: recording,
         csv: None,
-        pass: None,
+        phase: None,
         gpu_uuid: None,
     };
     let derived = derive(&variant.counters(), &[source], [])?;
@@ -47,7 +47,7 @@ pub fn profile_of(
         overrides: Vec::new(),
         warnings: Vec::new(),
         captures: vec![CaptureRecord {
-            pass: None,
+            phase: None,
             gpu_uuid: None,
             device: None,
             report: file.clone(),
@@ -64,7 +64,7 @@ pub fn profile_of(
     Ok(Profile::new(
         variant,
         derived,
-        Rung::Counters,
+        Tier::Counters,
         conditions,
         provenance,
     ))

@@ -1,7 +1,7 @@
 //! Profiles of one variant from several machines to one.
 
 use super::{Profile, Series};
-use crate::terms::Pass;
+use crate::terms::Phase;
 
 impl Profile {
     /// One profile of the same variant and code, measured on several machines or in several runs:
@@ -70,13 +70,13 @@ impl Profile {
         own.git = shared(own.git.take(), provenance.git);
         own.artifact_sha256 = shared(own.artifact_sha256.take(), provenance.artifact_sha256);
 
-        let machines = |pass| -> Vec<Option<String>> {
-            self.machines(pass)
+        let machines = |phase| -> Vec<Option<String>> {
+            self.machines(phase)
                 .into_iter()
                 .map(|uuid| uuid.map(str::to_owned))
                 .collect()
         };
-        let (timing, counting) = (machines(Pass::Timing), machines(Pass::Counting));
+        let (timing, counting) = (machines(Phase::Timing), machines(Phase::Counting));
         for mut kernel in other.kernels {
             let own = self
                 .kernels
@@ -97,9 +97,9 @@ impl Profile {
                     .metrics
                     .remove(alias)
                     .ok_or_else(|| format!("only one of the profiles holds `{alias}`"))?;
-                let pass = self.identity.metrics.get(alias).map(|metric| metric.pass);
-                let machines: Vec<Option<&str>> = match pass {
-                    Some(Pass::Counting) => &counting,
+                let phase = self.identity.metrics.get(alias).map(|metric| metric.phase);
+                let machines: Vec<Option<&str>> = match phase {
+                    Some(Phase::Counting) => &counting,
                     _ => &timing,
                 }
                 .iter()

@@ -8,7 +8,7 @@ mod merge;
 mod norm;
 mod trend;
 
-use crate::terms::{Pass, Rung, VariantId};
+use crate::terms::{Phase, Tier, VariantId};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,7 +33,7 @@ use crate::statistics::Samples;
 
 /// Name of the profile in a variant's folder.
 pub const FILE_NAME: &str = "profile.json";
-/// Name of the profile of the static rung beside it.
+/// Name of the profile of the static tier beside it.
 pub const STATIC_FILE_NAME: &str = "static.json";
 
 /// The normalized result of profiling one variant (`<variant>.profile.json`).
@@ -56,18 +56,19 @@ pub struct Profile {
 pub struct Identity {
     /// The program's arguments: the problem it solved.
     pub workload: Vec<String>,
-    /// Name of the GPU model, as the report gives it; the compiler's target on the static rung.
+    /// Name of the GPU model, as the report gives it; the compiler's target on the static tier.
     pub gpu: String,
     /// `major.minor`.
     pub compute_capability: String,
-    /// Version of the compiler, on the static rung: another compiler makes other code.
+    /// Version of the compiler, on the static tier: another compiler makes other code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compiler: Option<String>,
-    /// How ncu was told to measure; nothing on a rung on which it did not.
+    /// How ncu was told to measure; nothing on a tier on which it did not.
     #[serde(flatten)]
     pub conditions: Conditions,
     /// How it was measured.
-    pub rung: Rung,
+    #[serde(alias = "rung")]
+    pub tier: Tier,
     /// What each alias stands for.
     pub metrics: BTreeMap<String, MetricIdentity>,
 }
@@ -75,7 +76,7 @@ pub struct Identity {
 impl Identity {
     /// The folder of the baselines that such a profile is compared with.
     pub fn folder(&self) -> String {
-        self.rung.folder(&self.gpu)
+        self.tier.folder(&self.gpu)
     }
 }
 
@@ -133,10 +134,11 @@ pub struct MetricIdentity {
     /// Its unit; `None` where nothing says it.
     pub unit: Option<String>,
     /// Which capture measures it.
-    pub pass: Pass,
+    #[serde(alias = "pass")]
+    pub phase: Phase,
 }
 
-/// One kernel at one grid and block; both are zero on the static rung, where nothing is launched.
+/// One kernel at one grid and block; both are zero on the static tier, where nothing is launched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KernelProfile {
     /// The function's name, for people.
@@ -145,11 +147,11 @@ pub struct KernelProfile {
     pub mangled: Option<String>,
     /// The signature as the report spells it.
     pub demangled: Option<String>,
-    /// Blocks in x, y, z; zeros on the rung of event times, which does not tell.
+    /// Blocks in x, y, z; zeros on the tier of event times, which does not tell.
     pub grid: [u64; 3],
     /// Threads a block in x, y, z; zeros likewise.
     pub block: [u64; 3],
-    /// Its machine code, on the static rung.
+    /// Its machine code, on the static tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
     /// Where its warps were, in the process that sampled it; shown, never judged.
@@ -218,7 +220,7 @@ pub struct Provenance {
     pub sources: BTreeMap<String, String>,
     /// Constants that the command line set for a trial (`--define`).
     pub overrides: Vec<String>,
-    /// What the compiler said that costs performance, on the static rung.
+    /// What the compiler said that costs performance, on the static tier.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<CompilerWarning>,
     /// The captures it was read from.
@@ -243,7 +245,8 @@ pub enum ProfileOrigin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureRecord {
     /// Which metrics it measured; `None` where that is not known.
-    pub pass: Option<Pass>,
+    #[serde(alias = "pass")]
+    pub phase: Option<Phase>,
     /// UUID of the GPU, where it is known.
     pub gpu_uuid: Option<String>,
     /// What the GPU said of itself meanwhile, where the driver tells it.
@@ -268,13 +271,15 @@ pub struct FileHash {
 
 impl Profile {
     /// Version of the JSON form.
-    pub const SCHEMA: u32 = 2;
+    pub const SCHEMA: u32 = 3;
+    /// The oldest version that is still read: it says `rung` for tier and `pass` for phase.
+    const OLDEST_SCHEMA: u32 = 2;
 
     /// The profile of a variant, from what its captures say and how they were taken.
     pub fn new(
         variant: &Variant,
         derived: Derived,
-        rung: Rung,
+        tier: Tier,
         conditions: Conditions,
         provenance: Provenance,
     ) -> Profile {
@@ -287,7 +292,7 @@ impl Profile {
                 compute_capability: derived.compute_capability,
                 compiler: None,
                 conditions,
-                rung,
+                tier,
                 metrics: derived.metrics,
             },
             kernels: derived.kernels,
@@ -315,7 +320,7 @@ impl Profile {
         Profile::at(&variant_folder(folder, variant).join(FILE_NAME))
     }
 
-    /// The same of the static rung.
+    /// The same of the static tier.
     ///
     /// # Errors
     /// As [`Profile::read`].
@@ -346,7 +351,7 @@ impl Profile {
         }
         let found = serde_json::from_slice::<Schema>(text)
             .map_err(|error| format!("not a profile: {error}"))?;
-        if found.schema != Profile::SCHEMA {
+        if !(Profile::OLDEST_SCHEMA..=Profile::SCHEMA).contains(&found.schema) {
             let newer = if found.schema > Profile::SCHEMA {
                 ": a newer version of this tool wrote it"
             } else {
@@ -371,20 +376,20 @@ impl Profile {
     }
 
     /// Launches of all kernels in all processes of a pass.
-    pub fn launch_count(&self, pass: Pass) -> usize {
+    pub fn launch_count(&self, phase: Phase) -> usize {
         self.kernels
             .iter()
-            .map(|kernel| self.launches_of(kernel, pass))
+            .map(|kernel| self.launches_of(kernel, phase))
             .sum()
     }
 
     /// Launches of one of its kernels in all processes of a pass.
-    pub fn launches_of(&self, kernel: &KernelProfile, pass: Pass) -> usize {
+    pub fn launches_of(&self, kernel: &KernelProfile, phase: Phase) -> usize {
         let measured = |alias: &String| {
             self.identity
                 .metrics
                 .get(alias)
-                .is_some_and(|metric| metric.pass == pass)
+                .is_some_and(|metric| metric.phase == phase)
         };
         kernel
             .metrics
@@ -398,16 +403,16 @@ impl Profile {
     /// The samples of a metric of one of its kernels, by machine and process; `None` where any
     /// launch has no value.
     pub fn samples(&self, kernel: &KernelProfile, alias: &str) -> Option<Samples> {
-        let pass = self.identity.metrics.get(alias)?.pass;
-        kernel.metrics.get(alias)?.grouped(&self.machines(pass))
+        let phase = self.identity.metrics.get(alias)?.phase;
+        kernel.metrics.get(alias)?.grouped(&self.machines(phase))
     }
 
     /// The GPU of each process of a pass, in the order of the samples.
-    pub fn machines(&self, pass: Pass) -> Vec<Option<&str>> {
+    pub fn machines(&self, phase: Phase) -> Vec<Option<&str>> {
         self.provenance
             .captures
             .iter()
-            .filter(|capture| capture.pass.is_none_or(|own| own == pass))
+            .filter(|capture| capture.phase.is_none_or(|own| own == phase))
             .map(|capture| capture.gpu_uuid.as_deref())
             .collect()
     }
@@ -415,7 +420,7 @@ impl Profile {
     /// UUIDs of the GPUs it was measured on, in order, each once.
     pub fn gpu_uuids(&self) -> Vec<&str> {
         let mut seen = Vec::new();
-        for uuid in self.machines(Pass::Timing).into_iter().flatten() {
+        for uuid in self.machines(Phase::Timing).into_iter().flatten() {
             if !seen.contains(&uuid) {
                 seen.push(uuid);
             }

@@ -3,17 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::terms::{Rung, VariantId};
+use crate::terms::{Tier, VariantId};
 
 /// How the metrics of one baseline went from acceptance to acceptance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trend {
     /// Which variant.
     pub variant: VariantId,
-    /// The folder of baselines: GPU model and rung.
+    /// The folder of baselines: GPU model and tier.
     pub gpu: String,
     /// How it was measured.
-    pub rung: Rung,
+    pub tier: Tier,
     /// The oldest first.
     pub acceptances: Vec<Acceptance>,
     /// Each metric of each kernel, by name.

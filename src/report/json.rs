@@ -52,15 +52,16 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     };
     let head: Head = serde_json::from_slice(text)
         .map_err(|error| refused(format!("it is no outcome of a check: {error}")))?;
-    if head.schema != Outcome::SCHEMA {
+    if !(Outcome::OLDEST_SCHEMA..=Outcome::SCHEMA).contains(&head.schema) {
         return Err(refused(format!(
             "it is an outcome of schema {}, and this version reads schema {}: render it with the sparsek-gate that wrote it, or check again",
             head.schema,
             Outcome::SCHEMA
         )));
     }
-    let outcome: Outcome = serde_json::from_slice(text)
+    let mut outcome: Outcome = serde_json::from_slice(text)
         .map_err(|error| refused(format!("it is no whole outcome: {error}")))?;
+    outcome.schema = Outcome::SCHEMA;
     let code = outcome.exit_code();
     let states = (head.exit_code, head.meaning.as_deref());
     if states != (Some(code as u8), Some(code.meaning())) {

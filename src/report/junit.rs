@@ -294,7 +294,7 @@ fn answer(findings: &[&Finding]) -> Answer {
 fn properties(outcome: &Outcome, report: &VariantReport) -> Vec<(&'static str, String)> {
     vec![
         ("origin", origin(outcome)),
-        ("rung", report.rung.to_string()),
+        ("tier", report.tier.to_string()),
         ("compared", provenance(report)),
     ]
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::finding::ExitCode;
 use crate::judge::{Comparison, Origin, Outcome, Summary, VariantReport};
 use crate::metric::{Level, display_value, display_values};
-use crate::terms::Rung;
+use crate::terms::Tier;
 use crate::trust::Authority;
 use crate::verdict::{Change, Verdict};
 
@@ -130,7 +130,7 @@ pub(super) fn shown(report: &VariantReport) -> Vec<&Comparison> {
 /// A static metric that reads as it did.
 fn unchanged(report: &VariantReport, comparison: &Comparison) -> bool {
     let value = |side: Option<Summary>| side.map(|side| side.value);
-    report.rung == Rung::Static && value(comparison.reference) == value(comparison.current)
+    report.tier == Tier::Static && value(comparison.reference) == value(comparison.current)
 }
 
 /// What the rows do not show: exact counters that agree, recorded metrics that did not move.
@@ -167,15 +167,15 @@ pub(super) fn left_out(report: &VariantReport) -> Option<String> {
     if unmeasured > 0 {
         parts.push(format!(
             "{unmeasured} recorded metrics cannot be measured by {}",
-            report.rung
+            report.tier
         ));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// A metric that is only recorded, on a rung that has no value for it.
+/// A metric that is only recorded, on a tier that has no value for it.
 fn unmeasured(report: &VariantReport, comparison: &Comparison) -> bool {
-    report.rung != Rung::Counters
+    report.tier != Tier::Counters
         && comparison.level == Level::Record
         && comparison.current.is_none()
 }
@@ -278,11 +278,11 @@ pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
     counts
 }
 
-/// The variant, and the rung where it is not that of the counters.
+/// The variant, and the tier where it is not that of the counters.
 pub(super) fn title(report: &VariantReport) -> String {
-    match report.rung {
-        Rung::Counters => report.variant.to_string(),
-        rung => format!("{} ({rung})", report.variant),
+    match report.tier {
+        Tier::Counters => report.variant.to_string(),
+        tier => format!("{} ({tier})", report.variant),
     }
 }
 
@@ -345,12 +345,12 @@ pub(super) fn provenance(report: &VariantReport) -> String {
             control.variant
         )
     });
-    let rung = match report.rung {
-        Rung::Counters | Rung::Static => String::new(),
+    let tier = match report.tier {
+        Tier::Counters | Tier::Static => String::new(),
         lower => format!(", {lower} without counters"),
     };
     format!(
-        "{}{rung}; {} {}; current {}{control}",
+        "{}{tier}; {} {}; current {}{control}",
         report.gpu,
         report.mode.reference(),
         side(&report.reference),

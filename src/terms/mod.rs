@@ -5,9 +5,9 @@ mod spelled;
 mod tier;
 mod variant_id;
 
-pub use phase::Pass;
+pub use phase::Phase;
 pub(crate) use spelled::spelled;
-pub use tier::Rung;
+pub use tier::Tier;
 pub(crate) use tier::slug;
 pub use variant_id::VariantId;
 pub(crate) use variant_id::is_name;

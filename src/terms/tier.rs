@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much of the machine could be measured, the most first. What a lower rung cannot measure is
+/// How much of the machine could be measured, the most first. What a lower tier cannot measure is
 /// not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rung {
+pub enum Tier {
     /// Hardware counters, through ncu.
     Counters,
     /// Start and end of every kernel, through CUPTI's activity records.
@@ -18,53 +18,53 @@ pub enum Rung {
     Static,
 }
 
-impl Rung {
+impl Tier {
     /// Those that stand in for the counters, the better first.
-    pub const LOWER: [Rung; 2] = [Rung::KernelTimes, Rung::EventTimes];
+    pub const LOWER: [Tier; 2] = [Tier::KernelTimes, Tier::EventTimes];
 
     /// What a configuration may take for a measurement where the counters are denied.
-    pub const ACCEPTABLE: [Rung; 3] = [Rung::KernelTimes, Rung::EventTimes, Rung::Static];
+    pub const ACCEPTABLE: [Tier; 3] = [Tier::KernelTimes, Tier::EventTimes, Tier::Static];
 
-    /// The rung below the counters of this name.
-    pub fn lower(name: &str) -> Option<Rung> {
-        Rung::ACCEPTABLE
+    /// The tier below the counters of this name.
+    pub fn lower(name: &str) -> Option<Tier> {
+        Tier::ACCEPTABLE
             .into_iter()
-            .find(|rung| rung.as_str() == name)
+            .find(|tier| tier.as_str() == name)
     }
 
     /// As the configuration and the reports spell it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Rung::Counters => "counters",
-            Rung::KernelTimes => "kernel-times",
-            Rung::EventTimes => "event-times",
-            Rung::Static => "static",
+            Tier::Counters => "counters",
+            Tier::KernelTimes => "kernel-times",
+            Tier::EventTimes => "event-times",
+            Tier::Static => "static",
         }
     }
 
-    /// The folder of the baselines of this rung on a GPU model: `nvidia-h200` for counters, and
-    /// `nvidia-h200+kernel-times`, so that no rung is locked over another. What never runs has the
+    /// The folder of the baselines of this tier on a GPU model: `nvidia-h200` for counters, and
+    /// `nvidia-h200+kernel-times`, so that no tier is locked over another. What never runs has the
     /// compiler's target for its model: `sm-90a+static`.
     pub fn folder(self, gpu: &str) -> String {
         let slug = slug(gpu);
         match self {
-            Rung::Counters => slug,
+            Tier::Counters => slug,
             lower => format!("{slug}+{}", lower.as_str()),
         }
     }
 }
 
-impl Rung {
-    /// The rung of a folder of baselines, see [`Rung::folder`].
-    pub fn of_folder(folder: &str) -> Rung {
-        Rung::ACCEPTABLE
+impl Tier {
+    /// The tier of a folder of baselines, see [`Tier::folder`].
+    pub fn of_folder(folder: &str) -> Tier {
+        Tier::ACCEPTABLE
             .into_iter()
-            .find(|rung| folder.ends_with(&format!("+{rung}")))
-            .unwrap_or(Rung::Counters)
+            .find(|tier| folder.ends_with(&format!("+{tier}")))
+            .unwrap_or(Tier::Counters)
     }
 }
 
-impl std::fmt::Display for Rung {
+impl std::fmt::Display for Tier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.as_str())
     }

@@ -7,7 +7,7 @@ use super::{env_folder, find, path_folders, query, versioned};
 use crate::config::{ClockControl, Toolchain, Variant};
 use crate::finding::Error;
 use crate::metric::DURATION_COUNTER;
-use crate::terms::Pass;
+use crate::terms::Phase;
 
 /// The file in the temporary folder by which several ncu take turns. It stays when they are over.
 pub(crate) const NCU_LOCK: &str = "nsight-compute-lock";
@@ -74,12 +74,12 @@ impl Ncu {
     }
 
     /// The argv that profiles `program` (itself an argv) into `<stem>.ncu-rep`. With hotspots the
-    /// counting pass also samples where warps are; lines need the machine code in the report, and
+    /// counting phase also samples where warps are; lines need the machine code in the report, and
     /// no source.
     pub fn profile_argv(
         &self,
         variant: &Variant,
-        pass: Pass,
+        phase: Phase,
         stem: &Path,
         log: &Path,
         program: &[String],
@@ -88,7 +88,7 @@ impl Ncu {
         let mut counters: Vec<&str> = variant
             .metrics
             .iter()
-            .filter(|metric| metric.pass == pass)
+            .filter(|metric| metric.phase == phase)
             .map(|metric| metric.counter.as_str())
             .collect();
         counters.sort_unstable();
@@ -99,12 +99,12 @@ impl Ncu {
             option("--metrics", counters.join(","));
         }
         // Times are never taken while warps are sampled.
-        let hotspots = settings.hotspots && pass == Pass::Counting;
+        let hotspots = settings.hotspots && phase == Phase::Counting;
         if hotspots {
             option("--section", "SourceCounters".to_owned());
         }
         option("--launch-skip", settings.skip.to_string());
-        option("--launch-count", variant.launches(pass).to_string());
+        option("--launch-count", variant.launches(phase).to_string());
         option("--clock-control", settings.clock_control.to_string());
         option("--cache-control", settings.cache_control.to_string());
         option("--replay-mode", settings.replay_mode.to_string());

@@ -237,8 +237,8 @@ fn leaf(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Way, S
             let inherits = path.first() == Some(&"suite") && (before.is_none() || after.is_none());
             (loosens_if(!holds_all || inherits), set(path, before, after))
         }
-        [.., "profile", "accept_rungs"] => {
-            let no_new = list(after).iter().all(|rung| list(before).contains(rung));
+        [.., "profile", "accept_tiers"] => {
+            let no_new = list(after).iter().all(|tier| list(before).contains(tier));
             // Without the key those of the table around it hold.
             let way = loosens_if(!no_new || after.is_none());
             (way, set(path, before, after))

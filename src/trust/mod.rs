@@ -20,7 +20,7 @@ pub use consent::Consent;
 pub use root::{Root, root, variables};
 
 use crate::baseline::Store;
-use crate::config::Config;
+use crate::config::{Config, in_current_words};
 use crate::files::read_regular;
 use crate::finding::{Code, Error, Finding};
 use crate::git::{self, Held};
@@ -311,7 +311,8 @@ impl ChangeUnderReview<'_> {
             }
         };
         // Both were validated, so both are tables.
-        let table = |text: &str| toml::from_str::<toml::Table>(text).unwrap_or_default();
+        let table =
+            |text: &str| in_current_words(toml::from_str::<toml::Table>(text).unwrap_or_default());
         let (base_table, head_table) = (table(&base_text), table(&text));
         let merged = policy::merged(&base_table, &head_table);
         let merged = toml::to_string(&merged)

@@ -14,7 +14,7 @@ use crate::judge::{
     comparison_count, explain_by_code,
 };
 use crate::profile::{Profile, ProfileOrigin};
-use crate::terms::{Rung, VariantId};
+use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
 use crate::verdict::Verdict;
 
@@ -26,7 +26,7 @@ pub(super) struct Profiles {
     pub bases: Vec<Profile>,
     /// Of controls that were not themselves asked for.
     pub controls: Vec<Profile>,
-    /// Of the static rung.
+    /// Of the static tier.
     pub compiled: Vec<Profile>,
     /// The same of the base revision.
     pub compiled_bases: Vec<Profile>,
@@ -77,15 +77,15 @@ impl<'a> Judge<'a> {
         Ok(judge)
     }
 
-    /// How many comparisons the check judges, where all profiles are of the rung and the GPU model
+    /// How many comparisons the check judges, where all profiles are of the tier and the GPU model
     /// of this one.
     fn comparisons(&self, profile: &Profile) -> usize {
-        let (folder, rung) = (profile.identity.folder(), profile.identity.rung);
+        let (folder, tier) = (profile.identity.folder(), profile.identity.tier);
         let counted = self.plan.variants().into_iter().map(|variant| {
             let key = (folder.clone(), variant.id.clone());
             (variant, self.locked.get(&key))
         });
-        comparison_count(rung, counted).max(1)
+        comparison_count(tier, counted).max(1)
     }
 
     /// Whether a waiver names the metric, so that its regression does not decide.
@@ -108,7 +108,7 @@ impl<'a> Judge<'a> {
                 let mut locked = self.locked.keys();
                 variant.immutable
                     && locked.any(|(folder, id)| {
-                        *id == variant.id && Rung::of_folder(folder) != Rung::Static
+                        *id == variant.id && Tier::of_folder(folder) != Tier::Static
                     })
             })
             .filter(|variant| !plan.variants.iter().any(|other| other.id == variant.id))
@@ -413,9 +413,9 @@ impl<'a> Judge<'a> {
                 ));
             }
         } else {
-            let rung = below_counters(variant, profile);
+            let tier = below_counters(variant, profile);
             let gaps = incomplete(variant, profile);
-            outcome.findings.extend(gaps.into_iter().chain(rung));
+            outcome.findings.extend(gaps.into_iter().chain(tier));
         }
         outcome
             .findings
@@ -424,16 +424,16 @@ impl<'a> Judge<'a> {
 
     /// What the lock of a variant lacks for it to be judged.
     fn without_lock(&self, variant: &Variant, profile: &Profile, judged: bool) -> Option<Finding> {
-        let rung = profile.identity.rung;
+        let tier = profile.identity.tier;
         let folders = self.gpus.get(&variant.id).map_or(&[][..], Vec::as_slice);
         // What the compiler made has locks of its own.
         let gpus: Vec<&str> = folders
             .iter()
             .map(String::as_str)
-            .filter(|folder| (Rung::of_folder(folder) == Rung::Static) == (rung == Rung::Static))
+            .filter(|folder| (Tier::of_folder(folder) == Tier::Static) == (tier == Tier::Static))
             .collect();
-        let (what, only) = match rung {
-            Rung::Static => ("static baseline", " --static"),
+        let (what, only) = match tier {
+            Tier::Static => ("static baseline", " --static"),
             _ => ("baseline", ""),
         };
         let lock = format!(
@@ -454,7 +454,7 @@ impl<'a> Judge<'a> {
                 format!(
                     "it was measured on {} by {}, and has a baseline only for {}",
                     profile.identity.gpu,
-                    profile.identity.rung,
+                    profile.identity.tier,
                     gpus.join(", ")
                 ),
                 format!("measure on such a GPU, or lock a baseline for this one: {lock}"),
@@ -552,7 +552,7 @@ pub(super) fn unchecked(
         let folders = store.gpus_of(&variant.id)?;
         let mut compiled = folders
             .iter()
-            .filter(|folder| Rung::of_folder(folder) == Rung::Static);
+            .filter(|folder| Tier::of_folder(folder) == Tier::Static);
         let (Some(why), Some(folder)) = (variant.why_no_static_gate(), compiled.next()) else {
             continue;
         };

@@ -10,7 +10,7 @@ use crate::files::{base_folder, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity};
 use crate::judge::Outcome;
 use crate::profile::{self, Profile, ProfileOrigin};
-use crate::terms::Rung;
+use crate::terms::Tier;
 use crate::trust::{Authority, brought_by_change, unlike_base};
 
 /// The recorded profiles of the selected variants. Their verdict comes from their samples; where
@@ -122,7 +122,7 @@ pub(super) fn read_recorded(
             let unreadable = match found {
                 Ok(None) => continue,
                 Ok(Some(profile))
-                    if profile.variant == variant.id && profile.identity.rung == Rung::Static =>
+                    if profile.variant == variant.id && profile.identity.tier == Tier::Static =>
                 {
                     let told = outcome.findings.iter().any(|finding| {
                         finding.concerns(&variant.id) && finding.code == Code::ProfileStale

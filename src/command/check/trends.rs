@@ -7,7 +7,7 @@ use crate::baseline::{Lock, Store};
 use crate::finding::Error;
 use crate::history::{Trend, judged_only, trend};
 use crate::judge::{Outcome, VariantReport};
-use crate::terms::Rung;
+use crate::terms::Tier;
 use crate::verdict::Verdict;
 
 /// Most baselines that git is asked about, so that a report is written in no time.
@@ -31,12 +31,12 @@ pub(super) fn trends(
     let mut reports: Vec<&VariantReport> = outcome
         .variants
         .iter()
-        .filter(|report| report.rung != Rung::Static)
+        .filter(|report| report.tier != Tier::Static)
         .collect();
     reports.sort_by_key(|report| !worse(report));
     let mut found = Vec::new();
     for report in reports {
-        let gpu = report.rung.folder(&report.gpu);
+        let gpu = report.tier.folder(&report.gpu);
         let (Some(variant), Some(stored)) = (
             plan.config.variant(&report.variant),
             store.load(&gpu, &report.variant)?,

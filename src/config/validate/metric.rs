@@ -7,7 +7,7 @@ use crate::config::error::{ConfigError, suggest};
 use crate::config::raw::{Counter, RawMetric, RawTolerance};
 use crate::config::{Counts, Metric, Plausible, Suite, Toolchain, Variant};
 use crate::metric::{self, DURATION_COUNTER, Direction, Existence, Level, Tolerance};
-use crate::terms::Pass;
+use crate::terms::Phase;
 
 impl File<'_> {
     /// Takes each metric from the variants that its `variants` do not name.
@@ -152,7 +152,7 @@ impl File<'_> {
                 .help(nearest.map(|name| format!("did you mean `{name}`?"))));
         }
         let level = raw.level.unwrap_or(Level::Deny);
-        let pass = self.pass(alias, raw)?;
+        let phase = self.phase(alias, raw)?;
         let direction = match (raw.direction, level) {
             (Some(direction), _) => direction,
             (None, _) if raw.exact => Direction::Equal,
@@ -222,14 +222,14 @@ impl File<'_> {
                 "nothing could be within these bounds of `plausible`",
             ));
         }
-        if pass == Pass::Counting && !raw.exact && level != Level::Record {
+        if phase == Phase::Counting && !raw.exact && level != Level::Record {
             return Err(self
                 .error(
-                    &["metric", alias, "pass"],
-                    "one process of the counting pass does not tell how much a value varies, so it cannot be judged",
+                    &["metric", alias, "phase"],
+                    "one process of the counting phase does not tell how much a value varies, so it cannot be judged",
                 )
                 .help(Some(
-                    "set `exact = true`, `level = \"record\"`, or `pass = \"timing\"`".into(),
+                    "set `exact = true`, `level = \"record\"`, or `phase = \"timing\"`".into(),
                 )));
         }
         for (key, value) in [("min", raw.min), ("max", raw.max)] {
@@ -265,7 +265,7 @@ impl File<'_> {
             direction,
             tolerance,
             against,
-            pass,
+            phase,
             exact: raw.exact,
             counts,
             plausible,
@@ -304,14 +304,14 @@ impl File<'_> {
         Ok(tolerance)
     }
 
-    fn pass(&self, alias: &str, raw: &RawMetric) -> Result<Pass, ConfigError> {
-        match (raw.pass, raw.exact) {
-            (Some(Pass::Timing), true) => Err(self.error(
-                &["metric", alias, "pass"],
-                "an exact metric is counted: its pass is `counting`",
+    fn phase(&self, alias: &str, raw: &RawMetric) -> Result<Phase, ConfigError> {
+        match (raw.phase, raw.exact) {
+            (Some(Phase::Timing), true) => Err(self.error(
+                &["metric", alias, "phase"],
+                "an exact metric is counted: its phase is `counting`",
             )),
-            (pass, true) => Ok(pass.unwrap_or(Pass::Counting)),
-            (pass, false) => Ok(pass.unwrap_or(Pass::Timing)),
+            (phase, true) => Ok(phase.unwrap_or(Phase::Counting)),
+            (phase, false) => Ok(phase.unwrap_or(Phase::Timing)),
         }
     }
 

@@ -18,6 +18,7 @@ use toml::de::{DeTable, DeValue};
 
 pub(crate) use suite::is_macro_name;
 
+use super::old_words::old_name;
 use super::Config;
 use super::error::ConfigError;
 use super::raw::RawConfig;
@@ -49,7 +50,8 @@ impl File<'_> {
         let mut table = self.tree;
         let mut found = None;
         for (depth, key) in keys.iter().enumerate() {
-            let Some((name, value)) = table.iter().find(|(name, _)| name.get_ref() == key) else {
+            let named = |wanted: &str| table.iter().find(|(name, _)| name.get_ref() == wanted);
+            let Some((name, value)) = named(key).or_else(|| named(old_name(key)?)) else {
                 break;
             };
             let last = depth + 1 == keys.len();

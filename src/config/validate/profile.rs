@@ -8,7 +8,7 @@ use crate::config::raw::RawProfile;
 use crate::config::{
     CacheControl, ClockControl, ConfigError, GraphProfiling, ProfileSettings, ReplayMode,
 };
-use crate::terms::Rung;
+use crate::terms::Tier;
 
 const DEFAULT_LAUNCHES: u32 = 20;
 const DEFAULT_PROCESSES: u32 = 4;
@@ -134,13 +134,13 @@ impl File<'_> {
                 format!("`{argument}` is set by the tool itself"),
             ));
         }
-        let named = first(layers, |p| &p.accept_rungs).unwrap_or_default();
-        let accept_rungs: Vec<Rung> = named.iter().filter_map(|name| Rung::lower(name)).collect();
-        if let Some(unknown) = named.iter().find(|name| Rung::lower(name).is_none()) {
-            let known: Vec<&str> = Rung::ACCEPTABLE.iter().map(|rung| rung.as_str()).collect();
+        let named = first(layers, |p| &p.accept_tiers).unwrap_or_default();
+        let accept_tiers: Vec<Tier> = named.iter().filter_map(|name| Tier::lower(name)).collect();
+        if let Some(unknown) = named.iter().find(|name| Tier::lower(name).is_none()) {
+            let known: Vec<&str> = Tier::ACCEPTABLE.iter().map(|tier| tier.as_str()).collect();
             let error = complain(
-                "accept_rungs",
-                format!("`{unknown}` is no rung of measurement below the counters"),
+                "accept_tiers",
+                format!("`{unknown}` is no tier of measurement below the counters"),
             );
             return Err(error.help(Some(suggest(unknown, &known))));
         }
@@ -164,7 +164,7 @@ impl File<'_> {
             keep_sass: first(layers, |p| &p.keep_sass).unwrap_or(false),
             timeout: self.timeout(&keys, timeout_s)?,
             ncu_args,
-            accept_rungs,
+            accept_tiers,
             hotspots: first(layers, |p| &p.hotspots).unwrap_or(false),
             retries,
         })

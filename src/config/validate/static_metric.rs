@@ -8,7 +8,7 @@ use crate::config::error::{ConfigError, suggest};
 use crate::config::raw::RawStatic;
 use crate::config::{Metric, Plausible};
 use crate::metric::{Level, Tolerance};
-use crate::terms::Pass;
+use crate::terms::Phase;
 
 impl File<'_> {
     /// All static metrics, each as the configuration has it or as it is by default.
@@ -76,7 +76,7 @@ impl File<'_> {
             direction: metric.direction,
             tolerance,
             against: tolerance,
-            pass: Pass::Counting,
+            phase: Phase::Counting,
             exact: false,
             counts: None,
             plausible: Plausible::default(),

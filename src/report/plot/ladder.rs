@@ -8,7 +8,7 @@ use super::measured::{Side, class, duration, worst};
 use super::scale::with_prefix;
 use crate::judge::VariantReport;
 use crate::metric::display_value;
-use crate::terms::Rung;
+use crate::terms::Tier;
 use crate::verdict::Verdict;
 
 /// Variants that a picture has room for.
@@ -150,8 +150,8 @@ fn told(step: &Step<'_>) -> String {
             with_prefix(flop as f64 / step.current, "FLOP/s")
         ));
     }
-    if step.report.rung != Rung::Counters {
-        told.push_str(&format!(", {}", step.report.rung));
+    if step.report.tier != Tier::Counters {
+        told.push_str(&format!(", {}", step.report.tier));
     }
     if let Some(verdict) = worst(step.report) {
         told.push_str(&format!(", {}", verdict.as_str()));

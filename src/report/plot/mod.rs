@@ -14,7 +14,7 @@ pub(super) use measured::worst;
 pub(super) use samples::{LEGEND, Process, Strip};
 
 use crate::judge::{Outcome, VariantReport};
-use crate::terms::{Rung, VariantId};
+use crate::terms::{Tier, VariantId};
 use crate::verdict::Verdict;
 
 /// What there is to draw of an outcome.
@@ -80,16 +80,16 @@ pub(super) fn trend_drawings(trends: &[crate::history::Trend], size: Size) -> Ve
 pub(super) struct Group<'a> {
     pub suite: &'a str,
     pub gpu: &'a str,
-    pub rung: Rung,
+    pub tier: Tier,
     pub reports: Vec<&'a VariantReport>,
 }
 
 impl Group<'_> {
     /// For a title: the suite, and what is measured below the counters.
     fn name(&self) -> String {
-        match self.rung {
-            Rung::Counters => format!("{} on {}", self.suite, self.gpu),
-            rung => format!("{} ({rung}) on {}", self.suite, self.gpu),
+        match self.tier {
+            Tier::Counters => format!("{} on {}", self.suite, self.gpu),
+            tier => format!("{} ({tier}) on {}", self.suite, self.gpu),
         }
     }
 
@@ -102,24 +102,24 @@ impl Group<'_> {
     }
 }
 
-/// What ran, by suite, GPU and rung, in the order of the outcome. Nothing runs on the static rung.
+/// What ran, by suite, GPU and tier, in the order of the outcome. Nothing runs on the static tier.
 pub(super) fn groups(outcome: &Outcome) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for report in &outcome.variants {
-        if report.rung == Rung::Static {
+        if report.tier == Tier::Static {
             continue;
         }
         let of_group = groups.iter_mut().find(|group| {
             group.suite == report.variant.suite
                 && group.gpu == report.gpu
-                && group.rung == report.rung
+                && group.tier == report.tier
         });
         match of_group {
             Some(group) => group.reports.push(report),
             None => groups.push(Group {
                 suite: &report.variant.suite,
                 gpu: &report.gpu,
-                rung: report.rung,
+                tier: report.tier,
                 reports: vec![report],
             }),
         }

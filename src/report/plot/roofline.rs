@@ -12,7 +12,7 @@ use super::measured::{
 };
 use super::scale::{Axis, with_prefix};
 use crate::judge::VariantReport;
-use crate::terms::Rung;
+use crate::terms::Tier;
 
 /// Variants that a picture has room for.
 const MOST: usize = 24;
@@ -141,8 +141,8 @@ fn place(report: &VariantReport, side: Side) -> Option<Place> {
 /// The first thing that is missing.
 fn why_not(group: &Group<'_>) -> String {
     let all = |lacks: fn(&VariantReport) -> bool| group.reports.iter().all(|report| lacks(report));
-    if group.rung != Rung::Counters {
-        format!("{} read no DRAM counters", group.rung)
+    if group.tier != Tier::Counters {
+        format!("{} read no DRAM counters", group.tier)
     } else if all(|report| report.work.flop.is_none()) {
         "the suite declares no FLOP (`work = { flop = … }`)".to_owned()
     } else if all(|report| duration(report, Side::Current).is_none()) {
