@@ -4,7 +4,7 @@ use std::fs;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use sparsek_gate::capture::{csv, ncu_rep};
+use ncu_report::{csv, report};
 
 fn main() {
     divan::main();

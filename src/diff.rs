@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::capture::{self, Format, Launch, Measurement, Recording, Value};
+use crate::capture::{self, Format};
 use crate::finding::Error;
 use crate::judge::{KernelHotspots, Sampled, moved};
 use crate::profile::import::conditions_of;
@@ -13,6 +13,7 @@ use crate::profile::{Hotspots, KernelProfile, Profile};
 use crate::statistics::median;
 use crate::toolchain::Nvdisasm;
 use crate::verdict::Change;
+use ncu_report::{Launch, Measurement, Recording, Value};
 
 /// Name of the model among a launch's metrics.
 const GPU_NAME: &str = "device__attribute_display_name";
@@ -168,7 +169,7 @@ impl Side {
     /// Those of the file's reader.
     pub fn read(
         path: &Path,
-        unreadable: impl Fn(&Path, capture::ReadError) -> Error,
+        unreadable: impl Fn(&Path, ncu_report::ReadError) -> Error,
     ) -> Result<Side, Error> {
         let looks_like_json = crate::files::read_regular(path)
             .is_ok_and(|bytes| bytes.trim_ascii_start().starts_with(b"{"));

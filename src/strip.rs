@@ -11,11 +11,12 @@ use regex::Regex;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::capture::{MAX_FILE_SIZE, event_times, ncu_rep};
+use crate::capture::{MAX_FILE_SIZE, event_times};
 use crate::cupti;
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::profile::Profile;
+use ncu_report::report;
 use text::{Scrubber, held, suspects};
 
 /// What was stripped, and what of it.
@@ -72,7 +73,7 @@ impl Kind {
 
 /// What a file is, by its content and then its name; `None` for what is not known.
 fn kind_of(path: &Path, bytes: &[u8]) -> Option<Kind> {
-    if bytes.starts_with(ncu_rep::MAGIC) {
+    if bytes.starts_with(report::MAGIC) {
         return Some(Kind::Report);
     }
     if bytes.starts_with(cupti::MAGIC) || bytes.starts_with(event_times::MAGIC) {
@@ -280,9 +281,9 @@ impl Run {
         let mut removed = BTreeMap::new();
         let scrubber = std::cell::RefCell::new(&mut self.scrubber);
         let suspects = suspects(&scrubber.borrow().forbidden());
-        let clean = ncu_rep::strip(
+        let clean = report::strip(
             bytes,
-            &mut ncu_rep::Stripping {
+            &mut report::Stripping {
                 keep_machine_code: self.keep_machine_code,
                 text: &mut |text| Some(scrubber.borrow_mut().whole(text)),
                 // What cannot be looked for may be anywhere.
@@ -422,7 +423,7 @@ fn csv(scrubber: &mut Scrubber, page: &str) -> String {
             hidden = (0..cells.len())
                 .filter(|at| {
                     let name = &line[cells[*at].clone()];
-                    name == "Source" || ncu_rep::identifies_the_gpu(name)
+                    name == "Source" || report::identifies_the_gpu(name)
                 })
                 .collect();
             clean.push_str(line);

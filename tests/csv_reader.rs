@@ -4,11 +4,9 @@
 
 use std::fs;
 
-use sparsek_gate::capture::csv::{self, Disagreement, agree};
-use sparsek_gate::capture::{
-    Format, Launch, ReadError, Recording, ResultKind, Value, ncu_rep, read_file,
-};
-use sparsek_gate::metric::Chip;
+use ncu_report::csv::{self, Disagreement};
+use ncu_report::{Chip, Launch, ReadError, Recording, ResultKind, Value, agree, report};
+use sparsek_gate::capture::{Format, read_file};
 
 const PAIRS: [&str; 5] = [
     "four_metrics",
@@ -188,7 +186,7 @@ fn launches_that_differ_in_count_shape_or_unit_disagree() {
         .metrics
         .get_mut("gpu__time_duration.sum")
         .unwrap();
-    duration.unit = sparsek_gate::metric::Unit::Known(&"cycle");
+    duration.unit = ncu_report::Unit::Known(&"cycle");
     assert!(matches!(
         agree(&report, &page, &["gpu__time_duration.sum"]),
         Err(Disagreement::Unit { launch: 1, .. })

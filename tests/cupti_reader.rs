@@ -8,8 +8,9 @@ mod common;
 use std::fs;
 
 use common::repository;
+use ncu_report::Recording;
 use proptest::prelude::*;
-use sparsek_gate::capture::{Recording, read_file};
+use sparsek_gate::capture::read_file;
 use sparsek_gate::config::KernelFilter;
 use sparsek_gate::cupti::{Incomplete, KernelCapture, ProcessRecords, read};
 

@@ -4,8 +4,8 @@
 
 use std::fs;
 
+use ncu_report::{ReadError, Recording, ResultKind, Value, report};
 use proptest::prelude::*;
-use sparsek_gate::capture::{ReadError, Recording, ResultKind, Value, ncu_rep};
 
 fn recorded(name: &str) -> Vec<u8> {
     fs::read(format!("tests/data/ncu/{name}.ncu-rep")).unwrap()

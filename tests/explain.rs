@@ -10,8 +10,8 @@ use std::fs;
 use std::process::Command;
 
 use common::{Project, RECORDED, Ran, scale};
+use ncu_report::report::{self, InstructionCounters};
 use serde_json::{Value as Json, json};
-use sparsek_gate::capture::ncu_rep::{self, InstructionCounters};
 use sparsek_gate::config::Config;
 use sparsek_gate::profile::Hotspots;
 use sparsek_gate::terms::Pass;

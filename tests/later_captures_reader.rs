@@ -1,7 +1,7 @@
 //! Reports whose form differs from the plain ones: NVIDIA's own CSV of the same report is the
 //! oracle.
 
-use sparsek_gate::capture::{Recording, ResultKind, csv, ncu_rep};
+use ncu_report::{Recording, ResultKind, csv, report};
 
 const COUNTERS: [&str; 2] = [
     "dram__throughput.avg.pct_of_peak_sustained_elapsed",

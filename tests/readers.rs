@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use ncu_report::{Launch, Recording, Value, report};
 use serde_json::Value as Json;
-use sparsek_gate::capture::{Launch, Recording, Value, ncu_rep};
 
 const REPORTS: [&str; 5] = [
     "four_metrics",

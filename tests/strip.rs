@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use common::stand_in::Machine;
 use common::{Project, RECORDED, Ran, repository};
+use ncu_report::Launch;
 use serde_json::Value as Json;
-use sparsek_gate::capture::{Launch, read_file};
+use sparsek_gate::capture::read_file;
 
 /// What the recordings hold, and no copy may: folders, host, addresses, sources.
 const FORBIDDEN: [&str; 9] = [

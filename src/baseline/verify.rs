@@ -8,7 +8,7 @@ use super::lock::Lock;
 use super::signature::unsigned;
 use super::store::Stored;
 use crate::build::stated_flags;
-use crate::capture::{self, Format, Recording};
+use crate::capture::{self, Format};
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Error, Finding};
 use crate::hash::{sha256_file, sha256_hex};
@@ -18,6 +18,7 @@ use crate::profile::{
     norm_text,
 };
 use crate::terms::{Phase, Tier};
+use ncu_report::Recording;
 
 /// A baseline whose lock holds.
 #[derive(Clone, Debug)]

@@ -3,9 +3,7 @@
 
 mod cubin;
 mod launch_shape;
-mod lines;
 mod metric;
-mod name;
 mod occupancy;
 mod ptxas;
 mod sass;
@@ -17,9 +15,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use launch_shape::LaunchShape;
-pub use lines::{Line, LineTable};
 pub use metric::{STATIC_METRICS, StaticMetric, static_metric};
-pub use name::{base_name, demangled, placeless};
 pub use occupancy::{Limits, Occupancy, ResourceUse};
 pub use ptxas::{CompilerWarning, KernelResources, compiler_warnings, resource_report};
 pub use sass::{Census, Listing, census, listing};

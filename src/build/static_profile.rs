@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::binary::{Compiled, base_name, demangled};
+use crate::binary::Compiled;
 use crate::build::Artifact;
 use crate::config::{Toolchain, Variant};
 use crate::profile::{
@@ -10,6 +10,7 @@ use crate::profile::{
     Series,
 };
 use crate::terms::{Phase, Tier};
+use ncu_report::{base_name, demangled};
 
 /// The static profile of a built variant; `None` where this tool did not call its compiler.
 /// A value that is not known is left out: what was not measured has no place in a profile.

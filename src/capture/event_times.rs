@@ -9,20 +9,20 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::session::failure_of_program;
-use super::{
-    Capture, Kernel, Launch, Measurement, Metrics, Pending, ReadError, Recording, ResultKind,
-    Rounding, Value, Watched, watched,
-};
+use super::{Capture, Pending, Watched, watched};
 use crate::build::Artifact;
 use crate::config::{Config, Variant};
 use crate::device::Gpu;
 use crate::files::{read_regular, write_atomically};
 use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
-use crate::metric::{DURATION_COUNTER, Unit};
+use crate::metric::DURATION_COUNTER;
 use crate::process::{self, Invocation};
 use crate::terms::Phase;
 use crate::verify::program_argv;
+use ncu_report::{
+    Kernel, Launch, Measurement, Metrics, ReadError, Recording, ResultKind, Rounding, Unit, Value,
+};
 
 /// How a capture file begins; the number is its version. After it stand `gpu NAME` and
 /// `compute-capability MAJOR.MINOR`, a line each, and the program's result file as it is.

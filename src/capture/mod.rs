@@ -1,32 +1,22 @@
 //! What one profiling run left, and the two readers of it.
 //!
-//! [`ncu_rep`] decodes the report file at full precision, [`csv`] reads the pages that
+//! [`report`] decodes the report file at full precision, [`csv`] reads the pages that
 //! `ncu --csv` prints. Both give a [`Recording`], and so do the files of the lower tiers;
 //! [`read_file`] tells them apart by content.
 
-mod agree;
-pub mod csv;
-mod error;
 pub mod event_times;
-mod launch;
-mod metrics;
-pub mod ncu_rep;
-mod rounding;
 mod session;
 mod watched;
-mod wire;
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use ncu_report::{ReadError, Recording, csv, report};
+
 use crate::cupti;
 use crate::terms::Tier;
 
-pub use error::ReadError;
-pub use launch::{Kernel, Label, Launch, Measurement, Recording, ResultKind, Text, Value};
-pub use metrics::Metrics;
-pub use rounding::Rounding;
 pub(crate) use session::failure_of_program;
 pub use session::{Capture, Page, Pending, capture};
 pub(crate) use watched::{Watched, watched};
@@ -67,8 +57,8 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadErro
     let path = path.as_ref();
     read_bounded(path, MAX_FILE_SIZE)
         .and_then(|bytes| {
-            if bytes.starts_with(ncu_rep::MAGIC) {
-                Ok((Format::Report, ncu_rep::read(&bytes)?))
+            if bytes.starts_with(report::MAGIC) {
+                Ok((Format::Report, report::read(&bytes)?))
             } else if bytes.starts_with(cupti::MAGIC) {
                 Ok((Format::KernelRecords, cupti::read(&bytes)?))
             } else if bytes.starts_with(event_times::MAGIC) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{Recording, Watched, csv, ncu_rep, watched};
+use super::{Watched, watched};
 use crate::build::Artifact;
 use crate::config::{Config, Variant};
 use crate::device::State;
@@ -16,6 +16,7 @@ use crate::process::{self, Ending, Invocation};
 use crate::terms::{Phase, VariantId};
 use crate::toolchain::{Ncu, Trouble, available_kernels, home};
 use crate::verify::program_argv;
+use ncu_report::{Recording, csv, report};
 
 /// What one profiling run left.
 #[derive(Clone, Debug)]
@@ -206,7 +207,7 @@ impl Reader {
             )))
         };
         let bytes = fs::read(report_path).map_err(Error::io("read", report_path))?;
-        let report = match ncu_rep::read(&bytes) {
+        let report = match report::read(&bytes) {
             Ok(report) => report,
             Err(error) => {
                 return unreadable(

@@ -6,11 +6,12 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
 use super::print;
-use crate::capture::{self, Format as FileFormat, Launch, Measurement, Recording, Value};
+use crate::capture::{self, Format as FileFormat};
 use crate::cli::{Format, InspectArgs};
 use crate::finding::{Error, ExitCode};
 use crate::metric::display_value;
 use crate::report::{clean, one_line};
+use ncu_report::{Launch, Measurement, Recording, Value};
 
 /// Fields of the JSON form; `launches` is the part that scripts rely on.
 #[derive(Serialize)]

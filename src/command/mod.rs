@@ -22,13 +22,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::build::Artifact;
-use crate::capture::ReadError;
 use crate::cli::{Cli, Command, Format, ReportFormat, Selection, Trial};
 use crate::config::{Config, Pin, Recipe, Variant, is_macro_name};
 use crate::evidence::unpinned;
 use crate::finding::{Error, ExitCode, Finding, Severity};
 use crate::judge::Outcome;
 use crate::report as reports;
+use ncu_report::ReadError;
 
 /// Runs a subcommand and says what to exit with.
 pub fn run(cli: Cli) -> ExitCode {

@@ -7,7 +7,8 @@ mod raw;
 mod schema;
 mod validate;
 
-use crate::metric::{Chip, Direction, Level, Tolerance, measures};
+use crate::metric::{Direction, Level, Tolerance, measures};
+use ncu_report::Chip;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

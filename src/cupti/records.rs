@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::binary::base_name;
-use crate::capture::{
-    Kernel, Launch, Measurement, Metrics, ReadError, Recording, ResultKind, Rounding, Value,
+use crate::metric::DURATION_COUNTER;
+use ncu_report::{
+    Kernel, Launch, Measurement, Metrics, ReadError, Recording, ResultKind, Rounding, Unit, Value,
+    base_name,
 };
-use crate::metric::{DURATION_COUNTER, Unit};
 
 /// How a capture file begins; the number is its version.
 pub const MAGIC: &[u8] = b"sparsek-gate kernel records 1\n";

@@ -2,8 +2,8 @@
 //! and `--launch-count`.
 
 use super::records::KernelCapture;
-use crate::binary::base_name;
 use crate::config::{GraphProfiling, KernelFilter, Variant};
+use ncu_report::base_name;
 
 /// Settings that select launches in a way that only ncu knows.
 pub fn only_ncu_selects(variant: &Variant) -> Option<String> {

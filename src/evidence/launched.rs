@@ -1,9 +1,9 @@
 //! Whether the kernels that ncu saw are those that the compiler made.
 
-use crate::capture::{Launch, Recording};
 use crate::config::Variant;
 use crate::finding::{Code, Finding};
 use crate::profile::{KernelProfile, Profile};
+use ncu_report::{Launch, Recording};
 
 /// Static metrics, and where ncu reports the same of a launch.
 const TWINS: [(&str, &str); 4] = [

@@ -437,7 +437,7 @@ mod tests {
                 "{}/tests/data/ncu/{name}.ncu-rep",
                 env!("CARGO_MANIFEST_DIR")
             );
-            let report = crate::capture::ncu_rep::read(&std::fs::read(path).unwrap()).unwrap();
+            let report = ncu_report::report::read(&std::fs::read(path).unwrap()).unwrap();
             for (counter, measured) in report.launches.iter().flat_map(|launch| &launch.metrics) {
                 let Some(value) = measured.value.number() else {
                     continue;

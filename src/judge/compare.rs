@@ -1,7 +1,7 @@
 //! Reference against current, kernel by kernel and metric by metric.
 
 use crate::evidence::{
-    Measurand, Side, below_counters, bounds, device_findings, disturbances, disturbed, implausible,
+    Measurand, below_counters, bounds, disturbances, disturbed, implausible,
     incomplete, incomplete_side, too_good, unwatched,
 };
 use crate::metric::{DURATION_COUNTER, Level, display_value, display_values, measures};
@@ -17,7 +17,6 @@ use super::kernels::match_kernels;
 use super::metric::{Comparison, Gap, Pair, Reference, Summary, judge};
 use super::work::{declared_findings, work_findings};
 use crate::config::{Metric, Variant, Work};
-use crate::device::State;
 use crate::finding::{Code, Finding};
 use crate::process::shell_line;
 use crate::profile::{Identity, Profile, ProfileOrigin, Provenance};

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use crate::binary::Listing;
 use crate::build::{Artifact, Builder, compiled_profile};
-use crate::capture::ncu_rep::Cubin;
 use crate::capture::{Capture, Pending, capture, event_times};
 use crate::config::{Config, Pin, Variant};
 use crate::cupti::{self, Recorder};
@@ -26,6 +25,7 @@ use crate::sanitize::{Sanitized, SanitizedVariant, sanitize};
 use crate::terms::{Phase, Tier};
 use crate::toolchain::{Ncu, Nvcc, Nvdisasm, Sanitizer};
 use crate::verify::{Verified, verify};
+use ncu_report::report::Cubin;
 
 pub use against::{BaseProject, compile_against, measure_against};
 use retry::{Retries, disturbance};
@@ -884,7 +884,7 @@ pub fn gpu_env(gpu: &Gpu) -> BTreeMap<String, String> {
 /// On chips without a table here, ncu itself says which counters there are; an unknown one ends
 /// the run before any kernel does.
 fn check_counters(config: &Config, variants: &[&Variant], ncu: &Ncu) -> Result<(), Error> {
-    use crate::metric::{Existence, exists};
+    use ncu_report::{Existence, exists};
     let toolchain = &config.toolchain;
     let asked: Vec<&str> = variants
         .iter()

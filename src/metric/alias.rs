@@ -1,6 +1,6 @@
 //! Short names for counters that gates are commonly set on.
 
-use super::Chip;
+use ncu_report::Chip;
 
 /// Which way a counter improves, for a kernel that does the same work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ static GH100: &[Alias] = &[
 pub fn aliases(chip: Chip) -> &'static [Alias] {
     match chip {
         Chip::Gh100 => GH100,
-        Chip::Other => &[],
+        _ => &[],
     }
 }
 
@@ -156,7 +156,7 @@ pub fn builtin_alias(chip: Chip, name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::{Existence, exists};
+    use ncu_report::{Existence, exists};
 
     #[test]
     fn every_alias_stands_for_a_counter_that_the_chip_has() {

@@ -1,6 +1,6 @@
 //! Compiler targets and the chips they stand for.
 
-use super::Chip;
+use ncu_report::Chip;
 
 /// The chip that a target of nvcc (`sm_90a`) stands for: its counter table and the name that
 /// `ncu --query-metrics --chips` gives it. `None` where the text is no target; the name is empty

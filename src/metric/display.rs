@@ -1,7 +1,6 @@
 //! Values, changes and tolerances as people read them.
 
 use crate::metric::Tolerance;
-use crate::verdict::{Change, Verdict};
 
 impl Tolerance {
     /// In the terms of the change that it bounds.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use super::{Hotspots, KernelProfile, MetricIdentity, Series};
-use crate::capture::{Launch, Recording};
 use crate::terms::Phase;
+use ncu_report::{Launch, Recording};
 
 /// One capture, as both readers saw it.
 #[derive(Clone, Copy, Debug)]
@@ -180,12 +180,6 @@ impl Group<'_> {
                 .map(|(alias, (counter, phase))| (alias.clone(), series(counter, *phase)))
                 .collect(),
         }
-    }
-}
-
-impl Launch {
-    fn same_kernel(&self, other: &Launch) -> bool {
-        self.kernel == other.kernel && self.grid == other.grid && self.block == other.block
     }
 }
 

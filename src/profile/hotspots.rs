@@ -6,9 +6,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::binary::Line;
-use crate::capture::Launch;
-use crate::capture::ncu_rep::{InstructionCounters, SourceCounters};
+use ncu_report::report::InstructionCounters;
+use ncu_report::{Launch, Line};
 
 /// Most lines that a profile keeps of a kernel.
 pub const MOST_LINES: usize = 16;
@@ -169,15 +168,6 @@ impl HotLine {
             (Some(file), None) => format!("{file}+{:#x}", self.offset),
             _ => format!("instruction {:#x}", self.offset),
         }
-    }
-}
-
-impl SourceCounters {
-    /// Samples of all instructions.
-    pub fn samples(&self) -> u64 {
-        self.instructions
-            .iter()
-            .fold(0, |sum: u64, one| sum.saturating_add(one.samples))
     }
 }
 

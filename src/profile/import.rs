@@ -4,9 +4,9 @@ use super::{
     CaptureRecord, Conditions, DeriveError, FileHash, Profile, ProfileOrigin, Provenance, Source,
     derive,
 };
-use crate::capture::Recording;
 use crate::config::Variant;
 use crate::terms::Tier;
+use ncu_report::Recording;
 
 /// Makes a profile of a recording. What the file holds outranks what is stated.
 ///

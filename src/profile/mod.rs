@@ -25,10 +25,9 @@ use crate::binary::CompilerWarning;
 use crate::config::{
     CacheControl, ClockControl, GraphProfiling, Pin, ProfileSettings, ReplayMode, Variant,
 };
-use crate::device::{Gpu, State};
+use crate::device::State;
 use crate::files::variant_folder;
 use crate::finding::Error;
-use crate::metric::DURATION_COUNTER;
 use crate::statistics::Samples;
 
 /// Name of the profile in a variant's folder.
@@ -495,7 +494,7 @@ impl KernelProfile {
     /// file had.
     pub fn identity(&self) -> Cow<'_, str> {
         match &self.mangled {
-            Some(mangled) => crate::binary::placeless(mangled),
+            Some(mangled) => ncu_report::placeless(mangled),
             None => Cow::Borrowed(self.demangled.as_deref().unwrap_or(&self.name)),
         }
     }

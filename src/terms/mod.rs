@@ -8,6 +8,5 @@ mod variant_id;
 pub use phase::Phase;
 pub(crate) use spelled::spelled;
 pub use tier::Tier;
-pub(crate) use tier::slug;
 pub use variant_id::VariantId;
 pub(crate) use variant_id::is_name;

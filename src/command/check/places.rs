@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use super::super::Plan;
-use crate::binary::base_name;
 use crate::build::place::Kernels;
-use crate::capture::csv::kernel_name::function_name;
 use crate::config::{Recipe, Variant};
 use crate::files::read_regular_up_to;
 use crate::judge::{Outcome, Place};
+use ncu_report::{base_name, function_name};
 
 /// Largest source that is looked into, 4 MiB: no report is worth reading what a person did not write.
 const LARGEST_SOURCE: u64 = 4 << 20;

@@ -6,8 +6,9 @@ use super::File;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::raw::{Counter, RawMetric, RawTolerance};
 use crate::config::{Counts, Metric, Plausible, Suite, Toolchain, Variant};
-use crate::metric::{self, DURATION_COUNTER, Direction, Existence, Level, Tolerance};
+use crate::metric::{self, DURATION_COUNTER, Direction, Level, Tolerance};
 use crate::terms::Phase;
+use ncu_report::Existence;
 
 impl File<'_> {
     /// Takes each metric from the variants that its `variants` do not name.
@@ -143,7 +144,7 @@ impl File<'_> {
                     )))
                 })?,
         };
-        if let Existence::Unknown { nearest } = metric::exists(chip, &counter) {
+        if let Existence::Unknown { nearest } = ncu_report::exists(chip, &counter) {
             return Err(self
                 .error(
                     &["metric", alias, "counter"],

@@ -18,9 +18,9 @@ use toml::de::{DeTable, DeValue};
 
 pub(crate) use suite::is_macro_name;
 
-use super::old_words::old_name;
 use super::Config;
 use super::error::ConfigError;
+use super::old_words::old_name;
 use super::raw::RawConfig;
 
 /// Longest time limit accepted, a day: beyond it the number is a slip.

@@ -5,7 +5,6 @@
 
 mod cell;
 mod details;
-pub(crate) mod kernel_name;
 mod lines;
 mod raw;
 mod row;
@@ -26,7 +25,7 @@ const USUAL_DECIMALS: u8 = 2;
 /// Reads a raw or a details page, whichever the header says, out of the console output of `ncu`.
 ///
 /// Values are converted to base units by the page's own units; a value in a unit that is not known
-/// keeps its printed number and gets [`Unit::Unknown`](crate::metric::Unit::Unknown).
+/// keeps its printed number and gets [`Unit::Unknown`](crate::counter::Unit::Unknown).
 ///
 /// # Errors
 /// [`ReadError::NoKernels`] where ncu says that nothing was profiled, [`ReadError::NoHeader`] where
@@ -180,7 +179,7 @@ impl Header {
     fn launch(&self, row: &Row<'_, '_>) -> Result<Launch, ReadError> {
         let cell = |column: usize| row.cell(column);
         let signature = text(cell(self.kernel));
-        let function = kernel_name::function_name(&signature).to_owned();
+        let function = crate::function_name::function_name(&signature).to_owned();
         let size = |column: Option<usize>, what: &str| match column {
             Some(column) => dimensions(cell(column)).ok_or_else(|| {
                 let found = text(cell(column));

@@ -7,8 +7,8 @@ use super::cell::Cell;
 use super::lines::Table;
 use super::row::{Row, for_each_row};
 use super::{DetailColumns, Header, Reading, text};
-use crate::capture::{Label, Measurement, ReadError, Value};
-use crate::metric::{Unit, decimal_scale};
+use crate::counter::{Unit, decimal_scale};
+use crate::{Label, Measurement, ReadError, Value};
 
 /// Section under which the page lists counters that were asked for by name.
 const ASKED_METRICS: &[u8] = b"Command line profiler metrics";

@@ -37,7 +37,7 @@ impl Unit {
     }
 
     /// The unit with this symbol, unknown where that is no unit of ncu's.
-    pub(crate) fn named(symbol: &str) -> Unit {
+    pub fn named(symbol: &str) -> Unit {
         let quotient = || {
             let (above, below) = symbol.split_once('/')?;
             quotient(above, below)

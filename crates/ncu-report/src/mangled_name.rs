@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::capture::csv::kernel_name::function_name;
+use crate::function_name::function_name;
 
 /// What the compiler writes in the place of an anonymous namespace.
 const UNNAMED: &str = "_GLOBAL__N_";

@@ -189,8 +189,8 @@ impl<'a> IntoIterator for &'a Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::Value;
-    use crate::metric::Unit;
+    use crate::Value;
+    use crate::counter::Unit;
 
     fn number(value: u64) -> Measurement {
         Measurement {

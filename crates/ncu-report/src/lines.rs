@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, EndianSlice, LittleEndian, Reader as _};
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionIndex};
 
-use super::BinaryError;
+use thiserror::Error;
 
 /// `DW_LNE_NVIDIA_inlined_call`, as nvdisasm and cuda-gdb read it.
 const INLINED_CALL: gimli::DwLne = gimli::DwLne(0x90);
@@ -23,6 +23,11 @@ const DEEPEST: usize = 64;
 
 /// Most rows of a table that are kept; a table of real code has a few thousand.
 const MOST_ROWS: usize = 1 << 20;
+
+/// Why the lines of a cubin cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the cubin cannot be read: {0}")]
+pub struct LineError(pub String);
 
 /// A line of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,9 +64,9 @@ impl LineTable {
     /// Reads the table of a cubin; one without lines has none.
     ///
     /// # Errors
-    /// [`BinaryError::Cubin`] where ELF or table are damaged.
-    pub fn of(cubin: &[u8]) -> Result<LineTable, BinaryError> {
-        let wrong = |error: object::Error| BinaryError::Cubin(error.to_string());
+    /// [`LineError`] where ELF or table are damaged.
+    pub fn of(cubin: &[u8]) -> Result<LineTable, LineError> {
+        let wrong = |error: object::Error| LineError(error.to_string());
         let file =
             object::read::elf::ElfFile64::<object::Endianness>::parse(cubin).map_err(wrong)?;
         let mut table = LineTable::default();
@@ -94,7 +99,7 @@ impl LineTable {
         }
         table
             .read(&data, &names)
-            .map_err(|error| BinaryError::Cubin(format!(".debug_line: {error}")))?;
+            .map_err(|error| LineError(format!(".debug_line: {error}")))?;
         for lines in table.functions.values_mut() {
             lines.sort_by_key(|(offset, _)| *offset);
         }

@@ -12,10 +12,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Block;
-use crate::binary::{Line, LineTable};
-use crate::capture::Value;
-use crate::capture::error::ReadError;
-use crate::capture::wire::Slice;
+use crate::Value;
+use crate::error::ReadError;
+use crate::lines::{Line, LineTable};
+use crate::wire::Slice;
 
 const EXECUTED: &str = "inst_executed";
 const SAMPLES: &str = "smsp__pcsamp_sample_count";
@@ -254,4 +254,13 @@ fn entry(mut list: Slice<'_>) -> Result<Option<(u64, u64)>, ReadError> {
         }
     }
     Ok(address.zip(count))
+}
+
+impl SourceCounters {
+    /// Samples of all instructions.
+    pub fn samples(&self) -> u64 {
+        self.instructions
+            .iter()
+            .fold(0, |sum: u64, one| sum.saturating_add(one.samples))
+    }
 }

@@ -1,7 +1,7 @@
 //! Whether the two readers saw the same run.
 
 use super::{Launch, Recording, Value};
-use crate::metric::Unit;
+use crate::counter::Unit;
 
 /// Where a report and a CSV page of the same run differ.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

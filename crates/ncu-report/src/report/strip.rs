@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::{KNOWN_FORMAT_VERSION, MAGIC, StringTable};
-use crate::capture::error::{ReadError, describe};
-use crate::capture::wire::Slice;
+use crate::error::{ReadError, describe};
+use crate::wire::Slice;
 
 /// Attributes of the device that tell one machine's GPU from another's.
 const IDENTIFYING: [&str; 3] = [

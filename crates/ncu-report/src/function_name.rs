@@ -4,7 +4,7 @@
 /// arguments, namespaces and the return type, as the report's own function name has it.
 ///
 /// What cannot be taken apart is returned whole.
-pub(crate) fn function_name(signature: &str) -> &str {
+pub fn function_name(signature: &str) -> &str {
     let text = signature.trim();
     let text = match text.rfind(')') {
         // What follows the parameters may qualify the function (`const`), and nothing else.

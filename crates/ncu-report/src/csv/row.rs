@@ -10,7 +10,7 @@ use std::ops::Range;
 use ::csv::{ByteRecord, Position, Reader, ReaderBuilder};
 
 use super::lines::Region;
-use crate::capture::ReadError;
+use crate::ReadError;
 
 /// A row of a page.
 pub(super) struct Row<'a, 'r> {

@@ -5,7 +5,7 @@
 
 use std::io::BufRead as _;
 
-use crate::capture::ReadError;
+use crate::ReadError;
 
 /// How every header of ncu begins. With NVTX, columns of ranges stand before the kernel's name.
 const HEADER: &[u8] = b"\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",";

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::source::{Role, Sources};
 use super::{Block, StringTable};
-use crate::capture::error::ReadError;
-use crate::capture::wire::Slice;
-use crate::capture::{Kernel, Launch, Measurement, Metrics, ResultKind, Value};
-use crate::metric::{Chip, Unit, unit_of};
+use crate::counter::{Chip, Unit, unit_of};
+use crate::error::ReadError;
+use crate::wire::Slice;
+use crate::{Kernel, Launch, Measurement, Metrics, ResultKind, Value};
 
 /// How many bytes of memory one byte of the file may turn into. Real reports stay below 2; a
 /// crafted one, full of empty results, is refused before it fills the machine.

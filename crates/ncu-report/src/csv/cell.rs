@@ -1,6 +1,6 @@
 //! Cells: numbers with thousands separators, texts, and the several ways to say "nothing".
 
-use crate::capture::Value;
+use crate::Value;
 
 /// What a cell says.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,9 +5,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::metrics::Metrics;
-use super::ncu_rep::SourceCounters;
+use super::report::SourceCounters;
 use super::rounding::Rounding;
-use crate::metric::{Chip, Unit};
+use crate::counter::{Chip, Unit};
 
 /// Everything one `.ncu-rep` file or one CSV holds, in file order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Recording {
     /// When the session began, seconds since the Unix epoch.
     pub created_unix_s: Option<u64>,
     /// Version of the report format that the file states; CSV pages have none. Another one than
-    /// [`KNOWN_FORMAT_VERSION`](super::ncu_rep::KNOWN_FORMAT_VERSION) is decoded all the same.
+    /// [`KNOWN_FORMAT_VERSION`](super::report::KNOWN_FORMAT_VERSION) is decoded all the same.
     pub format_version: Option<u64>,
     /// How far the printed numbers may lie from the measured ones; exact for a report.
     pub rounding: Rounding,
@@ -86,6 +86,11 @@ impl Launch {
     /// The value of a counter, if it is there and a number.
     pub fn number(&self, counter: &str) -> Option<f64> {
         self.metrics.get(counter)?.value.number()
+    }
+
+    /// Whether both are launches of the same kernel with the same grid and block.
+    pub fn same_kernel(&self, other: &Launch) -> bool {
+        self.kernel == other.kernel && self.grid == other.grid && self.block == other.block
     }
 
     /// The chip that the launch ran on.

@@ -6,9 +6,9 @@ use super::cell::Cell;
 use super::lines::Table;
 use super::row::{Row, for_each_row};
 use super::{Header, Reading, text};
-use crate::capture::metrics::CHUNK;
-use crate::capture::{Launch, Measurement, Metrics, ReadError, Text, Value};
-use crate::metric::{Unit, decimal_scale};
+use crate::counter::{Unit, decimal_scale};
+use crate::metrics::CHUNK;
+use crate::{Launch, Measurement, Metrics, ReadError, Text, Value};
 
 /// A counter's column of the raw page.
 struct Column {
