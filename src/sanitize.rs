@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::build::Artifact;
+use crate::build::{Artifact, filled_argv, program_argv};
 use crate::config::{Config, SanitizerTool, Variant};
 use crate::files::{read_regular, variant_folder};
 use crate::finding::{Code, Error, Finding};
 use crate::process::{self, Ending, Invocation};
 use crate::terms::{Phase, VariantId};
 use crate::toolchain::{FirstError, Sanitizer, SanitizerLog};
-use crate::verify::{asks_for_result, filled_argv, judge, program_argv};
+use crate::verify::{asks_for_result, judge};
 
 /// What the tools said of a variant.
 #[derive(Clone, Debug, Serialize)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::build::Artifact;
+use crate::build::{Artifact, program_argv};
 use crate::config::{Config, Variant};
 use crate::files::empty_variant_folder;
-use crate::finding::{Code, Error, Finding};
+use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::{self, Ending, Invocation};
 use crate::terms::Phase;
 
@@ -56,13 +56,13 @@ pub(crate) fn seconds<S: serde::Serializer>(
 /// Runs the program with its workload and its verifying arguments.
 ///
 /// # Errors
-/// [`Error`] where the machine failed; wrong numbers are a finding.
+/// A finding where the numbers are not shown to be right; an error where the machine failed.
 pub fn verify(
     config: &Config,
     variant: &Variant,
     artifact: &Artifact,
     env: &BTreeMap<String, String>,
-) -> Result<Result<Verified, Finding>, Error> {
+) -> Result<Verified, Stop> {
     let folder = empty_variant_folder(&config.work.join("verify"), &variant.id)?;
     let result_path = folder.join("result.json");
     let asks_for_result = asks_for_result(&variant.verify_args);
@@ -86,9 +86,8 @@ pub fn verify(
     };
     let line = process::shell_line(&run.argv);
     let deny = |code, message: String, next: String| {
-        Ok(Err(
-            Finding::deny(code, &variant.id, message, next).detail(process::tail(&log, 12))
-        ))
+        let finding = Finding::deny(code, &variant.id, message, next);
+        Err(finding.detail(process::tail(&log, 12)).into())
     };
     let finished = match run.run() {
         Ok(finished) => finished,
@@ -102,7 +101,7 @@ pub fn verify(
     };
     let then_run = |next: &str| format!("{next}: {line}");
     match finished.ending {
-        Ending::Interrupted => Err(Error::Interrupted),
+        Ending::Interrupted => Err(Error::Interrupted.into()),
         Ending::TimedOut => deny(
             Code::TimedOut,
             format!(
@@ -112,10 +111,10 @@ pub fn verify(
             then_run("raise `verify.timeout_s` if it is only slow, or run it by hand"),
         ),
         ending => match judge(ending, &result_path, asks_for_result) {
-            Ok(result) => Ok(Ok(Verified {
+            Ok(result) => Ok(Verified {
                 wall: finished.wall,
                 result,
-            })),
+            }),
             Err(failure) => deny(failure.code, failure.message, then_run(&failure.next)),
         },
     }
@@ -218,35 +217,4 @@ fn describe(result: &ResultFile) -> String {
         parts.push(format!("largest error {ratio:.3} × tolerance"));
     }
     parts.join(", ")
-}
-
-/// The program's argv: fixed arguments, workload, then those of this kind of run, with `{result}`,
-/// `{launches}` and `{skip}` filled in.
-pub(crate) fn program_argv(
-    variant: &Variant,
-    artifact: &Artifact,
-    further: &[String],
-    result: &Path,
-    launches: u32,
-) -> Vec<String> {
-    let arguments = variant.args.iter().chain(further);
-    filled_argv(variant, artifact, arguments, result, launches)
-}
-
-/// The program's argv with these arguments, and no others of its variant's.
-pub(crate) fn filled_argv<'a>(
-    variant: &Variant,
-    artifact: &Artifact,
-    arguments: impl Iterator<Item = &'a String>,
-    result: &Path,
-    launches: u32,
-) -> Vec<String> {
-    let result = result.display().to_string();
-    let filled = arguments.map(|argument| {
-        argument
-            .replace("{result}", &result)
-            .replace("{launches}", &launches.to_string())
-            .replace("{skip}", &variant.profile.skip.to_string())
-    });
-    artifact.run.iter().cloned().chain(filled).collect()
 }

@@ -10,9 +10,9 @@ use std::fs;
 use common::repository;
 use ncu_report::Recording;
 use proptest::prelude::*;
+use sparsek_gate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
 use sparsek_gate::capture::read_file;
 use sparsek_gate::config::KernelFilter;
-use sparsek_gate::cupti::{Incomplete, KernelCapture, ProcessRecords, read};
 
 const RECORDED: [&str; 6] = [
     "cp_async",

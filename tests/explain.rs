@@ -14,8 +14,9 @@ use ncu_report::report::{self, InstructionCounters};
 use serde_json::{Value as Json, json};
 use sparsek_gate::config::Config;
 use sparsek_gate::profile::Hotspots;
+use sparsek_gate::profiler::Ncu;
 use sparsek_gate::terms::Pass;
-use sparsek_gate::toolchain::{Ncu, Nvdisasm};
+use sparsek_gate::toolchain::Nvdisasm;
 
 const DURATION: &str = "duration";
 

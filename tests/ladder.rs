@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use common::{Project, Ran, Report, aloud, repository};
 use serde_json::{Value as Json, json};
-use sparsek_gate::cupti::{Incomplete, ProcessRecords};
+use sparsek_gate::capture::kernel_records::{Incomplete, ProcessRecords};
 
 const CONFIG: &str = r#"
 [toolchain]

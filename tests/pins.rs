@@ -12,7 +12,7 @@ use std::process::Command;
 use common::stand_in::{Machine, libraries};
 use common::{Project, Ran, aloud};
 use serde_json::{Value as Json, json};
-use sparsek_gate::profile::STATIC_FILE_NAME;
+use sparsek_gate::files::STATIC_PROFILE_FILE;
 
 /// Where `profile` leaves the profile of the machine's variant.
 const PROFILE: &str = ".sparsek-gate/profiles/bsr_gemm/baseline/profile.json";

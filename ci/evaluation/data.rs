@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use sparsek_gate::config::{Config, Variant};
-use sparsek_gate::files::base_folder;
+use sparsek_gate::files::{PROFILE_FILE, base_folder};
 use sparsek_gate::finding::Error;
-use sparsek_gate::profile::{FILE_NAME, Profile, Series};
+use sparsek_gate::profile::{Profile, Series};
 use sparsek_gate::terms::{Pass, VariantId};
 
 /// Processes that one round adds to each side.

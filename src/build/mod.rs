@@ -4,11 +4,13 @@
 //! the last build included. The list of headers is kept per source and flags; it can only be
 //! stale if one of the files in it changed, and then the key changes too.
 
+mod argv;
 mod depfile;
 mod inputs;
 pub mod place;
 mod static_profile;
 
+pub(crate) use argv::{filled_argv, program_argv};
 pub use static_profile::compiled_profile;
 
 use std::collections::{BTreeMap, BTreeSet};

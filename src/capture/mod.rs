@@ -5,8 +5,8 @@
 //! [`read_file`] tells them apart by content.
 
 pub mod event_times;
-mod session;
-mod watched;
+pub mod kernel_records;
+mod times;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -14,12 +14,7 @@ use std::path::Path;
 
 use ncu_report::{ReadError, Recording, csv, report};
 
-use crate::cupti;
 use crate::terms::Tier;
-
-pub(crate) use session::failure_of_program;
-pub use session::{Capture, Page, Pending, capture};
-pub(crate) use watched::{Watched, watched};
 
 /// Which reader a file needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +23,7 @@ pub enum Format {
     Report,
     /// A CSV page, with or without the profiler's and the program's own lines around it.
     Csv,
-    /// Kernel records, see [`crate::cupti`].
+    /// Kernel records, see [`kernel_records`].
     KernelRecords,
     /// Times that a program took itself, see [`event_times`].
     EventTimes,
@@ -59,8 +54,8 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadErro
         .and_then(|bytes| {
             if bytes.starts_with(report::MAGIC) {
                 Ok((Format::Report, report::read(&bytes)?))
-            } else if bytes.starts_with(cupti::MAGIC) {
-                Ok((Format::KernelRecords, cupti::read(&bytes)?))
+            } else if bytes.starts_with(kernel_records::MAGIC) {
+                Ok((Format::KernelRecords, kernel_records::read(&bytes)?))
             } else if bytes.starts_with(event_times::MAGIC) {
                 Ok((Format::EventTimes, event_times::read(&bytes)?))
             } else {

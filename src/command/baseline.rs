@@ -1,18 +1,18 @@
 //! `sparsek-gate baseline`.
 
+use super::{answer, load};
 use crate::profile::{Profile, now};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Plan, answer};
 use crate::baseline::{
     Acceptance, CaptureIndex, Entry, Lock, NewBaseline, Signer, Store, Stored, accept,
     accept_compiled, consistent, rederive, trust,
 };
 use crate::cli::BaselineArgs;
-use crate::config::{Config, Trust, Variant};
+use crate::config::{Config, Selected, Trust, Variant};
 use crate::evidence::unpinned;
 use crate::files::variant_folder;
 use crate::finding::{Code, Error, ExitCode, Finding};
@@ -53,7 +53,7 @@ pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, E
             return Err(Error::Usage(format!("`{option}` belongs to `{action}`")));
         }
     }
-    let plan = Plan::new(config, &arguments.selection, None)?;
+    let plan = load(config, &arguments.selection, None)?;
     if arguments.lock {
         return lock(&plan, arguments);
     }
@@ -117,7 +117,7 @@ struct Line {
     new: Option<String>,
 }
 
-fn lock(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
+fn lock(plan: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     let reason = arguments
         .reason
         .as_deref()
@@ -291,7 +291,7 @@ fn unknown_key(config: &Config, signer: &Signer) -> Option<Finding> {
 }
 
 /// Signs the locks that are there, where they hold.
-fn sign(plan: &Plan, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
+fn sign(plan: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     let Some(key) = &arguments.sign_key else {
         return Err(Error::Usage("`--sign` needs `--sign-key FILE`".to_owned()));
     };
@@ -358,7 +358,7 @@ fn no_baseline(variant: &Variant) -> Finding {
 /// Verifies what is locked of variants that are not selected because nothing gates them: the
 /// configuration does not hold them, or they are experimental and were not asked for.
 fn verify_ungated(
-    plan: &Plan,
+    plan: &Selected,
     store: &Store,
     arguments: &BaselineArgs,
     captures: Option<&CaptureIndex>,
@@ -552,7 +552,7 @@ fn changes(old: &str, new: &str) -> Vec<Line> {
         .collect()
 }
 
-fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
+fn verify(plan: &Selected, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     let captures = arguments
         .captures
         .as_deref()
@@ -610,7 +610,7 @@ fn verify(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCo
     })
 }
 
-fn show(plan: &Plan, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
+fn show(plan: &Selected, store: &Store, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     #[derive(Serialize)]
     struct Shown {
         variant: VariantId,

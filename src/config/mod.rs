@@ -5,6 +5,7 @@ mod old_words;
 mod pins;
 mod raw;
 mod schema;
+mod selected;
 mod validate;
 
 use crate::metric::{Direction, Level, Tolerance, measures};
@@ -23,6 +24,7 @@ pub use pins::{Mismatch, Pin, Pins, VersionRange};
 pub(crate) use pins::{NEXT as PINS_NEXT, numbers};
 pub use raw::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
 pub use schema::schema;
+pub use selected::Selected;
 pub(crate) use validate::is_macro_name;
 
 use crate::binary::LaunchShape;

@@ -13,7 +13,7 @@ use crate::finding::Error;
 use crate::measure::gpu_env;
 use crate::metric::DURATION_COUNTER;
 use crate::process::{self, Ending, Invocation};
-use crate::toolchain::{Ncu, Trouble, home};
+use crate::profiler::{Ncu, Trouble, home};
 
 /// How long a probe may take.
 const TIMEOUT: Duration = Duration::from_secs(60);

@@ -4,10 +4,12 @@
 mod code;
 mod error;
 mod exit_code;
+mod stop;
 
 pub use code::Code;
 pub use error::Error;
 pub use exit_code::ExitCode;
+pub use stop::Stop;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

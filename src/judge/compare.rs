@@ -1,8 +1,8 @@
 //! Reference against current, kernel by kernel and metric by metric.
 
 use crate::evidence::{
-    Measurand, below_counters, bounds, disturbances, disturbed, implausible,
-    incomplete, incomplete_side, too_good, unwatched,
+    Measurand, below_counters, bounds, disturbances, disturbed, implausible, incomplete,
+    incomplete_side, too_good, unwatched,
 };
 use crate::metric::{DURATION_COUNTER, Level, display_value, display_values, measures};
 use std::collections::BTreeSet;

@@ -1,5 +1,7 @@
 //! Waivers: findings that are knowingly let pass for a time.
 
+use super::outcome::Outcome;
+use crate::verdict::Verdict;
 use jiff::civil::Date;
 
 use crate::config::Waiver;
@@ -80,6 +82,24 @@ fn covers(waiver: &Waiver, finding: &Finding) -> bool {
         && finding.severity == Severity::Deny
         && finding.concerns(&waiver.variant)
         && finding.metric.as_deref() == Some(&waiver.metric)
+}
+
+/// Lets pass what the configuration waives today.
+pub fn waive(waivers: &[Waiver], outcome: &mut Outcome) {
+    let variants = &outcome.variants;
+    let judged = |variant: &VariantId, metric: &str| {
+        let comparisons = variants
+            .iter()
+            .filter(|report| report.variant == *variant)
+            .flat_map(|report| &report.comparisons);
+        comparisons
+            .filter(|comparison| comparison.metric == metric)
+            .any(|comparison| !matches!(comparison.verdict, None | Some(Verdict::NotMeasured)))
+    };
+    let today = jiff::Timestamp::now()
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .date();
+    apply_waivers(waivers, today, &mut outcome.findings, judged);
 }
 
 #[cfg(test)]

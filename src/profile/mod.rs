@@ -8,6 +8,7 @@ mod merge;
 mod norm;
 mod trend;
 
+use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, variant_folder};
 use crate::terms::{Phase, Tier, VariantId};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,14 +27,8 @@ use crate::config::{
     CacheControl, ClockControl, GraphProfiling, Pin, ProfileSettings, ReplayMode, Variant,
 };
 use crate::device::State;
-use crate::files::variant_folder;
 use crate::finding::Error;
 use crate::statistics::Samples;
-
-/// Name of the profile in a variant's folder.
-pub const FILE_NAME: &str = "profile.json";
-/// Name of the profile of the static tier beside it.
-pub const STATIC_FILE_NAME: &str = "static.json";
 
 /// The normalized result of profiling one variant (`<variant>.profile.json`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -316,7 +311,7 @@ impl Profile {
     /// # Errors
     /// As [`Profile::read`].
     pub fn recorded(folder: &Path, variant: &VariantId) -> Result<Option<Profile>, Error> {
-        Profile::at(&variant_folder(folder, variant).join(FILE_NAME))
+        Profile::at(&variant_folder(folder, variant).join(PROFILE_FILE))
     }
 
     /// The same of the static tier.
@@ -324,7 +319,7 @@ impl Profile {
     /// # Errors
     /// As [`Profile::read`].
     pub fn recorded_static(folder: &Path, variant: &VariantId) -> Result<Option<Profile>, Error> {
-        Profile::at(&variant_folder(folder, variant).join(STATIC_FILE_NAME))
+        Profile::at(&variant_folder(folder, variant).join(STATIC_PROFILE_FILE))
     }
 
     /// The profile in a file, if there is one.

@@ -1,12 +1,11 @@
 //! nvcc, ncu, compute-sanitizer and the tools beside them: where they are, which version they are,
 //! how they are called, what their text means.
 
-mod ncu;
 mod nvcc;
 mod nvdisasm;
 mod sanitizer;
 mod tool;
-mod version;
+pub(crate) mod version;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,8 +14,6 @@ use std::time::Duration;
 use crate::finding::Error;
 use crate::process::{Ending, Invocation};
 
-pub(crate) use ncu::{NCU_LOCK, available_kernels, home};
-pub use ncu::{Ncu, Trouble};
 pub use nvcc::{Nvcc, nvcc_flags};
 pub use nvdisasm::Nvdisasm;
 pub use sanitizer::{FirstError, Sanitizer, SanitizerLog};
@@ -26,7 +23,11 @@ pub use tool::Tool;
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A program that was found, or in words where it was looked for.
-fn find(name: &str, configured: Option<&Path>, folders: &[PathBuf]) -> Result<PathBuf, String> {
+pub(crate) fn find(
+    name: &str,
+    configured: Option<&Path>,
+    folders: &[PathBuf],
+) -> Result<PathBuf, String> {
     if let Some(path) = configured {
         return if is_program(path) {
             Ok(path.to_path_buf())
@@ -72,14 +73,14 @@ pub(crate) fn cuda_roots() -> Vec<PathBuf> {
     roots
 }
 
-fn env_folder(name: &str) -> Option<PathBuf> {
+pub(crate) fn env_folder(name: &str) -> Option<PathBuf> {
     std::env::var_os(name)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
 }
 
 /// Folders below `parent` whose names begin with `prefix`, the highest version first.
-fn versioned(parent: &str, prefix: &str) -> Vec<PathBuf> {
+pub(crate) fn versioned(parent: &str, prefix: &str) -> Vec<PathBuf> {
     let mut found: Vec<(Vec<u64>, PathBuf)> = std::fs::read_dir(parent)
         .into_iter()
         .flatten()
@@ -100,7 +101,7 @@ fn versioned(parent: &str, prefix: &str) -> Vec<PathBuf> {
 }
 
 /// What a tool prints, standard output only.
-fn query(argv: Vec<String>) -> Result<String, Error> {
+pub(crate) fn query(argv: Vec<String>) -> Result<String, Error> {
     let dir = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
     let stdout = dir.path().join("out");
     let program = argv.first().cloned().unwrap_or_default();

@@ -22,7 +22,7 @@ struct Version {
 }
 
 /// A tool's version text, asked for once for as long as the tool is not replaced.
-pub(super) fn remembered(
+pub(crate) fn remembered(
     work: &Path,
     program: &Path,
     ask: impl FnOnce() -> Result<String, Error>,

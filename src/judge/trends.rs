@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::super::Plan;
 use crate::baseline::{Lock, Store};
+use crate::config::Selected;
 use crate::finding::Error;
 use crate::history::{Trend, judged_only, trend};
 use crate::judge::{Outcome, VariantReport};
@@ -18,8 +18,8 @@ const MOST: usize = 8;
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(super) fn trends(
-    plan: &Plan,
+pub fn trends(
+    plan: &Selected,
     store: &Store,
     baselines: &Path,
     outcome: &Outcome,

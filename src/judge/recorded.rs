@@ -2,23 +2,22 @@
 
 use std::path::Path;
 
-use super::super::Plan;
-use super::judge::Profiles;
+use super::variants::Profiles;
 use crate::baseline::{CaptureIndex, changes_since, rederive};
-use crate::config::{Config, Variant};
-use crate::files::{base_folder, variant_folder};
+use crate::config::{Config, Selected, Variant};
+use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, base_folder, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity};
 use crate::judge::Outcome;
-use crate::profile::{self, Profile, ProfileOrigin};
+use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::Tier;
 use crate::trust::{Authority, brought_by_change, unlike_base};
 
 /// The recorded profiles of the selected variants. Their verdict comes from their samples; where
 /// these are not those of the captures beside them, a warning says so, or a finding that denies
 /// where the authority is outside of what is here.
-pub(super) fn read_recorded(
+pub fn read_recorded(
     folder: &Path,
-    plan: &Plan,
+    plan: &Selected,
     outcome: &mut Outcome,
 ) -> Result<Profiles, Error> {
     let mut profiles = Profiles::default();
@@ -80,7 +79,7 @@ pub(super) fn read_recorded(
             }
             Err(error) => return Err(error),
         }
-        let base = base_folder(folder, &variant.id).join(profile::FILE_NAME);
+        let base = base_folder(folder, &variant.id).join(PROFILE_FILE);
         // A link that leads nowhere is a base that cannot be read, not the lack of one.
         if !base
             .symlink_metadata()
@@ -113,7 +112,7 @@ pub(super) fn read_recorded(
         }
     }
     for variant in plan.variants() {
-        let of_base = base_folder(folder, &variant.id).join(profile::STATIC_FILE_NAME);
+        let of_base = base_folder(folder, &variant.id).join(STATIC_PROFILE_FILE);
         let found = [
             (Profile::recorded_static(folder, &variant.id), false),
             (Profile::at(&of_base), true),

@@ -1,15 +1,11 @@
 //! Kernel records: what the injected library writes of each process, and the capture file that is
 //! kept of the launches that were asked for.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use crate::metric::DURATION_COUNTER;
-use ncu_report::{
-    Kernel, Launch, Measurement, Metrics, ReadError, Recording, ResultKind, Rounding, Unit, Value,
-    base_name,
-};
+use ncu_report::{Kernel, ReadError, Recording, Value, base_name};
+
+use super::times::{TimedLaunch, TimedLaunches};
 
 /// How a capture file begins; the number is its version.
 pub const MAGIC: &[u8] = b"sparsek-gate kernel records 1\n";
@@ -358,78 +354,26 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
             line: 3,
             problem: format!("no compute capability: {:?}", capture.compute_capability),
         })?;
-    let plain = |value| Measurement {
-        value,
-        unit: Unit::NONE,
+    let launch = |(pid, kernel): (u32, KernelRecord)| TimedLaunch {
+        kernel: Kernel {
+            function: base_name(&kernel.name),
+            mangled: Some(kernel.name.clone()),
+            demangled: None,
+        },
+        grid: kernel.grid,
+        block: kernel.block,
+        process_id: Some(pid),
+        device: Some(kernel.device),
+        context: Some(kernel.context),
+        stream: Some(kernel.stream),
+        duration_ns: kernel.duration_ns().map(Value::Integer),
+        registers_per_thread: Some(kernel.registers),
     };
-    let of_device: [(&str, Measurement); 3] = [
-        (
-            "device__attribute_display_name",
-            plain(Value::Text(capture.gpu.clone().into())),
-        ),
-        (
-            "device__attribute_compute_capability_major",
-            plain(Value::Integer(major)),
-        ),
-        (
-            "device__attribute_compute_capability_minor",
-            plain(Value::Integer(minor)),
-        ),
-    ];
-    let launches = capture
-        .launches
-        .iter()
-        .map(|(pid, kernel)| {
-            let duration = kernel.duration_ns().map_or(Value::Missing, Value::Integer);
-            let of_launch = [
-                (
-                    DURATION_COUNTER,
-                    Measurement {
-                        value: duration,
-                        unit: Unit::named("ns"),
-                    },
-                ),
-                (
-                    "launch__registers_per_thread",
-                    Measurement {
-                        value: Value::Integer(kernel.registers),
-                        unit: Unit::named("register/thread"),
-                    },
-                ),
-            ];
-            let metrics: BTreeMap<Arc<str>, Measurement> = of_device
-                .iter()
-                .cloned()
-                .chain(of_launch)
-                .map(|(name, value)| (name.into(), value))
-                .collect();
-            Launch {
-                kind: ResultKind::Kernel,
-                kernel: Kernel {
-                    function: base_name(&kernel.name),
-                    mangled: Some(kernel.name.clone()),
-                    demangled: None,
-                },
-                grid: kernel.grid,
-                block: kernel.block,
-                process_id: Some(*pid),
-                device: Some(kernel.device),
-                context: Some(kernel.context),
-                stream: Some(kernel.stream),
-                clock_locked: None,
-                compute_capability: Some((major, minor)),
-                metrics: Metrics::from(metrics),
-                labels: Vec::new(),
-                source: None,
-            }
-        })
-        .collect();
-    Ok(Recording {
-        launches,
-        profiler_version: Some(format!("CUPTI {}", capture.cupti_version)),
-        command_line: None,
-        created_unix_s: None,
-        format_version: None,
-        rounding: Rounding::default(),
-    })
+    let times = TimedLaunches {
+        compute_capability: (major, minor),
+        measured_by: format!("CUPTI {}", capture.cupti_version),
+        gpu: capture.gpu,
+        launches: capture.launches.into_iter().map(launch).collect(),
+    };
+    Ok(times.into())
 }

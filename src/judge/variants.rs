@@ -5,9 +5,8 @@ use crate::evidence::{
 };
 use std::collections::BTreeMap;
 
-use super::super::Plan;
 use crate::baseline::{Store, changes_since, immutable_additions, trust};
-use crate::config::Variant;
+use crate::config::{Selected, Variant};
 use crate::finding::{Code, Error, Finding, Severity};
 use crate::judge::{
     Control, Mode, Origin, Outcome, Reference, VariantReport, compare, compare_compiled,
@@ -20,7 +19,7 @@ use crate::verdict::Verdict;
 
 /// Profiles to judge.
 #[derive(Default)]
-pub(super) struct Profiles {
+pub struct Profiles {
     pub heads: Vec<Profile>,
     /// Of the base revision, of the variants that were measured side by side.
     pub bases: Vec<Profile>,
@@ -33,8 +32,8 @@ pub(super) struct Profiles {
 }
 
 /// The selected variants with what is locked of them.
-pub(super) struct Judge<'a> {
-    plan: &'a Plan,
+pub struct Judge<'a> {
+    plan: &'a Selected,
     /// By GPU model, of all variants of the suites that are judged.
     locked: BTreeMap<(String, VariantId), Profile>,
     /// The GPU models that a variant has a lock for.
@@ -43,8 +42,8 @@ pub(super) struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     /// Verifies every lock of the selected variants; what is wrong with one is a finding.
-    pub(super) fn new(
-        plan: &'a Plan,
+    pub fn new(
+        plan: &'a Selected,
         store: &Store,
         outcome: &mut Outcome,
     ) -> Result<Judge<'a>, Error> {
@@ -89,7 +88,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Whether a waiver names the metric, so that its regression does not decide.
-    pub(super) fn waived(&self, variant: &Variant, metric: &str) -> bool {
+    pub fn waived(&self, variant: &Variant, metric: &str) -> bool {
         let mut waivers = self.plan.config.waivers.iter();
         waivers.any(|waiver| waiver.variant == variant.id && waiver.metric == metric)
     }
@@ -100,7 +99,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Unchanged variants that must be measured beside those that were asked for.
-    pub(super) fn controls_to_add(&self) -> Vec<&'a Variant> {
+    pub fn controls_to_add(&self) -> Vec<&'a Variant> {
         let plan = self.plan;
         plan.config
             .variants()
@@ -116,7 +115,7 @@ impl<'a> Judge<'a> {
     }
 
     /// What the immutable variant of the suite says of this machine.
-    pub(super) fn control<'p>(
+    pub fn control<'p>(
         &self,
         variant: &Variant,
         profile: impl Fn(&VariantId) -> Option<&'p Profile>,
@@ -138,7 +137,7 @@ impl<'a> Judge<'a> {
             .next()
     }
 
-    pub(super) fn stored(
+    pub fn stored(
         &self,
         variant: &Variant,
         profile: &Profile,
@@ -154,7 +153,7 @@ impl<'a> Judge<'a> {
         ))
     }
 
-    pub(super) fn against(
+    pub fn against(
         &self,
         variant: &Variant,
         base: &Profile,
@@ -165,7 +164,7 @@ impl<'a> Judge<'a> {
         compare(variant, &reference, head, self.comparisons(head))
     }
 
-    pub(super) fn all(&self, profiles: &Profiles, outcome: &mut Outcome) {
+    pub fn all(&self, profiles: &Profiles, outcome: &mut Outcome) {
         // A control that was measured along is itself not judged, but it must be sound.
         let stored = profiles.heads.iter().any(|head| {
             !profiles
@@ -255,7 +254,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges what the compiler made of a variant.
-    pub(super) fn compiled(
+    pub fn compiled(
         &self,
         variant: &Variant,
         heads: &[Profile],
@@ -523,11 +522,7 @@ fn drifted(variant: &Variant, drift: &VariantReport, same_code: bool) -> Vec<Fin
 /// Locked variants that a check of everything, or of their suite, left out: taking a variant out
 /// of the configuration must not take it out of the gate unseen. Nor must one whose code is no
 /// longer gated.
-pub(super) fn unchecked(
-    plan: &Plan,
-    store: &Store,
-    names: &[String],
-) -> Result<Vec<Finding>, Error> {
+pub fn unchecked(plan: &Selected, store: &Store, names: &[String]) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
     for id in store.variants()? {
         let meant = names.is_empty() || names.contains(&id.suite);

@@ -6,7 +6,7 @@
 //! and ended; they need no right to the performance counters
 //! (<https://developer.nvidia.com/CUPTI_ERROR_INSUFFICIENT_PRIVILEGES>: "tracing APIs produce
 //! normal results"). Each process writes one file, `$SPARSEK_GATE_KERNEL_RECORDS.<pid>`, which
-//! `super::records` reads:
+//! `crate::capture::kernel_records` reads:
 //!
 //! ```text
 //! process <pid> cupti <version>

@@ -2,15 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::version::remembered;
-use super::{env_folder, find, path_folders, query, versioned};
 use crate::config::{ClockControl, Toolchain, Variant};
 use crate::finding::Error;
 use crate::metric::DURATION_COUNTER;
 use crate::terms::Phase;
-
-/// The file in the temporary folder by which several ncu take turns. It stays when they are over.
-pub(crate) const NCU_LOCK: &str = "nsight-compute-lock";
+use crate::toolchain::version::remembered;
+use crate::toolchain::{env_folder, find, path_folders, query, versioned};
 
 /// An ncu that was found.
 #[derive(Clone, Debug)]
@@ -19,21 +16,6 @@ pub struct Ncu {
     pub path: PathBuf,
     /// `2025.3.1.0`, as `ncu --version` prints it.
     pub version: String,
-}
-
-/// What ncu's log says went wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// `ERR_NVGPUCTRPERM`: the counters need a right that is not given.
-    NoPermission,
-    /// Another profiler holds the counters.
-    Busy,
-    /// The filters matched no kernel.
-    NoKernels,
-    /// The file by which several ncu take turns cannot be opened: it is another user's.
-    Locked,
-    /// The profiler's libraries do not work here, as seen on some virtual GPUs.
-    NotSupported,
 }
 
 impl Ncu {
@@ -192,111 +174,8 @@ impl Ncu {
     }
 }
 
-impl Trouble {
-    /// What it is, in words, where it is the machine's.
-    pub fn words(self) -> &'static str {
-        match self {
-            Trouble::NoPermission => "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM)",
-            Trouble::Busy => "another profiler holds the counters of this GPU",
-            Trouble::Locked => {
-                "ncu cannot open the file by which several ncu take turns (InterprocessLockFailed): it is another user's"
-            }
-            Trouble::NoKernels => "ncu profiled no kernel",
-            Trouble::NotSupported => {
-                "ncu's libraries do not work on this machine (LibraryNotLoaded), as on some virtual GPUs"
-            }
-        }
-    }
-
-    /// What mends it.
-    pub fn next(self) -> &'static str {
-        match self {
-            Trouble::NoPermission => {
-                "as root: echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > /etc/modprobe.d/nvidia-profiling.conf \
-                 and reboot; or run as root, or give the container `--cap-add SYS_ADMIN`"
-            }
-            Trouble::Busy => {
-                "stop the other ncu, or pause DCGM with `dcgmi profile --pause`, and run again"
-            }
-            Trouble::Locked => {
-                "have its owner remove nsight-compute-lock from the temporary folder, or set TMPDIR to a folder of your own"
-            }
-            Trouble::NoKernels => "see whether the program launches any",
-            Trouble::NotSupported => "profile on a machine with direct access to the GPU",
-        }
-    }
-
-    /// What a log of ncu, or the output it shares with the program, says.
-    pub fn in_log(log: &str) -> Option<Trouble> {
-        const SIGNS: &[(&str, Trouble)] = &[
-            ("ERR_NVGPUCTRPERM", Trouble::NoPermission),
-            ("because a driver resource was unavailable", Trouble::Busy),
-            ("InterprocessLockFailed", Trouble::Locked),
-            (NCU_LOCK, Trouble::Locked),
-            ("No kernels were profiled", Trouble::NoKernels),
-            ("LibraryNotLoaded", Trouble::NotSupported),
-        ];
-        // Only ncu's own lines count: the program may print anything.
-        let own = |line: &&str| line.starts_with("==ERROR==") || line.starts_with("==WARNING==");
-        SIGNS
-            .iter()
-            .find(|(sign, _)| log.lines().filter(own).any(|line| line.contains(sign)))
-            .map(|(_, trouble)| *trouble)
-    }
-}
-
 /// A home for ncu, which writes below it, where there is none.
 pub(crate) fn home(folder: &Path) -> Option<(String, String)> {
     let homeless = std::env::var_os("HOME").is_none_or(|home| home.is_empty());
     homeless.then(|| ("HOME".to_owned(), folder.display().to_string()))
-}
-
-/// The kernels that ncu saw and did not profile, where its log lists them.
-pub(crate) fn available_kernels(log: &str) -> Vec<String> {
-    log.lines()
-        .skip_while(|line| !line.starts_with("Available Kernels:"))
-        .skip(1)
-        .map_while(|line| {
-            let (number, name) = line.trim().split_once(". ")?;
-            number.parse::<u32>().ok()?;
-            Some(name.to_owned())
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ncu_says_that_nothing_was_profiled_and_what_there_was() {
-        let log = "\
-==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, profiling results may be inconsistent.
-==PROF== Connected to process 1396 (/opt/sample/graph)
-==PROF== Disconnected from process 1396
-==WARNING== No kernels were profiled.
-Available Kernels:
-1. k1
-2. k2
-";
-        assert_eq!(Trouble::in_log(log), Some(Trouble::NoKernels));
-        assert_eq!(available_kernels(log), ["k1", "k2"]);
-    }
-
-    #[test]
-    fn the_lock_of_another_users_ncu_is_told_apart() {
-        let log = "\
-==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock. Please check that this process has write permissions on this file.
-==ERROR== Failed to prepare kernel for profiling
-";
-        assert_eq!(Trouble::in_log(log), Some(Trouble::Locked));
-    }
-
-    #[test]
-    fn what_the_program_prints_is_not_taken_for_a_word_of_ncus() {
-        assert_eq!(
-            Trouble::in_log("my log: ERR_NVGPUCTRPERM was seen yesterday\n"),
-            None
-        );
-    }
 }

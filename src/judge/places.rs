@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-use super::super::Plan;
 use crate::build::place::Kernels;
-use crate::config::{Recipe, Variant};
+use crate::config::{Recipe, Selected, Variant};
 use crate::files::read_regular_up_to;
 use crate::judge::{Outcome, Place};
 use ncu_report::{base_name, function_name};
@@ -15,7 +14,7 @@ const LARGEST_SOURCE: u64 = 4 << 20;
 
 /// The source of each selected variant, and the definition of each of its kernels that was found in
 /// it, or in the headers that its profile names.
-pub(super) fn places(plan: &Plan, outcome: &Outcome) -> Vec<Place> {
+pub fn places(plan: &Selected, outcome: &Outcome) -> Vec<Place> {
     let mut texts = Texts {
         root: plan.config.root.clone(),
         read: BTreeMap::new(),

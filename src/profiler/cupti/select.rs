@@ -1,7 +1,7 @@
 //! Which of a program's launches are measured: what ncu does by `--kernel-name`, `--launch-skip`
 //! and `--launch-count`.
 
-use super::records::KernelCapture;
+use crate::capture::kernel_records::KernelCapture;
 use crate::config::{GraphProfiling, KernelFilter, Variant};
 use ncu_report::base_name;
 
