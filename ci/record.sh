@@ -10,7 +10,9 @@
 #     unchanged the other variants, unchanged, side by side with themselves
 #     faults    the faults that a correct check does not find, each in the place of cp_async
 #
-# Works in a clone of this repository and leaves the checkout alone.
+# Works in a clone of this repository and leaves the checkout alone. ci/recordings/README.md says
+# which folder is made from what. Logs and argv are dropped from every profile that is complete:
+# nothing in the repository reads them. Those of a measurement that failed stay.
 set -eu
 gate=$(realpath "${1:?usage: ci/record.sh BINARY OUTPUT WHAT...}")
 mkdir -p "${2:?usage: ci/record.sh BINARY OUTPUT WHAT...}"
@@ -28,7 +30,7 @@ planted_base=0924db763ba2c9208fc0e07a0986b6458717f514
 rounds() { sed -i -e "s/^rounds = .*/rounds = $1/" -e "s/^max_rounds = .*/max_rounds = $1/" config.toml; }
 
 # fault NAME SOURCE DEFINES [blind]: cp_async built from another source. A kernel under another name
-# is not the expected one; a blind check runs the program and believes it.
+# is not the expected one; a blind check runs the program and does not look at its numbers.
 fault() {
   local expect='expect = ["bsr_gemm_cp_async"]'
   case $3 in *bsr_gemm_cp_async*) ;; *) expect='' ;; esac
@@ -83,4 +85,6 @@ for what in "$@"; do
   esac
 done
 nvidia-smi -L | tee "$output/gpu.txt"
-find "$output" -name '*.import.log' -empty -delete
+find "$output" -name profile.json -printf '%h\n' | while IFS= read -r folder; do
+  rm -f "$folder"/*.argv "$folder"/*.log
+done
