@@ -81,7 +81,7 @@ class Inputs:
         self.handle: int = self.library.inputs_create(*arguments(sizes, seed))
         self.pointer: int = self.library.inputs_operands(self.handle)
         if self.library.inputs_operand_bytes() != ctypes.sizeof(operands):
-            raise TypeError(f"{operands.__name__} does not have the layout of the family's Operands")
+            raise TypeError(f"{operands.__name__} does not match the family's Operands")
         self.operands = operands.from_address(self.pointer)
         self.flop: int = self.library.inputs_flop(self.handle)
         self.bytes: int = self.library.inputs_bytes(self.handle)
