@@ -303,13 +303,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_name_becomes_a_folder_name() {
-        assert_eq!(Gpu::slug("NVIDIA H200"), "nvidia-h200");
-        assert_eq!(Gpu::slug("NVIDIA A100-SXM4-80GB"), "nvidia-a100-sxm4-80gb");
-        assert_eq!(Gpu::slug("../.."), "unknown-gpu");
-    }
-
-    #[test]
     fn a_second_measurement_waits_for_the_first() {
         let gpu = Gpu {
             ordinal: 0,

@@ -637,10 +637,10 @@ fn lower_clock(moved: &Moved<'_>) -> Option<String> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::*;
     use crate::judge::metric::Summary;
     use crate::metric::{Direction, Level, Tolerance};
     use crate::verdict::Change;
-    use crate::verdict::*;
     use CauseKind::*;
 
     const WMMA: &str = "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum";
@@ -666,7 +666,7 @@ pub(crate) mod tests {
     }
 
     /// As `judge` makes one of a counter that is only recorded.
-    pub(in crate::verdict) fn comparison(counter: &str, was: f64, is: f64) -> Comparison {
+    pub(in crate::judge) fn comparison(counter: &str, was: f64, is: f64) -> Comparison {
         Comparison {
             kernel: "bsr_gemm_x".to_owned(),
             grid: [64, 64, 1],

@@ -281,7 +281,7 @@ mod tests {
             let identity = MetricIdentity {
                 counter: metric.counter.clone(),
                 unit: Some(String::new()),
-                pass: metric.pass,
+                phase: metric.phase,
             };
             profile
                 .identity
