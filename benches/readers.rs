@@ -19,7 +19,7 @@ fn report(bencher: Bencher, name: &str) {
     let bytes = bytes(&format!("{name}.ncu-rep"));
     bencher
         .counter(BytesCount::of_slice(&bytes))
-        .bench(|| ncu_rep::read(black_box(&bytes)).map(|recording| recording.launches.len()));
+        .bench(|| report::read(black_box(&bytes)).map(|recording| recording.launches.len()));
 }
 
 /// Every recorded page. The rows of `two_kernels_three_times` alternate between two kernels, so that

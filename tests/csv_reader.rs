@@ -25,7 +25,7 @@ fn page(name: &str) -> Recording {
 }
 
 fn report(name: &str) -> Recording {
-    ncu_rep::read(&fs::read(format!("tests/data/ncu/{name}.ncu-rep")).unwrap()).unwrap()
+    report::read(&fs::read(format!("tests/data/ncu/{name}.ncu-rep")).unwrap()).unwrap()
 }
 
 fn kernels(recording: &Recording) -> Vec<&str> {

@@ -209,7 +209,7 @@ fn the_kept_file_is_told_from_reports_and_pages_by_its_content() {
     let path = folder.path().join("any.name");
     fs::write(&path, capture(&["pytorch"]).text()).unwrap();
     let (format, read) = read_file(&path).unwrap();
-    assert_eq!(format.rung().as_str(), "kernel-times");
+    assert_eq!(format.tier().as_str(), "kernel-times");
     assert_eq!(read.launches.len(), 12);
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 use sparsek_gate::config::Config;
 use sparsek_gate::profile::Hotspots;
 use sparsek_gate::profiler::Ncu;
-use sparsek_gate::terms::Pass;
+use sparsek_gate::terms::Phase;
 use sparsek_gate::toolchain::Nvdisasm;
 
 const DURATION: &str = "duration";
@@ -25,7 +25,7 @@ fn recorded(name: &str) -> Vec<u8> {
 }
 
 fn instructions(bytes: &[u8]) -> Vec<InstructionCounters> {
-    let report = ncu_rep::read(bytes).unwrap();
+    let report = report::read(bytes).unwrap();
     let source = report.launches[0].source.as_ref().unwrap();
     source.instructions.clone()
 }
@@ -152,7 +152,7 @@ fn instructions_read_as_ncu_disassembles_them() {
         );
         return;
     };
-    let report = ncu_rep::read(&recorded("baseline")).unwrap();
+    let report = report::read(&recorded("baseline")).unwrap();
     let cubin = report.launches[0].source.as_ref().unwrap().cubin.clone();
     let listing = nvdisasm.listing(&cubin.unwrap().0).unwrap();
     let text = &listing["bsr_gemm_baseline"];
@@ -178,7 +178,7 @@ fn instructions_read_as_ncu_disassembles_them() {
 #[test]
 fn the_samples_of_a_full_set_add_up_to_its_count() {
     let bytes = fs::read("tests/data/ncu/full_set.ncu-rep").unwrap();
-    let launch = &ncu_rep::read(&bytes).unwrap().launches[0];
+    let launch = &report::read(&bytes).unwrap().launches[0];
     let samples = launch.source.as_ref().unwrap().samples();
     assert_eq!(
         Some(samples as f64),
@@ -190,7 +190,7 @@ fn the_samples_of_a_full_set_add_up_to_its_count() {
     assert_eq!(hotspots.stalls.values().sum::<u64>(), samples);
     // A report without the section has none.
     let plain = fs::read("tests/data/ncu/four_metrics.ncu-rep").unwrap();
-    let plain = ncu_rep::read(&plain).unwrap();
+    let plain = report::read(&plain).unwrap();
     assert!(plain.launches.iter().all(|launch| launch.source.is_none()));
 }
 
@@ -223,7 +223,7 @@ fn a_damaged_report_never_makes_the_decoder_of_samples_panic() {
             let at = aim.start + random() % aim.len();
             bytes[at] ^= 1 << (random() % 8);
         }
-        if let Err(error) = ncu_rep::read(&bytes) {
+        if let Err(error) = report::read(&bytes) {
             let text = error.to_string();
             assert!(text.starts_with("byte "), "{text}");
         }
@@ -237,7 +237,7 @@ fn a_damaged_report_never_makes_the_decoder_of_samples_panic() {
         assert!(lineless.lines.is_empty());
         assert_eq!(plain.samples, lineless.samples);
     }
-    let launch = &ncu_rep::read(&bytes).unwrap().launches[0];
+    let launch = &report::read(&bytes).unwrap().launches[0];
     let hottest = &Hotspots::of([launch], &[]).unwrap().lines[0];
     assert_eq!((&hottest.file, hottest.line), (&None, None));
     assert!(
@@ -249,7 +249,7 @@ fn a_damaged_report_never_makes_the_decoder_of_samples_panic() {
 
 /// The samples of a recorded report as they stand in a profile.
 fn hotspots(name: &str) -> Json {
-    let report = ncu_rep::read(&recorded(name)).unwrap();
+    let report = report::read(&recorded(name)).unwrap();
     json!(Hotspots::of(&report.launches, &[]).unwrap())
 }
 
@@ -404,12 +404,12 @@ fn only_the_counting_pass_samples_and_only_where_it_is_asked_for() {
         let stem = project.path("x");
         ncu.profile_argv(variant, pass, &stem, &stem, &["program".to_owned()])
     };
-    let plain = [argv(Pass::Timing), argv(Pass::Counting)];
+    let plain = [argv(Phase::Timing), argv(Phase::Counting)];
     assert!(plain.iter().flatten().all(|word| word != "SourceCounters"));
     project.replace("config.toml", "[profile]\n", "[profile]\nhotspots = true\n");
     let [timing, counting] = plain;
-    assert_eq!(argv(Pass::Timing), timing);
-    let sampling = argv(Pass::Counting);
+    assert_eq!(argv(Phase::Timing), timing);
+    let sampling = argv(Phase::Counting);
     let added: Vec<&String> = sampling
         .iter()
         .filter(|word| !counting.contains(word))

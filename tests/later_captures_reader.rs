@@ -10,7 +10,7 @@ const COUNTERS: [&str; 2] = [
 
 fn pair(name: &str) -> (Recording, Recording) {
     let read = |ending: &str| std::fs::read(format!("tests/data/ncu/{name}.{ending}")).ok();
-    let report = read("ncu-rep").and_then(|bytes| ncu_rep::read(&bytes).ok());
+    let report = read("ncu-rep").and_then(|bytes| report::read(&bytes).ok());
     let page = read("raw.csv").and_then(|bytes| csv::read(&bytes).ok());
     (report.unwrap_or_default(), page.unwrap_or_default())
 }

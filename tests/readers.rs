@@ -21,7 +21,7 @@ fn bytes(name: &str) -> Vec<u8> {
 }
 
 fn report(name: &str) -> Recording {
-    ncu_rep::read(&bytes(&format!("{name}.ncu-rep"))).unwrap()
+    report::read(&bytes(&format!("{name}.ncu-rep"))).unwrap()
 }
 
 /// NVIDIA's reading: for each launch its name and name -> [value, unit].

@@ -13,7 +13,7 @@ use sparsek_gate::finding::{Code, Finding, Severity};
 use sparsek_gate::judge::{Comparison, Mode, Reference, compare};
 use sparsek_gate::metric::{Direction, Tolerance};
 use sparsek_gate::profile::{KernelProfile, MetricIdentity, Profile, Series};
-use sparsek_gate::terms::Pass;
+use sparsek_gate::terms::Phase;
 use sparsek_gate::verdict::{Change, Verdict};
 
 const COUNTER: &str = "gpu__time_duration.sum";
@@ -93,7 +93,7 @@ fn profile_on(samples: &Processes, machines: &[&str]) -> Profile {
     let identity = MetricIdentity {
         counter: COUNTER.to_owned(),
         unit: Some("ns".to_owned()),
-        pass: Pass::Timing,
+        phase: Phase::Timing,
     };
     profile.identity.metrics.insert("m".to_owned(), identity);
     let machines: Vec<Option<&str>> = uuids.into_iter().map(Some).collect();

@@ -7,7 +7,7 @@ use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::files::{PROFILE_FILE, base_folder};
 use sparsek_gate::finding::Error;
 use sparsek_gate::profile::{Profile, Series};
-use sparsek_gate::terms::{Pass, VariantId};
+use sparsek_gate::terms::{Phase, VariantId};
 
 /// Processes that one round adds to each side.
 pub const A_ROUND: usize = 2;
@@ -141,7 +141,7 @@ impl Pair {
         let Some(head) = Profile::recorded(folder, variant)? else {
             return Ok(None);
         };
-        let path = base_folder(folder, variant).join(FILE_NAME);
+        let path = base_folder(folder, variant).join(PROFILE_FILE);
         let base = Profile::read(&path)?;
         let pair = Pair { base, head };
         if pair.base.variant != *variant || pair.head.variant != *variant || pair.rounds() == 0 {
@@ -155,13 +155,13 @@ impl Pair {
 
     /// Complete rounds that both sides have.
     pub fn rounds(&self) -> usize {
-        let processes = |side: &Profile| side.machines(Pass::Timing).len();
+        let processes = |side: &Profile| side.machines(Phase::Timing).len();
         processes(&self.base).min(processes(&self.head)) / A_ROUND
     }
 
     /// Timed launches of both sides.
     fn launches(&self) -> usize {
-        self.base.launch_count(Pass::Timing) + self.head.launch_count(Pass::Timing)
+        self.base.launch_count(Phase::Timing) + self.head.launch_count(Phase::Timing)
     }
 }
 
@@ -175,7 +175,7 @@ pub fn of_rounds(profile: &Profile, rounds: &[usize]) -> Profile {
     let mut chosen = profile.clone();
     let (timing, other): (Vec<_>, Vec<_>) = std::mem::take(&mut chosen.provenance.captures)
         .into_iter()
-        .partition(|capture| capture.pass == Some(Pass::Timing));
+        .partition(|capture| capture.phase == Some(Phase::Timing));
     chosen.provenance.processes = processes.len() as u32;
     chosen.provenance.captures = other;
     let timed = processes.iter().map(|process| timing[*process].clone());
@@ -186,8 +186,12 @@ pub fn of_rounds(profile: &Profile, rounds: &[usize]) -> Profile {
         .collect();
     for kernel in &mut chosen.kernels {
         for (alias, series) in &mut kernel.metrics {
-            let pass = chosen.identity.metrics.get(alias).map(|metric| metric.pass);
-            if pass == Some(Pass::Timing) {
+            let pass = chosen
+                .identity
+                .metrics
+                .get(alias)
+                .map(|metric| metric.phase);
+            if pass == Some(Phase::Timing) {
                 let samples = processes
                     .iter()
                     .map(|process| series.samples[*process].clone())

@@ -3,7 +3,7 @@
 use sparsek_gate::config::Variant;
 use sparsek_gate::judge::{Control, comparison_count};
 use sparsek_gate::metric::Tolerance;
-use sparsek_gate::terms::Rung;
+use sparsek_gate::terms::Tier;
 
 use super::Settings;
 use super::check::{Answer, Locks, Sides, against, drawn_sides, lock, stored};
@@ -290,7 +290,7 @@ fn same(variants: &[Variant]) -> Vec<(&Variant, Sides)> {
 /// Each variant here has one kernel.
 fn comparisons<'v>(variants: impl IntoIterator<Item = &'v Variant>) -> usize {
     comparison_count(
-        Rung::Counters,
+        Tier::Counters,
         variants.into_iter().map(|variant| (variant, None)),
     )
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-
 use super::tool::Tool;
 use super::version::remembered;
 use super::{env_folder, find, path_folders, query, versioned};

@@ -21,7 +21,7 @@ use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::binary::STATIC_METRICS;
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::profile::{Profile, Series, norm_text};
-use sparsek_gate::terms::Pass;
+use sparsek_gate::terms::Phase;
 
 /// The GPU that the recordings in the repository were taken on, as a folder.
 pub const GPU: &str = "nvidia-h200";
@@ -606,7 +606,7 @@ pub fn steady(profile: &mut Json) {
         .as_object()
         .unwrap()
         .iter()
-        .filter(|(_, metric)| metric["pass"] == json!(Pass::Timing))
+        .filter(|(_, metric)| metric["pass"] == json!(Phase::Timing))
         .map(|(alias, _)| alias.clone())
         .collect();
     for alias in timing {
@@ -690,7 +690,7 @@ pub fn keep_launches(profile: &mut Json, count: usize) {
 /// Keeps the first processes of the timing pass only: what was measured in fewer.
 pub fn keep_processes(profile: &mut Json, count: usize) {
     let timing = |alias: &str, profile: &Json| {
-        profile["identity"]["metrics"][alias]["pass"] == json!(Pass::Timing)
+        profile["identity"]["metrics"][alias]["pass"] == json!(Phase::Timing)
     };
     let whole = profile.clone();
     for kernel in profile["kernels"].as_array_mut().unwrap() {
@@ -703,7 +703,7 @@ pub fn keep_processes(profile: &mut Json, count: usize) {
     let mut kept = 0;
     let captures = profile["provenance"]["captures"].as_array_mut().unwrap();
     captures.retain(|capture| {
-        let is_timing = capture["pass"] == json!(Pass::Timing);
+        let is_timing = capture["pass"] == json!(Phase::Timing);
         kept += usize::from(is_timing);
         !is_timing || kept <= count
     });
@@ -724,7 +724,7 @@ pub fn refresh(profile: &mut Json) {
                 .identity
                 .metrics
                 .get(alias)
-                .map_or(Pass::Timing, |metric| metric.pass);
+                .map_or(Phase::Timing, |metric| metric.phase);
             let machines = parsed.machines(pass);
             json_kernel["metrics"][alias] = json!(Series::new(series.samples.clone(), &machines));
         }
