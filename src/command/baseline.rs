@@ -15,7 +15,7 @@ use crate::cli::BaselineArgs;
 use crate::config::{Config, Selected, Trust, Variant};
 use crate::evidence::unpinned;
 use crate::files::variant_folder;
-use crate::finding::{Code, Error, ExitCode, Finding};
+use crate::finding::{Code, Error, ExitCode, Finding, WarnReason};
 use crate::report;
 use crate::terms::{Tier, VariantId};
 
@@ -287,7 +287,7 @@ fn unknown_key(config: &Config, signer: &Signer) -> Option<Finding> {
         format!("the locks are signed with {key}, which `trust.public_keys` does not name"),
         "name the key there, in a change of its own, for signatures to be verified",
     );
-    Some(finding.warn())
+    Some(finding.warn_for(WarnReason::SignerUnknown))
 }
 
 /// Signs the locks that are there, where they hold.
@@ -399,7 +399,7 @@ fn verify_ungated(
             format!("it is locked on {gpu}, and no check judges by that: {why}"),
             "put the variant back, or remove its baseline",
         );
-        findings.push(finding.warn());
+        findings.push(finding);
     }
     Ok(findings)
 }
@@ -463,7 +463,7 @@ fn lock_compiled(
                     variant.id
                 ),
             );
-            warnings.push(finding.warn());
+            warnings.push(finding.warn_for(WarnReason::NoStaticGate));
         }
         return Ok(Vec::new());
     }
