@@ -44,7 +44,7 @@ pub fn read_recorded(
                 let captures = CaptureIndex::of(&variant_folder(folder, &variant.id))?;
                 outcome
                     .findings
-                    .extend(unproved(variant, rederive(variant, &profile, &captures)?));
+                    .extend(unproved(variant, rederive(variant, &profile, &captures)));
                 outcome
                     .findings
                     .extend(stale(&plan.config, variant, &profile));
@@ -92,7 +92,7 @@ pub fn read_recorded(
             match Profile::read(&base) {
                 Ok(profile) if profile.variant == variant.id => {
                     let captures = CaptureIndex::of(&base_folder(folder, &variant.id))?;
-                    let altered = rederive(variant, &profile, &captures)?;
+                    let altered = rederive(variant, &profile, &captures);
                     let altered = unproved(variant, altered)
                         .into_iter()
                         .map(|finding| Finding {
@@ -170,7 +170,7 @@ pub fn read_recorded(
         match Profile::recorded(folder, &variant.id) {
             Ok(Some(profile)) if profile.variant == variant.id => {
                 let captures = CaptureIndex::of(&variant_folder(folder, &variant.id))?;
-                let altered = rederive(variant, &profile, &captures)?;
+                let altered = rederive(variant, &profile, &captures);
                 outcome.findings.extend(unproved(variant, altered));
                 profiles.controls.push(profile);
             }

@@ -5,7 +5,7 @@ use crate::evidence::{
 };
 use std::collections::BTreeMap;
 
-use crate::baseline::{Store, changes_since, immutable_additions, trust};
+use crate::baseline::{Store, changes_since, immutable_additions, verify_stored};
 use crate::config::{Selected, Variant};
 use crate::finding::{Code, Error, Finding, Severity};
 use crate::judge::{
@@ -60,7 +60,7 @@ impl<'a> Judge<'a> {
         for variant in selected.iter().copied().chain(controls) {
             let mut gpus = Vec::new();
             for stored in store.all_of(&variant.id)? {
-                let (trusted, findings) = trust(&plan.config, variant, &stored);
+                let (trusted, findings) = verify_stored(&plan.config, variant, &stored);
                 found.extend(findings);
                 gpus.push(stored.gpu.clone());
                 if let Some(trusted) = trusted {
