@@ -6,7 +6,7 @@ mod error;
 mod exit_code;
 mod stop;
 
-pub use code::Code;
+pub use code::{Code, Reported};
 pub use error::Error;
 pub use exit_code::ExitCode;
 pub use stop::Stop;
@@ -26,7 +26,7 @@ pub enum Severity {
     Warn,
 }
 
-/// One thing to tell about one variant, or about all of them.
+/// One thing to report about one variant, or about all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// What kind of thing.
