@@ -23,11 +23,11 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::build::Artifact;
-use crate::cli::{Cli, Command, Format, ReportFormat, Selection, Trial};
+use crate::cli::{Cli, Command, Format, Selection, Trial};
 use crate::evidence::unpinned;
 use crate::finding::{Error, ExitCode, Finding, Severity};
 use crate::judge::Outcome;
-use crate::report as reports;
+use crate::report::{self as reports, Capability, Form};
 use ncu_report::ReadError;
 
 /// Runs a subcommand and says what to exit with.
@@ -157,12 +157,13 @@ fn print(text: &str) -> Result<(), Error> {
     reports::print(text).map_err(Error::io("write", "standard output"))
 }
 
-/// Prints an outcome; its form for GitHub commands, and no other does.
-fn print_outcome(outcome: &Outcome, format: ReportFormat) -> Result<(), Error> {
-    let text = reports::render(outcome, format);
-    match format {
-        ReportFormat::Github => reports::print_commands(&text),
-        _ => reports::print(&text),
+/// Prints an outcome. Only a form of commands may command the service that keeps the log.
+fn print_outcome(outcome: &Outcome, form: &Form) -> Result<(), Error> {
+    let text = form.render(outcome);
+    if form.has(Capability::Commands) {
+        reports::print_commands(&text)
+    } else {
+        reports::print(&text)
     }
     .map_err(Error::io("write", "standard output"))
 }

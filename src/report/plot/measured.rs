@@ -98,7 +98,7 @@ pub(super) fn dram_ceiling(report: &VariantReport, side: Side) -> Option<f64> {
     Some(dram_bytes(report, side)? / busy)
 }
 
-/// The counter that tells how busy the tensor pipe is, if one is measured.
+/// The counter of how busy the tensor pipe is, if one is measured.
 pub(super) fn tensor_counter(report: &VariantReport) -> Option<&str> {
     report
         .comparisons
@@ -130,7 +130,7 @@ pub(super) fn tensor_ceiling(report: &VariantReport, side: Side) -> Option<f64> 
     (flop > 0.0).then_some(flop / busy)
 }
 
-/// What a person must look at first.
+/// The verdict that a reader needs to see first.
 pub(in crate::report) fn worst(report: &VariantReport) -> Option<Verdict> {
     [
         Verdict::Regressed,
