@@ -101,7 +101,7 @@ codes! {
         "`kernels` selects none of the kernels that the program launches, or the program launches none.",
         "Compare `kernels` with the kernel names in the message.";
     /// A kernel that the configuration expects is not in the capture or not in the machine code.
-    KernelMissing = "kernel-missing", Either => Failed,
+    KernelMissing = "kernel-missing", Fails => Failed,
         "The kernel was renamed or removed, or `expect` and `kernels` do not select the same kernels.",
         "Correct `expect`, `kernels` or the program.";
     /// The compiler or the build command failed.
@@ -153,7 +153,7 @@ codes! {
         "The profiler was in use, or the GPU was lost, shared, or lowered its clock.",
         "Nothing, if it is rare. Otherwise remove the cause that the message names.";
     /// The permission to read the GPU's counters is missing.
-    NoPermission = "no-permission", Fails => Environment,
+    NoPermission = "no-permission", Either => Environment,
         "The driver allows only administrators to read counters, or the container lacks the capability.",
         "Follow \"Permission to read counters\" in the README, then run `sparsek-gate doctor`.";
     /// The counters could not be read, and a lower tier measured instead.
@@ -165,7 +165,7 @@ codes! {
         "CUPTI is not installed, or the variant's options exist only for ncu.",
         "Install CUPTI, set `toolchain.cupti`, or give ncu the permission to read counters.";
     /// The profiler does not work on this machine.
-    ProfilerUnsupported = "profiler-unsupported", Fails => Environment,
+    ProfilerUnsupported = "profiler-unsupported", Either => Environment,
         "ncu does not support the GPU, the driver or the virtual machine.",
         "Install a version of ncu that supports this GPU and driver, or measure on another machine.";
     /// A tool, the driver or the GPU is not the one that the configuration pins.

@@ -92,16 +92,17 @@ mod tests {
 
     #[test]
     fn the_table_of_codes_says_which_findings_warn() {
-        for code in Code::ALL {
-            let alone = severity(*code, None) == Severity::Deny;
-            let excused = WarnReason::ALL.iter().any(|reason| reason.excuses(*code));
+        let wrong = Code::ALL.iter().filter(|code| {
+            let alone = severity(**code, None) == Severity::Deny;
+            let excused = WarnReason::ALL.iter().any(|reason| reason.excuses(**code));
             let reported = match (alone, excused) {
                 (true, false) => Reported::Fails,
                 (true, true) => Reported::Either,
                 (false, _) => Reported::Warns,
             };
-            assert_eq!(code.reported(), reported, "{}", code.as_str());
-        }
+            code.reported() != reported
+        });
+        assert_eq!(wrong.map(|code| code.as_str()).collect::<Vec<_>>(), [""; 0]);
     }
 
     #[test]
