@@ -309,7 +309,7 @@ fn a_launch_that_fails_is_the_drivers_and_not_laid_to_ncu() {
         "kernel launch",
         "fail",
         &[
-            "the NVIDIA driver refuses",
+            "the NVIDIA driver reports",
             "CUDA_ERROR_LAUNCH_FAILED",
             "probe --device 0",
         ],
