@@ -424,7 +424,7 @@ fn counters_that_another_profiler_holds_are_told_with_what_lets_them_go() {
     ) else {
         return;
     };
-    checks.says("counters", "fail", &["another profiler holds the counters"]);
+    checks.says("counters", "fail", &["another profiler uses the counters"]);
     checks.says(
         "other profilers",
         "fail",
