@@ -567,7 +567,7 @@ fn without_cupti_the_programs_own_times_are_the_last_resort() {
     assert!(
         broken
             .message("result-unreadable")
-            .contains("tells no times")
+            .contains("reports no usable times")
     );
 
     let script = script.replace(

@@ -1,4 +1,4 @@
-//! The profiler: how it is called and what its messages mean. Its exit status proves nothing.
+//! The program ncu: where it is and how it is called.
 
 use std::path::{Path, PathBuf};
 
@@ -174,7 +174,7 @@ impl Ncu {
     }
 }
 
-/// A home for ncu, which writes below it, where there is none.
+/// A HOME for ncu, which writes below it, where the environment has none.
 pub(crate) fn home(folder: &Path) -> Option<(String, String)> {
     let homeless = std::env::var_os("HOME").is_none_or(|home| home.is_empty());
     homeless.then(|| ("HOME".to_owned(), folder.display().to_string()))

@@ -1,9 +1,9 @@
-//! Where a kernel is defined in its sources: found in the text, not by a compiler, so that a report
-//! can point at it. What is not found is nowhere, never somewhere else.
+//! Where kernels are defined in their sources, found in the text without a compiler, so that a
+//! report can point there. A kernel that is not found has no line rather than a wrong one.
 
 use std::collections::BTreeMap;
 
-/// Macros that stand for another macro, which stands for another: more of them is a circle.
+/// Longest chain of macros that stand for one another; a longer one is a circle.
 const DEEPEST: usize = 8;
 
 /// The kernels that a source defines or declares.
@@ -11,7 +11,7 @@ const DEEPEST: usize = 8;
 pub struct Kernels {
     /// As the text spells them, in its order.
     found: Vec<Found>,
-    /// What the text itself defines names to stand for.
+    /// Values of the macros that the text itself defines.
     constants: BTreeMap<String, String>,
 }
 
@@ -56,7 +56,7 @@ impl Kernels {
         kernels
     }
 
-    /// Of Python: every function, for nothing in the text tells which of them become kernels.
+    /// Of Python: every function, since the text does not show which of them become kernels.
     pub fn in_python(text: &str) -> Kernels {
         let code = blanked_python(text);
         let name = |line: &str| {
@@ -150,8 +150,8 @@ fn is_attribute(word: &str) -> bool {
         )
 }
 
-/// Where the bracket closes that opens at a token. Within angles, parentheses may hold what looks
-/// like an angle.
+/// Where the bracket closes that opens at a token. Within angle brackets, parentheses may contain
+/// what looks like one.
 fn closing(tokens: &[(&str, u32)], open: usize) -> Option<usize> {
     let mut expected: Vec<&str> = Vec::new();
     for (at, (token, _)) in tokens.iter().enumerate().skip(open) {
@@ -194,8 +194,7 @@ fn tokens_of(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The text with blanks for comments, for what stands in quotes, and for `#if 0`; every line stays
-/// where it was.
+/// The text with blanks for comments, quoted text and `#if 0`; every line keeps its number.
 fn blanked_cuda(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -261,7 +260,7 @@ fn raw_string(text: &str) -> usize {
     text.find(&end).map_or(text.len(), |at| at + end.len())
 }
 
-/// Without what stands between `#if 0` and its `#else` or `#endif`.
+/// Without the text between `#if 0` and its `#else` or `#endif`.
 fn without_dead_branches(code: &str) -> String {
     let mut kept = String::with_capacity(code.len());
     // Of each open conditional, whether its branch is dead.
@@ -290,7 +289,7 @@ fn without_dead_branches(code: &str) -> String {
     kept
 }
 
-/// The text with blanks for comments and for what stands in quotes; every line stays.
+/// The text with blanks for comments and quoted text; every line keeps its number.
 fn blanked_python(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -365,7 +364,7 @@ __global__ void k() {}
     }
 
     #[test]
-    fn a_definition_may_stand_on_several_lines_with_bounds_and_templates() {
+    fn a_definition_may_span_several_lines_with_bounds_and_templates() {
         for text in [
             "template <int N, typename T = std::pair<int, float>>\n__global__ void\n__launch_bounds__(256, (N > 2) ? 2 : 1)\nk(const T* a)\n{ }",
             "extern \"C\"\nstatic __global__ __launch_bounds__(128) __cluster_dims__(2, 1, 1) void\n  k\n  (int a) { }",
