@@ -2,7 +2,7 @@
 
 use crate::config::{Metric, Variant};
 use crate::finding::{Code, Finding};
-use crate::metric::{DURATION_COUNTER, Level, measures};
+use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin};
 use crate::terms::Phase;
 
@@ -155,7 +155,7 @@ pub(crate) fn why_not_measured(
             metric.counter
         ));
     }
-    let took_no_time = metric.counter == DURATION_COUNTER
+    let took_no_time = metric.role() == Some(Role::Duration)
         && series
             .samples
             .iter()

@@ -12,4 +12,4 @@ pub use disturbed::{below_counters, disturbed};
 pub(crate) use disturbed::{disturbances, unwatched};
 pub use launched::launch_mismatches;
 pub use pins::{gpu_pins, pins_of, recorded_unpinned, unpinned};
-pub use plausible::{Measurand, Side, bounds, device_findings, implausible, too_good};
+pub use plausible::{Measurand, Side, device_findings, implausible, too_good};

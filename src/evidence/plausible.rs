@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::device::{ComputeProcess, Slowdown, State};
 use crate::finding::{Code, Finding};
-use crate::metric::{Direction, display_value};
+use crate::metric::{Direction, bounds, display_value, is_time};
 use crate::terms::VariantId;
 
 /// The largest change between the highest clocks of two captures, in percent. The kernels' noise
@@ -39,24 +39,6 @@ pub struct Side<'a> {
     pub states: &'a [&'a State],
 }
 
-/// The least and the most, in percent, that a counter of percentages can be; `None` for any other.
-///
-/// The limits are those of real runs of an H200, with room. In the reports below `tests/data/ncu`
-/// (3,354 such values) the maximum over units reaches 101.1, as each unit is counted against one
-/// elapsed time and not against its own; a ratio of two counters reaches 100.003, as they were
-/// counted in two passes; averages end at 98.9, and at 98.2 in the 960 launches on nine GPUs of
-/// unchanged kernels that this repository held before it recorded rounds.
-pub fn bounds(counter: &str) -> Option<(f64, f64)> {
-    let (_, part) = counter.split_once('.')?;
-    if part.contains("max.pct_of_peak_") {
-        Some((0.0, 102.0))
-    } else if part.contains(".pct_of_peak_") || part == "pct" || part.ends_with(".pct") {
-        Some((0.0, 100.5))
-    } else {
-        None
-    }
-}
-
 /// A metric with values that its counter cannot have: outside the configured bounds or, without
 /// those, of [`bounds`]; not finite; below zero where nothing bounds it, as no counter counts
 /// below zero; or a kernel that took no time.
@@ -65,7 +47,7 @@ pub fn implausible(
     values: &[f64],
     configured: Option<(f64, f64)>,
 ) -> Option<Finding> {
-    let is_time = of.counter.starts_with("gpu__time_duration");
+    let is_time = is_time(of.counter);
     let (least, most) = configured
         .or_else(|| bounds(of.counter))
         .unwrap_or((0.0, f64::MAX));
@@ -396,29 +378,6 @@ mod tests {
     fn nothing_of_nothing_is_no_gain() {
         assert_eq!(fell(0.0, 0.0), None);
         assert!(fell(1.0, 0.0).is_some());
-    }
-
-    #[test]
-    fn a_percentage_has_bounds_and_nothing_else_has() {
-        assert_eq!(bounds(MAX), Some((0.0, 102.0)));
-        for counter in [
-            AVG,
-            "sm__inst_executed_pipe_alu.sum.pct_of_peak_sustained_active",
-            "sm__warps_active.min.pct_of_peak_sustained_active",
-            "lts__t_sector_hit_rate.pct",
-            "FBSP.TriageCompute.dramc__throughput.avg.pct_of_peak_sustained_elapsed",
-        ] {
-            assert_eq!(bounds(counter), Some((0.0, 100.5)), "{counter}");
-        }
-        for counter in [
-            TIME,
-            "dram__bytes_read.sum",
-            "smsp__inst_executed.avg.per_cycle_active",
-            "derived__pct_occupancy_per_block_size",
-            "l1tex__data_bank_conflicts_pipe_lsu.max",
-        ] {
-            assert_eq!(bounds(counter), None, "{counter}");
-        }
     }
 
     #[test]

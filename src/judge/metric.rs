@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::control::Control;
 use crate::config::{Metric, Variant};
 use crate::evidence::{given_up, why_not_measured};
-use crate::metric::{Direction, Level, Tolerance};
+use crate::metric::{Direction, Level, Role, Tolerance};
 use crate::profile::{KernelProfile, Profile};
 use crate::statistics::Samples;
 
@@ -157,6 +157,13 @@ pub struct Comparison {
     pub not_worse: bool,
     /// Why.
     pub why: String,
+}
+
+impl Comparison {
+    /// What its counter measures; `None` of a counter that only the configuration knows.
+    pub fn role(&self) -> Option<Role> {
+        Role::of(&self.counter)
+    }
 }
 
 /// Which profile lacks a value that could be judged.
