@@ -149,7 +149,7 @@ pub struct Diff {
     pub before: Side,
     /// The second.
     pub after: Side,
-    /// Why the two are not like for like.
+    /// Why the two are not directly comparable.
     pub warnings: Vec<String>,
     /// The kernels that are in both.
     pub kernels: Vec<Pair>,

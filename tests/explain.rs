@@ -531,7 +531,7 @@ fn profiles_reports_and_csv_pages_mix() {
             "{duration}"
         );
         assert!(duration.contains("+101."), "{duration}");
-        assert!(!ran.out.contains("not like for like"), "{}", ran.out);
+        assert!(!ran.out.contains("not comparable"), "{}", ran.out);
     }
     // A report and the page that ncu printed of it are the same, but for rounding.
     let json = diff(&[
@@ -562,9 +562,9 @@ fn what_is_not_like_for_like_is_told_first_and_what_is_left_over_last() {
     fs::write(&path, other.to_string()).unwrap();
     diff(&[profile, path.to_str().unwrap()])
         .exits(0)
-        .says("not like for like: GPU differs: NVIDIA H200 and NVIDIA H100")
-        .says("not like for like: clock control differs: none and base")
-        .says("not like for like: ncu differs: 2025.3.1.0 and 2026.1.0.0")
+        .says("not comparable: GPU differs: NVIDIA H200 and NVIDIA H100")
+        .says("not comparable: clock control differs: none and base")
+        .says("not comparable: ncu differs: 2025.3.1.0 and 2026.1.0.0")
         .says("the grid of bsr_gemm_cp_async differs: [64, 64, 1] and [32, 64, 1]")
         .says("paired by name alone");
     let reports = ["two_kernels_three_times", "four_metrics"];

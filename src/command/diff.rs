@@ -83,7 +83,7 @@ fn text(diff: &Diff, wanted: Option<&str>) -> String {
         );
     }
     for warning in &diff.warnings {
-        let _ = writeln!(text, "not like for like: {}", one_line(warning));
+        let _ = writeln!(text, "not comparable: {}", one_line(warning));
     }
     for pair in &diff.kernels {
         text.push('\n');

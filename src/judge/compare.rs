@@ -192,7 +192,7 @@ pub fn compare(
     findings.extend(match reference {
         Reference::Stored { .. } => disturbed(variant, current),
         Reference::Base { base, .. } => {
-            let mut findings = disturbances(&variant.id, &[("base", base), ("head", current)]);
+            let mut findings = disturbances(&variant.id, &[("base", base), ("current", current)]);
             findings.extend(unwatched(&variant.id, current));
             findings.extend(below_counters(variant, current));
             findings
