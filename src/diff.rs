@@ -1,4 +1,4 @@
-//! Two measurements side by side, whatever they are: profiles, reports, CSV pages. Nothing is judged.
+//! Two measurements of any kind side by side: profiles, reports, CSV pages. Nothing is judged.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -253,7 +253,7 @@ fn hotspots(name: &str) -> Json {
     json!(Hotspots::of(&report.launches, &[]).unwrap())
 }
 
-/// A project whose baseline and recording of `cp_async` hold these samples, the recording twice as
+/// A project whose baseline and recording of `cp_async` have these samples, the recording twice as
 /// slow.
 fn sampled(baseline: &Json, current: &Json) -> Project {
     let project = Project::locked();
@@ -376,7 +376,7 @@ fn samples_that_the_captures_do_not_hold_are_told() {
             .collect::<Vec<_>>()
     };
     assert_eq!(altered(), Vec::<String>::new());
-    // The text of an instruction needs a disassembler, and is not held to the captures.
+    // The text of an instruction needs a disassembler, and is not checked against the captures.
     project.edit(&path, |profile| {
         profile["kernels"][0]["hotspots"]["lines"][0]["instruction"] = json!("LDS.128 R4, [R2]");
     });
@@ -384,10 +384,10 @@ fn samples_that_the_captures_do_not_hold_are_told() {
     project.edit(&path, |profile| {
         profile["kernels"][0]["hotspots"]["lines"][0]["samples"] = json!(1);
     });
-    let told = altered();
+    let findings = altered();
     assert!(
-        told.len() == 1 && told[0].contains("other hotspots"),
-        "{told:?}"
+        findings.len() == 1 && findings[0].contains("other hotspots"),
+        "{findings:?}"
     );
 }
 
@@ -439,12 +439,12 @@ fn registers_and_spills_of_the_compiled_code_are_among_the_causes() {
         .iter()
         .map(|cause| cause["text"].as_str().unwrap())
         .collect();
-    let told = "registers 248 → 255, spilled bytes 0 → 96, SASS: 40 LDL more";
-    assert!(texts.contains(&told), "{texts:?}");
+    let expected = "registers 248 → 255, spilled bytes 0 → 96, SASS: 40 LDL more";
+    assert!(texts.contains(&expected), "{texts:?}");
     let findings = report.findings("deny");
     let mut messages = findings.iter().map(|one| one["message"].as_str().unwrap());
     assert!(
-        messages.any(|text| text.contains("`duration` of") && text.contains(told)),
+        messages.any(|text| text.contains("`duration` of") && text.contains(expected)),
         "{findings:#?}"
     );
     let duration = causes["duration"].as_str().unwrap();

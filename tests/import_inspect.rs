@@ -506,8 +506,8 @@ fn names_of_files_command_neither_a_terminal_nor_a_log() {
         let ran = project.run(arguments);
         for text in [&ran.out, &ran.err] {
             let commands = text.lines().any(|line| line.trim_start().starts_with("::"));
-            let held = commands || text.contains("##[") || text.contains('\x1b');
-            assert!(!held, "{arguments:?}: {text}");
+            let unsafe_text = commands || text.contains("##[") || text.contains('\x1b');
+            assert!(!unsafe_text, "{arguments:?}: {text}");
         }
     }
 }

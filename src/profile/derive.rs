@@ -28,7 +28,7 @@ impl Source<'_> {
     }
 }
 
-/// What captures say about a variant.
+/// What captures show of a variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Derived {
     /// Name of the GPU model.
@@ -47,7 +47,7 @@ pub enum DeriveError {
     /// There is no launch in them.
     #[error("the capture contains no launch")]
     Empty,
-    /// A launch does not say which GPU it ran on.
+    /// A launch does not name the GPU that it ran on.
     #[error(
         "the capture does not name the GPU that it was taken on (no {})",
         Role::DeviceName

@@ -23,7 +23,7 @@ pub struct Hotspots {
     pub launches: u32,
     /// Samples of all of them.
     pub samples: u64,
-    /// Cycles between two samples of a scheduler, where the report says it.
+    /// Cycles between two samples of a scheduler, where the report states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_cycles: Option<f64>,
     /// All samples by what the warp waited for; `selected` is one that issued.

@@ -266,10 +266,10 @@ pub struct FileHash {
 impl Profile {
     /// Version of the JSON form.
     pub const SCHEMA: u32 = 3;
-    /// The oldest version that is still read: it says `rung` for tier and `pass` for phase.
+    /// The oldest version that is still read: it has `rung` for tier and `pass` for phase.
     const OLDEST_SCHEMA: u32 = 2;
 
-    /// The profile of a variant, from what its captures say and how they were taken.
+    /// The profile of a variant, from what its captures show and how they were taken.
     pub fn new(
         variant: &Variant,
         derived: Derived,
@@ -337,7 +337,7 @@ impl Profile {
     /// Reads a profile from its JSON form.
     ///
     /// # Errors
-    /// Says what is wrong with the text.
+    /// Names what is wrong with the text.
     pub fn parse(text: &[u8]) -> Result<Profile, String> {
         #[derive(Deserialize)]
         struct Schema {

@@ -287,7 +287,7 @@ impl Terms {
 
     /// Standard deviation of a process value and its degrees of freedom: of all that is known,
     /// but never less than this run shows by itself. Where this run is the noisier one, what it
-    /// was pooled with says nothing of it: counting that freedom too would make the bands too
+    /// was pooled with does not describe it: counting that freedom too would make the bands too
     /// narrow for the chances they promise.
     fn spread(&self, own: Scatter, learned: Scatter) -> (Option<f64>, usize) {
         let all = own.and(learned);
@@ -813,7 +813,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_control_and_a_second_machine_nothing_tells_how_machines_differ() {
+    fn without_a_control_and_a_second_machine_it_is_not_known_how_machines_differ() {
         let before = locked(&[&[10.0, 12.0]]);
         let decision = against_stored(&before, &[16.0, 18.0], None, &lower(1.0));
         assert_eq!(decision.allowance, None);
