@@ -289,7 +289,8 @@ impl<'a> Run<'a> {
             }
             SanitizerResult::Warnings => {
                 let message = found(outcome, outcome.warnings?, "warning");
-                self.deny(Code::Sanitizer, message, "run it by hand").warn_for(WarnReason::ToolWarned)
+                self.deny(Code::Sanitizer, message, "run it by hand")
+                    .warn_for(WarnReason::ToolWarned)
             }
             _ => return None,
         };

@@ -413,7 +413,7 @@ fn a_launch_in_another_shape_than_stated_is_found() {
     assert!(
         found[0]
             .message
-            .contains("65536, and was launched with 75776"),
+            .contains("65536, but was launched with 75776"),
         "{}",
         found[0].message
     );

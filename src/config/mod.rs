@@ -8,7 +8,7 @@ mod schema;
 mod selected;
 mod validate;
 
-use crate::metric::{Direction, Level, Tolerance, measures};
+use crate::metric::{Direction, Level, Role, Tolerance, measures};
 use ncu_report::Chip;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -283,6 +283,13 @@ pub struct Metric {
     pub unless_faster: bool,
     /// A regression only where the reference has some and the current has none.
     pub never_zero: bool,
+}
+
+impl Metric {
+    /// What its counter measures; `None` of a counter that only the configuration knows.
+    pub fn role(&self) -> Option<Role> {
+        Role::of(&self.counter)
+    }
 }
 
 /// What one count of a counter stands for; such counters of a profile are added up, and the sum

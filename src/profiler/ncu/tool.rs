@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{ClockControl, Toolchain, Variant};
 use crate::finding::Error;
-use crate::metric::DURATION_COUNTER;
+use crate::metric::{Role, is_counter_name};
 use crate::terms::Phase;
 use crate::toolchain::version::cached;
 use crate::toolchain::{env_folder, find, path_folders, query, versioned};
@@ -131,7 +131,7 @@ impl Ncu {
     ) -> Vec<String> {
         let mut argv = vec![self.path.display().to_string()];
         let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
-        option("--metrics", DURATION_COUNTER.to_owned());
+        option("--metrics", Role::Duration.to_string());
         option("--launch-count", "1".to_owned());
         option("--clock-control", clocks.to_string());
         option("--log-file", log.display().to_string());
@@ -168,7 +168,7 @@ impl Ncu {
         Ok(text
             .lines()
             .filter_map(|line| line.strip_prefix('"')?.split('"').next())
-            .filter(|name| name.contains("__"))
+            .filter(|name| is_counter_name(name))
             .map(str::to_owned)
             .collect())
     }

@@ -7,7 +7,7 @@ use super::group::Group;
 use super::measured::{Side, class, duration, worst};
 use super::scale::with_prefix;
 use crate::judge::VariantReport;
-use crate::metric::display_value;
+use crate::metric::{Role, display_value};
 use crate::terms::Tier;
 use crate::verdict::Verdict;
 
@@ -37,8 +37,9 @@ pub(super) fn ladder(group: &Group<'_>, size: Size) -> Result<Drawing, String> {
         .collect();
     if steps.is_empty() {
         return Err(format!(
-            "{}: no ladder, because no duration (gpu__time_duration.sum) was measured",
-            group.name()
+            "{}: no ladder, because no duration ({}) was measured",
+            group.name(),
+            Role::Duration
         ));
     }
     steps.sort_by(|a, b| b.current.total_cmp(&a.current));

@@ -7,11 +7,11 @@ use super::drawing::{Drawing, Size, px, shortened, text};
 use super::group::Group;
 use super::ladder::{mark, notable};
 use super::measured::{
-    DRAM_SHARE, Side, class, dram_bytes, dram_ceiling, duration, tensor_ceiling, tensor_counter,
-    worst,
+    Side, class, dram_bytes, dram_ceiling, duration, tensor_ceiling, tensor_counter, worst,
 };
 use super::scale::{Axis, with_prefix};
 use crate::judge::VariantReport;
+use crate::metric::Role;
 use crate::terms::Tier;
 
 /// Variants that a picture has room for.
@@ -103,8 +103,9 @@ pub(super) fn roofline(group: &Group<'_>, size: Size) -> Result<Drawing, String>
     );
     if let Some(dram) = dram {
         caption.push_str(&format!(
-            " DRAM ceiling{}: (bytes read + written) / duration / {DRAM_SHARE}.",
-            dram.range("B/s")
+            " DRAM ceiling{}: (bytes read + written) / duration / {}.",
+            dram.range("B/s"),
+            Role::DramThroughput
         ));
     }
     let counter = group
@@ -150,9 +151,13 @@ fn why_not(group: &Group<'_>) -> String {
     } else if all(|report| report.work.flop.is_none()) {
         "the suite declares no FLOP (`work = { flop = … }`)".to_owned()
     } else if all(|report| duration(report, Side::Current).is_none()) {
-        "no duration (gpu__time_duration.sum) was measured".to_owned()
+        format!("no duration ({}) was measured", Role::Duration)
     } else {
-        "no metric reads dram__bytes_read.sum and dram__bytes_write.sum".to_owned()
+        format!(
+            "no metric reads {} and {}",
+            Role::DramBytesRead,
+            Role::DramBytesWritten
+        )
     }
 }
 
