@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::build::{Artifact, filled_argv, program_argv};
 use crate::config::{Config, SanitizerTool, Variant};
 use crate::files::{read_regular, variant_folder};
-use crate::finding::{Code, Error, Finding};
+use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::process::{self, Ending, Invocation};
 use crate::terms::{Phase, VariantId};
 use crate::toolchain::{FirstError, Sanitizer, SanitizerLog};
@@ -268,7 +268,8 @@ impl Run<'_> {
             }
             SanitizerResult::Warnings => {
                 let message = found(said, said.warnings?, "warning");
-                self.deny(Code::Sanitizer, message, "run it by hand").warn()
+                self.deny(Code::Sanitizer, message, "run it by hand")
+                    .warn_for(WarnReason::ToolWarned)
             }
             _ => return None,
         };

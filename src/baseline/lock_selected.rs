@@ -13,7 +13,7 @@ use super::store::{NewBaseline, Store};
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::unpinned;
 use crate::files::variant_folder;
-use crate::finding::{Code, Error, Finding, Stop};
+use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::profile::Profile;
 use crate::terms::VariantId;
 
@@ -169,7 +169,8 @@ impl Locking<'_> {
                         variant.id
                     ),
                 );
-                self.warnings.push(finding.warn());
+                self.warnings
+                    .push(finding.warn_for(WarnReason::NoStaticGate));
             }
             return Ok(());
         }

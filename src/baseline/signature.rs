@@ -8,7 +8,7 @@ use minisign_verify::{Error as Refusal, PublicKey, Signature};
 
 use super::store::Stored;
 use crate::config::{Config, Trust};
-use crate::finding::{Code, Error, Finding};
+use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::terms::VariantId;
 
 /// The environment variable that the password of a key is taken from.
@@ -58,7 +58,7 @@ pub(super) fn unknown_key(config: &Config, signer: &Signer) -> Option<Finding> {
         format!("the locks are signed with {key}, which `trust.public_keys` does not name"),
         "name the key there, in a change of its own, for signatures to be verified",
     );
-    Some(finding.warn())
+    Some(finding.warn_for(WarnReason::SignerUnknown))
 }
 
 /// Whether any of the keys made the signature. Only prehashed signatures count, the kind that

@@ -111,11 +111,10 @@ fn unused(gpu: &str, id: &VariantId, variant: Option<&Variant>) -> Finding {
         Some(_) => "it is experimental, and only checked when named",
         None => "it is not in the configuration",
     };
-    let finding = Finding::deny(
+    Finding::deny(
         Code::LockUnused,
         id,
         format!("it is locked on {gpu}, and no check uses the baseline: {why}"),
         "put the variant back, or remove its baseline",
-    );
-    finding.warn()
+    )
 }

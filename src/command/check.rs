@@ -93,8 +93,9 @@ fn judged(
                     folder.display()
                 )));
             }
-            let recorded = read_recorded(folder, &plan, &mut outcome)?;
-            let judge = Judge::new(&plan, store, &mut outcome)?;
+            let (judge, of_locks) = Judge::new(&plan, store)?;
+            let recorded = read_recorded(folder, &plan, &judge, &mut outcome)?;
+            outcome.findings.extend(of_locks);
             judge.all(&recorded, &mut outcome);
         }
         None => fresh(&plan, store, arguments, &mut outcome)?,
@@ -133,7 +134,8 @@ fn fresh(
         // Without a GPU nothing can be measured, and that comes before what is wrong with a lock.
         Gpu::query(plan.config.device)?;
     }
-    let judge = Judge::new(plan, store, outcome)?;
+    let (judge, of_locks) = Judge::new(plan, store)?;
+    outcome.findings.extend(of_locks);
     let folder = plan.profiles(arguments.output.as_deref())?;
     let fresh = Fresh {
         selected: plan,

@@ -85,11 +85,7 @@ fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding>
                     "what was not measured does not pass; profile again, or take the metric out of the gate".to_owned(),
                 );
                 let finding = finding.kernel(&kernel.name).metric(&metric.alias);
-                findings.push(if metric.level == Level::Warn {
-                    finding.warn()
-                } else {
-                    finding
-                });
+                findings.push(finding.warn_for(metric.level.warn_reason()));
             }
         }
     }
@@ -292,11 +288,7 @@ fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {
         next.to_owned(),
     );
     let finding = finding.kernel(kernel).metric(&metric.alias);
-    if metric.level == Level::Warn {
-        finding.warn()
-    } else {
-        finding
-    }
+    finding.warn_for(metric.level.warn_reason())
 }
 
 /// A static metric of a kernel; `None` where it is not known.

@@ -4,7 +4,7 @@
 use super::plausible::{Side, device_findings};
 use crate::config::Variant;
 use crate::device::State;
-use crate::finding::{Code, Finding};
+use crate::finding::{Code, Finding, WarnReason};
 use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::{Tier, VariantId};
 
@@ -56,11 +56,8 @@ pub fn below_counters(variant: &Variant, profile: &Profile) -> Option<Finding> {
             "give ncu the right to the counters (README: Permission to read counters), or accept the tier: `accept_tiers = [\"{tier}\"]` under `[profile]`"
         ),
     );
-    Some(if variant.accepts(tier) {
-        finding.warn()
-    } else {
-        finding
-    })
+    let accepted = variant.accepts(tier);
+    Some(finding.warn_for(accepted.then_some(WarnReason::TierAccepted)))
 }
 
 /// That nothing tells whether the GPU was disturbed.
@@ -75,7 +72,6 @@ pub(crate) fn unwatched(variant: &VariantId, profile: &Profile) -> Option<Findin
             "the driver's library NVML did not tell the GPU's state: whether it was shared, or its clock held down, is not known",
             "see that libnvidia-ml.so.1 can be loaded where it is measured",
         )
-        .warn()
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::config::{Mismatch, PINS_NEXT, Pin, Toolchain};
 use crate::device::Gpu;
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Code, Finding, WarnReason};
 use crate::profile::Profile;
 use crate::terms::{Tier, VariantId};
 
@@ -41,18 +41,18 @@ pub fn pins_of(toolchain: &Toolchain, profile: &Profile) -> Vec<Pin> {
 /// The finding that a recording was made with another toolchain than is pinned, which denies where
 /// a run on that machine would have been refused.
 pub fn recorded_unpinned(toolchain: &Toolchain, profile: &Profile) -> Option<Finding> {
-    let found = unpinned(&profile.variant, "recorded", &pins_of(toolchain, profile))?;
-    Some(match toolchain.pins.mismatch {
-        Mismatch::Deny => Finding {
-            severity: Severity::Deny,
-            ..found
-        },
-        Mismatch::Warn => found,
-    })
+    let found = mismatch(&profile.variant, "recorded", &pins_of(toolchain, profile))?;
+    let warns = toolchain.pins.mismatch == Mismatch::Warn;
+    Some(found.warn_for(warns.then_some(WarnReason::PinsNotEnforced)))
 }
 
 /// The warning that a variant was built or measured with another toolchain than is pinned.
 pub fn unpinned(variant: &VariantId, what: &str, pins: &[Pin]) -> Option<Finding> {
+    let found = mismatch(variant, what, pins)?;
+    Some(found.warn_for(WarnReason::PinsNotEnforced))
+}
+
+fn mismatch(variant: &VariantId, what: &str, pins: &[Pin]) -> Option<Finding> {
     let broken: Vec<String> = pins
         .iter()
         .filter(|pin| !pin.held)
@@ -65,6 +65,5 @@ pub fn unpinned(variant: &VariantId, what: &str, pins: &[Pin]) -> Option<Finding
             format!("{what} off its pins: {}", broken.join("; ")),
             PINS_NEXT,
         )
-        .warn()
     })
 }

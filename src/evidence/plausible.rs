@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::device::{ComputeProcess, Slowdown, State};
-use crate::finding::{Code, Finding};
+use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Direction, display_value};
 use crate::terms::VariantId;
 
@@ -271,7 +271,7 @@ fn slowed(variant: &VariantId, captures: &[Capture<'_>]) -> Vec<Finding> {
                 format!("{what} in every capture ({})", reason.as_str()),
                 next,
             )
-            .warn()
+            .warn_for(WarnReason::AllCapturesAlike)
         });
     }
     findings

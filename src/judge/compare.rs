@@ -17,7 +17,7 @@ use super::kernels::match_kernels;
 use super::metric::{Comparison, Gap, Pair, Reference, Summary, judge};
 use super::work::{declared_findings, work_findings};
 use crate::config::{Metric, Variant, Work};
-use crate::finding::{Code, Finding};
+use crate::finding::{Code, Finding, WarnReason};
 use crate::process::shell_line;
 use crate::profile::{Identity, Profile, ProfileOrigin, Provenance};
 use crate::terms::{Phase, Tier, VariantId};
@@ -291,11 +291,7 @@ fn doubt(
             .flatten()
     };
     let finding = odd.or_else(gain)?;
-    Some(if metric.level == Level::Warn {
-        finding.warn()
-    } else {
-        finding
-    })
+    Some(finding.warn_for(metric.level.warn_reason()))
 }
 
 /// Whether a finding says that a kernel got worse.
@@ -615,7 +611,7 @@ fn finding_of(
                 };
             }
             let finding = Finding::deny(Code::Regressed, &variant.id, message, next);
-            if excused { finding.warn() } else { finding }
+            finding.warn_for(excused.then_some(WarnReason::UnlessFaster))
         }
         // It may have become better; that it is not worse is certain.
         Verdict::Inconclusive if comparison.not_worse => return None,
@@ -647,11 +643,7 @@ fn finding_of(
         ),
     };
     let finding = finding.kernel(&comparison.kernel).metric(&metric.alias);
-    Some(if metric.level == Level::Warn {
-        finding.warn()
-    } else {
-        finding
-    })
+    Some(finding.warn_for(metric.level.warn_reason()))
 }
 
 pub(crate) fn limit_finding(
@@ -685,9 +677,5 @@ pub(crate) fn limit_finding(
         "mend the kernel, or change the limit in the configuration".to_owned(),
     );
     let finding = finding.kernel(&comparison.kernel).metric(&metric.alias);
-    Some(if metric.level == Level::Warn {
-        finding.warn()
-    } else {
-        finding
-    })
+    Some(finding.warn_for(metric.level.warn_reason()))
 }

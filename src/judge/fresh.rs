@@ -6,7 +6,7 @@ use std::path::Path;
 use super::outcome::Outcome;
 use super::variants::{Judge, Profiles};
 use crate::config::{Selected, Variant};
-use crate::finding::{Code, Error, Finding};
+use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::{BaseProject, Batch, Measured, Order, Watch, compile, measure};
 use crate::profile::Profile;
 use crate::terms::VariantId;
@@ -175,5 +175,5 @@ fn no_static_gate(variant: &Variant, why: &str) -> Finding {
         format!("the static gate says nothing of it: {why}"),
         format!("measure it: sparsek-gate check {}", variant.id),
     )
-    .warn()
+    .warn_for(WarnReason::NoStaticGate)
 }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::variants::Profiles;
+use super::variants::{Judge, Profiles};
 use crate::baseline::{CaptureIndex, changes_since, rederive};
 use crate::config::{Config, Selected, Variant};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, base_folder, variant_folder};
-use crate::finding::{Code, Error, Finding, Severity};
+use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::judge::Outcome;
 use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::Tier;
@@ -18,10 +18,13 @@ use crate::trust::{Authority, brought_by_change, unlike_base};
 pub fn read_recorded(
     folder: &Path,
     plan: &Selected,
+    judge: &Judge<'_>,
     outcome: &mut Outcome,
 ) -> Result<Profiles, Error> {
     let mut profiles = Profiles::default();
-    let before = outcome.findings.len();
+    let is_change = outcome.authority != Authority::WorkingTree;
+    // Of what nobody but its author judges, the samples count as they are.
+    let unproved = |variant: &Variant, findings| told(variant, findings, is_change);
     for variant in plan.variants() {
         match Profile::recorded(folder, &variant.id) {
             // Left alone it would be judged as nothing, and nothing fails no gate.
@@ -41,12 +44,13 @@ pub fn read_recorded(
                 let captures = CaptureIndex::of(&variant_folder(folder, &variant.id))?;
                 outcome
                     .findings
-                    .extend(told(variant, rederive(variant, &profile, &captures)));
+                    .extend(unproved(variant, rederive(variant, &profile, &captures)));
                 outcome
                     .findings
                     .extend(stale(&plan.config, variant, &profile));
                 outcome.findings.extend(stripped(variant, &profile));
                 if profile.provenance.origin == ProfileOrigin::Imported {
+                    let needless = is_change && judge.is_locked_measured(&profile);
                     outcome.findings.push(
                         Finding::deny(
                             Code::ProfileImported,
@@ -54,7 +58,7 @@ pub fn read_recorded(
                             "the profile was imported: how many launches were asked for, and of which code, is not known".to_owned(),
                             format!("measure it: sparsek-gate profile {}", variant.id),
                         )
-                        .warn(),
+                        .warn_for((!needless).then_some(WarnReason::ImportAllowed)),
                     );
                 }
                 profiles.heads.push(profile);
@@ -89,10 +93,12 @@ pub fn read_recorded(
                 Ok(profile) if profile.variant == variant.id => {
                     let captures = CaptureIndex::of(&base_folder(folder, &variant.id))?;
                     let altered = rederive(variant, &profile, &captures);
-                    let altered = told(variant, altered).into_iter().map(|finding| Finding {
-                        message: format!("in the base: {}", finding.message),
-                        ..finding
-                    });
+                    let altered = unproved(variant, altered)
+                        .into_iter()
+                        .map(|finding| Finding {
+                            message: format!("in the base: {}", finding.message),
+                            ..finding
+                        });
                     outcome.findings.extend(altered);
                     profiles.bases.push(profile);
                 }
@@ -165,7 +171,7 @@ pub fn read_recorded(
             Ok(Some(profile)) if profile.variant == variant.id => {
                 let captures = CaptureIndex::of(&variant_folder(folder, &variant.id))?;
                 let altered = rederive(variant, &profile, &captures);
-                outcome.findings.extend(told(variant, altered));
+                outcome.findings.extend(unproved(variant, altered));
                 profiles.controls.push(profile);
             }
             Ok(None) => {}
@@ -183,22 +189,15 @@ pub fn read_recorded(
             }
         }
     }
-    let is_change = outcome.authority != Authority::WorkingTree;
     let trials = profiles.heads.iter().chain(&profiles.compiled);
     let mut trials: Vec<Finding> = trials.filter_map(trial).collect();
     trials.sort_by(|one, other| one.variant.cmp(&other.variant));
     trials.dedup();
     outcome.findings.extend(trials.into_iter().map(|finding| {
         // Whoever tries a constant out knows; a change under review must not.
-        if is_change { finding } else { finding.warn() }
+        finding.warn_for((!is_change).then_some(WarnReason::NoReview))
     }));
     if is_change {
-        for finding in outcome.findings.iter_mut().skip(before) {
-            // The word of what is judged is not taken against the evidence.
-            if finding.code == Code::ProfileAltered {
-                finding.severity = Severity::Deny;
-            }
-        }
         for base in profiles.bases.iter().chain(&profiles.compiled_bases) {
             let sources = &base.provenance.sources;
             let unlike = unlike_base(&plan.config.root, &outcome.authority, sources)?;
@@ -216,7 +215,7 @@ pub fn read_recorded(
                 ),
                 "record it where the change cannot write, and hand it to the check as an artifact",
             );
-            outcome.findings.push(finding.warn());
+            outcome.findings.push(finding);
         }
     }
     Ok(profiles)
@@ -253,9 +252,9 @@ fn trial(profile: &Profile) -> Option<Finding> {
     (!overrides.is_empty()).then(finding)
 }
 
-/// What the captures of a recorded profile say against it, as warnings. Recordings without any
-/// captures are common, and one line tells it.
-fn told(variant: &Variant, findings: Vec<Finding>) -> Vec<Finding> {
+/// What the captures of a recorded profile show against it. An altered profile of a change under
+/// review denies, the rest warns. Recordings without any captures are common: one line for all.
+fn told(variant: &Variant, findings: Vec<Finding>, is_change: bool) -> Vec<Finding> {
     let missing = |finding: &Finding| finding.code == Code::CaptureMissing;
     if findings.len() > 1 && findings.iter().all(missing) {
         let one = Finding::deny(
@@ -267,9 +266,19 @@ fn told(variant: &Variant, findings: Vec<Finding>) -> Vec<Finding> {
             ),
             "keep the captures beside the profile where its numbers must be proved".to_owned(),
         );
-        return vec![one.warn()];
+        return vec![one.warn_for(WarnReason::SamplesDecide)];
     }
-    findings.into_iter().map(Finding::warn).collect()
+    let reason = |code| match code {
+        Code::ProfileAltered => (!is_change).then_some(WarnReason::NoReview),
+        _ => Some(WarnReason::SamplesDecide),
+    };
+    let findings = findings.into_iter();
+    findings
+        .map(|finding| {
+            let reason = reason(finding.code);
+            finding.warn_for(reason)
+        })
+        .collect()
 }
 
 /// A stripped copy may be judged, and the report says so.
@@ -282,7 +291,7 @@ fn stripped(variant: &Variant, profile: &Profile) -> Option<Finding> {
                 .to_owned(),
             "ask whoever published it for the original, where that must be proved".to_owned(),
         )
-        .warn()
+        .warn_for(WarnReason::SamplesDecide)
     })
 }
 

@@ -42,11 +42,8 @@ pub struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     /// Verifies every lock of the selected variants; what is wrong with one is a finding.
-    pub fn new(
-        plan: &'a Selected,
-        store: &Store,
-        outcome: &mut Outcome,
-    ) -> Result<Judge<'a>, Error> {
+    pub fn new(plan: &'a Selected, store: &Store) -> Result<(Judge<'a>, Vec<Finding>), Error> {
+        let mut found = Vec::new();
         let mut judge = Judge {
             plan,
             locked: BTreeMap::new(),
@@ -64,7 +61,7 @@ impl<'a> Judge<'a> {
             let mut gpus = Vec::new();
             for stored in store.all_of(&variant.id)? {
                 let (trusted, findings) = verify_stored(&plan.config, variant, &stored);
-                outcome.findings.extend(findings);
+                found.extend(findings);
                 gpus.push(stored.gpu.clone());
                 if let Some(trusted) = trusted {
                     let key = (stored.gpu, variant.id.clone());
@@ -73,7 +70,7 @@ impl<'a> Judge<'a> {
             }
             judge.gpus.insert(variant.id.clone(), gpus);
         }
-        Ok(judge)
+        Ok((judge, found))
     }
 
     /// How many comparisons the check judges, where all profiles are of the tier and the GPU model
@@ -178,9 +175,6 @@ impl<'a> Judge<'a> {
                 outcome.findings.extend(disturbed(variant, control));
             }
         }
-        if outcome.authority != Authority::WorkingTree {
-            self.deny_needless_imports(profiles, outcome);
-        }
         for variant in self.plan.variants() {
             let of = |profiles: &'_ [Profile]| {
                 profiles
@@ -235,22 +229,11 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// An imported profile says little of its code, and a change must not make one of a measured
-    /// profile: where the baseline was measured, so must be what is judged by it.
-    fn deny_needless_imports(&self, profiles: &Profiles, outcome: &mut Outcome) {
-        for finding in &mut outcome.findings {
-            let needless = finding.code == Code::ProfileImported
-                && profiles.heads.iter().any(|profile| {
-                    let locked = self.locked(&profile.variant, profile);
-                    finding.concerns(&profile.variant)
-                        && locked.is_some_and(|locked| {
-                            locked.provenance.origin == ProfileOrigin::Measured
-                        })
-                });
-            if needless {
-                finding.severity = Severity::Deny;
-            }
-        }
+    /// Whether the baseline that a profile is judged by was measured. Then so must be the profile:
+    /// an imported one says little of its code.
+    pub(crate) fn is_locked_measured(&self, profile: &Profile) -> bool {
+        self.locked(&profile.variant, profile)
+            .is_some_and(|locked| locked.provenance.origin == ProfileOrigin::Measured)
     }
 
     /// Judges what the compiler made of a variant.
@@ -480,7 +463,6 @@ fn unvouched(variant: &Variant, base: &Profile) -> Finding {
         ),
         "lock a baseline on that GPU, or measure side by side where the change cannot write",
     )
-    .warn()
 }
 
 /// Where the base itself is not where it was locked.
@@ -514,7 +496,6 @@ fn drifted(variant: &Variant, drift: &VariantReport, same_code: bool) -> Vec<Fin
             )
             .kernel(&comparison.kernel)
             .metric(&comparison.metric)
-            .warn()
         })
         .collect()
 }

@@ -143,6 +143,5 @@ impl BaseProject {
             format!("there is no base to measure beside it at {commit}: {why}"),
             "it is judged against its stored baseline instead",
         )
-        .warn()
     }
 }

@@ -10,7 +10,7 @@ use super::watch::Watch;
 use crate::config::{Config, Variant};
 use crate::device::{Gpu, GpuLock, Health, Unwatched};
 use crate::evidence::gpu_pins;
-use crate::finding::{Code, Error, Finding};
+use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::profiler::{Ncu, Profilers};
 use crate::terms::{Phase, Tier};
 use crate::toolchain::{Nvcc, Sanitizer};
@@ -110,7 +110,7 @@ impl<'a> Bench<'a> {
             Code::NoPermission | Code::ProfilerUnsupported | Code::KernelTimesUnavailable
         );
         let code_alone = out_of_reach && variant.accepts(Tier::Static) && variant.has_static_gate();
-        let found = if code_alone { found.warn() } else { found };
+        let found = found.warn_for(code_alone.then_some(WarnReason::TierAccepted));
         let denied = self.denied.get().filter(|_| tier != Tier::Counters);
         let Some(denied) = denied else {
             return vec![found];
@@ -120,7 +120,8 @@ impl<'a> Bench<'a> {
             ..denied.clone()
         };
         let accepted = variant.accepts(tier) || code_alone;
-        vec![if accepted { denied.warn() } else { denied }, found]
+        let reason = accepted.then_some(WarnReason::TierAccepted);
+        vec![denied.warn_for(reason), found]
     }
 
     /// Holds the GPU until the answer is dropped, and says what disturbs it.

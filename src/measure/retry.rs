@@ -55,7 +55,7 @@ impl<'a> Retries<'a> {
         let next = format!("if it comes often: {}", found.next);
         let warning = Finding::deny(Code::Retried, &self.variant.id, message, next);
         let detail = found.detail.clone().unwrap_or_default();
-        self.warnings.push(warning.warn().detail(detail));
+        self.warnings.push(warning.detail(detail));
         rest(wait)?;
         self.watch.begins(self.variant, "profile");
         Ok(true)

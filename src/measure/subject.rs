@@ -11,7 +11,7 @@ use crate::build::{Artifact, compiled_profile};
 use crate::config::{Config, Pin, Variant};
 use crate::evidence::{gpu_pins, launch_mismatches};
 use crate::files::{PROFILE_FILE, write_atomically};
-use crate::finding::{Code, Error, Finding, Stop};
+use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::profile::{
     CaptureRecord, Conditions, Derived, FileHash, Profile, ProfileOrigin, Provenance, Source,
     derive, now,
@@ -155,11 +155,8 @@ impl<'a> Subject<'a> {
         let mut findings = Vec::new();
         for capture in &self.captures {
             for finding in launch_mismatches(self.variant, &compiled, &capture.report) {
-                let finding = if bench.overrides.is_empty() {
-                    finding
-                } else {
-                    finding.warn()
-                };
+                let is_trial = !bench.overrides.is_empty();
+                let finding = finding.warn_for(is_trial.then_some(WarnReason::Trial));
                 if !findings.contains(&finding) {
                     findings.push(finding);
                 }

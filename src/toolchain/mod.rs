@@ -1,5 +1,5 @@
-//! nvcc, ncu, compute-sanitizer and the tools beside them: where they are, which version they are,
-//! how they are called, what their text means.
+//! nvcc, compute-sanitizer and the tools beside them: where they are, their versions, how they are
+//! called, and what their output means.
 
 mod nvcc;
 mod nvdisasm;
@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::finding::Error;
-use crate::process::{Ending, Invocation};
+use crate::process::{self, Ending, Query};
 
 pub use nvcc::{Nvcc, nvcc_flags};
 pub use nvdisasm::Nvdisasm;
 pub use sanitizer::{FirstError, Sanitizer, SanitizerLog};
 pub use tool::Tool;
 
-/// How long a tool may take to tell its version.
+/// How long a tool may take to print its version, or what else it is asked for.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A program that was found, or in words where it was looked for.
+/// The path of a program, or a description of where it was looked for.
 pub(crate) fn find(
     name: &str,
     configured: Option<&Path>,
@@ -100,31 +100,32 @@ pub(crate) fn versioned(parent: &str, prefix: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// What a tool prints, standard output only.
+/// What a tool prints on its standard output.
 pub(crate) fn query(argv: Vec<String>) -> Result<String, Error> {
+    // Some tools leave files in the folder where they run.
     let dir = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
-    let stdout = dir.path().join("out");
     let program = argv.first().cloned().unwrap_or_default();
-    let run = Invocation {
+    let query = Query {
         argv,
-        dir: dir.path().to_path_buf(),
+        dir: dir.path(),
         env: BTreeMap::new(),
+        without: &[],
+        input: Vec::new(),
         timeout: QUERY_TIMEOUT,
-        stdout: stdout.clone(),
-        stderr: dir.path().join("err"),
+        interruptible: true,
     };
-    let finished = run.run().map_err(Error::io("run", &program))?;
-    if finished.ending != Ending::Exited(0) {
+    let printed = query.run().map_err(Error::io("run", &program))?;
+    if printed.ending != Ending::Exited(0) {
+        let complaint = String::from_utf8_lossy(&printed.stderr);
         return Err(Error::Environment {
             what: format!(
                 "`{}` ended with {}: {}",
-                crate::process::shell_line(&run.argv),
-                finished.ending,
-                crate::process::tail(&run.stderr, 3)
+                process::shell_line(&query.argv),
+                printed.ending,
+                process::last_lines(&complaint, 3)
             ),
             next: format!("run it by hand; a broken installation of {program} is the usual cause"),
         });
     }
-    let bytes = std::fs::read(&stdout).map_err(Error::io("read", &stdout))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(String::from_utf8_lossy(&printed.stdout).into_owned())
 }

@@ -18,7 +18,7 @@ pub struct Nvdisasm {
 
 impl Nvdisasm {
     /// Finds nvdisasm beside the compiler or on the PATH; `None` where there is none. Without it
-    /// instructions are not counted, and what needs their count is not measured.
+    /// instructions are not counted, and metrics that need the count are not measured.
     pub fn locate(toolkit: &Path, work: &Path) -> Option<Nvdisasm> {
         let mut folders = vec![toolkit.join("bin")];
         folders.extend(path_folders());

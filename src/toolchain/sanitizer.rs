@@ -33,7 +33,7 @@ pub struct SanitizerLog {
     pub first: Option<FirstError>,
 }
 
-/// An error in a log, as far as the log tells.
+/// An error in a log, as far as the log describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FirstError {
     /// What is wrong, in the tool's words.
@@ -114,7 +114,7 @@ impl SanitizerLog {
     /// Reads what was written to `--log-file`.
     ///
     /// # Errors
-    /// Why the log proves nothing: it has no summary, or one that its records contradict.
+    /// Why the log cannot be used: it has no summary, or its records contradict the summary.
     pub fn parse(text: &str) -> Result<SanitizerLog, String> {
         let mut log = SanitizerLog::default();
         let mut summaries = 0;
@@ -147,7 +147,7 @@ impl SanitizerLog {
         }
         if let (0, Some(record)) = (log.errors, error) {
             return Err(format!(
-                "its summary counts no error, and it says: {}",
+                "its summary counts no error, but it reports: {}",
                 record[0]
             ));
         }
@@ -162,8 +162,8 @@ fn is_warning(record: &[&str]) -> bool {
     record[0].starts_with("Warning")
 }
 
-/// Errors and warnings that a summary counts. Further summary lines tell of leaks, or of what was
-/// not printed.
+/// Errors and warnings that a summary counts. Other summary lines are about leaks, or about records
+/// that were not printed.
 fn summary(line: &str) -> Option<(u64, u64)> {
     let count = |text: &str, what: &str| -> Option<u64> {
         let (number, noun) = text.split_once(' ')?;
@@ -204,7 +204,7 @@ impl FirstError {
         error
     }
 
-    /// A race's places stand in its text, and none of them need be the kernel.
+    /// The places of a race are in its text, and none of them has to be the kernel.
     fn race(&mut self, record: &[&str]) {
         let mut what = Vec::new();
         for line in record.iter().take(2) {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::version::remembered;
+use super::version::cached;
 use super::{env_folder, find, path_folders, query, versioned};
 use crate::finding::Error;
 
@@ -48,14 +48,14 @@ impl Tool {
     /// A tool of a known place.
     pub(super) fn at(path: PathBuf, work: &Path) -> Result<Tool, Error> {
         let program = path.display().to_string();
-        let banner = remembered(work, &path, || query(vec![program, "--version".to_owned()]))?;
+        let banner = cached(work, &path, || query(vec![program, "--version".to_owned()]))?;
         Ok(Tool {
             version: version(&banner).unwrap_or_default().to_owned(),
             path,
         })
     }
 
-    /// The targets that a program holds machine code for, such as `sm_90a`, as cuobjdump lists it.
+    /// The targets that a program has machine code for, such as `sm_90a`, as cuobjdump lists them.
     ///
     /// # Errors
     /// [`Error::Environment`] where cuobjdump cannot read it.
@@ -78,7 +78,7 @@ impl Tool {
     }
 }
 
-/// The version in what a tool of the toolkit says of itself: `..., V13.0.88`, `Version 2025.3.1.0`.
+/// The version in the `--version` of a tool of the toolkit: `..., V13.0.88`, `Version 2025.3.1.0`.
 pub(super) fn version(banner: &str) -> Option<&str> {
     let is_version = |word: &&str| {
         word.strip_prefix('V')

@@ -6,7 +6,7 @@ use super::consent::Consent;
 use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, verify_files};
 use crate::config::Config;
 use crate::files::read_regular;
-use crate::finding::{Code, Error, Finding};
+use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::hash::sha256_hex;
 use crate::metric::{Level, display_value};
 use crate::profile::Profile;
@@ -188,7 +188,7 @@ fn locked(
             format!("this change signs its lock on {}", after.gpu),
             "nothing: the lock is the same",
         );
-        return vec![finding.warn()];
+        return vec![finding.warn_for(WarnReason::OnlySigned)];
     }
     let finding = Finding::deny(
         Code::Relocked,

@@ -6,7 +6,7 @@ use crate::config::{ClockControl, Toolchain, Variant};
 use crate::finding::Error;
 use crate::metric::DURATION_COUNTER;
 use crate::terms::Phase;
-use crate::toolchain::version::remembered;
+use crate::toolchain::version::cached;
 use crate::toolchain::{env_folder, find, path_folders, query, versioned};
 
 /// An ncu that was found.
@@ -42,7 +42,7 @@ impl Ncu {
             }
         })?;
         let program = path.display().to_string();
-        let banner = remembered(work, &path, || query(vec![program, "--version".to_owned()]))?;
+        let banner = cached(work, &path, || query(vec![program, "--version".to_owned()]))?;
         let version = banner
             .lines()
             .find_map(|line| line.strip_prefix("Version "))
