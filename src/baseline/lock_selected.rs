@@ -1,6 +1,5 @@
 //! Locks the latest profiles of the selected variants: all of them, or none.
 
-use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -14,6 +13,7 @@ use super::store::{NewBaseline, Store};
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::unpinned;
 use crate::files::variant_folder;
+use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::profile::Profile;
 use crate::terms::VariantId;
 

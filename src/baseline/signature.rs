@@ -1,7 +1,6 @@
 //! Signatures of locks: minisign, over the bytes of `<variant>.lock.toml`, so that
 //! `minisign -Vm <variant>.lock.toml -P KEY` says the same. The lock holds the hashes of all else.
 
-use crate::finding::{Code, Error, Finding, WarnReason};
 use std::io::Cursor;
 use std::path::Path;
 
@@ -9,6 +8,7 @@ use minisign_verify::{Error as Refusal, PublicKey, Signature};
 
 use super::store::Stored;
 use crate::config::{Config, Trust};
+use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::terms::VariantId;
 
 /// The environment variable that the password of a key is taken from.

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{answer, load};
+use super::answer::answer;
+use super::select::load;
 use crate::baseline::{
     Acceptance, CaptureIndex, Lock, LockOrder, LockedBaseline, NormLine, Signer, Store,
     lock_selected, measured_unpinned, norm_lines, refuse_in_pipeline, sign_selected,
