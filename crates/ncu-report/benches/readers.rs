@@ -11,7 +11,7 @@ fn main() {
 }
 
 fn bytes(name: &str) -> Vec<u8> {
-    fs::read(format!("tests/data/ncu/{name}")).unwrap_or_default()
+    fs::read(format!("{}/../../tests/data/ncu/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap_or_default()
 }
 
 #[divan::bench(args = ["four_metrics", "full_set", "twenty_launches"])]
@@ -19,7 +19,7 @@ fn report(bencher: Bencher, name: &str) {
     let bytes = bytes(&format!("{name}.ncu-rep"));
     bencher
         .counter(BytesCount::of_slice(&bytes))
-        .bench(|| ncu_rep::read(black_box(&bytes)).map(|recording| recording.launches.len()));
+        .bench(|| report::read(black_box(&bytes)).map(|recording| recording.launches.len()));
 }
 
 /// Every recorded page. The rows of `two_kernels_three_times` alternate between two kernels, so that
