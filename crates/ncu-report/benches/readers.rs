@@ -11,7 +11,11 @@ fn main() {
 }
 
 fn bytes(name: &str) -> Vec<u8> {
-    fs::read(format!("{}/../../tests/data/ncu/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap_or_default()
+    fs::read(format!(
+        "{}/../../tests/data/ncu/{name}",
+        env!("CARGO_MANIFEST_DIR")
+    ))
+    .unwrap_or_default()
 }
 
 #[divan::bench(args = ["four_metrics", "full_set", "twenty_launches"])]

@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use std::collections::BTreeSet;
-use std::fs;
+mod common;
 
+use std::collections::BTreeSet;
+
+use common::bytes;
 use ncu_report::{Launch, Recording, Value, report};
 use serde_json::Value as Json;
 
@@ -16,12 +18,8 @@ const REPORTS: [&str; 5] = [
     "two_kernels_three_times",
 ];
 
-fn bytes(name: &str) -> Vec<u8> {
-    fs::read(format!("tests/data/ncu/{name}")).unwrap()
-}
-
 fn report(name: &str) -> Recording {
-    ncu_rep::read(&bytes(&format!("{name}.ncu-rep"))).unwrap()
+    report::read(&bytes(&format!("{name}.ncu-rep"))).unwrap()
 }
 
 /// NVIDIA's reading: for each launch its name and name -> [value, unit].
@@ -55,6 +53,9 @@ const SERIES_ONLY: [&str; 11] = [
 
 #[test]
 fn every_value_of_the_report_equals_nvidias_own_reading() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let mut compared = 0;
     for name in REPORTS {
         for (launch, truth) in launches_beside_truth(name) {
@@ -100,6 +101,9 @@ fn has_no_rule(counter: &str) -> bool {
 
 #[test]
 fn every_unit_that_follows_from_the_name_equals_nvidias_own_reading() {
+    if common::recordings_are_absent() {
+        return;
+    }
     for name in REPORTS {
         let mut wrong = BTreeSet::new();
         for (launch, truth) in launches_beside_truth(name) {

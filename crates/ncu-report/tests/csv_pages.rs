@@ -2,11 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use std::fs;
+mod common;
 
-use ncu_report::csv::{self, Disagreement};
-use ncu_report::{Chip, Launch, ReadError, Recording, ResultKind, Value, agree, report};
-use sparsek_gate::capture::{Format, read_file};
+use common::text;
+use ncu_report::{
+    Chip, Disagreement, Launch, ReadError, Recording, ResultKind, Value, agree, csv, report,
+};
 
 const PAIRS: [&str; 5] = [
     "four_metrics",
@@ -16,16 +17,12 @@ const PAIRS: [&str; 5] = [
     "two_kernels_three_times",
 ];
 
-fn text(name: &str) -> String {
-    fs::read_to_string(format!("tests/data/ncu/{name}")).unwrap()
-}
-
 fn page(name: &str) -> Recording {
     csv::read(text(name).as_bytes()).unwrap()
 }
 
 fn report(name: &str) -> Recording {
-    ncu_rep::read(&fs::read(format!("tests/data/ncu/{name}.ncu-rep")).unwrap()).unwrap()
+    report::read(&common::bytes(&format!("{name}.ncu-rep"))).unwrap()
 }
 
 fn kernels(recording: &Recording) -> Vec<&str> {
@@ -53,6 +50,9 @@ fn is_printed_otherwise(counter: &str) -> bool {
 
 #[test]
 fn every_report_agrees_with_its_raw_page_on_every_counter() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let mut compared = 0;
     for name in PAIRS {
         let (report, page) = (report(name), page(&format!("{name}.raw.csv")));
@@ -70,6 +70,9 @@ fn every_report_agrees_with_its_raw_page_on_every_counter() {
 
 #[test]
 fn a_page_describes_its_launches_as_the_report_does() {
+    if common::recordings_are_absent() {
+        return;
+    }
     for name in PAIRS {
         let (report, page) = (report(name), page(&format!("{name}.raw.csv")));
         for (ours, theirs) in report.launches.iter().zip(&page.launches) {
@@ -91,6 +94,9 @@ fn a_page_describes_its_launches_as_the_report_does() {
 
 #[test]
 fn one_digit_changed_on_a_page_is_a_disagreement() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let report = report("four_metrics");
     let text = text("four_metrics.raw.csv");
     let counter = "gpu__time_duration.sum";
@@ -133,6 +139,9 @@ fn one_digit_changed_on_a_page_is_a_disagreement() {
 
 #[test]
 fn a_step_beyond_the_rounding_is_a_disagreement_and_a_step_within_is_none() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let counter = "dram__throughput.avg.pct_of_peak_sustained_elapsed";
     let page = page("four_metrics.raw.csv");
     let with = |value: f64| {
@@ -153,6 +162,9 @@ fn a_step_beyond_the_rounding_is_a_disagreement_and_a_step_within_is_none() {
 
 #[test]
 fn a_counter_that_one_reader_lacks_is_a_disagreement() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let report = report("four_metrics");
     let mut page = page("four_metrics.raw.csv");
     let counter = "gpu__time_duration.sum";
@@ -167,6 +179,9 @@ fn a_counter_that_one_reader_lacks_is_a_disagreement() {
 
 #[test]
 fn launches_that_differ_in_count_shape_or_unit_disagree() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let report = report("two_kernels_three_times");
     let original = page("two_kernels_three_times.raw.csv");
     let mut page = original.clone();
@@ -195,6 +210,9 @@ fn launches_that_differ_in_count_shape_or_unit_disagree() {
 
 #[test]
 fn a_column_that_is_not_where_its_name_sorts_keeps_its_own_numbers() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let (moved, steady) = ("gpu__time_duration.sum", "device__attribute_clock_rate");
     let sorted = text("twenty_launches.raw.csv");
     // Only the names change places: among numbers that never change stands one that does.
@@ -213,6 +231,9 @@ fn a_column_that_is_not_where_its_name_sorts_keeps_its_own_numbers() {
 
 #[test]
 fn the_programs_own_lines_do_not_disturb_a_page() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let recording = page("raw_with_program_output.csv");
     assert_eq!(
         kernels(&recording),
@@ -233,6 +254,9 @@ fn the_programs_own_lines_do_not_disturb_a_page() {
 
 #[test]
 fn program_lines_that_look_like_csv_are_told_from_rows() {
+    if common::recordings_are_absent() {
+        return;
+    }
     for name in [
         "raw_with_program_output.csv",
         "details_with_program_output.csv",
@@ -256,6 +280,9 @@ fn program_lines_that_look_like_csv_are_told_from_rows() {
 
 #[test]
 fn a_program_that_ends_without_a_line_end_does_not_hide_the_header() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let original = text("four_metrics.raw.csv");
     let expected = csv::read(original.as_bytes()).unwrap();
     let glued = format!("progress: 100 %{original}");
@@ -264,6 +291,9 @@ fn a_program_that_ends_without_a_line_end_does_not_hide_the_header() {
 
 #[test]
 fn carriage_returns_and_a_missing_last_line_end_change_nothing() {
+    if common::recordings_are_absent() {
+        return;
+    }
     for name in [
         "raw_with_program_output.csv",
         "details_sections_and_rules.csv",
@@ -281,6 +311,9 @@ fn carriage_returns_and_a_missing_last_line_end_change_nothing() {
 
 #[test]
 fn scaled_units_become_base_units() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let recording = page("raw_scaled_units.csv");
     let launch = &recording.launches[0];
     for (counter, value, unit, half_step) in [
@@ -338,6 +371,9 @@ fn scaled_units_become_base_units() {
 
 #[test]
 fn launches_of_two_processes_are_told_apart() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let recording = page("raw_two_processes.csv");
     let processes: Vec<_> = recording
         .launches
@@ -355,6 +391,9 @@ fn launches_of_two_processes_are_told_apart() {
 
 #[test]
 fn a_counter_that_does_not_exist_is_absent_or_missing_and_never_zero() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let counter = "no__such_metric.sum";
     let raw = page("raw_unknown_metric.csv");
     assert_eq!(raw.launches.len(), 6);
@@ -373,6 +412,9 @@ fn a_counter_that_does_not_exist_is_absent_or_missing_and_never_zero() {
 
 #[test]
 fn a_graph_that_was_profiled_as_one_is_a_graph() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let recording = page("graph_as_one.raw.csv");
     assert_eq!(recording.launches.len(), 3);
     for launch in &recording.launches {
@@ -384,6 +426,9 @@ fn a_graph_that_was_profiled_as_one_is_a_graph() {
 
 #[test]
 fn sections_give_labels_and_rules_give_nothing() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let recording = page("details_sections_and_rules.csv");
     assert_eq!(kernels(&recording), ["k1", "k2", "k1", "k2", "k1", "k2"]);
     let labels: usize = recording
@@ -407,6 +452,9 @@ fn sections_give_labels_and_rules_give_nothing() {
 
 #[test]
 fn the_rows_of_a_launch_are_grouped_wherever_they_stand() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let original = text("details_with_program_output.csv");
     let expected = csv::read(original.as_bytes()).unwrap();
     let mut lines: Vec<&str> = original.lines().collect();
@@ -428,6 +476,9 @@ fn the_rows_of_a_launch_are_grouped_wherever_they_stand() {
 
 #[test]
 fn no_kernels_profiled_is_an_error_of_its_own() {
+    if common::recordings_are_absent() {
+        return;
+    }
     match csv::read(text("no_kernels_profiled.txt").as_bytes()) {
         Err(ReadError::NoKernels { available }) => assert_eq!(available, ["k1", "k2"]),
         other => panic!("{other:?}"),
@@ -436,6 +487,9 @@ fn no_kernels_profiled_is_an_error_of_its_own() {
 
 #[test]
 fn ncus_own_errors_are_kept_where_there_is_no_page() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let refused = "==PROF== Connected to process 1\n==ERROR== ERR_NVGPUCTRPERM - The user does \
                    not have permission\n==ERROR== second\n";
     let error = csv::read(refused.as_bytes()).unwrap_err();
@@ -471,6 +525,9 @@ fn a_text_without_a_page_is_described() {
 
 #[test]
 fn a_row_that_lost_cells_is_an_error_with_its_line() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let original = text("raw_two_processes.csv");
     let lines: Vec<&str> = original.lines().collect();
     let row = lines
@@ -490,6 +547,9 @@ fn a_row_that_lost_cells_is_an_error_with_its_line() {
 
 #[test]
 fn a_quoted_cell_that_is_never_closed_is_an_error_with_its_line() {
+    if common::recordings_are_absent() {
+        return;
+    }
     for name in ["raw_two_processes.csv", "details_sections_and_rules.csv"] {
         let original = text(name);
         let lines: Vec<&str> = original.lines().collect();
@@ -510,6 +570,9 @@ fn a_quoted_cell_that_is_never_closed_is_an_error_with_its_line() {
 
 #[test]
 fn two_unclosed_cells_do_not_pair_up_over_the_rows_between() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let original = text("raw_two_processes.csv");
     let lines: Vec<String> = original
         .lines()
@@ -573,6 +636,9 @@ fn rows_of_the_same_letters_in_other_cells_are_not_the_same() {
 
 #[test]
 fn a_cell_may_hold_a_line_end() {
+    if common::recordings_are_absent() {
+        return;
+    }
     let original = text("details_sections_and_rules.csv");
     let expected = csv::read(original.as_bytes()).unwrap();
     let broken = original
@@ -584,6 +650,9 @@ fn a_cell_may_hold_a_line_end() {
 
 #[test]
 fn a_page_cut_within_a_row_is_an_error() {
+    if common::recordings_are_absent() {
+        return;
+    }
     for name in ["raw_two_processes.csv", "details_with_program_output.csv"] {
         let original = text(name);
         let whole = csv::read(original.as_bytes()).unwrap();
@@ -608,39 +677,6 @@ fn a_page_cut_within_a_row_is_an_error() {
     }
 }
 
-#[test]
-fn a_file_is_read_by_its_content_and_errors_name_it() {
-    let (format, recording) = read_file("tests/data/ncu/four_metrics.ncu-rep").unwrap();
-    assert_eq!((format, recording.launches.len()), (Format::Report, 1));
-    let (format, recording) = read_file("tests/data/ncu/four_metrics.raw.csv").unwrap();
-    assert_eq!((format, recording.launches.len()), (Format::Csv, 1));
-    let error = read_file("tests/data/ncu/README.md")
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.starts_with("tests/data/ncu/README.md: no CSV header"),
-        "{error}"
-    );
-    let error = read_file("tests/data/ncu/absent.ncu-rep")
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.starts_with("tests/data/ncu/absent.ncu-rep: cannot read"),
-        "{error}"
-    );
-}
-
-#[test]
-fn a_file_beyond_the_limit_is_refused_unread() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sparse.ncu-rep");
-    let file = fs::File::create(&path).unwrap();
-    file.set_len(sparsek_gate::capture::MAX_FILE_SIZE + 1)
-        .unwrap();
-    let error = read_file(&path).unwrap_err().to_string();
-    assert!(error.contains("the limit is 1073741824"), "{error}");
-}
-
 proptest::proptest! {
     #[test]
     fn no_bytes_make_the_reader_panic(bytes: Vec<u8>) {
@@ -652,6 +688,9 @@ proptest::proptest! {
         rows in "(\"[0-9]{1,3}\",\"[0-9]{1,3}\",([a-z\",0-9.() \n]{0,60})\n){0,4}",
         units in proptest::bool::ANY,
     ) {
+        if common::recordings_are_absent() {
+            return Ok(());
+        }
         let original = text("details_unknown_metric.csv");
         let header = original.lines().find(|line| line.starts_with("\"ID\"")).unwrap();
         let unit_row = if units { "\"\",\"\"\n" } else { "" };
