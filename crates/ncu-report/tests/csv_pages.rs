@@ -1,4 +1,4 @@
-//! The reader of CSV pages, on recorded pages and on damaged ones.
+//! The reader of CSV pages, on recorded and on damaged pages.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
@@ -41,15 +41,15 @@ fn error(text: &str) -> String {
     csv::read(text.as_bytes()).unwrap_err().to_string()
 }
 
-/// What the raw page leaves out or computes anew when it is printed from a report.
-fn is_printed_otherwise(counter: &str) -> bool {
+/// Metrics that the raw page omits or computes anew when ncu prints it from a report.
+fn is_printed_differently(counter: &str) -> bool {
     ["breakdown:", "group:"]
         .iter()
         .any(|family| counter.starts_with(family))
 }
 
 #[test]
-fn every_report_agrees_with_its_raw_page_on_every_counter() {
+fn every_report_agrees_with_its_raw_page_on_every_metric() {
     if common::recordings_are_absent() {
         return;
     }
@@ -60,7 +60,7 @@ fn every_report_agrees_with_its_raw_page_on_every_counter() {
             .metrics
             .keys()
             .map(|name| &**name)
-            .filter(|name| !is_printed_otherwise(name))
+            .filter(|name| !is_printed_differently(name))
             .collect();
         compared += counters.len() * report.launches.len();
         assert_eq!(agree(&report, &page, &counters), Ok(()), "{name}");
@@ -161,7 +161,7 @@ fn a_step_beyond_the_rounding_is_a_disagreement_and_a_step_within_is_none() {
 }
 
 #[test]
-fn a_counter_that_one_reader_lacks_is_a_disagreement() {
+fn a_metric_that_is_absent_from_one_of_both_is_a_disagreement() {
     if common::recordings_are_absent() {
         return;
     }
@@ -209,13 +209,13 @@ fn launches_that_differ_in_count_shape_or_unit_disagree() {
 }
 
 #[test]
-fn a_column_that_is_not_where_its_name_sorts_keeps_its_own_numbers() {
+fn a_column_out_of_order_keeps_its_numbers() {
     if common::recordings_are_absent() {
         return;
     }
     let (moved, steady) = ("gpu__time_duration.sum", "device__attribute_clock_rate");
     let sorted = text("twenty_launches.raw.csv");
-    // Only the names change places: among numbers that never change stands one that does.
+    // Only the names are exchanged: one number that changes is now among constant ones.
     let other = sorted
         .replacen(&format!("\"{steady}\""), "\"zzz\"", 1)
         .replacen(&format!("\"{moved}\""), &format!("\"{steady}\""), 1);
@@ -253,7 +253,7 @@ fn the_programs_own_lines_do_not_disturb_a_page() {
 }
 
 #[test]
-fn program_lines_that_look_like_csv_are_told_from_rows() {
+fn program_lines_that_look_like_csv_are_ignored() {
     if common::recordings_are_absent() {
         return;
     }
@@ -265,7 +265,7 @@ fn program_lines_that_look_like_csv_are_told_from_rows() {
         let expected = csv::read(original.as_bytes()).unwrap();
         let noise = "\"ID\",\"x\"\n\"1\",\"2\",\"3\"\nan \"open quote\n\"5\",\"6\",\"an open one\n\
                      \"\",\"\",\"\"\n0,1,2\n\n==PROF== noise\n";
-        // Before, between and behind all lines of the page.
+        // Before, between and after all lines of the page.
         let lines: Vec<&str> = original.split_inclusive('\n').collect();
         for at in 0..=lines.len() {
             let disturbed = lines[..at].concat() + noise + &lines[at..].concat();
@@ -358,7 +358,7 @@ fn scaled_units_become_base_units() {
             "{counter}: {rounding}"
         );
     }
-    // Facts of the device and the launch are the same in any run and any unit.
+    // The attributes of the device and the launch are the same in any run and any unit.
     let base = page("two_kernels_three_times.raw.csv");
     for (counter, measurement) in &base.launches[0].metrics {
         if counter.starts_with("device__attribute_max") || counter.starts_with("launch__shared") {
@@ -370,7 +370,7 @@ fn scaled_units_become_base_units() {
 }
 
 #[test]
-fn launches_of_two_processes_are_told_apart() {
+fn launches_of_two_processes_are_distinguished() {
     if common::recordings_are_absent() {
         return;
     }
@@ -390,7 +390,7 @@ fn launches_of_two_processes_are_told_apart() {
 }
 
 #[test]
-fn a_counter_that_does_not_exist_is_absent_or_missing_and_never_zero() {
+fn a_metric_that_does_not_exist_is_absent_or_missing_and_never_zero() {
     if common::recordings_are_absent() {
         return;
     }
@@ -451,7 +451,7 @@ fn sections_give_labels_and_rules_give_nothing() {
 }
 
 #[test]
-fn the_rows_of_a_launch_are_grouped_wherever_they_stand() {
+fn the_rows_of_a_launch_are_grouped_wherever_they_are() {
     if common::recordings_are_absent() {
         return;
     }
@@ -462,7 +462,7 @@ fn the_rows_of_a_launch_are_grouped_wherever_they_stand() {
         .iter()
         .position(|line| line.starts_with("\"ID\""))
         .unwrap();
-    // The second launch's rows go to the end, behind the third's.
+    // The rows of the second launch are moved to the end, after those of the third.
     let (second, others): (Vec<&str>, Vec<&str>) = lines
         .split_off(header + 1)
         .into_iter()
@@ -486,13 +486,13 @@ fn no_kernels_profiled_is_an_error_of_its_own() {
 }
 
 #[test]
-fn ncus_own_errors_are_kept_where_there_is_no_page() {
+fn the_errors_of_ncu_are_reported_where_there_is_no_page() {
     if common::recordings_are_absent() {
         return;
     }
-    let refused = "==PROF== Connected to process 1\n==ERROR== ERR_NVGPUCTRPERM - The user does \
+    let denied = "==PROF== Connected to process 1\n==ERROR== ERR_NVGPUCTRPERM - The user does \
                    not have permission\n==ERROR== second\n";
-    let error = csv::read(refused.as_bytes()).unwrap_err();
+    let error = csv::read(denied.as_bytes()).unwrap_err();
     assert_eq!(
         error.profiler_messages(),
         [
@@ -562,7 +562,7 @@ fn a_quoted_cell_that_is_never_closed_is_an_error_with_its_line() {
         damaged[row] = open;
         let expected = format!("line {}: a quoted cell", row + 1);
         assert!(error(&damaged.join("\n")).starts_with(&expected), "{name}");
-        // The same in the last line of a file that was cut off.
+        // The same in the last line of a truncated file.
         damaged.truncate(row + 1);
         assert!(error(&damaged.join("\n")).starts_with(&expected), "{name}");
     }
@@ -591,7 +591,7 @@ fn two_unclosed_cells_do_not_pair_up_over_the_rows_between() {
     assert!(error(&lines.join("\n")).starts_with(&expected));
 }
 
-/// A raw page of two columns with these cells below the header.
+/// A raw page with two metrics and these cells.
 fn two_columns(names: [&str; 2], rows: &[[&str; 2]]) -> Recording {
     let row = |leading: [&str; 6], cells: [&str; 2]| {
         let cells = leading
@@ -616,8 +616,8 @@ fn two_columns(names: [&str; 2], rows: &[[&str; 2]]) -> Recording {
 }
 
 #[test]
-fn rows_of_the_same_letters_in_other_cells_are_not_the_same() {
-    // Sorted and not, because both are compared in their own way.
+fn rows_with_the_same_letters_in_other_cells_are_different() {
+    // Sorted and unsorted columns are compared in different ways.
     for names in [["a__.sum", "b__.sum"], ["b__.sum", "a__.sum"]] {
         let rows = [["1", "23"], ["12", "3"], ["12", "3"], ["", "no data"]];
         let recording = two_columns(names, &rows);
@@ -635,7 +635,7 @@ fn rows_of_the_same_letters_in_other_cells_are_not_the_same() {
 }
 
 #[test]
-fn a_cell_may_hold_a_line_end() {
+fn a_cell_may_contain_a_line_end() {
     if common::recordings_are_absent() {
         return;
     }
@@ -649,7 +649,7 @@ fn a_cell_may_hold_a_line_end() {
 }
 
 #[test]
-fn a_page_cut_within_a_row_is_an_error() {
+fn a_page_cut_in_a_row_is_an_error() {
     if common::recordings_are_absent() {
         return;
     }

@@ -1,5 +1,4 @@
-//! Reports whose form differs from the plain ones: NVIDIA's own CSV of the same report is the
-//! oracle.
+//! Reports with a CUDA graph and with NVTX ranges, against ncu's own CSV of the same report.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
@@ -21,7 +20,7 @@ fn pair(name: &str) -> (Recording, Recording) {
 }
 
 #[test]
-fn a_graph_profiled_after_kernels_counts_its_names_on_from_theirs() {
+fn the_names_of_a_graph_after_kernels_continue_those_of_the_kernels() {
     if common::recordings_are_absent() {
         return;
     }

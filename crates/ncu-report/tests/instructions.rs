@@ -6,6 +6,7 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use ncu_report::report::{self, InstructionCounters};
 
@@ -19,7 +20,7 @@ fn instructions(bytes: &[u8]) -> Vec<InstructionCounters> {
     source.instructions.clone()
 }
 
-/// How the source page of ncu spells a reason to wait.
+/// The spelling of a stall reason on the source page of ncu.
 fn column(reason: &str) -> &str {
     match reason {
         "dispatch_stall" => "dispatch",
@@ -35,84 +36,94 @@ fn column(reason: &str) -> &str {
     }
 }
 
-#[test]
-fn every_instruction_reads_as_on_the_source_page_of_ncu() {
-    if common::recordings_are_absent() {
-        return;
-    }
+/// A row of the source page: column -> cell.
+type SourceRow = BTreeMap<String, String>;
+
+fn source_page() -> Vec<SourceRow> {
     let page = common::text("source/baseline.source.csv");
     let mut page = csv::Reader::from_reader(page.as_bytes());
     let header: Vec<String> = page.headers().unwrap().iter().map(str::to_owned).collect();
-    let rows: Vec<BTreeMap<String, String>> = page
-        .records()
+    page.records()
         .map(|row| {
             let cells = row.unwrap();
-            header
-                .iter()
-                .cloned()
-                .zip(cells.iter().map(str::to_owned))
-                .collect()
+            let cells = cells.iter().map(str::to_owned);
+            header.iter().cloned().zip(cells).collect()
         })
+        .collect()
+}
+
+fn number(row: &SourceRow, column: &str) -> u64 {
+    row[column].parse().unwrap()
+}
+
+/// Compares the samples of an instruction by stall reason, and returns the compared columns.
+/// `suffix` distinguishes the columns of all samples from those without an issued instruction.
+fn compare_stalls(
+    row: &SourceRow,
+    reasons: &[(Arc<str>, u64)],
+    suffix: &str,
+    total: &str,
+) -> BTreeSet<String> {
+    let known: BTreeMap<String, u64> = reasons
+        .iter()
+        .map(|(reason, samples)| (format!("stall_{}{suffix}", column(reason)), *samples))
         .collect();
-    let decoded = instructions(&recorded("baseline"));
+    let columns: BTreeSet<String> = row
+        .keys()
+        .filter(|name| name.starts_with("stall_"))
+        .filter(|name| name.ends_with(')') != suffix.is_empty())
+        .cloned()
+        .collect();
+    for name in &columns {
+        let samples = known.get(name).copied().unwrap_or(0);
+        assert_eq!(samples, number(row, name), "{name} of {row:?}");
+    }
+    assert_eq!(known.values().sum::<u64>(), number(row, total), "{row:?}");
+    columns
+}
+
+#[test]
+fn every_instruction_equals_that_on_the_source_page_of_ncu() {
+    if common::recordings_are_absent() {
+        return;
+    }
+    let rows = source_page();
     assert_eq!(rows.len(), 592);
+    let decoded = instructions(&recorded("baseline"));
     let by_address: BTreeMap<u64, &InstructionCounters> =
         decoded.iter().map(|one| (one.address, one)).collect();
     let first = decoded[0].address;
     let mut compared = BTreeSet::new();
     for (index, row) in rows.iter().enumerate() {
         let address = u64::from_str_radix(row["Address"].trim_start_matches("0x"), 16).unwrap();
-        let number = |column: &str| row[column].parse::<u64>().unwrap();
+        let samples = number(row, "# Samples");
+        let executed = number(row, "Instructions Executed");
         let Some(one) = by_address.get(&address) else {
-            // Padding behind the code, which nothing executes.
-            assert_eq!(
-                (number("# Samples"), number("Instructions Executed")),
-                (0, 0)
-            );
+            // Padding after the code, which no warp executes.
+            assert_eq!((samples, executed), (0, 0));
             continue;
         };
-        assert_eq!(
-            (one.offset, &*one.function),
-            (index as u64 * 16, "bsr_gemm_baseline")
-        );
+        let offset = index as u64 * 16;
+        assert_eq!((one.offset, &*one.function), (offset, "bsr_gemm_baseline"));
         assert_eq!(address - first, one.offset);
-        assert_eq!(one.samples, number("# Samples"), "{row:?}");
-        // Warps that have ended wait behind the code, and execute nothing.
-        let executed = one.executed.unwrap_or(0);
-        assert_eq!(executed, number("Instructions Executed"), "{row:?}");
-        for (reasons, issued) in [(&one.stalls, ""), (&one.not_issued, " (Not Issued)")] {
-            let known: BTreeMap<String, u64> = reasons
-                .iter()
-                .map(|(reason, samples)| (format!("stall_{}{issued}", column(reason)), *samples))
-                .collect();
-            let stalls = row
-                .keys()
-                .filter(|name| name.starts_with("stall_"))
-                .filter(|name| name.ends_with(")") != issued.is_empty());
-            for name in stalls {
-                let own = name
-                    .replace("sleeping", "sleep")
-                    .replace("sleep", "sleeping");
-                assert_eq!(
-                    known.get(&own).copied().unwrap_or(0),
-                    number(name),
-                    "{name} of {row:?}"
-                );
-                compared.insert(name.clone());
-            }
-            let sum: u64 = known.values().sum();
-            let total = match issued {
-                "" => "Warp Stall Sampling (All Samples)",
-                _ => "Warp Stall Sampling (Not-issued Samples)",
-            };
-            assert_eq!(sum, number(total), "{row:?}");
-        }
+        assert_eq!(one.samples, samples, "{row:?}");
+        // Warps that have ended are sampled after the code, and execute nothing.
+        assert_eq!(one.executed.unwrap_or(0), executed, "{row:?}");
+        let all = "Warp Stall Sampling (All Samples)";
+        compared.extend(compare_stalls(row, &one.stalls, "", all));
+        let not_issued = "Warp Stall Sampling (Not-issued Samples)";
+        compared.extend(compare_stalls(
+            row,
+            &one.not_issued,
+            " (Not Issued)",
+            not_issued,
+        ));
     }
     assert_eq!(compared.len(), 36);
 }
 
 #[test]
-fn every_line_and_every_inlined_call_is_that_of_nvdisasm() {
+fn every_line_and_every_inlined_call_equals_that_of_nvdisasm() {
     if common::recordings_are_absent() {
         return;
     }
@@ -155,7 +166,7 @@ fn the_samples_of_a_full_set_add_up_to_its_count() {
 }
 
 #[test]
-fn a_damaged_report_never_makes_the_decoder_of_samples_panic() {
+fn a_damaged_report_never_makes_the_reader_of_samples_panic() {
     if common::recordings_are_absent() {
         return;
     }
@@ -200,4 +211,27 @@ fn a_damaged_report_never_makes_the_decoder_of_samples_panic() {
         assert!(lineless.lines.is_empty());
         assert_eq!(plain.samples, lineless.samples);
     }
+}
+
+#[test]
+fn the_machine_code_is_read_without_values_by_instruction_too() {
+    if common::recordings_are_absent() {
+        return;
+    }
+    let bytes = common::bytes("four_metrics.ncu-rep");
+    let codes = report::machine_code(&bytes).unwrap();
+    assert_eq!(codes.len(), 1);
+    assert!(codes[0].cubin.starts_with(b"\x7fELF"));
+    let launched = report::read(&bytes).unwrap().launches[0]
+        .kernel
+        .mangled
+        .clone();
+    let functions: Vec<&str> = codes[0].functions.values().map(|name| &**name).collect();
+    assert_eq!(functions, [launched.unwrap()]);
+
+    let bytes = recorded("baseline");
+    let source = report::read(&bytes).unwrap().launches[0].source.clone();
+    let cubin = source.unwrap().cubin.clone().unwrap();
+    assert_eq!(report::machine_code(&bytes).unwrap()[0].cubin, &*cubin.0);
+    assert!(report::machine_code(&bytes[..bytes.len() / 2]).is_err());
 }

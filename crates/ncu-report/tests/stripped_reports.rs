@@ -1,7 +1,5 @@
 //! Copies of reports without sources, machine code, and names of machines and people.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 mod common;
 
 use std::collections::BTreeMap;
