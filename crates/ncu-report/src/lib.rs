@@ -45,3 +45,8 @@ pub use metrics::Metrics;
 pub use recording::Recording;
 pub use rounding::Rounding;
 pub use value::{Measurement, Text, Value};
+
+/// The example in the README is compiled as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,7 +1,5 @@
 //! Files: read by their content, and named in every error.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 mod common;
 
 use std::fs;

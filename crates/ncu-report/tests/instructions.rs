@@ -75,7 +75,12 @@ fn compare_stalls(
         .cloned()
         .collect();
     for name in &columns {
-        let samples = known.get(name).copied().unwrap_or(0);
+        // One of the two columns has another spelling.
+        let key = match name.as_str() {
+            "stall_sleep" => "stall_sleeping",
+            name => name,
+        };
+        let samples = known.get(key).copied().unwrap_or(0);
         assert_eq!(samples, number(row, name), "{name} of {row:?}");
     }
     assert_eq!(known.values().sum::<u64>(), number(row, total), "{row:?}");
