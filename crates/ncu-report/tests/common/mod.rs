@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The folder of the recordings; its `README.md` says how each was made.
@@ -22,6 +22,13 @@ pub fn recordings_are_absent() -> bool {
     static ABSENT: LazyLock<bool> = LazyLock::new(|| {
         let absent = !folder().is_dir();
         if absent {
+            // cargo adds this file to every package.
+            let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml.orig");
+            assert!(
+                Path::new(manifest).is_file(),
+                "the recordings are missing from the repository: {} does not exist",
+                folder().display()
+            );
             let _ = writeln!(
                 std::io::stderr(),
                 "SKIPPED: every test of this file that reads a recording. {} does not exist: \
