@@ -59,8 +59,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// A text that launches share. It takes one word, so that a [`Value`] is no larger than with
-/// numbers alone.
+/// A text that launches share. Its size is one pointer, so that it does not enlarge [`Value`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Text(Arc<Box<str>>);
 

@@ -1,4 +1,4 @@
-//! The tables of metrics, searched where they lie in the program.
+//! The tables of metrics, which are searched as texts in the program.
 //!
 //! `gh100.tsv` has name, type and unit of each base metric, as `ncu --query-metrics --chips gh100
 //! --csv` (2025.3.1) lists them. `ncu_own.tsv` has the names that ncu computes itself and lists for

@@ -132,7 +132,7 @@ fn time_exponent(symbol: &str) -> Option<i8> {
     })
 }
 
-/// `Kbyte`, `Ghz`, and `M` alone for plain numbers.
+/// `Kbyte`, `Ghz`, and `M` for plain numbers.
 fn prefixed(symbol: &str) -> Option<(i8, Symbol)> {
     let exponent = match symbol.as_bytes().first()? {
         b'K' => 3,

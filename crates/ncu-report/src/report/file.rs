@@ -10,7 +10,7 @@ pub const MAGIC: &[u8; 4] = b"NVR\0";
 /// The format version that this reader was checked against. The file header states the version.
 pub const KNOWN_FORMAT_VERSION: u64 = 7;
 
-/// A report: its file header, and its blocks as they lie in the file.
+/// A report: its file header, and its blocks.
 pub(super) struct File<'a> {
     pub(super) version: Option<u64>,
     pub(super) header: Slice<'a>,

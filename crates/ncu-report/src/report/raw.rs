@@ -1,9 +1,9 @@
-//! Fields that are copied as they lie in the file, and the writing of new ones.
+//! Fields that are copied unchanged, and the writing of new ones.
 
 use super::wire::Slice;
 use crate::error::ReadError;
 
-/// A field as it lies in the file.
+/// A field with its bytes.
 pub(super) struct Raw<'a> {
     pub(super) number: u64,
     /// Key and content.

@@ -5,10 +5,10 @@ use super::memory::PER_FILE_BYTE;
 use super::wire::Slice;
 use crate::error::ReadError;
 
-/// Memory of a name beside its letters, in bytes, rounded up.
+/// Memory of a name without its letters, in bytes, rounded up.
 const MEMORY_PER_NAME: usize = 128;
 
-/// Names by `NameId`, as they lie in the file.
+/// Names by `NameId`, in the encoding of the file.
 pub(super) struct StringTable<'a> {
     pub(super) strings: Vec<&'a [u8]>,
     most: usize,

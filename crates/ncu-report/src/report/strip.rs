@@ -273,7 +273,7 @@ impl Stripping<'_> {
         Ok(out)
     }
 
-    /// What is kept of a cubin; nothing where its debug sections cannot be found.
+    /// The kept cubin; empty where its debug sections cannot be found.
     fn cubin(&mut self, cubin: &[u8]) -> Vec<u8> {
         let mut kept = None;
         if self.keep_machine_code {
@@ -344,7 +344,7 @@ fn metric_identifies_the_gpu(metric: &Raw<'_>, names: &[String]) -> Result<bool,
     Ok(name.is_some_and(|name| identifies_the_gpu(name)))
 }
 
-/// Whether bytes are a message up to their end. A path is none: a slash is the key of no field.
+/// Whether all bytes are a message. A path is not: no key of a field begins with a slash.
 fn is_message(mut content: Slice<'_>) -> bool {
     loop {
         match content.field() {
