@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::Path;
 use std::process::Command;
 
-const SOURCE: &str = "src/cupti/injection.rs";
+const SOURCE: &str = "src/profiler/cupti/injection.rs";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# `sparsek-gate check` for any CI service, cron or shell: keeps the reports in FOLDER, says what the
-# exit code means, and exits with it. Nothing is tried twice here: what failed for the machine's sake
-# is measured again by the tool, as often as `profile.retries` says.
+# `sparsek-gate check` for any CI service, cron or shell. Keeps the reports in FOLDER, prints what the
+# exit code means, and exits with it. It repeats nothing: after a failure of the machine the tool
+# itself measures again, at most `profile.retries` times.
 #
 #   ci/check.sh FOLDER [ARGUMENT OF check...]
 #   ci/check.sh reports --against "$(git merge-base origin/main HEAD)"
 #   ci/check.sh reports --from profiles
 #
-# $SPARSEK_GATE names the program, if it is not on the PATH.
+# If the program is not on the PATH, set $SPARSEK_GATE to its path.
 set -euo pipefail
 reports=${1:?usage: ci/check.sh FOLDER [ARGUMENT OF check...]}
 shift
 gate=${SPARSEK_GATE:-sparsek-gate}
 
 mkdir -p "$reports"
-# What an earlier run left must not be taken for this one's.
+# Reports of an earlier run must not be read as those of this run.
 rm -f "$reports"/{outcome.json,report.md,report.txt,report.html,junit.xml,report.sarif}
 code=0
 "$gate" check --report "$reports/outcome.json" --report "$reports/report.md" \
@@ -24,23 +24,23 @@ if [ -f "$reports/outcome.json" ]; then
   for form in junit:junit.xml sarif:report.sarif html:report.html; do
     "$gate" report "$reports/outcome.json" --format "${form%%:*}" >"$reports/${form#*:}" || {
       rm -f "$reports/${form#*:}"
-      echo "ci/check.sh: no report of the form ${form%%:*} could be written" >&2
+      echo "ci/check.sh: the report in the format ${form%%:*} could not be written" >&2
     }
   done
 fi
 
 case $code in
 0) meaning='every gate passed' ;;
-1) meaning='a gated metric regressed: mend the kernel, or lock what it is now, with a reason' ;;
-2) meaning='usage or configuration: mend what the message names' ;;
-3) meaning='a tool, the GPU or a permission is missing; to see what mends it: sparsek-gate doctor' ;;
-4) meaning='a baseline is missing, tampered with or not comparable, or other work was done' ;;
+1) meaning='a gated metric regressed: fix the kernel, or lock a new baseline with a reason' ;;
+2) meaning='usage or configuration: fix what the message names' ;;
+3) meaning='a tool, the GPU or a permission is missing; to see how to fix it: sparsek-gate doctor' ;;
+4) meaning='a baseline is missing, tampered with or not comparable, or the kernel does different work' ;;
 5) meaning='a variant failed: build, wrong numbers, crash, time-out, unreadable output' ;;
 6) meaning='inconclusive or not measured, and nothing worse' ;;
 70) meaning='an error of sparsek-gate itself: please report it' ;;
 126 | 127) meaning="there is no program $gate: set SPARSEK_GATE" ;;
 130 | 143) meaning='interrupted' ;;
-*) meaning='not an exit code of sparsek-gate: it was killed' ;;
+*) meaning='not an exit code of sparsek-gate: a signal ended it' ;;
 esac
 printf '\nexit code %s: %s\nreports: %s\n' "$code" "$meaning" "$reports"
 exit "$code"

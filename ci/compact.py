@@ -5,10 +5,10 @@ those of the other kernels.
     ci/compact.py RECORDING ci/recordings/rounds/NAME
     ci/compact.py RECORDING ci/recordings/unchanged/NAME
 
-RECORDING holds aa/<suite>/<variant>/ and planted/<suite>/<variant>/, each with profile.json,
-static.json and base/ as `sparsek-gate check --against` leaves them. The profiles are written without
-white space and without the profiler's argv, which names paths of the machine; nothing else is
-left out.
+RECORDING has aa/<suite>/<variant>/ and planted/<suite>/<variant>/, each with profile.json,
+static.json and base/ as `sparsek-gate check --against` leaves them. These are written without white
+space and without the profiler's argv, which names paths of the machine; nothing else is left out of
+them. Captures, logs and argv files are not copied.
 """
 
 import json

@@ -4,13 +4,13 @@
 #
 #     ci/compare-peers.sh [--only FAMILY[/VARIANT]] [--sweep] [--targets] [--prebuilt FOLDER] [OUTPUT]
 #
-# A table goes to the standard output, every sample to OUTPUT as JSON. Needs an H100 or H200, nvcc,
-# and a Python with PyTorch and Triton: that of $PYTHON, or python3. --help tells more.
+# Prints a table on the standard output, and writes every sample to OUTPUT as JSON. Needs an H100 or
+# H200, nvcc, and a Python with PyTorch and Triton: $PYTHON, or else python3. See also --help.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 python=${PYTHON:-python3}
 if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
-  echo "ci/compare-peers.sh: $python is no Python 3.10 or later: install one, or name one in PYTHON" >&2
+  echo "ci/compare-peers.sh: $python is not Python 3.10 or later: install it, or set PYTHON to one" >&2
   exit 2
 fi
 exec "$python" "$root/ci/peers" "$@"

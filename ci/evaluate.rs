@@ -1,5 +1,5 @@
-//! Evaluates the gate on recorded rounds of unchanged and of deliberately slower kernels: false
-//! alarms, inconclusive verdicts, and how much of a regression is caught. Needs no GPU.
+//! Evaluates the gate on recorded rounds of unchanged kernels and of kernels that are slower on
+//! purpose: false alarms, inconclusive verdicts, and how many regressions are caught. Needs no GPU.
 //!
 //! ```text
 //! cargo run --release --example evaluate -- --sweep
@@ -15,7 +15,7 @@ use sparsek_gate::report;
 
 use evaluation::{Settings, evaluate};
 
-/// Judges simulated checks, drawn from recorded rounds, and fails where a target is missed.
+/// Judges simulated checks, drawn from recorded rounds, and fails if a target is missed.
 #[derive(Parser)]
 struct Arguments {
     /// Folder of the recorded machine starts.
@@ -27,10 +27,10 @@ struct Arguments {
     /// Checks drawn for each question.
     #[arg(long, default_value_t = 2000)]
     checks: usize,
-    /// Of the random numbers: the same seed draws the same checks.
+    /// Seed of the random numbers: the same seed draws the same checks.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Try other tolerances too.
+    /// Also try other tolerances.
     #[arg(long)]
     sweep: bool,
 }

@@ -3,9 +3,9 @@
 #
 #     cargo build --release && ci/gpu-tests.sh target/release/sparsek-gate [OUTPUT [PART...]]
 #
-# Works in a copy of the repository and leaves the checkout alone. OUTPUT keeps captures and logs.
-# PART is any of gate, sanitizer, against, contention, python, misbehave, ladder; without it, all are
-# run.
+# Works in a copy of the repository and does not change the checkout. OUTPUT keeps captures and logs.
+# PART is any of gate, sanitizer, against, contention, python, misbehave, ladder. Without PART, all
+# of them run.
 set -u
 usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
@@ -16,20 +16,20 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gate.XXXXXX")
 [ -n "$output" ] && mkdir -p "$output" && output=$(realpath "$output")
 trap 'rm -rf "$work"' EXIT
-# The copy is no pull request, whatever the pipeline around it is of.
+# The copy is not a pull request, even if the pipeline runs for one.
 unset CI GITHUB_EVENT_NAME CI_MERGE_REQUEST_IID BUILDKITE_PULL_REQUEST CHANGE_ID BUILD_REASON BITBUCKET_PR_ID
 cp -r "$root/config.toml" "$root/kernels" "$root/tests/gpu" "$work/"
 cd "$work" || exit 70
-# Half of the processes: the stages are tested here, not the numbers.
+# Half of the processes: these tests are about the stages, not about the numbers.
 sed -i 's/^processes = 4/processes = 2/' config.toml
 printf '.sparsek-gate/\n' >.gitignore
 git init -q && git add -A && git -c user.name=tests -c user.email=tests@localhost commit -qm base
 log=$work/log
 passed=0 failed=0
-# Enough of the kernels where a stage is tested that takes any.
+# Some kernels, for tests of a stage that works with any kernel.
 rungs=(bsr_gemm/baseline bsr_gemm/occupancy bsr_gemm/cp_async)
 
-# expect NAME STATUS TEXT COMMAND...: the exit status and a text in the output must be as named.
+# expect NAME STATUS TEXT COMMAND...: the command must exit with STATUS and print TEXT.
 expect() {
   local name=$1 status=$2 text=$3 start=$SECONDS got
   shift 3
@@ -56,9 +56,9 @@ part_gate() {
   expect "every variant builds" 0 "built" "$gate" build --experimental
   expect "an unchanged variant is not built again" 0 "unchanged" "$gate" build
   healthy() { local start=$SECONDS; "$gate" doctor || return; [ $((SECONDS - start)) -lt 10 ]; }
-  expect "the doctor finds nothing wrong, in less than 10 s" 0 " 0 warn, 0 fail, 0 skipped" healthy
+  expect "the doctor finds no problem, in less than 10 s" 0 " 0 warn, 0 fail, 0 skipped" healthy
   sed 's/^cuda = .*/cuda = "12"/; s/^driver = .*/driver = "<500"/' config.toml >pins.toml
-  expect "a toolchain off its pins ends the run" 3 "driver: " "$gate" -C pins.toml profile
+  expect "a toolchain that differs from the pins ends the run" 3 "driver: " "$gate" -C pins.toml profile
   expect "and the doctor names it" 3 "toolchain.pins.driver" "$gate" -C pins.toml doctor
   profile_as_json() { "$gate" profile --format json >answer.json && cat answer.json; }
   expect "every variant is profiled" 0 "tensor_core" profile_as_json
@@ -80,7 +80,7 @@ P
   expect "an unchanged kernel passes, with its control" 0 "bounded by bsr_gemm/baseline" "$gate" check cp_async
   [ -n "$output" ] && cp -r .sparsek-gate/profiles "$work/second"
 
-  # Without its padding the kernel asks for less shared memory, which is stated too.
+  # Without its padding the kernel uses less shared memory, and the stated size must change too.
   worse() {
     sed -e '/^\[suite.bsr_gemm.variant.cp_async\]/a defines = { SMEM_PAD = 0 }' \
       -e 's/^dynamic_shared_bytes = 75776/dynamic_shared_bytes = 65536/' config.toml >worse.toml
@@ -91,7 +91,7 @@ P
     sed 's/^dynamic_shared_bytes = 75776/dynamic_shared_bytes = 1024/' config.toml >shape.toml
     "$gate" -C shape.toml profile cp_async
   }
-  expect "a launch that is not as stated fails" 5 "launch-mismatch" wrong_shape
+  expect "a launch that differs from the stated one fails" 5 "launch-mismatch" wrong_shape
   for fault in wrong_numbers skipped_tail less_work race; do
     expect "$fault fails before anything is timed" 5 "wrong-numbers" "$gate" profile "faults/$fault"
   done
@@ -99,7 +99,7 @@ P
     expect "$fault fails" 5 "program-failed" "$gate" profile "faults/$fault"
   done
   expect "a hanging kernel is killed at its time limit" 5 "timed-out" "$gate" profile hang
-  expect "no process is left of it" 0 "" no_process_left
+  expect "it leaves no process behind" 0 "" no_process_left
 
   cp -r baselines edited
   sed -i 's/^duration: ./duration: 9/' baselines/*/bsr_gemm/baseline.norm.txt
@@ -113,7 +113,7 @@ P
 
 part_sanitizer() {
   local tools=memcheck,racecheck,initcheck,synccheck
-  # sanitize RESULT VARIANT...: every tool has this result for every variant.
+  # sanitize RESULT VARIANT...: every tool must have this result for every variant.
   sanitize() {
     local result=$1 status
     shift
@@ -135,7 +135,7 @@ P
     trajectory_resample/{baseline,warp_optimized,tma} attention/{scalar,wmma,wgmma}
   expect "the slow ones too" 0 "20 results" sanitize clean \
     faults/bank_conflict faults/uncoalesced faults/spills faults/extra_sync faults/no_tensor_cores
-  expect "wrong numbers are no error of the sanitizer" 5 "12 results" \
+  expect "the sanitizer reports no error for wrong numbers" 5 "12 results" \
     sanitize clean faults/wrong_numbers faults/skipped_tail faults/less_work
   expect "a race is found by racecheck" 5 "racecheck found" "$gate" verify --sanitizer racecheck faults/race
   expect "a write out of bounds is found by memcheck, with its line" 5 "in bsr_gemm_out_of_bounds at out_of_bounds.cu:" \
@@ -145,10 +145,10 @@ P
     sed 's/^\[verify\]/&\nsanitizer = ["racecheck"]/' config.toml >asked.toml
     "$gate" -C asked.toml profile faults/race
   }
-  expect "a tool that the configuration asks for comes before any profile" 5 "racecheck found" asked
+  expect "a tool that the configuration asks for runs before any profile" 5 "racecheck found" asked
   expect "and nothing was profiled" 0 "" test ! -e .sparsek-gate/profiles/faults/race/profile.json
   sed 's|^\[toolchain\]|&\ncompute_sanitizer = "nowhere"|' config.toml >missing.toml
-  expect "a missing compute-sanitizer is told" 3 "no compute-sanitizer was found" \
+  expect "a missing compute-sanitizer is reported" 3 "no compute-sanitizer was found" \
     "$gate" -C missing.toml verify --sanitizer memcheck cp_async
 }
 
@@ -157,7 +157,7 @@ part_against() {
     "$gate" profile "${rungs[@]}" >>"$log" 2>&1
     "$gate" baseline --lock --reason "first measurement" --who tests "${rungs[@]}" >>"$log" 2>&1
   fi
-  # Side by side with the revision that was committed above, of which every change here differs.
+  # Side by side with the revision that was committed above; the changes below are not committed.
   cost() {
     local start middle
     sed -i 's/^processes = 2/processes = 4/' config.toml
@@ -188,23 +188,23 @@ import json
 live, replay = (json.load(open(name))["variants"] for name in ("live.json", "replay.json"))
 assert live == replay' && return "$status"
   }
-  expect "what was recorded gives the same verdict again" 1 "regressed" replay
+  expect "the recording gives the same verdict again" 1 "regressed" replay
   git checkout -q config.toml
-  expect "a revision that does not exist is refused" 2 "no such revision" "$gate" check --against nowhere
+  expect "a revision that does not exist is rejected" 2 "no such revision" "$gate" check --against nowhere
   worse_base() {
     sed -i '1s/^/#error "the base does not build"\n/' kernels/bsr_gemm/cp_async.cu
     git -c user.name=tests -c user.email=tests@localhost commit -qam "a base that does not build"
     git checkout -q HEAD~1 -- kernels
     "$gate" check --against HEAD cp_async
   }
-  expect "a base that does not build is told, and the stored baseline judges" 0 "base-unavailable" worse_base
+  expect "a base that does not build is reported, and the stored baseline is used" 0 "base-unavailable" worse_base
 }
 
 part_contention() {
   both() { "$gate" profile bsr_gemm/baseline & "$gate" profile bsr_gemm/occupancy; local one=$?; wait $! && return $one; }
   expect "two runs on one GPU take turns" 0 "waiting for it" both
 
-  # A process that only holds a context is enough to be told.
+  # A process that only has a context on the GPU must be reported too.
   busy() {
     python3 -c 'import time, torch; torch.zeros(1, device="cuda"); open("busy", "w"); time.sleep(60)' &
     local other=$! status
@@ -214,7 +214,7 @@ part_contention() {
     kill "$other"
     return "$status"
   }
-  has_torch "another process on the GPU" && expect "another process on the GPU is told" 6 "gpu-shared" busy
+  has_torch "another process on the GPU" && expect "another process on the GPU is reported" 6 "gpu-shared" busy
 }
 
 has_torch() {
@@ -241,17 +241,17 @@ part_misbehave() {
   cd gpu || exit 70
   expect "a program that hangs under ncu is killed" 5 "timed-out" "$gate" profile hangs
   expect "with its grandchildren" 0 "" no_process_left
-  expect "a program that crashes under ncu is told apart" 5 "" "$gate" profile crashes
-  expect "a program that fails under ncu is told apart" 5 "program-failed" "$gate" profile fails
-  expect "a program without kernels is told apart" 5 "no-kernels-profiled" "$gate" profile launches_nothing
-  expect "a filter that matches nothing names what there was" 5 "elementwise" "$gate" profile filter_matches_nothing
+  expect "a program that crashes under ncu is identified" 5 "" "$gate" profile crashes
+  expect "a program that fails under ncu is identified" 5 "program-failed" "$gate" profile fails
+  expect "a program without kernels is identified" 5 "no-kernels-profiled" "$gate" profile launches_nothing
+  expect "a filter that matches nothing lists the kernels that ran" 5 "elementwise" "$gate" profile filter_matches_nothing
   expect "too few launches are not measured" 6 "not-measured" "$gate" profile launches_too_little
   expect "an expected kernel that is missing is named" 5 "another_kernel" "$gate" profile lacks_a_kernel
   cd ..
 }
 
-# The counters themselves cannot be taken away here: a stand-in for ncu answers as it is documented
-# to do without the right to them.
+# The counters cannot be denied for real here: a stand-in for ncu answers as documented for a user
+# without the permission.
 part_ladder() {
   export DENIED=$work/denied
   local work_of=$work/ladder
@@ -259,19 +259,19 @@ part_ladder() {
   cp -r kernels gpu "$work_of/"
   git show HEAD:config.toml >"$work_of/config.toml"
   cd "$work_of" || exit 70
-  # Processes of kernel times differ by up to 0.4 %, more than ncu's: side by side needs more room.
+  # Processes of kernel times differ by up to 0.4 %, more than ncu's: a wider tolerance side by side.
   sed -i -e 's|^\[toolchain\]|[toolchain]\nncu = "gpu/denied-ncu"|' \
     -e 's|^against = { relative_percent = 0.25 }|against = { relative_percent = 1.0 }|' config.toml
-  expect "denied counters fail where no lower rung is accepted" 3 "counters-denied" "$gate" profile "${rungs[@]}"
-  expect "and ncu was asked once for all variants" 0 "" test "$(wc -l <"$DENIED")" = 1
-  expect "what was measured all the same is labelled" 0 '"rung": "kernel-times"' \
+  expect "denied counters fail if no lower tier is accepted" 3 "counters-denied" "$gate" profile "${rungs[@]}"
+  expect "and ncu was tried once for all variants" 0 "" test "$(wc -l <"$DENIED")" = 1
+  expect "the profile names the tier that measured it" 0 '"rung": "kernel-times"' \
     cat .sparsek-gate/profiles/bsr_gemm/cp_async/profile.json
-  expect "it cannot be locked unaccepted" 3 "counters-denied" \
+  expect "it cannot be locked if its tier is not accepted" 3 "counters-denied" \
     "$gate" baseline --lock --reason "no counters" --who tests "${rungs[@]}"
   sed -i 's|^\[profile\]|[profile]\naccept_rungs = ["kernel-times"]|' config.toml
   printf '.sparsek-gate/\n' >.gitignore
   git init -q && git add -A && git -c user.name=tests -c user.email=tests@localhost commit -qm base
-  expect "an accepted rung is profiled, with a warning" 0 "by kernel-times" "$gate" profile "${rungs[@]}"
+  expect "an accepted tier is profiled, with a warning" 0 "by kernel-times" "$gate" profile "${rungs[@]}"
   cp -r .sparsek-gate/profiles "$work/kernel-times"
   expect "it is locked in a folder of its own" 0 "+kernel-times: locked" \
     "$gate" baseline --lock --reason "no counters" --who tests "${rungs[@]}"
@@ -288,19 +288,19 @@ part_ladder() {
   expect "and one made slower by a little, side by side" 1 "regressed" "$gate" check --against HEAD cp_async
   git checkout -q config.toml
 
-  # Without a libcupti, the program's own events are what is left.
+  # Without a libcupti, only the program's own events remain.
   sed -e 's|^\[toolchain\]$|&\ncupti = "/nowhere/libcupti.so"|' -e 's|"kernel-times"|"event-times"|' \
     -e 's|^profile_args = .*|&\ntime_args = ["--mode", "time", "--launches", "{launches}", "--result", "{result}"]|' \
     config.toml >events.toml
-  expect "without CUPTI the program's own events time it" 0 "by event-times" "$gate" -C events.toml profile bsr_gemm/cp_async
+  expect "without CUPTI the program's own events measure it" 0 "by event-times" "$gate" -C events.toml profile bsr_gemm/cp_async
   sed -i '/^time_args/d' events.toml
-  expect "and without those nothing is measured" 3 "no-permission" "$gate" -C events.toml profile bsr_gemm/cp_async
+  expect "and without these nothing is measured" 3 "no-permission" "$gate" -C events.toml profile bsr_gemm/cp_async
   sed 's|"event-times"|"static"|' events.toml >code.toml
-  expect "what the compiler made passes alone where that is accepted" 0 "cp_async (static)" \
+  expect "the static tier alone passes if it is accepted" 0 "cp_async (static)" \
     "$gate" -C code.toml check bsr_gemm/cp_async
 
-  # A GPU that idled before a launch, as it does under ncu, runs it slower than one that was busy
-  # until then, whatever its caches hold: like is compared with like.
+  # After an idle time, as under ncu, a GPU runs a launch slower than without it, whatever is in its
+  # caches. So both are measured after an idle time.
   agree() {
     sed -i 's|for (.*options.launches; ++i) launch();|for (std::int64_t i = 0; i < options.launches; ++i) { usleep(20000); launch(); }|' \
       kernels/bsr_gemm/harness.cuh
@@ -345,7 +345,7 @@ P
   for variant in plain two_processes; do
     expect "python/$variant is profiled by its records" 0 "by kernel-times" "$gate" profile "python/$variant"
   done
-  expect "what only ncu can select is told" 3 "NVTX ranges" "$gate" profile python/nvtx
+  expect "a selection that only ncu supports is reported" 3 "NVTX ranges" "$gate" profile python/nvtx
   expect "a Python variant is locked" 0 "locked" "$gate" baseline --lock --reason "no counters" --who tests python/plain
   expect "an unchanged Python variant passes" 0 "PASS" "$gate" check python/plain
   local injection cupti
@@ -364,7 +364,7 @@ P
 }
 
 for part in $parts; do
-  declare -F "part_$part" >/dev/null || { echo "there is no part $part" >&2 && exit 2; }
+  declare -F "part_$part" >/dev/null || { echo "unknown part: $part" >&2 && exit 2; }
 done
 for part in $parts; do "part_$part"; done
 if [ -n "$output" ]; then

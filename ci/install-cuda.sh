@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the pinned CUDA compiler from PyPI into FOLDER, and writes FOLDER/env.sh to be sourced.
+# Installs the pinned CUDA compiler from PyPI into FOLDER, and writes FOLDER/env.sh, a file to source.
 set -euo pipefail
 folder=${1:?usage: ci/install-cuda.sh FOLDER}
 pins=("cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2" nvidia-cuda-cuobjdump==13.2.86 nvidia-cuda-nvdisasm==13.2.86)

@@ -4,13 +4,15 @@
 #     ci/record.sh BINARY OUTPUT WHAT...
 #
 # WHAT is any of
-#     profile   every shipped variant, with its captures: to lock, or to be judged as a later run
+#     profile   every shipped variant, with its captures: to lock, or to judge as a later run
 #     worse     bsr_gemm/cp_async without its shared-memory padding, with its captures
 #     rounds    three unchanged kernels and the planted slowdowns, side by side with their base
 #     unchanged the other variants, unchanged, side by side with themselves
-#     faults    the faults that a correct check does not find, each in the place of cp_async
+#     faults    the faults that a correct check does not find, each built as cp_async
 #
-# Works in a clone of this repository and leaves the checkout alone.
+# Works in a clone of this repository and does not change the checkout. ci/recordings/README.md
+# says which folder is made from what. Logs and argv are dropped from every profile that is
+# complete: nothing in the repository reads them. Those of a measurement that failed stay.
 set -eu
 gate=$(realpath "${1:?usage: ci/record.sh BINARY OUTPUT WHAT...}")
 mkdir -p "${2:?usage: ci/record.sh BINARY OUTPUT WHAT...}"
@@ -22,13 +24,13 @@ git clone -q "$(dirname "$0")/.." "$work/project"
 cd "$work/project"
 unset CI
 
-# The revision at which the planted slowdowns are none: the same machine code, EXTRA_WORK = 1.
+# At this revision the planted slowdowns have no effect: the same machine code, EXTRA_WORK = 1.
 planted_base=0924db763ba2c9208fc0e07a0986b6458717f514
 
 rounds() { sed -i -e "s/^rounds = .*/rounds = $1/" -e "s/^max_rounds = .*/max_rounds = $1/" config.toml; }
 
-# fault NAME SOURCE DEFINES [blind]: cp_async built from another source. A kernel under another name
-# is not the expected one; a blind check runs the program and believes it.
+# fault NAME SOURCE DEFINES [blind]: builds cp_async from another source. If the kernel gets another
+# name, `expect` is removed. With `blind` the check only runs the program and does not verify numbers.
 fault() {
   local expect='expect = ["bsr_gemm_cp_async"]'
   case $3 in *bsr_gemm_cp_async*) ;; *) expect='' ;; esac
@@ -52,7 +54,7 @@ for what in "$@"; do
     profile) "$gate" profile --output "$output/profile" ;;
     worse) "$gate" profile --output "$output/worse" --define SMEM_PAD=0 bsr_gemm/cp_async ;;
     rounds)
-      # Neither has a fitting baseline in every state of this repository: only the samples matter.
+      # Not every state of this repository has a matching baseline for them: only the samples matter.
       rounds 3
       "$gate" check --against HEAD --output "$output/rounds/aa" \
         bsr_gemm/baseline bsr_gemm/occupancy bsr_gemm/cp_async || true
@@ -83,4 +85,6 @@ for what in "$@"; do
   esac
 done
 nvidia-smi -L | tee "$output/gpu.txt"
-find "$output" -name '*.import.log' -empty -delete
+find "$output" -name profile.json -printf '%h\n' | while IFS= read -r folder; do
+  rm -f "$folder"/*.argv "$folder"/*.log
+done

@@ -8,6 +8,11 @@ use std::path::{Path, PathBuf};
 use crate::finding::Error;
 use crate::terms::VariantId;
 
+/// Name of the profile in a variant's folder.
+pub const PROFILE_FILE: &str = "profile.json";
+/// Name of the profile of the static tier beside it.
+pub const STATIC_PROFILE_FILE: &str = "static.json";
+
 /// Writes beside the target and renames into place.
 ///
 /// # Errors
@@ -154,7 +159,7 @@ pub fn clear_compiled(output: &Path, variant: &VariantId) -> Result<(), Error> {
         variant_folder(output, variant),
         base_folder(output, variant),
     ] {
-        let path = folder.join(crate::profile::STATIC_FILE_NAME);
+        let path = folder.join(crate::files::STATIC_PROFILE_FILE);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::io("clear", &path)(error));

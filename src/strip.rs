@@ -11,8 +11,7 @@ use regex::Regex;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::capture::{MAX_FILE_SIZE, event_times};
-use crate::cupti;
+use crate::capture::{MAX_FILE_SIZE, event_times, kernel_records};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::profile::Profile;
@@ -76,7 +75,7 @@ fn kind_of(path: &Path, bytes: &[u8]) -> Option<Kind> {
     if bytes.starts_with(report::MAGIC) {
         return Some(Kind::Report);
     }
-    if bytes.starts_with(cupti::MAGIC) || bytes.starts_with(event_times::MAGIC) {
+    if bytes.starts_with(kernel_records::MAGIC) || bytes.starts_with(event_times::MAGIC) {
         return Some(Kind::Text);
     }
     match path.extension()?.to_str()? {

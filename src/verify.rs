@@ -1,4 +1,4 @@
-//! Right numbers, before anything is timed. The program's own check decides.
+//! Checks the numbers of a program before anything is timed. The program's own check decides.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::build::Artifact;
+use crate::build::{Artifact, program_argv};
 use crate::config::{Config, Variant};
 use crate::files::empty_variant_folder;
-use crate::finding::{Code, Error, Finding};
+use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::{self, Ending, Invocation};
 use crate::terms::Phase;
 
-/// A variant whose numbers are right.
+/// A variant with correct numbers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verified {
     /// How long the run took.
@@ -24,7 +24,7 @@ pub struct Verified {
 }
 
 /// The machine-readable result that a program may write to the path it gets as `{result}`.
-/// Fields that are not known here are kept out; `correct` alone decides.
+/// Unknown fields are ignored; `correct` alone decides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ResultFile {
     /// Whether every checked number was within its tolerance.
@@ -56,13 +56,13 @@ pub(crate) fn seconds<S: serde::Serializer>(
 /// Runs the program with its workload and its verifying arguments.
 ///
 /// # Errors
-/// [`Error`] where the machine failed; wrong numbers are a finding.
+/// A finding where the run does not show correct numbers; an error where the machine failed.
 pub fn verify(
     config: &Config,
     variant: &Variant,
     artifact: &Artifact,
     env: &BTreeMap<String, String>,
-) -> Result<Result<Verified, Finding>, Error> {
+) -> Result<Verified, Stop> {
     let folder = empty_variant_folder(&config.work.join("verify"), &variant.id)?;
     let result_path = folder.join("result.json");
     let asks_for_result = asks_for_result(&variant.verify_args);
@@ -86,9 +86,8 @@ pub fn verify(
     };
     let line = process::shell_line(&run.argv);
     let deny = |code, message: String, next: String| {
-        Ok(Err(
-            Finding::deny(code, &variant.id, message, next).detail(process::tail(&log, 12))
-        ))
+        let finding = Finding::deny(code, &variant.id, message, next);
+        Err(finding.detail(process::tail(&log, 12)).into())
     };
     let finished = match run.run() {
         Ok(finished) => finished,
@@ -102,37 +101,36 @@ pub fn verify(
     };
     let then_run = |next: &str| format!("{next}: {line}");
     match finished.ending {
-        Ending::Interrupted => Err(Error::Interrupted),
+        Ending::Interrupted => Err(Error::Interrupted.into()),
         Ending::TimedOut => deny(
             Code::TimedOut,
             format!(
-                "the verifying run passed its time limit of {} s and was killed",
+                "the verifying run exceeded its time limit of {} s and was killed",
                 variant.verify_timeout.as_secs_f64()
             ),
             then_run("raise `verify.timeout_s` if it is only slow, or run it by hand"),
         ),
         ending => match judge(ending, &result_path, asks_for_result) {
-            Ok(result) => Ok(Ok(Verified {
+            Ok(result) => Ok(Verified {
                 wall: finished.wall,
                 result,
-            })),
+            }),
             Err(failure) => deny(failure.code, failure.message, then_run(&failure.next)),
         },
     }
 }
 
-/// Why a run of the program does not show that its numbers are right.
+/// Why a run of the program does not show correct numbers.
 pub(crate) struct Failure {
-    /// What kind of finding that is.
+    /// The code of the finding.
     pub code: Code,
     /// What was found.
     pub message: String,
-    /// What to do; the argv to paste comes behind it.
+    /// What to do; the argv to paste is appended.
     pub next: String,
 }
 
-/// What a run that came to its end says of the numbers: its result file, or why they are not
-/// shown to be right.
+/// The result file of a run that ended, or why the run does not show correct numbers.
 pub(crate) fn judge(
     ending: Ending,
     result_path: &Path,
@@ -151,7 +149,7 @@ pub(crate) fn judge(
     match (ending, result) {
         (Ending::Exited(0), Some(Err(error))) => fail(
             Code::ResultUnreadable,
-            format!("the program exited 0 and its result file cannot be read: {error}"),
+            format!("the program exited 0, but its result file cannot be read: {error}"),
             &format!(
                 "it should be JSON with `correct`, see {}; run it by hand",
                 result_path.display()
@@ -160,7 +158,7 @@ pub(crate) fn judge(
         (Ending::Exited(0), Some(Ok(result))) if result.correct != Some(true) => fail(
             Code::WrongNumbers,
             format!(
-                "the program exited 0, and its result file does not say that the numbers are right: {}",
+                "the program exited 0, but its result file does not report correct numbers: {}",
                 describe(&result)
             ),
             "run it by hand",
@@ -179,7 +177,7 @@ pub(crate) fn judge(
             ),
             "a variant with wrong numbers is never profiled; run it by hand",
         ),
-        // A program that has a result file to say so in did not come as far as its check.
+        // A program that writes a result file would have reported a failed check in it.
         (Ending::Exited(_), _) if asks_for_result => fail(
             Code::ProgramFailed,
             format!("the program failed before it checked its numbers ({ending})"),
@@ -198,7 +196,7 @@ pub(crate) fn judge(
     }
 }
 
-/// Whether arguments hand the program a file to write its result to.
+/// Whether arguments give the program a file to write its result to.
 pub(crate) fn asks_for_result(arguments: &[String]) -> bool {
     arguments
         .iter()
@@ -218,35 +216,4 @@ fn describe(result: &ResultFile) -> String {
         parts.push(format!("largest error {ratio:.3} × tolerance"));
     }
     parts.join(", ")
-}
-
-/// The program's argv: fixed arguments, workload, then those of this kind of run, with `{result}`,
-/// `{launches}` and `{skip}` filled in.
-pub(crate) fn program_argv(
-    variant: &Variant,
-    artifact: &Artifact,
-    further: &[String],
-    result: &Path,
-    launches: u32,
-) -> Vec<String> {
-    let arguments = variant.args.iter().chain(further);
-    filled_argv(variant, artifact, arguments, result, launches)
-}
-
-/// The program's argv with these arguments, and no others of its variant's.
-pub(crate) fn filled_argv<'a>(
-    variant: &Variant,
-    artifact: &Artifact,
-    arguments: impl Iterator<Item = &'a String>,
-    result: &Path,
-    launches: u32,
-) -> Vec<String> {
-    let result = result.display().to_string();
-    let filled = arguments.map(|argument| {
-        argument
-            .replace("{result}", &result)
-            .replace("{launches}", &launches.to_string())
-            .replace("{skip}", &variant.profile.skip.to_string())
-    });
-    artifact.run.iter().cloned().chain(filled).collect()
 }

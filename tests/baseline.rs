@@ -4,7 +4,9 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use common::{Damage, ENDINGS, GPU, Project, RECORDED, Ran, VARIANTS, refresh, scale};
@@ -277,7 +279,7 @@ fn what_was_not_measured_is_not_locked() {
         6,
         "not-measured",
         &format!(
-            "{launches} launches were measured in process 1 of the timing pass where {} were asked for",
+            "{launches} launches were measured in process 1 of the timing phase, but {} were requested",
             launches + 10
         ),
     );
@@ -1030,6 +1032,76 @@ fn profiles_of_two_gpus_make_one_baseline_that_knows_how_far_they_are_apart() {
     project
         .run(&["baseline", "--verify", "--captures", RECORDED])
         .exits(0);
+}
+
+/// The names of what lies in a folder, sorted.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Every number that is locked in the repository, by the path of its file below `baselines`.
+fn norms(baselines: &Path) -> BTreeMap<String, String> {
+    let mut norms = BTreeMap::new();
+    for folder in names(baselines) {
+        for suite in names(&baselines.join(&folder)) {
+            for file in names(&baselines.join(&folder).join(&suite)) {
+                if file.ends_with(".norm.txt") {
+                    let path = format!("{folder}/{suite}/{file}");
+                    let text = fs::read_to_string(baselines.join(&path)).unwrap();
+                    norms.insert(path, text);
+                }
+            }
+        }
+    }
+    norms
+}
+
+#[test]
+fn the_shipped_baselines_are_locked_again_from_the_recordings_they_were_locked_from() {
+    let project = Project::empty();
+    let root = common::repository();
+    common::copy(&root.join("kernels"), &project.path("kernels"));
+    project.write("config.toml", fs::read(root.join("config.toml")).unwrap());
+    // Variants that were recorded on the same GPUs are locked together.
+    let recorded = root.join("ci/recordings/h200-locked");
+    let mut of_variant: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for gpu in names(&recorded) {
+        for suite in names(&recorded.join(&gpu)) {
+            for variant in names(&recorded.join(&gpu).join(&suite)) {
+                let variant = format!("{suite}/{variant}");
+                of_variant.entry(variant).or_default().push(gpu.clone());
+            }
+        }
+    }
+    let mut together: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
+    for (variant, gpus) in of_variant {
+        together.entry(gpus).or_default().push(variant);
+    }
+    for (gpus, variants) in &together {
+        let mut arguments = vec!["baseline", "--lock", "--who", "w", "--reason", "r"];
+        let folders: Vec<String> = gpus
+            .iter()
+            .map(|gpu| recorded.join(gpu).display().to_string())
+            .collect();
+        for folder in &folders {
+            arguments.extend(["--from", folder]);
+        }
+        arguments.extend(variants.iter().map(String::as_str));
+        project.run(&arguments).exits(0);
+    }
+    let again = norms(&project.path("baselines"));
+    let mut shipped = norms(&root.join("baselines"));
+    // What the compiler made of the first three kernels was locked from ci/recordings/h200.
+    for variant in VARIANTS.iter() {
+        let path = format!("sm-90a+static/bsr_gemm/{variant}.norm.txt");
+        assert!(shipped.remove(&path).is_some(), "{path}");
+    }
+    assert_eq!(again, shipped);
 }
 
 #[test]

@@ -10,9 +10,9 @@ use std::fs;
 use common::repository;
 use ncu_report::Recording;
 use proptest::prelude::*;
+use sparsek_gate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
 use sparsek_gate::capture::read_file;
 use sparsek_gate::config::KernelFilter;
-use sparsek_gate::cupti::{Incomplete, KernelCapture, ProcessRecords, read};
 
 const RECORDED: [&str; 6] = [
     "cp_async",
@@ -209,7 +209,7 @@ fn the_kept_file_is_told_from_reports_and_pages_by_its_content() {
     let path = folder.path().join("any.name");
     fs::write(&path, capture(&["pytorch"]).text()).unwrap();
     let (format, read) = read_file(&path).unwrap();
-    assert_eq!(format.rung().as_str(), "kernel-times");
+    assert_eq!(format.tier().as_str(), "kernel-times");
     assert_eq!(read.launches.len(), 12);
 }
 

@@ -14,8 +14,9 @@ use ncu_report::report::{self, InstructionCounters};
 use serde_json::{Value as Json, json};
 use sparsek_gate::config::Config;
 use sparsek_gate::profile::Hotspots;
-use sparsek_gate::terms::Pass;
-use sparsek_gate::toolchain::{Ncu, Nvdisasm};
+use sparsek_gate::profiler::Ncu;
+use sparsek_gate::terms::Phase;
+use sparsek_gate::toolchain::Nvdisasm;
 
 const DURATION: &str = "duration";
 
@@ -24,7 +25,7 @@ fn recorded(name: &str) -> Vec<u8> {
 }
 
 fn instructions(bytes: &[u8]) -> Vec<InstructionCounters> {
-    let report = ncu_rep::read(bytes).unwrap();
+    let report = report::read(bytes).unwrap();
     let source = report.launches[0].source.as_ref().unwrap();
     source.instructions.clone()
 }
@@ -151,7 +152,7 @@ fn instructions_read_as_ncu_disassembles_them() {
         );
         return;
     };
-    let report = ncu_rep::read(&recorded("baseline")).unwrap();
+    let report = report::read(&recorded("baseline")).unwrap();
     let cubin = report.launches[0].source.as_ref().unwrap().cubin.clone();
     let listing = nvdisasm.listing(&cubin.unwrap().0).unwrap();
     let text = &listing["bsr_gemm_baseline"];
@@ -177,7 +178,7 @@ fn instructions_read_as_ncu_disassembles_them() {
 #[test]
 fn the_samples_of_a_full_set_add_up_to_its_count() {
     let bytes = fs::read("tests/data/ncu/full_set.ncu-rep").unwrap();
-    let launch = &ncu_rep::read(&bytes).unwrap().launches[0];
+    let launch = &report::read(&bytes).unwrap().launches[0];
     let samples = launch.source.as_ref().unwrap().samples();
     assert_eq!(
         Some(samples as f64),
@@ -189,7 +190,7 @@ fn the_samples_of_a_full_set_add_up_to_its_count() {
     assert_eq!(hotspots.stalls.values().sum::<u64>(), samples);
     // A report without the section has none.
     let plain = fs::read("tests/data/ncu/four_metrics.ncu-rep").unwrap();
-    let plain = ncu_rep::read(&plain).unwrap();
+    let plain = report::read(&plain).unwrap();
     assert!(plain.launches.iter().all(|launch| launch.source.is_none()));
 }
 
@@ -222,7 +223,7 @@ fn a_damaged_report_never_makes_the_decoder_of_samples_panic() {
             let at = aim.start + random() % aim.len();
             bytes[at] ^= 1 << (random() % 8);
         }
-        if let Err(error) = ncu_rep::read(&bytes) {
+        if let Err(error) = report::read(&bytes) {
             let text = error.to_string();
             assert!(text.starts_with("byte "), "{text}");
         }
@@ -236,7 +237,7 @@ fn a_damaged_report_never_makes_the_decoder_of_samples_panic() {
         assert!(lineless.lines.is_empty());
         assert_eq!(plain.samples, lineless.samples);
     }
-    let launch = &ncu_rep::read(&bytes).unwrap().launches[0];
+    let launch = &report::read(&bytes).unwrap().launches[0];
     let hottest = &Hotspots::of([launch], &[]).unwrap().lines[0];
     assert_eq!((&hottest.file, hottest.line), (&None, None));
     assert!(
@@ -248,11 +249,11 @@ fn a_damaged_report_never_makes_the_decoder_of_samples_panic() {
 
 /// The samples of a recorded report as they stand in a profile.
 fn hotspots(name: &str) -> Json {
-    let report = ncu_rep::read(&recorded(name)).unwrap();
+    let report = report::read(&recorded(name)).unwrap();
     json!(Hotspots::of(&report.launches, &[]).unwrap())
 }
 
-/// A project whose baseline and recording of `cp_async` hold these samples, the recording twice as
+/// A project whose baseline and recording of `cp_async` have these samples, the recording twice as
 /// slow.
 fn sampled(baseline: &Json, current: &Json) -> Project {
     let project = Project::locked();
@@ -375,7 +376,7 @@ fn samples_that_the_captures_do_not_hold_are_told() {
             .collect::<Vec<_>>()
     };
     assert_eq!(altered(), Vec::<String>::new());
-    // The text of an instruction needs a disassembler, and is not held to the captures.
+    // The text of an instruction needs a disassembler, and is not checked against the captures.
     project.edit(&path, |profile| {
         profile["kernels"][0]["hotspots"]["lines"][0]["instruction"] = json!("LDS.128 R4, [R2]");
     });
@@ -383,10 +384,10 @@ fn samples_that_the_captures_do_not_hold_are_told() {
     project.edit(&path, |profile| {
         profile["kernels"][0]["hotspots"]["lines"][0]["samples"] = json!(1);
     });
-    let told = altered();
+    let findings = altered();
     assert!(
-        told.len() == 1 && told[0].contains("other hotspots"),
-        "{told:?}"
+        findings.len() == 1 && findings[0].contains("other hotspots"),
+        "{findings:?}"
     );
 }
 
@@ -403,12 +404,12 @@ fn only_the_counting_pass_samples_and_only_where_it_is_asked_for() {
         let stem = project.path("x");
         ncu.profile_argv(variant, pass, &stem, &stem, &["program".to_owned()])
     };
-    let plain = [argv(Pass::Timing), argv(Pass::Counting)];
+    let plain = [argv(Phase::Timing), argv(Phase::Counting)];
     assert!(plain.iter().flatten().all(|word| word != "SourceCounters"));
     project.replace("config.toml", "[profile]\n", "[profile]\nhotspots = true\n");
     let [timing, counting] = plain;
-    assert_eq!(argv(Pass::Timing), timing);
-    let sampling = argv(Pass::Counting);
+    assert_eq!(argv(Phase::Timing), timing);
+    let sampling = argv(Phase::Counting);
     let added: Vec<&String> = sampling
         .iter()
         .filter(|word| !counting.contains(word))
@@ -438,12 +439,12 @@ fn registers_and_spills_of_the_compiled_code_are_among_the_causes() {
         .iter()
         .map(|cause| cause["text"].as_str().unwrap())
         .collect();
-    let told = "registers 248 → 255, spilled bytes 0 → 96, SASS: 40 LDL more";
-    assert!(texts.contains(&told), "{texts:?}");
+    let expected = "registers 248 → 255, spilled bytes 0 → 96, SASS: 40 LDL more";
+    assert!(texts.contains(&expected), "{texts:?}");
     let findings = report.findings("deny");
     let mut messages = findings.iter().map(|one| one["message"].as_str().unwrap());
     assert!(
-        messages.any(|text| text.contains("`duration` of") && text.contains(told)),
+        messages.any(|text| text.contains("`duration` of") && text.contains(expected)),
         "{findings:#?}"
     );
     let duration = causes["duration"].as_str().unwrap();
@@ -530,7 +531,7 @@ fn profiles_reports_and_csv_pages_mix() {
             "{duration}"
         );
         assert!(duration.contains("+101."), "{duration}");
-        assert!(!ran.out.contains("not like for like"), "{}", ran.out);
+        assert!(!ran.out.contains("not comparable"), "{}", ran.out);
     }
     // A report and the page that ncu printed of it are the same, but for rounding.
     let json = diff(&[
@@ -561,9 +562,9 @@ fn what_is_not_like_for_like_is_told_first_and_what_is_left_over_last() {
     fs::write(&path, other.to_string()).unwrap();
     diff(&[profile, path.to_str().unwrap()])
         .exits(0)
-        .says("not like for like: GPU differs: NVIDIA H200 and NVIDIA H100")
-        .says("not like for like: clock control differs: none and base")
-        .says("not like for like: ncu differs: 2025.3.1.0 and 2026.1.0.0")
+        .says("not comparable: GPU differs: NVIDIA H200 and NVIDIA H100")
+        .says("not comparable: clock control differs: none and base")
+        .says("not comparable: ncu differs: 2025.3.1.0 and 2026.1.0.0")
         .says("the grid of bsr_gemm_cp_async differs: [64, 64, 1] and [32, 64, 1]")
         .says("paired by name alone");
     let reports = ["two_kernels_three_times", "four_metrics"];

@@ -12,7 +12,7 @@ use std::process::Command;
 use common::stand_in::{Machine, libraries};
 use common::{Project, Ran, aloud};
 use serde_json::{Value as Json, json};
-use sparsek_gate::profile::STATIC_FILE_NAME;
+use sparsek_gate::files::STATIC_PROFILE_FILE;
 
 /// Where `profile` leaves the profile of the machine's variant.
 const PROFILE: &str = ".sparsek-gate/profiles/bsr_gemm/baseline/profile.json";
@@ -181,7 +181,7 @@ fn a_profile_records_each_pin_and_what_was_there() {
     // What the compiler made was made with a compiler, and with nothing else.
     let compiled = machine
         .project
-        .json(&PROFILE.replace("profile.json", STATIC_FILE_NAME));
+        .json(&PROFILE.replace("profile.json", STATIC_PROFILE_FILE));
     assert_eq!(
         compiled["provenance"]["pins"],
         json!([pin("cuda", "13.0", "V13.0.88", true)])

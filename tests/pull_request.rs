@@ -15,8 +15,9 @@ use common::{
 };
 use serde_json::json;
 use sparsek_gate::baseline::{Entry, Lock, Signer};
+use sparsek_gate::files;
 use sparsek_gate::hash::{sha256_file, sha256_hex};
-use sparsek_gate::profile::{self, Profile, norm_text};
+use sparsek_gate::profile::{Profile, norm_text};
 
 const VARIANT: &str = "cp_async";
 
@@ -177,7 +178,7 @@ fn change_code(project: &Project, variant: &str) {
     let text = project.read(&source);
     project.write(&source, format!("// a change\n{text}"));
     let hash = sha256_file(&project.path(&source)).unwrap();
-    for file in [profile::FILE_NAME, profile::STATIC_FILE_NAME] {
+    for file in [files::PROFILE_FILE, files::STATIC_PROFILE_FILE] {
         let path = format!("{RECORDED}/bsr_gemm/{variant}/{file}");
         project.edit(&path, |profile| {
             profile["provenance"]["sources"][&source] = json!(hash);

@@ -12,30 +12,30 @@ use sparsek_gate::verdict::{Change, Verdict};
 use super::data::{A_ROUND, Data, Pair, Start, of_rounds};
 use super::random::Random;
 
-/// Locked profiles, by variant.
+/// Baselines, by variant.
 pub type Locks = BTreeMap<VariantId, Profile>;
 
-/// What was said of one metric of one variant.
+/// The verdict on one metric of one variant.
 pub struct Said {
     pub variant: VariantId,
     pub metric: String,
     pub verdict: Verdict,
     pub not_worse: bool,
-    /// Percent, or the metric's unit.
+    /// In percent, or in the metric's unit.
     pub change: f64,
-    /// What the machines may differ by, in the terms of the change.
+    /// The machine allowance, in the same unit as the change.
     pub allowance: Option<f64>,
-    /// A counter of the work: told, but no share of the verdicts.
+    /// A counter of the work: reported, but not counted among the verdicts.
     pub exact: bool,
 }
 
-/// What a variant came to.
+/// The result of one variant.
 #[derive(Default)]
 pub struct Answer {
     pub said: Vec<Said>,
-    /// Processes of the head that were measured before the answer.
+    /// Processes of the current side that were measured before the answer.
     pub processes: usize,
-    /// Codes of findings that fail a check for another reason than a verdict. There must be none.
+    /// Codes of findings that fail a check for a reason other than a verdict. There must be none.
     pub odd: Vec<&'static str>,
 }
 
@@ -76,7 +76,7 @@ pub enum Sides {
     Planted,
 }
 
-/// Base and head of a pair, exchanged at random where they are the same code.
+/// Base and current side of a pair, exchanged at random if they are the same code.
 pub fn drawn_sides<'p>(
     pair: &'p Pair,
     sides: Sides,
@@ -89,8 +89,8 @@ pub fn drawn_sides<'p>(
     }
 }
 
-/// `check --against`: these rounds are judged one after the other until the answer is clear or
-/// they are up.
+/// `check --against`: judges these rounds one after the other, until the verdict is clear or no
+/// round is left.
 pub fn against(
     variant: &Variant,
     (base, head): (&Profile, &Profile),
@@ -115,8 +115,8 @@ pub fn against(
     answer
 }
 
-/// A check against a baseline: processes of one side are drawn, by whole rounds, until the answer
-/// is clear or the processes are up. Also the profile that was judged last.
+/// A check against a baseline: draws processes of one side, by whole rounds, until the verdict is
+/// clear or the maximum is reached. Also returns the profile that was judged last.
 pub fn stored(
     variant: &Variant,
     side: &Profile,
@@ -140,12 +140,12 @@ pub fn stored(
             break;
         }
     }
-    // There is always one look at least.
+    // There is always at least one look.
     last.unwrap_or_else(|| (Answer::default(), side.clone()))
 }
 
-/// Locks variants on one start of each of these machines: the first processes of a profile, drawn
-/// by whole rounds. Of an unchanged pair either side is locked, of a planted one the base.
+/// Locks variants on one start of each of these machines: as many processes as a profile has, drawn
+/// by whole rounds. Of an unchanged pair it locks either side, of a planted one the base.
 pub fn lock(
     data: &Data,
     machines: &[usize],

@@ -4,39 +4,39 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use sparsek_gate::config::{Config, Variant};
-use sparsek_gate::files::base_folder;
+use sparsek_gate::files::{PROFILE_FILE, base_folder};
 use sparsek_gate::finding::Error;
-use sparsek_gate::profile::{FILE_NAME, Profile, Series};
-use sparsek_gate::terms::{Pass, VariantId};
+use sparsek_gate::profile::{Profile, Series};
+use sparsek_gate::terms::{Phase, VariantId};
 
 /// Processes that one round adds to each side.
 pub const A_ROUND: usize = 2;
 
-/// A variant and its base, measured side by side: processes `2r` and `2r + 1` of either side are
-/// those of round `r`.
+/// A variant and its base, measured side by side. Round `r` is the processes `2r` and `2r + 1` of
+/// each side.
 pub struct Pair {
     pub base: Profile,
     pub head: Profile,
 }
 
-/// What was measured between one start of a machine and its end.
+/// The recordings between one start of a machine and its end.
 pub struct Start {
     /// Name of its folder.
     pub name: String,
     /// UUID of its GPU.
     pub gpu: String,
-    /// Both sides are the same code, or the head is slower by a known amount.
+    /// Both sides are the same code, or the current side is slower by a known amount.
     pub pairs: BTreeMap<VariantId, Pair>,
 }
 
-/// All starts, and the variants that every one of them holds.
+/// All starts, and the variants that every start has.
 pub struct Data {
     pub starts: Vec<Start>,
     /// The starts of each GPU, by index.
     pub machines: Vec<Vec<usize>>,
-    /// Base and head are the same code.
+    /// Base and current side are the same code.
     pub unchanged: Vec<Variant>,
-    /// The head is slower on purpose.
+    /// The current side is slower on purpose.
     pub planted: Vec<Variant>,
 }
 
@@ -80,7 +80,7 @@ impl Data {
             {
                 return Err(wrong(
                     &path,
-                    "it holds other variants than the first start".to_owned(),
+                    "it has other variants than the first start".to_owned(),
                 ));
             }
             let gpu = gpu_of(&pairs).map_err(|cause| wrong(&path, cause))?;
@@ -94,7 +94,7 @@ impl Data {
         if data.unchanged.is_empty() || data.planted.is_empty() {
             return Err(wrong(
                 folder,
-                "no start here holds both aa/ and planted/".to_owned(),
+                "no start here has both aa/ and planted/".to_owned(),
             ));
         }
         for (index, start) in data.starts.iter().enumerate() {
@@ -130,7 +130,7 @@ fn gpu_of(pairs: &BTreeMap<VariantId, Pair>) -> Result<String, String> {
     match gpus[..] {
         [gpu] => Ok(gpu.to_owned()),
         _ => Err(format!(
-            "it was measured on {} GPUs, not on one",
+            "it was measured on {} GPUs instead of one",
             gpus.len()
         )),
     }
@@ -141,32 +141,32 @@ impl Pair {
         let Some(head) = Profile::recorded(folder, variant)? else {
             return Ok(None);
         };
-        let path = base_folder(folder, variant).join(FILE_NAME);
+        let path = base_folder(folder, variant).join(PROFILE_FILE);
         let base = Profile::read(&path)?;
         let pair = Pair { base, head };
         if pair.base.variant != *variant || pair.head.variant != *variant || pair.rounds() == 0 {
             return Err(Error::Input {
                 path,
-                cause: format!("it and the profile beside it are no whole round of {variant}"),
+                cause: format!("it and the profile beside it have no complete round of {variant}"),
             });
         }
         Ok(Some(pair))
     }
 
-    /// Whole rounds that both sides hold.
+    /// Complete rounds that both sides have.
     pub fn rounds(&self) -> usize {
-        let processes = |side: &Profile| side.machines(Pass::Timing).len();
+        let processes = |side: &Profile| side.machines(Phase::Timing).len();
         processes(&self.base).min(processes(&self.head)) / A_ROUND
     }
 
     /// Timed launches of both sides.
     fn launches(&self) -> usize {
-        self.base.launch_count(Pass::Timing) + self.head.launch_count(Pass::Timing)
+        self.base.launch_count(Phase::Timing) + self.head.launch_count(Phase::Timing)
     }
 }
 
-/// The profile as if these rounds had been measured, in this order. What was counted once, before
-/// the first round, stays.
+/// The profile as if these rounds had been measured, in this order. The counting phase, which runs
+/// once before the first round, stays.
 pub fn of_rounds(profile: &Profile, rounds: &[usize]) -> Profile {
     let processes: Vec<usize> = rounds
         .iter()
@@ -175,7 +175,7 @@ pub fn of_rounds(profile: &Profile, rounds: &[usize]) -> Profile {
     let mut chosen = profile.clone();
     let (timing, other): (Vec<_>, Vec<_>) = std::mem::take(&mut chosen.provenance.captures)
         .into_iter()
-        .partition(|capture| capture.pass == Some(Pass::Timing));
+        .partition(|capture| capture.phase == Some(Phase::Timing));
     chosen.provenance.processes = processes.len() as u32;
     chosen.provenance.captures = other;
     let timed = processes.iter().map(|process| timing[*process].clone());
@@ -186,8 +186,12 @@ pub fn of_rounds(profile: &Profile, rounds: &[usize]) -> Profile {
         .collect();
     for kernel in &mut chosen.kernels {
         for (alias, series) in &mut kernel.metrics {
-            let pass = chosen.identity.metrics.get(alias).map(|metric| metric.pass);
-            if pass == Some(Pass::Timing) {
+            let pass = chosen
+                .identity
+                .metrics
+                .get(alias)
+                .map(|metric| metric.phase);
+            if pass == Some(Phase::Timing) {
                 let samples = processes
                     .iter()
                     .map(|process| series.samples[*process].clone())

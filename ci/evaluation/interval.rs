@@ -1,10 +1,10 @@
-//! Intervals of rates: exact ones for independent trials, and a bootstrap over machines.
+//! Confidence intervals of rates: exact ones for independent trials, and a bootstrap over machines.
 
 use statrs::distribution::{Beta, ContinuousCDF};
 
 use super::random::Random;
 
-/// Resamples of the machines.
+/// Number of resamples of the machines.
 const RESAMPLES: usize = 10_000;
 
 /// An interval of a share, 0 to 1.
@@ -14,8 +14,8 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// The largest share that is still believable at `confidence`, one-sided, after `hits` of `trials`
-/// independent trials (Clopper and Pearson, 1934).
+/// The one-sided upper bound of a share at `confidence`, after `hits` of `trials` independent
+/// trials (Clopper and Pearson, 1934).
 pub fn upper_bound(hits: usize, trials: usize, confidence: f64) -> f64 {
     if hits >= trials {
         return 1.0;
@@ -33,7 +33,7 @@ pub fn exact(hits: usize, trials: usize) -> Interval {
 }
 
 /// The 95 % interval of the mean of the machines' shares, with whole machines resampled
-/// (percentiles). Where all shares are equal it is a point, and says nothing of other machines.
+/// (percentiles). If all shares are equal it is a point, and says nothing about other machines.
 pub fn over_machines(shares: &[f64], seed: u64) -> Option<Interval> {
     let mut random = Random::new(seed, "machines", shares.len());
     let mut means: Vec<f64> = (0..RESAMPLES)

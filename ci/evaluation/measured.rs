@@ -1,4 +1,4 @@
-//! The effects as measured: all rounds of a start, none of them twice.
+//! The effects as measured, from all rounds of a start, each used once.
 
 use sparsek_gate::config::Variant;
 use sparsek_gate::profile::Profile;
@@ -6,11 +6,11 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::data::{A_ROUND, Pair, Start};
 
-/// How much longer the head took, in percent.
+/// How much longer the current side took, in percent.
 pub struct Effect {
     /// The mean over the rounds.
     pub mean: f64,
-    /// Half the width of its 95 % interval (Student's t over the rounds); absent of one round.
+    /// Half the width of its 95 % interval (Student's t over the rounds); absent with one round.
     pub half_width: Option<f64>,
 }
 
@@ -20,7 +20,7 @@ pub fn value(profile: &Profile, metric: &str) -> Option<f64> {
     Some(profile.samples(kernel, metric)?.value())
 }
 
-/// How the metric of a variant differs between base and head, as logarithms of the ratio.
+/// How the metric of a variant differs between base and current side, as logarithm of the ratio.
 pub fn effect(start: &Start, variant: &Variant, metric: &str) -> Option<Effect> {
     let pair = start.pairs.get(&variant.id)?;
     let (base, head) = (
@@ -62,7 +62,7 @@ pub fn between(pair: &Pair, metric: &str) -> Option<f64> {
     (freedom > 0).then(|| 100.0 * (squares / freedom as f64).sqrt())
 }
 
-/// Of the process values.
+/// Logarithms of the process values.
 fn logarithms(profile: &Profile, metric: &str) -> Option<Vec<f64>> {
     let samples = profile.samples(profile.kernels.first()?, metric)?;
     Some(

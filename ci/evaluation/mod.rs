@@ -1,12 +1,12 @@
-//! How often the gate is wrong, asked of rounds that were measured on several GPUs of one model.
+//! How often the gate is wrong, by rounds that were measured on several GPUs of one model.
 //!
-//! A check is simulated by drawing whole rounds, with replacement, from what was measured within
-//! one start of a machine, and judged with the library exactly as `sparsek-gate check` does. Such
-//! checks tell what the rule makes of these machines; how many other machines would behave alike
-//! is bounded by the number of machines, however many checks are drawn.
+//! A simulated check draws whole rounds, with replacement, from those of one start of a machine. It
+//! is judged with the library exactly as `sparsek-gate check` does. Such checks show how the rule
+//! behaves on these machines. What they say about other machines is limited by the number of
+//! machines, however many checks are drawn.
 //!
-//! A round that is drawn twice repeats its noise: the mean then varies as that of fewer rounds, and
-//! the spread looks no larger. Such checks raise a false alarm sooner than real ones.
+//! A round that is drawn twice repeats its noise: the mean then varies like that of fewer rounds,
+//! but the spread does not look larger. So simulated checks raise more false alarms than real ones.
 
 mod check;
 mod data;
@@ -28,29 +28,29 @@ use data::Data;
 use page::Page;
 use parts::Trial;
 
-/// What is asked.
+/// The settings of an evaluation.
 pub struct Settings {
-    /// Folder of the starts.
+    /// Folder of the recorded machine starts.
     pub data: PathBuf,
     /// The configuration whose tolerances are judged.
     pub config: PathBuf,
     /// Checks drawn for each question.
     pub checks: usize,
-    /// Of the random numbers.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// Other tolerances too.
+    /// Also try other tolerances.
     pub sweep: bool,
 }
 
-/// What came of it.
+/// The result of an evaluation.
 pub struct Evaluation {
-    /// For people.
+    /// The report for people.
     pub text: String,
-    /// Targets that were missed; none is success.
+    /// Targets that were missed; an empty list is success.
     pub missed: Vec<String>,
 }
 
-/// Draws the checks and counts.
+/// Draws the checks and counts their verdicts.
 pub fn evaluate(settings: &Settings) -> Result<Evaluation, Box<dyn Error>> {
     let config = Config::load(&settings.config)?;
     let data = Data::read(&settings.data, &config)?;

@@ -1,4 +1,4 @@
-//! The answers, in tables for people, and what must hold of them.
+//! The results, in tables for people, and their targets.
 
 use sparsek_gate::config::{Metric, Variant};
 use sparsek_gate::metric::Tolerance;
@@ -11,12 +11,12 @@ use super::tally::{Check, Rate, Verdicts, mean_processes, odd};
 use super::targets::{Target, Targets};
 use super::{Settings, measured};
 
-/// The metric that a planted regression is caught by.
+/// The metric in which a planted regression must be caught.
 const CAUGHT_BY: &str = "duration";
-/// Of the bound on the share of machines, one-sided.
+/// Confidence of the one-sided bound on the share of machines.
 const CONFIDENCE: f64 = 0.95;
 
-/// What was asked so far.
+/// The report, as far as it is written.
 pub struct Page<'a> {
     settings: &'a Settings,
     data: &'a Data,
@@ -34,7 +34,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// All text, with the targets at its end.
+    /// The whole text, with the targets at its end.
     pub fn finish(mut self) -> (String, Targets) {
         self.heading("Targets");
         self.text.push_str(&self.targets.table());
@@ -60,12 +60,12 @@ impl<'a> Page<'a> {
         self.heading("The data");
         let machines = data.machines.len();
         self.line(&format!(
-            "{} timed launches in {} starts on {machines} GPUs. `a ± b` is a mean of all rounds of a start with its 95 % interval; σ is that of a process within its side.",
+            "{} timed launches in {} starts on {machines} GPUs. `a ± b` is the mean of all rounds of a start with its 95 % interval; σ is the standard deviation of a process within its side.",
             data.launches(),
             data.starts.len(),
         ));
         self.line(&format!(
-            "Whatever happens on none of {machines} GPUs happens on up to {} of all (95 %, one-sided); no number of draws from these rounds makes that less.\n",
+            "What happens on none of {machines} GPUs may happen on up to {} of all GPUs (95 %, one-sided). More draws from these rounds do not lower this bound.\n",
             percent(upper_bound(0, machines, CONFIDENCE)),
         ));
         let mut header = vec!["start", "GPU", "rounds"];
@@ -97,11 +97,11 @@ impl<'a> Page<'a> {
         self.table(&header, rows.collect());
         for (what, variants) in [
             (
-                "Head against base, the same code, in percent of the duration",
+                "Current against base, the same code, in percent of the duration",
                 &data.unchanged,
             ),
             (
-                "Head against base, slower on purpose, in percent of the duration",
+                "Current against base, slower on purpose, in percent of the duration",
                 &data.planted,
             ),
         ] {
@@ -124,18 +124,18 @@ impl<'a> Page<'a> {
 
     pub fn against_unchanged(&mut self, trial: &Trial<'_>) -> Result<(), String> {
         self.heading("1. Unchanged kernels with --against: false alarms");
-        self.line("As recorded, no round counts twice, and what is open after the last recorded round stays open.\n");
+        self.line("As recorded, each round is used once, and a verdict that is inconclusive after the last recorded round stays so.\n");
         let mut rows = Vec::new();
         let mut by_metric = Vec::new();
         let recorded = trial.against_recorded();
         let rounds = mean_processes(&recorded) / data::A_ROUND as f64;
-        rows.push(self.quiet_row("this run alone, as recorded".to_owned(), &recorded, rounds));
+        rows.push(self.quiet_row("this run only, as recorded".to_owned(), &recorded, rounds));
         for learned in [false, true] {
             let checks = trial.against_unchanged(learned)?;
             let name = if learned {
                 format!("and the baseline of {} GPUs, drawn", self.locked_on())
             } else {
-                "this run alone, drawn".to_owned()
+                "this run only, drawn".to_owned()
             };
             rows.push(self.quiet_row(
                 name,
@@ -147,8 +147,8 @@ impl<'a> Page<'a> {
                 self.quiet_targets("1", &checks);
             }
         }
-        self.table(&quiet_header("noise is learned from", "rounds"), rows);
-        self.line("\nBy metric, with the baseline's noise as the tool has it:");
+        self.table(&quiet_header("noise measured in", "rounds"), rows);
+        self.line("\nBy metric, with the baseline's noise, as in the tool:");
         self.table(&VERDICTS, by_metric);
         Ok(())
     }
@@ -181,7 +181,7 @@ impl<'a> Page<'a> {
 
     pub fn against_planted(&mut self, trial: &Trial<'_>) -> Result<(), String> {
         self.heading("3. Planted regressions with --against: caught");
-        self.line("One planted variant in a check of the unchanged suite and it, so the chance of a false alarm is shared among the comparisons of all of these.\n");
+        self.line("Each check has the unchanged suite and one planted variant, so all their comparisons share the chance of a false alarm.\n");
         let mut rows = Vec::new();
         let mut by_start = Vec::new();
         for planted in &trial.planted {
@@ -218,7 +218,7 @@ impl<'a> Page<'a> {
             self.too_few("4");
             return Ok(());
         }
-        self.line(&format!("Locked on the base of {LOCKED_ON} GPUs, checked on another, as if it were one more variant of the unchanged suite: its control counts.\n"));
+        self.line(&format!("The base is locked on {LOCKED_ON} GPUs, and the check runs on another, as for one more variant of the unchanged suite, with its control.\n"));
         let mut rows = Vec::new();
         let mut by_start = Vec::new();
         for planted in &trial.planted {
@@ -238,7 +238,7 @@ impl<'a> Page<'a> {
     }
 
     pub fn sweep(&mut self, trial: &Trial<'_>) -> Result<(), String> {
-        self.heading("5. Other tolerances, one metric at a time, all else as shipped");
+        self.heading("5. Other tolerances, one metric at a time; the others as shipped");
         let against: [(&str, &[f64]); 4] = [
             ("duration", &[0.15, 0.2, 0.25, 0.3]),
             ("sm_active", &[0.1, 0.2, 0.3, 0.5]),
@@ -317,7 +317,7 @@ impl<'a> Page<'a> {
             part: part.to_owned(),
             what: text,
             found: String::new(),
-            held: false,
+            met: false,
         });
     }
 
@@ -349,14 +349,14 @@ impl<'a> Page<'a> {
             part: part.to_owned(),
             what: "no false alarm".to_owned(),
             found: alarms.to_string(),
-            held: alarms == 0,
+            met: alarms == 0,
         });
         let share = Verdicts::of(checks, None).inconclusive_share();
         self.targets.add(Target {
             part: part.to_owned(),
             what: "at most 5 % of the verdicts inconclusive".to_owned(),
             found: percent(share),
-            held: share <= 0.05,
+            met: share <= 0.05,
         });
         self.odd_target(part, checks);
     }
@@ -378,13 +378,13 @@ impl<'a> Page<'a> {
                     percent(least)
                 ),
                 found: percent(share),
-                held: share >= least,
+                met: share >= least,
             });
         }
         self.odd_target(part, checks);
     }
 
-    /// What is told besides verdicts would mean that the data is not what it is taken for.
+    /// Any other finding would mean that the data is not what it should be.
     fn odd_target(&mut self, part: &str, checks: &[Check]) {
         let odd = odd(checks);
         if !odd.is_empty() {
@@ -392,7 +392,7 @@ impl<'a> Page<'a> {
                 part: part.to_owned(),
                 what: "no finding besides the verdicts".to_owned(),
                 found: odd.join(", "),
-                held: false,
+                met: false,
             });
         }
     }
@@ -478,7 +478,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Whether a stored baseline, with its wider tolerance, is asked for it.
+/// Whether it is large enough for the wider tolerance of a stored baseline.
 fn is_large(planted: &Variant) -> bool {
     matches!(&*planted.id.variant, "slower_2" | "slower_5")
 }
@@ -534,7 +534,7 @@ fn sweep_header(cost: &str) -> Vec<&str> {
     ]
 }
 
-/// Of the verdicts on that metric alone.
+/// A row with the verdicts on that metric only.
 fn sweep_row(trial: &Trial<'_>, metric: &str, side_by_side: bool, checks: &[Check]) -> Vec<String> {
     let mut all = Verdicts::default();
     let mut tolerance = String::new();
@@ -562,7 +562,7 @@ fn sweep_row(trial: &Trial<'_>, metric: &str, side_by_side: bool, checks: &[Chec
     ]
 }
 
-/// How many machines, and how many of all machines that leaves believable.
+/// The number of machines, and the upper bound of their share of all machines.
 fn machines(rate: &Rate, is: impl Fn(f64) -> bool) -> String {
     let shares = rate.shares();
     let hits = shares.iter().filter(|share| is(**share)).count();
@@ -576,7 +576,7 @@ fn interval(interval: Interval) -> String {
 
 fn percent(share: f64) -> String {
     let percent = 100.0 * share;
-    // Rounding must not hide a single one.
+    // Rounding must not hide a single hit or miss.
     if (0.0..1.0).contains(&percent) && percent > 0.0 || (99.0..100.0).contains(&percent) {
         format!("{percent:.2} %")
     } else {

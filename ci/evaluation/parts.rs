@@ -1,9 +1,9 @@
-//! The questions that are asked of the data, each answered by many checks.
+//! The parts of the evaluation, each with many checks.
 
 use sparsek_gate::config::Variant;
 use sparsek_gate::judge::{Control, comparison_count};
 use sparsek_gate::metric::Tolerance;
-use sparsek_gate::terms::Rung;
+use sparsek_gate::terms::Tier;
 
 use super::Settings;
 use super::check::{Answer, Locks, Sides, against, drawn_sides, lock, stored};
@@ -14,11 +14,11 @@ use super::tally::Check;
 /// Machines that a baseline is locked on.
 pub const LOCKED_ON: usize = 4;
 
-/// The data, and the variants with the tolerances that are tried.
+/// The data, and the variants with the tolerances to try.
 pub struct Trial<'a> {
     data: &'a Data,
     seed: u64,
-    /// Drawn for each question.
+    /// Number drawn for each part.
     checks: usize,
     pub unchanged: Vec<Variant>,
     pub planted: Vec<Variant>,
@@ -35,7 +35,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// With another tolerance on a metric, of a comparison side by side or of a stored one, and a
+    /// The same with another tolerance of a metric, side by side or against a baseline, and with a
     /// quarter of the checks.
     pub fn with(&self, metric: &str, side_by_side: bool, value: f64) -> Trial<'a> {
         let changed = |variants: &[Variant]| {
@@ -61,13 +61,13 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Whether there are machines enough to lock a baseline on so many and check on another.
+    /// Whether there are enough machines to lock a baseline on so many of them and check on another.
     pub fn can_lock(&self, machines: usize) -> bool {
         self.data.machines.len() > machines
     }
 
-    /// Unchanged kernels with `check --against`; the noise of a lock on other machines counts too
-    /// where it is `learned`.
+    /// Unchanged kernels with `check --against`. If `learned`, the noise of a baseline from other
+    /// machines counts too.
     pub fn against_unchanged(&self, learned: bool) -> Result<Vec<Check>, String> {
         let count = comparisons(&self.unchanged);
         self.each("against unchanged", |machine, random| {
@@ -88,8 +88,8 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// The same on the rounds as they were recorded, none of them twice: two checks a start, of
-    /// which one has the sides exchanged.
+    /// The same on the rounds as they were recorded, each used once: two checks for each start, one
+    /// of them with exchanged sides.
     pub fn against_recorded(&self) -> Vec<Check> {
         let count = comparisons(&self.unchanged);
         let mut checks = Vec::new();
@@ -114,7 +114,7 @@ impl<'a> Trial<'a> {
         checks
     }
 
-    /// Unchanged kernels against a baseline that was locked on so many other machines.
+    /// Unchanged kernels against a baseline that was locked on `machines` other machines.
     pub fn stored_unchanged(&self, machines: usize) -> Result<Vec<Check>, String> {
         let count = comparisons(&self.unchanged);
         // The control first, as `check` measures.
@@ -153,8 +153,8 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// A planted regression with `check --against`, beside the unchanged suite: its own verdicts.
-    /// What the others come to does not bear on them, but for the number of comparisons.
+    /// A planted regression with `check --against`, beside the unchanged suite: only its own
+    /// verdicts. The other variants affect these only by the number of comparisons.
     pub fn against_planted(&self, planted: &Variant) -> Result<Vec<Check>, String> {
         let count = comparisons(self.unchanged.iter().chain([planted]));
         let purpose = format!("against {}", planted.id);
@@ -169,7 +169,7 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// The same on the rounds as they were recorded, one check a start.
+    /// The same on the rounds as they were recorded, one check for each start.
     pub fn planted_recorded(&self, planted: &Variant) -> Vec<Check> {
         let count = comparisons(self.unchanged.iter().chain([planted]));
         let mut checks = Vec::new();
@@ -190,8 +190,8 @@ impl<'a> Trial<'a> {
         checks
     }
 
-    /// A planted regression against a baseline of its base that was locked on other machines; the
-    /// unchanged suite's control tells how this machine differs.
+    /// A planted regression against a baseline of its base that was locked on other machines. The
+    /// unchanged suite's control shows how this machine differs.
     pub fn stored_planted(&self, planted: &Variant) -> Result<Vec<Check>, String> {
         let count = comparisons(self.unchanged.iter().chain([planted]));
         let control = self.unchanged.iter().find(|variant| variant.immutable);
@@ -233,14 +233,14 @@ impl<'a> Trial<'a> {
         starts[random.below(starts.len())]
     }
 
-    /// So many other machines.
+    /// `count` other machines.
     fn others(&self, machine: usize, count: usize, random: &mut Random) -> Vec<usize> {
         let others = (0..self.data.machines.len()).filter(|other| *other != machine);
         random.distinct(count, others.collect())
     }
 
-    /// The asked number of checks, shared evenly among the machines. Each draws numbers of its
-    /// own, so that how many run at a time changes nothing.
+    /// The requested number of checks, shared evenly among the machines. Each has its own random
+    /// numbers, so the number of threads has no effect on the result.
     fn each(
         &self,
         purpose: &str,
@@ -290,7 +290,7 @@ fn same(variants: &[Variant]) -> Vec<(&Variant, Sides)> {
 /// Each variant here has one kernel.
 fn comparisons<'v>(variants: impl IntoIterator<Item = &'v Variant>) -> usize {
     comparison_count(
-        Rung::Counters,
+        Tier::Counters,
         variants.into_iter().map(|variant| (variant, None)),
     )
 }

@@ -6,7 +6,7 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Random(u64);
 
 impl Random {
-    /// A stream of its own for each purpose and number under a seed, whatever else is drawn.
+    /// The stream of a seed, a purpose and a number. It does not depend on what else is drawn.
     pub fn new(seed: u64, purpose: &str, number: usize) -> Random {
         let mut random = Random(seed);
         for byte in purpose.bytes() {
@@ -26,7 +26,7 @@ impl Random {
 
     /// One of `0..count`; `count` is not zero.
     pub fn below(&mut self, count: usize) -> usize {
-        // The high half of the product: its bias is below 2⁻⁵⁰ for the few hundred asked for here.
+        // The high half of the product: its bias is below 2⁻⁵⁰ for the few hundred needed here.
         ((u128::from(self.next()) * count as u128) >> 64) as usize
     }
 
@@ -35,12 +35,12 @@ impl Random {
         self.below(2) == 1
     }
 
-    /// So many of `0..among`, each as likely, any of them more than once.
+    /// `count` numbers of `0..among`, with equal chances, possibly repeated.
     pub fn with_replacement(&mut self, count: usize, among: usize) -> Vec<usize> {
         (0..count).map(|_| self.below(among)).collect()
     }
 
-    /// So many of these, each at most once.
+    /// `count` of these, each at most once.
     pub fn distinct(&mut self, count: usize, mut among: Vec<usize>) -> Vec<usize> {
         let count = count.min(among.len());
         for at in 0..count {

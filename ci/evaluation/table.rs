@@ -2,7 +2,7 @@
 
 use comfy_table::{ContentArrangement, Table, presets};
 
-/// Columns that are as wide as they must be.
+/// A table whose columns are as wide as their text.
 pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table

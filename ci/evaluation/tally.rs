@@ -1,4 +1,4 @@
-//! What many checks came to.
+//! Counts over many checks.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use super::interval::{Interval, exact, over_machines};
 pub struct Check {
     /// The machine it ran on, by index.
     pub machine: usize,
-    /// Of its variants.
+    /// The results of its variants.
     pub answers: Vec<Answer>,
 }
 
 /// How often something happened, by machine.
 #[derive(Clone, Default)]
 pub struct Rate {
-    /// Hits and trials.
+    /// Hits and trials of each machine.
     by_machine: BTreeMap<usize, (usize, usize)>,
 }
 
-/// Verdicts on one metric, or on all.
+/// The number of verdicts of each kind, on one metric or on all.
 #[derive(Clone, Default)]
 pub struct Verdicts {
     pub pass: usize,
     pub improved: usize,
     pub regressed: usize,
     pub inconclusive: usize,
-    /// Inconclusive, and failing the gate: not known to be no worse.
+    /// Inconclusive, and failing the gate: not shown to be not worse.
     pub failing: usize,
     pub not_measured: usize,
     /// The smallest and the largest change.
@@ -40,7 +40,7 @@ pub struct Verdicts {
 }
 
 impl Rate {
-    /// Of checks that have a property.
+    /// The rate of checks that have a property.
     pub fn of<'a>(checks: &'a [Check], has: impl Fn(&'a Check) -> bool) -> Rate {
         let mut rate = Rate::default();
         for check in checks {
@@ -59,7 +59,7 @@ impl Rate {
         self.by_machine.values().map(|(_, trials)| trials).sum()
     }
 
-    /// 0 to 1; NaN of no trial.
+    /// 0 to 1; NaN without trials.
     pub fn share(&self) -> f64 {
         self.hits() as f64 / self.trials() as f64
     }
@@ -72,19 +72,19 @@ impl Rate {
             .collect()
     }
 
-    /// On these machines alone: the checks are draws from their rounds.
+    /// The interval for these machines only: the checks are draws from their rounds.
     pub fn on_these(&self) -> Interval {
         exact(self.hits(), self.trials())
     }
 
-    /// With whole machines resampled.
+    /// The interval with whole machines resampled.
     pub fn over_machines(&self, seed: u64) -> Option<Interval> {
         over_machines(&self.shares(), seed)
     }
 }
 
 impl Verdicts {
-    /// Of some metric, or of all that are no counter of the work.
+    /// Of one metric, or of all metrics except counters of the work.
     pub fn of(checks: &[Check], metric: Option<(&VariantId, &str)>) -> Verdicts {
         let mut verdicts = Verdicts::default();
         let said = checks
@@ -120,7 +120,7 @@ impl Verdicts {
         }
     }
 
-    /// Counts these too.
+    /// Adds other counts.
     pub fn join(&mut self, other: &Verdicts) {
         self.pass += other.pass;
         self.improved += other.improved;
@@ -146,12 +146,12 @@ impl Verdicts {
 }
 
 impl Check {
-    /// Any regression, of the work too.
+    /// Whether any metric regressed, counters of the work included.
     pub fn alarms(&self) -> bool {
         self.said().any(|said| said.verdict == Verdict::Regressed)
     }
 
-    /// It would not exit with success.
+    /// Whether it would fail.
     pub fn fails(&self) -> bool {
         let failing = |said: &Said| match said.verdict {
             Verdict::Pass | Verdict::Improved => false,
@@ -161,7 +161,7 @@ impl Check {
         self.said().any(failing) || self.answers.iter().any(|answer| !answer.odd.is_empty())
     }
 
-    /// The first variant's metric is a regression.
+    /// Whether the metric of the first variant regressed.
     pub fn caught(&self, metric: &str) -> bool {
         let of_first = self.answers.first().into_iter();
         of_first
@@ -174,13 +174,13 @@ impl Check {
     }
 }
 
-/// Processes of the head that a variant was measured in, on average.
+/// The average number of processes in which the current side of a variant was measured.
 pub fn mean_processes(checks: &[Check]) -> f64 {
     let answers = || checks.iter().flat_map(|check| &check.answers);
     answers().map(|answer| answer.processes).sum::<usize>() as f64 / answers().count() as f64
 }
 
-/// Findings that fail a check for another reason than a verdict, each once.
+/// Findings that fail a check for a reason other than a verdict, each once.
 pub fn odd(checks: &[Check]) -> Vec<&'static str> {
     let mut odd: Vec<&str> = checks
         .iter()

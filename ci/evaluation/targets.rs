@@ -1,17 +1,17 @@
-//! What must hold.
+//! The targets of the evaluation.
 
 use super::table::table;
 
-/// Something that must hold.
+/// One target.
 pub struct Target {
-    /// Number of the question.
+    /// Number of the part of the report.
     pub part: String,
     pub what: String,
     pub found: String,
-    pub held: bool,
+    pub met: bool,
 }
 
-/// All of them.
+/// All targets.
 #[derive(Default)]
 pub struct Targets(Vec<Target>);
 
@@ -21,7 +21,7 @@ impl Targets {
     }
 
     pub fn missed(&self) -> Vec<String> {
-        let missed = self.0.iter().filter(|target| !target.held);
+        let missed = self.0.iter().filter(|target| !target.met);
         missed
             .map(|target| format!("{}. {}: {}", target.part, target.what, target.found))
             .collect()
@@ -29,12 +29,12 @@ impl Targets {
 
     pub fn table(&self) -> String {
         let rows = self.0.iter().map(|target| {
-            let held = if target.held { "held" } else { "MISSED" };
+            let met = if target.met { "met" } else { "MISSED" };
             vec![
                 target.part.clone(),
                 target.what.clone(),
                 target.found.clone(),
-                held.to_owned(),
+                met.to_owned(),
             ]
         });
         table(&["part", "target", "found", ""], rows.collect())

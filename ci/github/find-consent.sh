@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What the label of consent on a pull request consents to: the hashes in the outcome of the report
-# on COMMIT, if whoever set the label may write. Leaves run (of the profiles), head and accept as
-# outputs. Needs gh with GH_TOKEN, GITHUB_REPOSITORY, and REPORT_WORKFLOW, the file's path.
+# Finds the hashes that the consent label on a pull request accepts: those in the outcome of the
+# report on COMMIT, if WHO, who set the label, has write access. Sets the outputs run (of the
+# profiles), head and accept. Needs gh with GH_TOKEN, GITHUB_REPOSITORY, DEFAULT_BRANCH, and
+# REPORT_WORKFLOW, the path of the workflow's file.
 set -euo pipefail
 usage='usage: find-consent.sh PULL_REQUEST COMMIT WHO FOLDER'
 number=${1:?$usage} commit=${2:?$usage} who=${3:?$usage} folder=${4:?$usage}
@@ -11,18 +12,18 @@ refuse() {
   exit 1
 }
 [[ $number =~ ^[0-9]{1,9}$ && $commit =~ ^[0-9a-f]{40}$ && $who =~ ^[A-Za-z0-9-]+(\[bot\])?$ ]] ||
-  refuse 'a number, a commit or a name is none'
+  refuse 'the number, the commit or the name is invalid'
 
 right=$(gh api "repos/$GITHUB_REPOSITORY/collaborators/$who/permission" --jq .permission)
 case $right in
 admin | write) ;;
-*) refuse "$who may not write here, and cannot consent" ;;
+*) refuse "$who may not write here, so their consent is rejected" ;;
 esac
 head=$(gh api "repos/$GITHUB_REPOSITORY/pulls/$number" --jq .head.sha)
-[ "$head" = "$commit" ] || refuse "#$number went on to $head: look at it, and set the label again"
+[ "$head" = "$commit" ] || refuse "#$number went on to $head: review it, and set the label again"
 
-# A run of the change can leave an artifact of any name. Only one of the report's own workflow, as
-# it is on the default branch, is believed.
+# A run of the pull request can upload an artifact of any name. Only an artifact of the report's own
+# workflow, as it is on the default branch, is used.
 export COMMIT=$commit
 found=
 while read -r artifact run; do
@@ -42,10 +43,10 @@ mkdir -p "$folder"
 gh api "repos/$GITHUB_REPOSITORY/actions/artifacts/$found/zip" >"$folder/outcome.zip"
 unzip -q -o "$folder/outcome.zip" outcome.json profiles-run -d "$folder"
 profiles=$(head -c 24 "$folder/profiles-run" | tr -d '\n')
-[[ $profiles =~ ^[0-9]+$ ]] || refuse 'the report names no run of profiles'
+[[ $profiles =~ ^[0-9]+$ ]] || refuse 'the report does not name the run that made the profiles'
 accept=$(jq -r '[.findings[] | select(.severity == "deny") | .accept // empty
   | select(test("^[0-9a-f]{64}$"))] | unique | join(",")' "$folder/outcome.json")
-[ -n "$accept" ] || echo "::warning title=sparsek-gate::the report on $commit asks for no consent"
+[ -n "$accept" ] || echo "::warning title=sparsek-gate::the report on $commit does not ask for consent"
 {
   echo "run=$profiles"
   echo "head=$commit"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts sparsek-gate on the PATH of the steps that follow: $BINARY, or what is in FOLDER from an
-# earlier run, or built from $VERSION on crates.io, or from the sources beside this script.
+# Puts sparsek-gate on the PATH of the following steps. Uses $BINARY, else the program in FOLDER from
+# an earlier run. Otherwise builds $VERSION from crates.io, or the sources of this repository.
 set -euo pipefail
 folder=${1:?usage: install.sh FOLDER}
 sources=$(cd "$(dirname "$0")/../.." && pwd)
@@ -14,7 +14,7 @@ if [ -n "${BINARY-}" ]; then
   ln -sf "$(realpath "$program")" "$folder/bin/sparsek-gate"
 elif [ ! -x "$folder/bin/sparsek-gate" ]; then
   if ! command -v cargo >/dev/null; then
-    echo "::error title=sparsek-gate::building it needs Rust (https://rustup.rs) on this runner; or name a built one with the input 'binary'"
+    echo "::error title=sparsek-gate::building it needs Rust (https://rustup.rs) on this runner; or name an existing program with the input 'binary'"
     exit 3
   fi
   if [ -n "${VERSION-}" ]; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs `sparsek-gate check` as the variables of the action say, keeps its reports in $REPORTS, and
-# leaves exit code and verdict as outputs. It exits 0: the last step of the action concludes, so
-# that the reports are kept first.
+# Runs `sparsek-gate check` with the inputs of the action, keeps its reports in $REPORTS, and sets the
+# outputs exit-code and verdict. It always exits with 0, so that the next steps upload the reports;
+# the last step of the action exits with the result.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=SCRIPTDIR/words.sh
@@ -34,17 +34,17 @@ if [ -f "$REPORTS/outcome.json" ]; then
     *) file=report.$format ;;
     esac
     sparsek-gate report "$REPORTS/outcome.json" --format "$format" >"$REPORTS/$file" || {
-      echo "::warning title=sparsek-gate::no report of the form $format could be written"
+      echo "::warning title=sparsek-gate::the report in the format $format could not be written"
       rm -f "$REPORTS/$file"
     }
   done
 else
-  # A slip in the command line or the configuration ends the run before there is a report.
-  printf '**sparsek-gate** could not begin (%s, exit code %s): the log of the job says why.\n' \
+  # An error in the command line or the configuration ends the run before there is a report.
+  printf '**sparsek-gate** could not begin (%s, exit code %s): see the log of the job.\n' \
     "$verdict" "$code" >"$REPORTS/report.md"
 fi
 if [ -n "${GITHUB_STEP_SUMMARY-}" ]; then
-  # A step's summary holds a megabyte.
+  # The summary of a step is limited to one megabyte.
   head -c 900000 "$REPORTS/report.md" >>"$GITHUB_STEP_SUMMARY"
 fi
 {

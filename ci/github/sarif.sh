@@ -3,7 +3,7 @@
 set -euo pipefail
 file=${1:?usage: sarif.sh FILE}
 if [ ! -f "$file" ]; then
-  echo "::warning title=sparsek-gate::there is no SARIF to upload: name sarif among the 'reports'"
+  echo "::warning title=sparsek-gate::there is no SARIF to upload: add sarif to the input 'reports'"
   exit 0
 fi
 packed=$(mktemp)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sets the check $CHECK_NAME, else `sparsek-gate`, on a commit by the exit code. Needs gh with GH_TOKEN and
-# `checks: write`, and GITHUB_REPOSITORY. $OPEN=neutral: an open answer does not fail.
+# Sets the check $CHECK_NAME, or else `sparsek-gate`, on a commit, according to the exit code. Needs gh
+# with GH_TOKEN and `checks: write`, and GITHUB_REPOSITORY. $OPEN=neutral: inconclusive does not fail.
 set -euo pipefail
 usage='usage: set-check.sh COMMIT EXIT_CODE FILE'
 commit=${1:?$usage} code=${2:?$usage} file=${3:?$usage}
@@ -9,7 +9,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 source "$here/words.sh"
 
 if ! [[ $commit =~ ^[0-9a-f]{40}$ && $code =~ ^[0-9]{1,3}$ ]]; then
-  echo "set-check.sh: '$commit' is no commit, or '$code' no exit code" >&2
+  echo "set-check.sh: '$commit' is not a commit, or '$code' is not an exit code" >&2
   exit 2
 fi
 case $code in

@@ -1,4 +1,4 @@
-# What an exit code of sparsek-gate means, in a word. To be sourced.
+# The meaning of an exit code of sparsek-gate, as one word. A file to source.
 # shellcheck shell=bash
 
 word_of() {

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Writes FILE as a note on the merge request of this pipeline, and always the same note: the one of
-# the token's own user that begins with the marker. Needs curl, jq and SPARSEK_GATE_TOKEN.
+# Writes FILE as a note on the merge request of this pipeline. Later runs update the same note: the one
+# by the token's user that begins with the marker. Needs curl, jq and SPARSEK_GATE_TOKEN.
 set -euo pipefail
 file=${1:?usage: note.sh FILE}
 marker='<!-- sparsek-gate -->'
 notes="$CI_API_V4_URL/projects/$CI_PROJECT_ID/merge_requests/$CI_MERGE_REQUEST_IID/notes"
 
-# The token stands in a file that only this user reads, not in the list of processes.
+# The token is in a file that only this user can read. In an argument every user could see it.
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 (umask 077 && printf 'header = "PRIVATE-TOKEN: %s"\n' "$SPARSEK_GATE_TOKEN" >"$folder/token")
@@ -14,8 +14,8 @@ api() { curl --fail --silent --show-error --config "$folder/token" "$@"; }
 
 {
   echo "$marker"
-  # Names of kernels come from the change, and must not call anybody. GitLab takes a million
-  # characters; nobody reads so many.
+  # Names of kernels come from the merge request, and must not notify anybody. GitLab accepts a
+  # million characters, which is more than anybody reads.
   head -c 200000 "$file" | iconv -f UTF-8 -t UTF-8 -c | sed 's/@/@\xe2\x80\x8b/g'
 } >"$folder/body"
 

@@ -34,7 +34,7 @@ class Operands(ctypes.Structure):
 
 
 def compile_jobs(_: Sizes) -> list[Callable[[], None]]:
-    """There is nothing to choose."""
+    """Nothing to compile: there are no configurations."""
     return []
 
 

@@ -26,7 +26,7 @@ class Check:
     """How one whole output compares with its reference."""
 
     checked: int  # elements
-    wrong: int  # elements outside the tolerance, or not a number
+    wrong: int  # elements outside the tolerance, or NaN
     max_abs_error: float
     max_error_over_tolerance: float  # at most 1 if nothing is wrong
 
@@ -47,7 +47,7 @@ def arguments(sizes: Sizes, seed: int) -> Arguments:
 
 
 class Variant:
-    """One variant of ours."""
+    """One of our variants."""
 
     def __init__(self, folder: Path, family: Family, variant: str) -> None:
         self.name = variant
@@ -64,16 +64,16 @@ class Variant:
         self.kernel: str = self.library.variant_name().decode()
 
     def require(self, sizes: Sizes) -> None:
-        """Ends the process if the variant refuses these sizes."""
+        """Ends the process if the variant rejects these sizes."""
         self.library.variant_require(*arguments(sizes, 0))
 
     def launch(self, inputs: "Inputs") -> None:
-        """Asynchronous, on this thread's own stream."""
+        """Launches the kernel asynchronously, on the stream of this thread."""
         self.library.variant_launch(inputs.pointer)
 
 
 class Inputs:
-    """Inputs and output of one seed in device memory; they last as long as the process."""
+    """Inputs and output of one seed in device memory. They exist until the process ends."""
 
     def __init__(self, owner: Variant, operands: type[ctypes.Structure], sizes: Sizes, seed: int):
         self.library = owner.library
@@ -81,13 +81,13 @@ class Inputs:
         self.handle: int = self.library.inputs_create(*arguments(sizes, seed))
         self.pointer: int = self.library.inputs_operands(self.handle)
         if self.library.inputs_operand_bytes() != ctypes.sizeof(operands):
-            raise TypeError(f"{operands.__name__} is not laid out as the family's Operands")
+            raise TypeError(f"{operands.__name__} does not match the family's Operands")
         self.operands = operands.from_address(self.pointer)
         self.flop: int = self.library.inputs_flop(self.handle)
         self.bytes: int = self.library.inputs_bytes(self.handle)
 
     def poison_output(self) -> None:
-        """Fills the output with what is not a number, so that nothing unwritten can pass."""
+        """Fills the output with NaN, so that an unwritten element cannot pass the check."""
         self.library.inputs_poison_output(self.handle)
 
     def check(self) -> Check:
@@ -103,18 +103,18 @@ class Inputs:
 
 
 class DeviceMemory:
-    """Device memory that torch takes without copying (the CUDA array interface)."""
+    """Device memory that torch uses without copying (the CUDA array interface)."""
 
     def __init__(self, pointer: int, shape: Sequence[int], element_bytes: int) -> None:
         self.__cuda_array_interface__ = {
             "data": (pointer, False),
             "shape": tuple(shape),
-            "typestr": f"<i{element_bytes}",  # the interface has no bfloat16: a view makes it one
+            "typestr": f"<i{element_bytes}",  # there is no bfloat16 here: tensor() casts it
             "version": 3,
         }
 
 
 def tensor(pointer: int, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-    """A tensor over memory of a problem."""
+    """A tensor that uses the memory of a problem."""
     memory = DeviceMemory(pointer, shape, dtype.itemsize)
     return torch.as_tensor(memory, device="cuda").view(dtype)

@@ -58,7 +58,7 @@ class Tensors:
 
     @staticmethod
     def empty(sizes: Sizes) -> "Tensors":
-        """Something to compile for."""
+        """Tensors without data, to compile for these sizes."""
         m, n, k = sizes["m"], sizes["n"], sizes["k"]
         blocks = m // BLOCK_ROWS * sizes["blocks-per-row"]
 
@@ -88,18 +88,18 @@ def bsr_gemm(
     block_rows,
     BLOCKS: tl.constexpr,  # in a block-row
     BLOCK_N: tl.constexpr,
-    PARTS: tl.constexpr,  # in which a tile of C is stored
-    FLATTEN: tl.constexpr,  # tiles and blocks become one loop, so that loads run ahead of a tile
+    PARTS: tl.constexpr,  # number of parts in which a tile of C is stored
+    FLATTEN: tl.constexpr,  # one loop over tiles and blocks, so that loads run ahead of a tile
 ):
-    """Tile after tile of C, through tensor descriptors (bulk tensor copies). All block-rows of a
-    panel of B come one after another, so that the panel stays in L2."""
+    """Computes tile after tile of C, with tensor descriptors (bulk tensor copies). All block-rows
+    of a panel of B come one after another, so that the panel stays in L2."""
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTEN):
         block_row = tile % block_rows
         panel = tile // block_rows
         first = block_row * BLOCKS
         sums = tl.zeros((128, BLOCK_N), tl.float32)
-        # Bounds that the compiler knows: with others the flattened loop took 183 to 189 us instead
-        # of 167 to 172 (H200, 2026-11-21).
+        # Loop bounds that the compiler knows: without them the flattened loop took 183 to 189 us
+        # instead of 167 to 172 (H200, 2026-11-21).
         for i in range(0, BLOCKS):
             block = first + i
             a_block = values.load([block * 128, 0])
@@ -110,7 +110,7 @@ def bsr_gemm(
 
 @triton.jit
 def store_parts(c, sums, row, column, WIDTH: tl.constexpr, PARTS: tl.constexpr):
-    """Stores a tile in parts side by side, each of which needs its part of shared memory only."""
+    """Stores a tile in parts, side by side. Each part needs only its own part of shared memory."""
     if PARTS == 1:
         c.store([row, column], sums)
     else:
@@ -122,23 +122,23 @@ def store_parts(c, sums, row, column, WIDTH: tl.constexpr, PARTS: tl.constexpr):
 
 @dataclass(frozen=True)
 class Choice:
-    """Choices of the Triton kernel."""
+    """One configuration of the Triton kernel."""
 
     block_n: int
     parts: int
-    programs: int  # for each multiprocessor, which take tile after tile; 0: one for each tile
+    programs: int  # for each multiprocessor, each takes tile after tile; 0: one for each tile
     num_warps: int
     num_stages: int
 
 
-# Found with --sweep on an H200, 2026-11-21, PyTorch 2.11 and Triton 3.6. Slower, and so left out:
-# plain pointers instead of descriptors, and two blocks of A in one turn of the loop.
+# Found with --sweep on an H200, 2026-11-21, PyTorch 2.11 and Triton 3.6. Not offered, because they
+# were slower: plain pointers instead of descriptors, and two blocks of A in one turn of the loop.
 FASTEST = Choice(block_n=128, parts=4, programs=2, num_warps=4, num_stages=12)
 
 
 def choices() -> list[Choice]:
-    """Those whose ring and slab fit in shared memory. Of num_stages Triton keeps about half for the
-    ring, because the place of a B block is itself loaded."""
+    """The configurations whose ring and slab fit in shared memory. Triton uses about half of
+    num_stages for the ring, because the place of a B block is itself loaded."""
     found = []
     for block_n, parts, programs, num_warps, num_stages in itertools.product(
         (128, 256), (1, 2, 4), (0, 1, 2), (4, 8), (4, 8, 10, 12, 16)
@@ -203,7 +203,7 @@ def contest(family: Family, sizes: Sizes, ours: Sequence[Variant], sweep: bool) 
 
 def gathered(t: Tensors) -> Contestant:
     """A dense product of as many FLOP: A's blocks side by side, as if every block-row of A had the
-    same columns, so that B is only as many rows and no row has to be found."""
+    same columns. So B has only as many rows, and there are no index lookups."""
     depth = t.blocks_per_row * BLOCK_COLUMNS
     blocks = t.values.view(t.block_rows, t.blocks_per_row, BLOCK_ROWS, BLOCK_COLUMNS)
     a = blocks.transpose(1, 2).reshape(t.block_rows * BLOCK_ROWS, depth).contiguous()
@@ -240,9 +240,9 @@ def product(a: torch.Tensor, b: torch.Tensor) -> Contestant:
 
 
 def check_product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> Check:
-    """Against float64, with the tolerance of kernels/bsr_gemm/reference.cuh."""
+    """Compares with float64, with the tolerance of kernels/bsr_gemm/reference.cuh."""
     error = (c.double() - a.double() @ b.double()).abs()
     magnitude = a.double().abs() @ b.double().abs()
     over = error / (a.shape[1] * 2.0**-23 * magnitude)
-    wrong = int((~(over <= 1)).sum())  # what is not a number is wrong
+    wrong = int((~(over <= 1)).sum())  # NaN is wrong
     return Check(c.numel(), wrong, error.max().item(), over.max().item())

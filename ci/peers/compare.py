@@ -13,7 +13,7 @@ import bsr_gemm
 import report
 import trajectory_resample
 from binding import Variant
-from contest import STREAM_HANDLE, hold
+from contest import STREAM_HANDLE, run
 from families import Selection, Sizes, build, select
 from report import Report
 from sweep import compile_all
@@ -27,7 +27,7 @@ PEERS = {
 
 
 def compare(selections: list[Selection], folder: Path, sweep: bool) -> list[Report]:
-    """Holds every contest and prints its table."""
+    """Runs every contest and prints its table."""
     if sweep:
         jobs = [
             job
@@ -52,12 +52,12 @@ def compare(selections: list[Selection], folder: Path, sweep: bool) -> list[Repo
 def compare_one(selection: Selection, sizes: Sizes, variants: list[Variant], sweep: bool) -> Report:
     peers = PEERS[selection.family.name]
     contest = peers.contest(selection.family, sizes, variants, sweep)
-    outcomes = hold(contest)
+    outcomes = run(contest)
     return Report(contest, outcomes, targets(contest, outcomes))
 
 
 def main(options: argparse.Namespace) -> int:
-    """Runs the whole comparison; the exit status."""
+    """Runs the whole comparison. Returns the exit status."""
     with tempfile.TemporaryDirectory() as scratch:
         try:
             selections = select(options.only)

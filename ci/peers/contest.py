@@ -1,4 +1,4 @@
-"""Contestants at one problem: checked first, then timed side by side."""
+"""Contestants at one problem: first checked, then timed side by side."""
 
 import random
 import statistics
@@ -10,13 +10,13 @@ import torch
 from binding import Check, Inputs, Variant
 from families import Family, Sizes
 
-# The stream that a library compiled with --default-stream per-thread launches on
-# (cudaStreamPerThread): everything runs there, so that it can be captured.
+# The stream of launches in a library compiled with --default-stream per-thread
+# (cudaStreamPerThread). Everything runs on it, so that it can be captured.
 STREAM_HANDLE = 0x2
 
-SLICE_US = 5_000  # of one replay of one contestant's graph
-# Before it the device does nothing for some 10 ms (at 2 GHz): what draws the most power lowers the
-# clock for what follows, and each contestant is to find the same.
+SLICE_US = 5_000  # duration of one replay of one contestant's graph
+# Before each replay the device is idle for some 10 ms (at 2 GHz). A contestant that draws much
+# power lowers the clock for the next one; the pause gives each contestant the same conditions.
 PAUSE_CYCLES = 20_000_000
 ROUNDS = 21
 WARMUP_ROUNDS = 2
@@ -25,11 +25,11 @@ SINGLE_LAUNCHES = 40
 
 @dataclass(frozen=True)
 class Contestant:
-    """One implementation. Input sets go by number."""
+    """One implementation. Input sets have numbers."""
 
     name: str
     ours: bool
-    poison: Callable[[int], None]  # fills the output with what is not a number
+    poison: Callable[[int], None]  # fills the output with NaN
     launch: Callable[[int], torch.Tensor | None]  # asynchronous, on the current stream
     check: Callable[[int, torch.Tensor | None], Check]  # the output, or what a launch returned
     flop: int  # of one launch
@@ -39,10 +39,10 @@ class Contestant:
 
 @dataclass
 class Outcome:
-    """What was found of a contestant. Without a check that is right there are no times."""
+    """The results of a contestant. It has times only if all its checks are right."""
 
     contestant: Contestant
-    # Of plain launches, then of the graph; one for each set of inputs.
+    # First of plain launches, then of the graph; one for each set of inputs.
     checks: list[Check] = field(default_factory=list)
     error: str = ""
     launches: int = 0  # in the graph
@@ -64,7 +64,7 @@ class Contest:
 
     family: Family
     sizes: Sizes
-    sets: int  # of inputs, taken in turn by successive launches
+    sets: int  # of inputs; successive launches use them in turn
     contestants: Sequence[Contestant]
 
 
@@ -76,9 +76,9 @@ def on_inputs(
     ours: bool = False,
     configuration: str = "",
 ) -> Contestant:
-    """A contestant at the family's own problem, checked by its reference.
+    """A contestant at the family's own problem, checked with its reference.
 
-    `launch` writes to the problem's output, or returns a tensor, which `outputs` then receive.
+    `launch` writes to the problem's output, or returns a tensor, which is then copied to `outputs`.
     """
 
     def check(number: int, result: torch.Tensor | None) -> Check:
@@ -100,7 +100,7 @@ def on_inputs(
 
 
 def variants(ours: Sequence[Variant], inputs: Sequence[Inputs]) -> list[Contestant]:
-    """Our variants, all on the very same operands."""
+    """Our variants, all with the same operands."""
     for variant in ours:
         variant.require(inputs[0].sizes)
 
@@ -110,8 +110,8 @@ def variants(ours: Sequence[Variant], inputs: Sequence[Inputs]) -> list[Contesta
     return [on_inputs(variant.name, inputs, launcher(variant), ours=True) for variant in ours]
 
 
-def hold(contest: Contest) -> list[Outcome]:
-    """Checks everybody on every set of inputs, and times those who are right."""
+def run(contest: Contest) -> list[Outcome]:
+    """Checks every contestant on every set of inputs, and times those that are right."""
     sets = contest.sets
     outcomes = [Outcome(contestant) for contestant in contest.contestants]
     graphs = [prepared(outcome, sets) for outcome in outcomes]
@@ -123,7 +123,7 @@ def hold(contest: Contest) -> list[Outcome]:
 
 
 def prepared(outcome: Outcome, sets: int) -> torch.cuda.CUDAGraph | None:
-    """The graph to time, once plain launches and the graph itself were right; otherwise none."""
+    """The graph to time, if plain launches and the graph itself were right; otherwise None."""
     contestant = outcome.contestant
     try:
         outcome.checks = [verify(contestant, number) for number in range(sets)]
@@ -132,7 +132,7 @@ def prepared(outcome: Outcome, sets: int) -> torch.cuda.CUDAGraph | None:
         outcome.launches = launches_of_a_slice(contestant, sets)
         graph, results = captured(contestant, sets, outcome.launches)
         outcome.checks += verify_graph(contestant, graph, results)
-    except Exception as error:  # whatever a library raises: the contestant has no time
+    except Exception as error:  # a library may raise anything: then there is no time
         outcome.error = f"{type(error).__name__}: {error}"
     return graph if outcome.right else None
 
@@ -181,7 +181,7 @@ def captured(
 
 
 def time_rounds(contestants: Sequence[tuple[Outcome, torch.cuda.CUDAGraph]]) -> None:
-    """Every round replays every graph once, in an order of its own. Everything is queued without
+    """Every round replays every graph once, in a new random order. Everything is queued without
     waiting, so that the host runs ahead of the device."""
     order = list(contestants)
     shuffle = random.Random(1).shuffle
@@ -198,7 +198,7 @@ def time_rounds(contestants: Sequence[tuple[Outcome, torch.cuda.CUDAGraph]]) -> 
 
 
 def replay(graph: torch.cuda.CUDAGraph) -> tuple[torch.cuda.Event, torch.cuda.Event]:
-    """Queues a pause and one replay; the events around the replay."""
+    """Queues a pause and one replay. Returns the events around the replay."""
     start, stop = timed_event(), timed_event()
     torch.cuda._sleep(PAUSE_CYCLES)
     start.record()
@@ -208,7 +208,7 @@ def replay(graph: torch.cuda.CUDAGraph) -> tuple[torch.cuda.Event, torch.cuda.Ev
 
 
 def time_single(contestant: Contestant, sets: int, launches: int) -> list[float]:
-    """Times single launches between two events each, after one unmeasured turn of the sets; us."""
+    """Times of single launches, each between two events, after one turn that is not timed; us."""
     for number in range(sets):
         contestant.launch(number)
     torch.cuda._sleep(PAUSE_CYCLES)

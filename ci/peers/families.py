@@ -1,4 +1,4 @@
-"""What is compared: the kernel families, their variants and sizes, and how they are built."""
+"""The kernel families that are compared, their variants and sizes, and how to build them."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ Sizes = dict[str, int]  # by the executables' flags, without the dashes
 
 @dataclass(frozen=True)
 class Family:
-    """A folder of kernels: its variants from the first rung to the last, and the sizes compared."""
+    """A folder of kernels: its variants from the first to the last, and the sizes compared."""
 
     name: str
     variants: tuple[str, ...]
@@ -57,14 +57,14 @@ class Selection:
 
 
 def select(only: list[str]) -> list[Selection]:
-    """Everything, or what FAMILY and FAMILY/VARIANT name. Raises ValueError for an unknown name."""
+    """Everything, or the named FAMILY and FAMILY/VARIANT. Raises ValueError for an unknown name."""
     known = {family.name: family for family in FAMILIES}
     wanted: dict[str, set[str]] = {}
     for name in only or known:
         family_name, _, variant = name.partition("/")
         family = known.get(family_name)
         if family is None or (variant and variant not in family.variants):
-            raise ValueError(f"there is no '{name}'; there are {', '.join(all_names())}")
+            raise ValueError(f"unknown name '{name}'; there are {', '.join(all_names())}")
         wanted.setdefault(family_name, set()).update([variant] if variant else family.variants)
     return [
         Selection(known[name], tuple(v for v in known[name].variants if v in variants))
@@ -93,7 +93,7 @@ def build(selections: list[Selection], folder: Path) -> None:
 
 
 def find_nvcc() -> str:
-    """nvcc of $CUDA_HOME, of the PATH, or where CUDA installs itself."""
+    """nvcc of $CUDA_HOME, of the PATH, or of the default folder of CUDA."""
     home = os.environ.get("CUDA_HOME")
     places = [f"{home}/bin/nvcc"] if home else []
     places += [shutil.which("nvcc") or "", "/usr/local/cuda/bin/nvcc"]
@@ -101,7 +101,7 @@ def find_nvcc() -> str:
     if found is None:
         raise FileNotFoundError(
             "nvcc was not found in $CUDA_HOME/bin, on the PATH or in /usr/local/cuda/bin; "
-            "ci/install-cuda.sh installs it, and --prebuilt FOLDER does without"
+            "install it with ci/install-cuda.sh, or use --prebuilt FOLDER"
         )
     return found
 
@@ -118,8 +118,8 @@ def compile_variant(nvcc: str, folder: Path, family: Family, variant: str) -> No
         f"-L{libraries}",
         "-shared",
         "--default-stream=per-thread",
-        # The libraries of several variants live in one process beside PyTorch's own runtime: none
-        # may see another's symbols.
+        # One process loads the libraries of several variants and PyTorch's own runtime: no library
+        # may see the symbols of another.
         "-Xcompiler=-fPIC,-fno-gnu-unique",
         "-Xlinker=--exclude-libs,ALL,-Bsymbolic",
         f"-DFAMILY_{family.name}",

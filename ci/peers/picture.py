@@ -1,9 +1,9 @@
-"""Shows the shipped kernels against their floor and their peers, as ci/compare-peers.sh found them.
+"""Shows the shipped kernels with their floor and their peers, as ci/compare-peers.sh measured them.
 
     python3 ci/peers/picture.py            writes the table in README.md, and docs/kernels.svg
-    python3 ci/peers/picture.py --check    fails where the table is not what the record gives
+    python3 ci/peers/picture.py --check    fails if the table differs from the record
 
-The picture needs matplotlib, the table nothing.
+The picture needs matplotlib; the table needs nothing.
 """
 
 import argparse
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RECORD = ROOT / "ci/peers/h200.json"
 README = ROOT / "README.md"
 PICTURE = ROOT / "docs/kernels.svg"
-ALTERNATIVE = "Bars: the time of every rung and peer as a multiple of the floor"
+ALTERNATIVE = "Bars: the time of every variant and peer as a multiple of the floor"
 BEGIN, END = "<!-- kernels -->", "<!-- /kernels -->"
 
 GPU = "NVIDIA H200"  # whose memory the floor is for
@@ -41,7 +41,7 @@ TITLES = {
 
 
 class RecordError(Exception):
-    """The record is missing, or is not whole and right."""
+    """The record is missing, incomplete or wrong."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Record:
-    """What one run of ci/compare-peers.sh found."""
+    """The results of one run of ci/compare-peers.sh."""
 
     day: str
     driver: str
@@ -103,15 +103,15 @@ class Record:
 
 
 def read(path: Path) -> Record:
-    """The record, if it holds a right output and a time of every shipped variant at every size."""
+    """The record. It must have a right output and a time of every shipped variant at every size."""
     try:
         record = json.loads(path.read_text())
     except FileNotFoundError:
         raise RecordError("it does not exist") from None
     if record["schema"] != 1:
-        raise RecordError(f"its schema is {record['schema']}, and 1 is known")
+        raise RecordError(f"its schema is {record['schema']}, and only 1 is supported")
     if record["machine"]["gpu"] != GPU:
-        raise RecordError(f"it is of an {record['machine']['gpu']}, and the floor of an {GPU}")
+        raise RecordError(f"it is for an {record['machine']['gpu']}, and the floor is for an {GPU}")
     if not record["right"]:
         raise RecordError("a contestant was wrong or did not run")
     contests = {key(c["family"], c["sizes"]): c for c in record["contests"]}
@@ -132,7 +132,7 @@ def problem(family: Family, sizes: dict[str, int], contests: dict[str, Any]) -> 
     ]
     ours = [entry.name for entry in entries if entry.ours]
     if ours != list(family.variants):
-        raise RecordError(f"of {family.name} it has {ours}, and not {list(family.variants)}")
+        raise RecordError(f"for {family.name} it has {ours}, not {list(family.variants)}")
     moved = next(c["bytes"] for c in contest["contestants"] if c["ours"])
     return Problem(family, sizes, moved, entries)
 
@@ -150,7 +150,7 @@ def block(record: Record) -> str:
 
 
 def rows(one: Problem) -> list[str]:
-    """Every rung, and at the fastest the peers."""
+    """A row for every variant; the row of the fastest has the peers."""
     title = f"`{one.family.name}`: {one.title}; floor {one.floor_us:.2f} us"
     lines = []
     for entry in one.ours:
@@ -170,12 +170,12 @@ def caption(record: Record) -> str:
     return (
         f"{GPU}, driver {record.driver}, {record.day}; CUDA {versions['cuda']}, PyTorch "
         f"{versions['torch']}, Triton {versions['triton']}. Times are medians of a launch inside a "
-        "CUDA graph. The floor is what a problem must move, inputs read once and the output "
-        f"written once, at {BANDWIDTH_TB_S} TB/s of memory bandwidth (measured ceilings: 4.05 to "
-        "4.24 TB/s for two streams read and one written, 4.65 TB/s for writing alone). cuBLAS "
-        "multiplies dense matrices: the smaller is as many FLOP as `bsr_gemm` with nothing to look "
-        "up, the larger the product without sparsity. What `attention` reads stays in L2, and "
-        "latency bounds it, not memory."
+        "CUDA graph. The floor is the time to read the inputs once and to write the output once, "
+        f"at {BANDWIDTH_TB_S} TB/s of memory bandwidth (measured ceilings: 4.05 to 4.24 TB/s for "
+        "two streams read and one written, 4.65 TB/s for writing alone). cuBLAS multiplies dense "
+        "matrices: the smaller product has as many FLOP as `bsr_gemm` and no index lookups, the "
+        "larger is the product without sparsity. The inputs of `attention` stay in L2: its limit "
+        "is latency, not memory."
     )
 
 
@@ -185,7 +185,7 @@ def parts(text: str) -> tuple[str, str, str]:
     return before, shown, after
 
 
-# The picture: a panel a problem, in two columns; inches.
+# The picture: one panel for each problem, in two columns; inches.
 WIDTH = 9.6
 COLUMNS = (("bsr_gemm", "attention"), ("trajectory_resample",))
 MARGIN = 0.15
@@ -196,7 +196,7 @@ ROW = 0.195
 NAMES = 2.0  # left of the bars
 TIMES = 0.62  # right of them
 INK, FAINT, GRID = "#24292f", "#59636e", "#d8dee4"
-RUNG, BEST = "#8cb8e8", "#1f6fc4"
+OURS, BEST = "#8cb8e8", "#1f6fc4"
 
 
 def draw(record: Record) -> str:
@@ -205,8 +205,8 @@ def draw(record: Record) -> str:
     from matplotlib.figure import Figure
     from matplotlib.patches import FancyBboxPatch
 
-    # Text as text: less than half the size of its outlines. Verdana is as wide as the font that it
-    # is laid out with.
+    # Text stays text: outlines are more than twice as large. Verdana has the widths of the font
+    # that the layout uses.
     mpl.rcParams.update(
         {
             "svg.fonttype": "none",
@@ -244,7 +244,7 @@ def draw(record: Record) -> str:
 
 
 def shown(one: Problem) -> list[Entry]:
-    """A peer that does more work than asked for is left to the table."""
+    """The entries of the picture: a peer that does more work than ours is only in the table."""
     return [entry for entry in one.entries if entry.flop <= one.best.flop]
 
 
@@ -268,7 +268,7 @@ def legend(figure: "Figure", record: Record, height: float) -> None:
     x = WIDTH - 3.25
     for name, fill, edge in (
         ("fastest of ours", BEST, BEST),
-        ("ours", RUNG, RUNG),
+        ("ours", OURS, OURS),
         ("peer", "white", FAINT),
     ):
         box = Rectangle((x, y - 0.05), 0.2, 0.1, facecolor=fill, edgecolor=edge, transform=inches)
@@ -292,7 +292,7 @@ def panel(figure: "Figure", one: Problem, left: float, top: float, width: float)
     scale(axes, one)
     for y, (entry, multiple) in enumerate(zip(entries, multiples, strict=True)):
         is_best = entry is one.best
-        colour = BEST if is_best else RUNG if entry.ours else FAINT
+        colour = BEST if is_best else OURS if entry.ours else FAINT
         fill = colour if entry.ours else "white"
         axes.barh(y, multiple - 1, 0.66, left=1, color=fill, edgecolor=colour, linewidth=0.9)
         text: dict[str, Any] = {
@@ -339,7 +339,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="ci/peers/picture.py",
         description=(__doc__ or "").splitlines()[0],
-        epilog="exit status: 0 done, or the same; 1 README differs; 2 something is missing",
+        epilog="exit status: 0 done, or no difference; 1 README differs; 2 something is missing",
     )
     parser.add_argument("--check", action="store_true", help="compare the table, write nothing")
     options = parser.parse_args(arguments)
@@ -347,8 +347,8 @@ def main(arguments: list[str]) -> int:
         record = read(RECORD)
     except RecordError as error:
         print(
-            f"{RECORD.relative_to(ROOT)}: {error}; `ci/compare-peers.sh "
-            f"{RECORD.relative_to(ROOT)}` on an H200 records it",
+            f"{RECORD.relative_to(ROOT)}: {error}; to record it, run `ci/compare-peers.sh "
+            f"{RECORD.relative_to(ROOT)}` on an H200",
             file=sys.stderr,
         )
         return 2
@@ -358,15 +358,15 @@ def main(arguments: list[str]) -> int:
         if found == made:
             return 0
         print(
-            f"README.md does not show what {RECORD.relative_to(ROOT)} gives: "
-            "`python3 ci/peers/picture.py` writes it",
+            f"README.md does not show the data of {RECORD.relative_to(ROOT)}: "
+            "to write it, run `python3 ci/peers/picture.py`",
             file=sys.stderr,
         )
         return 1
     try:
         picture = draw(record)
     except ModuleNotFoundError as error:
-        print(f"{error}: `{sys.executable} -m pip install matplotlib`", file=sys.stderr)
+        print(f"{error}: run `{sys.executable} -m pip install matplotlib`", file=sys.stderr)
         return 2
     README.write_text(before + made + after)
     PICTURE.write_text(picture)

@@ -1,4 +1,4 @@
-"""What came out: a table for people, JSON for programs."""
+"""The results: a table for people, JSON for programs."""
 
 import json
 import os
@@ -16,19 +16,19 @@ from contest import ROUNDS, SINGLE_LAUNCHES, SLICE_US, Contest, Outcome
 from targets import Target
 
 METHOD = (
-    "Every output, of plain launches and of the graph that is timed, is compared as a whole with a "
-    "reference in double precision before it is timed. graph_us: launches captured one after "
-    "another into one CUDA graph, the time of a replay over the number of launches; a replay lasts "
-    f"some {SLICE_US // 1000} ms and follows a pause of some 10 ms, and each of {ROUNDS} rounds "
-    "replays every contestant once in an order of its own. single_us: events around each of "
-    f"{SINGLE_LAUNCHES} launches outside of a graph, after such a pause. Successive launches take "
-    "the sets of inputs in turn; with one set, L2 holds what the launch before left in it."
+    "Before the timing, every whole output, of plain launches and of the timed graph, is compared "
+    "with a reference in double precision. graph_us: launches are captured one after another into "
+    "one CUDA graph; the time of a replay is divided by the number of launches. A replay lasts "
+    f"some {SLICE_US // 1000} ms and follows a pause of some 10 ms. Each of {ROUNDS} rounds "
+    "replays every contestant once, in a random order. single_us: events around each of "
+    f"{SINGLE_LAUNCHES} launches outside of a graph, after such a pause. Successive launches use "
+    "the sets of inputs in turn; with one set, L2 contains data of the launch before."
 )
 
 
 @dataclass(frozen=True)
 class Report:
-    """One contest and what came out of it."""
+    """One contest and its results."""
 
     contest: Contest
     outcomes: list[Outcome]
@@ -87,7 +87,7 @@ def title() -> str:
 
 
 def table(report: Report) -> str:
-    """One contest, aligned."""
+    """The table of one contest, with aligned columns."""
     contest = report.contest
     sizes = ", ".join(f"{name} {value}" for name, value in contest.sizes.items())
     sets = "1 set" if contest.sets == 1 else f"{contest.sets} sets"
@@ -194,9 +194,9 @@ def outcome_as_json(outcome: Outcome, best_us: float | None) -> dict[str, Any]:
 
 
 def write(path: Path, reports: list[Report]) -> None:
-    """Beside its place and renamed into it: a reader sees the whole file or none."""
+    """Writes beside the target and renames: a reader sees the whole file or none."""
     partial = path.with_name(path.name + ".partial")
-    # A number that JSON does not know (the error of a wrong output) becomes null.
+    # A number that JSON does not support (the error of a wrong output) becomes null.
     partial.write_text(json.dumps(finite(as_json(reports)), indent=1) + "\n")
     partial.replace(path)
 

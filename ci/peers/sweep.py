@@ -20,8 +20,8 @@ C = TypeVar("C")
 
 
 def compile_all(jobs: Sequence[Callable[[], object]]) -> None:
-    """Fills Triton's cache from all cores; each job compiles one configuration. To be called before
-    CUDA is used here: a child cannot use the context of its parent."""
+    """Fills Triton's cache with all cores; each job compiles one configuration. Call it before this
+    process uses CUDA: a child cannot use the context of its parent."""
     cores = os.cpu_count() or 1
     context = multiprocessing.get_context("fork")
     children = [context.Process(target=quietly, args=(jobs[i::cores],)) for i in range(cores)]
@@ -32,7 +32,7 @@ def compile_all(jobs: Sequence[Callable[[], object]]) -> None:
 
 
 def quietly(jobs: Sequence[Callable[[], object]]) -> None:
-    """What does not compile is found out when it is tried: here only the cache counts."""
+    """Runs the jobs and ignores errors: a configuration that does not compile fails again later."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
@@ -48,7 +48,7 @@ def fastest(configurations: Sequence[C], entry: Callable[[C], Contestant], sets:
     for configuration in configurations:
         try:
             times.append((time_us(entry(configuration), sets, REPLAYS), configuration))
-        except Exception:  # a configuration that asks for too much of the device is none
+        except Exception:  # it needs more than the device has
             failed += 1
     times.sort(key=lambda pair: pair[0])
     finals = []

@@ -1,4 +1,4 @@
-"""What the shipped kernels are held to, on one H200."""
+"""The targets of the shipped kernels, on one H200."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ ATTENTION_US = 8.0
 
 @dataclass(frozen=True)
 class Target:
-    """One bound. A value that is missing, because its contestant has no time, misses it."""
+    """One bound. A value that is missing, because its contestant has no time, misses the bound."""
 
     name: str
     value: float | None
-    limit: float  # the value is at most this; below it where `strict`
+    limit: float  # the value must be at most this, or below it if `strict`
     strict: bool = False
 
     @property
@@ -49,16 +49,16 @@ def faster(times: dict[str, float], ours: str, than: str, by: float = 1.0) -> Ta
 
 
 def of_bsr_gemm(contest: Contest, times: dict[str, float], _: list[str]) -> Iterator[Target]:
-    rungs = contest.family.variants
-    last = rungs[-1]
+    ours = contest.family.variants
+    last = ours[-1]
     gathered = "cuBLAS dense {m}x{n}x{depth}".format(
         **contest.sizes, depth=contest.sizes["blocks-per-row"] * 32
     )
     yield Target(f"{last}, us", times.get(last), BSR_GEMM_US)
     yield faster(times, last, gathered)
     yield faster(times, last, "Triton", by=TRITON_OVER_BSR_GEMM)
-    for before, rung in pairwise(rungs):
-        yield faster(times, rung, before)
+    for before, variant in pairwise(ours):
+        yield faster(times, variant, before)
 
 
 def of_resample(contest: Contest, times: dict[str, float], peers: list[str]) -> Iterator[Target]:

@@ -15,9 +15,9 @@ from contest import Contest, Contestant, on_inputs, variants
 from families import Family, Sizes
 from sweep import fastest
 
-# Successive launches take different inputs, as many as it takes for none to be found in L2.
+# Successive launches use different inputs, enough of them that none is still in L2.
 FEWEST_SETS = 4
-L2_TURNS = 4  # the sets together are at least as many times as large as L2
+L2_TURNS = 4  # all sets together are at least this many times as large as L2
 
 
 class Operands(ctypes.Structure):
@@ -56,7 +56,7 @@ class Tensors:
 
     @staticmethod
     def empty(sizes: Sizes) -> "Tensors":
-        """Something to compile for."""
+        """Tensors without data, to compile for these sizes."""
         batch, steps, targets = sizes["batch"], sizes["steps"], sizes["targets"]
 
         def make(*shape: int, dtype: torch.dtype) -> torch.Tensor:
@@ -81,19 +81,19 @@ def trajectory_resample(
     FEATURES: tl.constexpr,
     ROWS: tl.constexpr,  # targets of a program
 ):
-    """Some targets of one trajectory."""
+    """Computes ROWS targets of one trajectory."""
     batch = tl.program_id(0) // (TARGETS // ROWS)
     targets = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     x = tl.load(target_times + targets)
 
-    # The samples that are not later than a target are counted, not searched.
+    # Count the samples that are not later than a target, instead of a search.
     times = source_times + batch * STEPS
     steps = tl.arange(0, triton.next_power_of_2(STEPS))[None, :]
     inside = steps < STEPS
     earlier = (tl.load(times + steps, mask=inside, other=0) <= x[:, None]) & inside
     not_later = tl.sum(earlier.to(tl.int32), axis=1)
 
-    # The ends are held: both rows are the end's.
+    # Outside of the samples the value is constant: both rows are the end's.
     left = tl.maximum(not_later - 1, 0)
     right = tl.minimum(not_later, STEPS - 1)
     t0 = tl.load(times + left)
@@ -110,15 +110,15 @@ def trajectory_resample(
 
 @dataclass(frozen=True)
 class Choice:
-    """Choices of the Triton kernel."""
+    """One configuration of the Triton kernel."""
 
     rows: int
     num_warps: int
 
 
 # Found with --sweep on an H200, 2026-11-21, PyTorch 2.11 and Triton 3.6, by (batch, steps, targets,
-# features). Slower, and so left out: halving the interval, and half of a row a program. No
-# faster: streaming stores.
+# features). Not offered, because they were slower: halving the interval, and half of a row for a
+# program. Not faster: streaming stores.
 FASTEST: dict[tuple[int, ...], Choice] = {
     (32, 500, 256, 256): Choice(rows=2, num_warps=1),
     (64, 1000, 512, 512): Choice(rows=2, num_warps=1),
@@ -127,7 +127,7 @@ FASTEST: dict[tuple[int, ...], Choice] = {
 
 
 def choices(sizes: Sizes) -> list[Choice]:
-    """Those that give a thread 8 to 64 values, and no more than 64 times to compare."""
+    """The configurations with 8 to 64 values for each thread, and at most 64 times to compare."""
     found = []
     padded_steps = triton.next_power_of_2(sizes["steps"])
     for rows, num_warps in itertools.product((1, 2, 4, 8, 16, 32, 64), (1, 2, 4, 8)):
@@ -167,7 +167,7 @@ def in_torch(
     target_times: torch.Tensor,
     out: torch.Tensor,
 ) -> None:
-    """The same in words of torch, for torch.compile to fuse."""
+    """The same with operations of torch, for torch.compile to fuse."""
     steps, features = source.shape[1:]
     not_later = torch.searchsorted(source_times, target_times, right=True)
     left = (not_later - 1).clamp(min=0)

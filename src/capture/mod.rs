@@ -1,12 +1,13 @@
 //! What one profiling run left, and the two readers of it.
 //!
 //! [`report`] decodes the report file at full precision, [`csv`] reads the pages that
-//! `ncu --csv` prints. Both give a [`Recording`], and so do the files of the lower tiers;
-//! [`read_file`] tells them apart by content.
+//! `ncu --csv` prints. Both give a [`Recording`]. The files of the lower tiers give one by way of
+//! [`times`], which is the only place that puts times under the names of counters;
+//! [`read_file`] distinguishes them by content.
 
 pub mod event_times;
-mod session;
-mod watched;
+pub mod kernel_records;
+mod times;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -14,12 +15,7 @@ use std::path::Path;
 
 use ncu_report::{ReadError, Recording, csv, report};
 
-use crate::cupti;
 use crate::terms::Tier;
-
-pub(crate) use session::failure_of_program;
-pub use session::{Capture, Page, Pending, capture};
-pub(crate) use watched::{Watched, watched};
 
 /// Which reader a file needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +24,7 @@ pub enum Format {
     Report,
     /// A CSV page, with or without the profiler's and the program's own lines around it.
     Csv,
-    /// Kernel records, see [`crate::cupti`].
+    /// Kernel records, see [`kernel_records`].
     KernelRecords,
     /// Times that a program took itself, see [`event_times`].
     EventTimes,
@@ -45,7 +41,7 @@ impl Format {
     }
 }
 
-/// Largest file that [`read_file`] reads, in bytes. A `--set full` report of one launch holds
+/// Largest file that [`read_file`] reads, in bytes. A `--set full` report of one launch has
 /// 2.6 MB.
 pub const MAX_FILE_SIZE: u64 = 1 << 30;
 
@@ -59,8 +55,8 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadErro
         .and_then(|bytes| {
             if bytes.starts_with(report::MAGIC) {
                 Ok((Format::Report, report::read(&bytes)?))
-            } else if bytes.starts_with(cupti::MAGIC) {
-                Ok((Format::KernelRecords, cupti::read(&bytes)?))
+            } else if bytes.starts_with(kernel_records::MAGIC) {
+                Ok((Format::KernelRecords, kernel_records::read(&bytes)?))
             } else if bytes.starts_with(event_times::MAGIC) {
                 Ok((Format::EventTimes, event_times::read(&bytes)?))
             } else {
@@ -73,7 +69,7 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadErro
         })
 }
 
-/// The limit holds for what is read, not for the size that the file states, which a pipe does not.
+/// The limit is on the bytes that are read: a pipe does not state its size.
 fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     let file = File::open(path)?;
     let stated = file.metadata()?.len();

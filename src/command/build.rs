@@ -1,15 +1,16 @@
 //! `sparsek-gate build`.
 
+use super::{answer, load, other_toolchain};
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Plan, answer};
 use crate::binary::{CompiledKernel, CompilerWarning};
 use crate::cli::StageArgs;
+use crate::config::Variant;
 use crate::files::{clear_compiled, variant_folder};
 use crate::finding::{Error, ExitCode};
-use crate::measure::{build_all, keep_compiled};
+use crate::measure::Batch;
 use crate::report::Progress;
 use crate::terms::VariantId;
 
@@ -30,12 +31,16 @@ struct Built {
 }
 
 pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Error> {
-    let plan = Plan::new(config, &arguments.selection, Some(&arguments.trial))?;
+    let plan = load(config, &arguments.selection, Some(&arguments.trial))?;
     let variants = plan.variants();
     let progress = Progress::new();
-    let (artifacts, mut findings) = build_all(&plan.config, &variants, &progress)?;
-    drop(progress);
-    findings.extend(plan.unpinned(&artifacts, &[]));
+    let batch = Batch {
+        config: &plan.config,
+        variants: &variants,
+        watch: &progress,
+    };
+    let (artifacts, mut findings) = batch.build()?;
+    findings.extend(other_toolchain(&plan, &artifacts, &[]));
     // A trial must not be found where the profile of the code as it is would lie.
     if plan.overrides.is_empty() {
         let folder = plan.profiles(None)?;
@@ -43,14 +48,8 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
         for variant in &variants {
             clear_compiled(&folder, &variant.id)?;
         }
-        keep_compiled(
-            &plan.config,
-            &variants,
-            &artifacts,
-            |variant| variant_folder(&folder, &variant.id),
-            &[],
-            git.as_deref(),
-        )?;
+        let folder = |variant: &Variant| variant_folder(&folder, &variant.id);
+        batch.keep_compiled(&artifacts, folder, &[], git.as_deref())?;
     }
     let built = variants
         .iter()

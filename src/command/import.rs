@@ -1,20 +1,22 @@
 //! `sparsek-gate import`.
 
+use super::{answer, load};
 use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Plan, answer};
 use crate::capture;
 use crate::cli::{ImportArgs, Selection};
 use crate::config::Variant;
 use crate::evidence::incomplete;
-use crate::files::{create_work_folder, empty_variant_folder, variant_folder, write_atomically};
+use crate::files::{
+    PROFILE_FILE, create_work_folder, empty_variant_folder, variant_folder, write_atomically,
+};
 use crate::finding::{Error, ExitCode};
 use crate::hash::sha256_hex;
 use crate::profile::import::profile_of;
-use crate::profile::{Conditions, FILE_NAME, FileHash, Profile, ProfileOrigin, norm_text};
+use crate::profile::{Conditions, FileHash, Profile, ProfileOrigin, norm_text};
 use crate::terms::Phase;
 
 #[derive(Serialize)]
@@ -27,7 +29,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         names: vec![arguments.variant.clone()],
         experimental: true,
     };
-    let plan = Plan::new(config, &selection, None)?;
+    let plan = load(config, &selection, None)?;
     let [variant] = plan.variants.as_slice() else {
         return Err(Error::Usage(format!(
             "`{}` names several variants; write suite/variant",
@@ -71,7 +73,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     let folder = empty_variant_folder(&output, &variant.id)?;
     let capture_path = folder.join(&file.file);
     write_atomically(&capture_path, &bytes).map_err(Error::io("write", &capture_path))?;
-    let path = folder.join(FILE_NAME);
+    let path = folder.join(PROFILE_FILE);
     write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))?;
     let findings = incomplete(variant, &profile);
     answer(

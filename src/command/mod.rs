@@ -17,17 +17,17 @@ mod schema;
 mod strip;
 mod verify;
 
-use std::path::{Path, PathBuf};
+use crate::config::{Config, Pin, Selected};
+use std::path::Path;
 
 use serde::Serialize;
 
 use crate::build::Artifact;
-use crate::cli::{Cli, Command, Format, ReportFormat, Selection, Trial};
-use crate::config::{Config, Pin, Recipe, Variant, is_macro_name};
+use crate::cli::{Cli, Command, Format, Selection, Trial};
 use crate::evidence::unpinned;
 use crate::finding::{Error, ExitCode, Finding, Severity};
 use crate::judge::Outcome;
-use crate::report as reports;
+use crate::report::{self as reports, Capability, Form};
 use ncu_report::ReadError;
 
 /// Runs a subcommand and says what to exit with.
@@ -60,87 +60,34 @@ pub fn run(cli: Cli) -> ExitCode {
     })
 }
 
-/// The selected variants, with the constants of a trial applied to copies of them.
-struct Plan {
-    config: Config,
-    variants: Vec<Variant>,
-    overrides: Vec<String>,
+/// The variants that the arguments select.
+fn select(config: Config, selection: &Selection, trial: Option<&Trial>) -> Result<Selected, Error> {
+    let overrides = trial.map_or(&[][..], |trial| &trial.define);
+    Selected::new(config, &selection.names, selection.experimental, overrides)
 }
 
-impl Plan {
-    fn new(config: &Path, selection: &Selection, trial: Option<&Trial>) -> Result<Plan, Error> {
-        Plan::of(Config::load(config)?, selection, trial)
-    }
+/// The same of the configuration at a path.
+fn load(config: &Path, selection: &Selection, trial: Option<&Trial>) -> Result<Selected, Error> {
+    select(Config::load(config)?, selection, trial)
+}
 
-    fn of(config: Config, selection: &Selection, trial: Option<&Trial>) -> Result<Plan, Error> {
-        let mut variants: Vec<Variant> = config
-            .select(&selection.names, selection.experimental)
-            .map_err(Error::Usage)?
-            .into_iter()
-            .cloned()
-            .collect();
-        if variants.is_empty() {
-            return Err(Error::Usage(
-                "no variant is selected: all of them are experimental; name one, or pass --experimental".to_owned(),
-            ));
-        }
-        let overrides = trial.map(|trial| trial.define.clone()).unwrap_or_default();
-        for text in &overrides {
-            let (name, value) = text.split_once('=').unwrap_or((text, ""));
-            if !is_macro_name(name) {
-                return Err(Error::Usage(format!(
-                    "`--define {text}`: `{name}` cannot be the name of a constant"
-                )));
-            }
-            for variant in &mut variants {
-                match &mut variant.recipe {
-                    Recipe::Nvcc { defines, .. } => {
-                        defines.insert(name.to_owned(), value.to_owned())
-                    }
-                    Recipe::Command { .. } => {
-                        return Err(Error::Usage(format!(
-                            "`--define` sets a constant of nvcc, and {} is built by its own command",
-                            variant.id
-                        )));
-                    }
-                };
-            }
-        }
-        Ok(Plan {
-            config,
-            variants,
-            overrides,
-        })
-    }
-
-    fn variants(&self) -> Vec<&Variant> {
-        self.variants.iter().collect()
-    }
-
-    /// The folder of profiles: the one that was named, seen from where the command was called, or
-    /// the one in the work folder. Absolute, because programs run in the configuration's folder.
-    fn profiles(&self, named: Option<&Path>) -> Result<PathBuf, Error> {
-        match named {
-            Some(folder) => std::path::absolute(folder).map_err(Error::io("find", folder)),
-            None => Ok(self.config.work.join("profiles")),
-        }
-    }
-
-    /// That variants were built, and perhaps run, with another toolchain than is pinned.
-    fn unpinned(&self, artifacts: &[Option<Artifact>], machine: &[Pin]) -> Vec<Finding> {
-        let pins_of = |artifact: &Artifact| {
-            let compiler = artifact.compiler.as_deref();
-            let cuda = compiler.and_then(|version| self.config.toolchain.pins.cuda(version));
-            machine.iter().cloned().chain(cuda).collect::<Vec<_>>()
-        };
-        let what = if machine.is_empty() { "built" } else { "run" };
-        let built = self.variants.iter().zip(artifacts);
-        built
-            .filter_map(|(variant, artifact)| {
-                unpinned(&variant.id, what, &pins_of(artifact.as_ref()?))
-            })
-            .collect()
-    }
+/// That variants were built, and perhaps run, with another toolchain than is pinned.
+fn other_toolchain(
+    selected: &Selected,
+    artifacts: &[Option<Artifact>],
+    machine: &[Pin],
+) -> Vec<Finding> {
+    let pins_of = |artifact: &Artifact| {
+        let compiler = artifact.compiler.as_deref();
+        let pins = &selected.config.toolchain.pins;
+        let cuda = compiler.and_then(|version| pins.cuda(version));
+        machine.iter().cloned().chain(cuda).collect::<Vec<_>>()
+    };
+    let what = if machine.is_empty() { "built" } else { "run" };
+    let built = selected.variants.iter().zip(artifacts);
+    built
+        .filter_map(|(variant, artifact)| unpinned(&variant.id, what, &pins_of(artifact.as_ref()?)))
+        .collect()
 }
 
 /// What the findings of a run without verdicts exit with.
@@ -210,12 +157,13 @@ fn print(text: &str) -> Result<(), Error> {
     reports::print(text).map_err(Error::io("write", "standard output"))
 }
 
-/// Prints an outcome; its form for GitHub commands, and no other does.
-fn print_outcome(outcome: &Outcome, format: ReportFormat) -> Result<(), Error> {
-    let text = reports::render(outcome, format);
-    match format {
-        ReportFormat::Github => reports::print_commands(&text),
-        _ => reports::print(&text),
+/// Prints an outcome. Only a form of commands may command the service that keeps the log.
+fn print_outcome(outcome: &Outcome, form: &Form) -> Result<(), Error> {
+    let text = form.render(outcome);
+    if form.has(Capability::Commands) {
+        reports::print_commands(&text)
+    } else {
+        reports::print(&text)
     }
     .map_err(Error::io("write", "standard output"))
 }

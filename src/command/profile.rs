@@ -1,14 +1,14 @@
 //! `sparsek-gate profile`.
 
+use super::{answer, load};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::Serialize;
 
-use super::{Plan, answer};
 use crate::cli::ProfileArgs;
 use crate::finding::{Error, ExitCode};
-use crate::measure::measure;
+use crate::measure::{Batch, Order, measure};
 use crate::profile::{Profile, norm_text};
 use crate::report::Progress;
 use crate::terms::Tier;
@@ -23,17 +23,20 @@ struct Content {
 
 pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> {
     let start = Instant::now();
-    let plan = Plan::new(config, &arguments.selection, Some(&arguments.trial))?;
+    let plan = load(config, &arguments.selection, Some(&arguments.trial))?;
     let folder = plan.profiles(arguments.output.as_deref())?;
     let progress = Progress::new();
-    let measured = measure(
-        &plan.config,
-        &plan.variants(),
-        &folder,
-        &plan.overrides,
-        &progress,
-        &mut |_, _| false,
-    )?;
+    let order = Order {
+        batch: Batch {
+            config: &plan.config,
+            variants: &plan.variants(),
+            watch: &progress,
+        },
+        base: None,
+        output: &folder,
+        overrides: &plan.overrides,
+    };
+    let measured = measure(order, &mut |_, _, _| false)?;
     drop(progress);
     let content = Content {
         folder,

@@ -1,15 +1,15 @@
 //! `sparsek-gate verify`.
 
+use super::{answer, load, other_toolchain};
 use crate::evidence::gpu_pins;
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Plan, answer};
 use crate::cli::VerifyArgs;
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
-use crate::measure::{build_all, gpu_env, locate_sanitizer, sanitize_all, verify_all};
+use crate::measure::{Batch, gpu_env};
 use crate::report::Progress;
 use crate::sanitize::SanitizedVariant;
 use crate::terms::VariantId;
@@ -39,34 +39,31 @@ struct SanitizerContent {
 
 pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Error> {
     let stage = &arguments.stage;
-    let mut plan = Plan::new(config, &stage.selection, Some(&stage.trial))?;
+    let mut plan = load(config, &stage.selection, Some(&stage.trial))?;
     if !arguments.sanitizer.is_empty() {
         for variant in &mut plan.variants {
             variant.sanitizer.clone_from(&arguments.sanitizer);
         }
     }
     let variants = plan.variants();
-    let sanitizer = locate_sanitizer(&plan.config, &variants)?;
+    let progress = Progress::new();
+    let batch = Batch {
+        config: &plan.config,
+        variants: &variants,
+        watch: &progress,
+    };
+    let sanitizer = batch.locate_sanitizer()?;
     let gpu = Gpu::query(plan.config.device)?;
     let pins = gpu_pins(&plan.config.toolchain, &gpu);
     plan.config.toolchain.enforce(&plan.config.path, &pins)?;
     let env = gpu_env(&gpu);
-    let progress = Progress::new();
-    let (artifacts, mut findings) = build_all(&plan.config, &variants, &progress)?;
-    let (verified, wrong) = verify_all(&plan.config, &variants, &artifacts, &env, &progress)?;
+    let (artifacts, mut findings) = batch.build()?;
+    let (verified, wrong) = batch.verify(&artifacts, &env)?;
     findings.extend(wrong.clone());
     let sanitized = match sanitizer {
         None => None,
         Some(sanitizer) => {
-            let (sanitized, found) = sanitize_all(
-                &plan.config,
-                &variants,
-                &artifacts,
-                &wrong,
-                &sanitizer,
-                &env,
-                &progress,
-            )?;
+            let (sanitized, found) = batch.sanitize(&artifacts, &wrong, &sanitizer, &env)?;
             findings.extend(found);
             Some(SanitizerContent {
                 version: sanitizer.version,
@@ -75,7 +72,7 @@ pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Err
         }
     };
     drop(progress);
-    findings.extend(plan.unpinned(&artifacts, &pins));
+    findings.extend(other_toolchain(&plan, &artifacts, &pins));
     let right = variants
         .iter()
         .zip(verified)

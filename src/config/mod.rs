@@ -5,9 +5,10 @@ mod old_words;
 mod pins;
 mod raw;
 mod schema;
+mod selected;
 mod validate;
 
-use crate::metric::{Direction, Level, Tolerance, measures};
+use crate::metric::{Direction, Level, Role, Tolerance, measures};
 use ncu_report::Chip;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub use pins::{Mismatch, Pin, Pins, VersionRange};
 pub(crate) use pins::{NEXT as PINS_NEXT, numbers};
 pub use raw::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
 pub use schema::schema;
+pub use selected::Selected;
 pub(crate) use validate::is_macro_name;
 
 use crate::binary::LaunchShape;
@@ -281,6 +283,13 @@ pub struct Metric {
     pub unless_faster: bool,
     /// A regression only where the reference has some and the current has none.
     pub never_zero: bool,
+}
+
+impl Metric {
+    /// What its counter measures; `None` of a counter that only the configuration knows.
+    pub fn role(&self) -> Option<Role> {
+        Role::of(&self.counter)
+    }
 }
 
 /// What one count of a counter stands for; such counters of a profile are added up, and the sum

@@ -8,7 +8,7 @@ use super::{Check, Patient};
 use crate::baseline::Store;
 use crate::build::built_program;
 use crate::device::Gpu;
-use crate::toolchain::{NCU_LOCK, Trouble};
+use crate::profiler::{NCU_LOCK, Trouble};
 
 /// Less room than this in a folder is told, in bytes.
 const LITTLE: u64 = 1 << 30;

@@ -2,7 +2,8 @@
 
 use super::{Check, Patient, State};
 use crate::config::{Config, numbers};
-use crate::toolchain::{Ncu, Nvcc, Sanitizer, Tool};
+use crate::profiler::Ncu;
+use crate::toolchain::{Nvcc, Sanitizer, Tool};
 
 /// The tools that further checks need, where they were found.
 pub(super) struct Tools {

@@ -4,27 +4,21 @@
 mod code;
 mod error;
 mod exit_code;
+mod severity;
+mod stop;
 
-pub use code::Code;
+pub use code::{Code, Reported};
 pub use error::Error;
 pub use exit_code::ExitCode;
+pub use severity::{Severity, WarnReason, severity};
+pub use stop::Stop;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::terms::VariantId;
 
-/// Whether a finding fails the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Fails the run, with the exit code of its [`Code`].
-    Deny,
-    /// Is shown; the run may pass.
-    Warn,
-}
-
-/// One thing to tell about one variant, or about all of them.
+/// One thing to report about one variant, or about all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// What kind of thing.
@@ -54,7 +48,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding that fails the run.
+    /// A finding that fails the run, unless its code only informs.
     pub fn deny(
         code: Code,
         variant: &VariantId,
@@ -62,18 +56,16 @@ impl Finding {
         next: impl Into<String>,
     ) -> Self {
         Finding {
-            code,
-            severity: Severity::Deny,
             variant: Some(variant.clone()),
             ..Finding::of_project(code, message, next)
         }
     }
 
-    /// A finding that fails the run and concerns no single variant.
+    /// The same of no single variant.
     pub fn of_project(code: Code, message: impl Into<String>, next: impl Into<String>) -> Self {
         Finding {
             code,
-            severity: Severity::Deny,
+            severity: severity(code, None),
             variant: None,
             kernel: None,
             metric: None,
@@ -96,11 +88,14 @@ impl Finding {
             .map_or_else(|| "all variants".to_owned(), VariantId::to_string)
     }
 
-    /// The same as a warning.
-    pub fn warn(self) -> Self {
-        Finding {
-            severity: Severity::Warn,
-            ..self
+    /// As a warning, where there is a reason for one that excuses its code.
+    pub fn warn_for(self, reason: impl Into<Option<WarnReason>>) -> Self {
+        match severity(self.code, reason.into()) {
+            Severity::Deny => self,
+            warn => Finding {
+                severity: warn,
+                ..self
+            },
         }
     }
 

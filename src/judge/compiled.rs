@@ -234,7 +234,6 @@ fn performance_losses(variant: &Variant, current: &Profile) -> Vec<Finding> {
             "change the kernel so that the compiler need not; the count is gated as `performance_warnings`"
                 .to_owned(),
         );
-        let finding = finding.warn();
         findings.push(match kernel {
             Some(kernel) => finding.kernel(current.label(kernel)),
             None => finding,
@@ -420,11 +419,7 @@ fn finding_of(
         _ => return None,
     };
     let finding = finding.kernel(&comparison.kernel).metric(&metric.alias);
-    Some(if metric.level == Level::Warn {
-        finding.warn()
-    } else {
-        finding
-    })
+    Some(finding.warn_for(metric.level.warn_reason()))
 }
 
 /// How the machine code of two kernels differs, in a few opcodes; those that changed most first.

@@ -3,7 +3,7 @@
 use super::compare::Mode;
 use super::metric::Pair;
 use crate::config::Variant;
-use crate::finding::{Code, Finding};
+use crate::finding::{Code, Finding, WarnReason};
 use crate::profile::{KernelProfile, Profile};
 use crate::terms::{Phase, Tier};
 
@@ -51,12 +51,8 @@ pub(crate) fn match_kernels<'a>(
     let mut say = |code, kernel: &KernelProfile, message: String| {
         let finding =
             Finding::deny(code, &variant.id, message, relock.clone()).kernel(&kernel.name);
-        let compared = matches!(code, Code::LaunchChanged | Code::KernelRenamed);
-        findings.push(if compared && mode == Mode::Against {
-            finding.warn()
-        } else {
-            finding
-        });
+        let beside = mode == Mode::Against;
+        findings.push(finding.warn_for(beside.then_some(WarnReason::SideBySide)));
     };
     let reference = mode.reference();
     let mut missing = Vec::new();

@@ -1,9 +1,11 @@
 //! Waivers: findings that are knowingly let pass for a time.
 
+use super::outcome::Outcome;
+use crate::verdict::Verdict;
 use jiff::civil::Date;
 
 use crate::config::Waiver;
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Code, Finding, Severity, WarnReason};
 use crate::terms::VariantId;
 
 /// Makes warnings of the findings that a waiver lets pass, and tells which waivers are past their
@@ -28,7 +30,7 @@ pub fn apply_waivers(
             used[at] = true;
         }
         if let Some((_, waiver)) = longest {
-            finding.severity = Severity::Warn;
+            *finding = finding.clone().warn_for(WarnReason::Waived);
             finding.message.push_str(&format!(
                 "; waived until {} by {}: {}",
                 waiver.expires, waiver.who, waiver.reason
@@ -61,25 +63,35 @@ pub fn apply_waivers(
                 "remove it",
             )
         };
-        findings.push(finding.warn().metric(&waiver.metric));
+        findings.push(finding.metric(&waiver.metric));
     }
 }
 
 /// Whether a finding would deny, and is about the value of the metric that is waived. That a
 /// program is wrong, that something was altered or was not measured is never waived.
 fn covers(waiver: &Waiver, finding: &Finding) -> bool {
-    let of_a_value = matches!(
-        finding.code,
-        Code::Regressed
-            | Code::LimitExceeded
-            | Code::Inconclusive
-            | Code::WorkChanged
-            | Code::Implausible
-    );
-    of_a_value
+    WarnReason::Waived.excuses(finding.code)
         && finding.severity == Severity::Deny
         && finding.concerns(&waiver.variant)
         && finding.metric.as_deref() == Some(&waiver.metric)
+}
+
+/// Lets pass what the configuration waives today.
+pub fn waive(waivers: &[Waiver], outcome: &mut Outcome) {
+    let variants = &outcome.variants;
+    let judged = |variant: &VariantId, metric: &str| {
+        let comparisons = variants
+            .iter()
+            .filter(|report| report.variant == *variant)
+            .flat_map(|report| &report.comparisons);
+        comparisons
+            .filter(|comparison| comparison.metric == metric)
+            .any(|comparison| !matches!(comparison.verdict, None | Some(Verdict::NotMeasured)))
+    };
+    let today = jiff::Timestamp::now()
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .date();
+    apply_waivers(waivers, today, &mut outcome.findings, judged);
 }
 
 #[cfg(test)]
@@ -255,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_waiver_without_anything_to_waive_is_told() {
-        let warned = finding(Code::Regressed, "v", "duration").warn();
+        let warned = finding(Code::Regressed, "v", "duration").warn_for(WarnReason::MetricLevel);
         for found in [&[][..], std::slice::from_ref(&warned)] {
             let findings = applied(&[waiver("v", "duration", LAST)], LAST, found);
             assert_eq!(findings[..found.len()], *found);

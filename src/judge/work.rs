@@ -66,11 +66,7 @@ pub(crate) fn work_findings(
         let finding = finding
             .kernel(&comparison.kernel)
             .metric(&comparison.metric);
-        findings.push(if comparison.level == Level::Warn {
-            finding.warn()
-        } else {
-            finding
-        });
+        findings.push(finding.warn_for(comparison.level.warn_reason()));
     }
     for comparison in comparisons.iter_mut().filter(|comparison| {
         !comparison.exact
@@ -281,7 +277,7 @@ mod tests {
             let identity = MetricIdentity {
                 counter: metric.counter.clone(),
                 unit: Some(String::new()),
-                pass: metric.pass,
+                phase: metric.phase,
             };
             profile
                 .identity

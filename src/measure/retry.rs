@@ -6,9 +6,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::{Bench, Watch};
+use super::watch::Watch;
 use crate::config::Variant;
-use crate::device::{Health, Unwatched};
 use crate::evidence::{Side, device_findings};
 use crate::finding::{Code, Error, Finding, Severity};
 use crate::process;
@@ -25,7 +24,7 @@ pub(super) struct Retries<'a> {
     watch: &'a dyn Watch,
     done: u32,
     /// One warning for each repetition.
-    told: Vec<Finding>,
+    warnings: Vec<Finding>,
 }
 
 impl<'a> Retries<'a> {
@@ -34,7 +33,7 @@ impl<'a> Retries<'a> {
             variant,
             watch,
             done: 0,
-            told: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
@@ -54,9 +53,9 @@ impl<'a> Retries<'a> {
         );
         self.watch.ended(self.variant, "profile", &message);
         let next = format!("if it comes often: {}", found.next);
-        let told = Finding::deny(Code::Retried, &self.variant.id, message, next);
+        let warning = Finding::deny(Code::Retried, &self.variant.id, message, next);
         let detail = found.detail.clone().unwrap_or_default();
-        self.told.push(told.warn().detail(detail));
+        self.warnings.push(warning.detail(detail));
         rest(wait)?;
         self.watch.begins(self.variant, "profile");
         Ok(true)
@@ -74,8 +73,8 @@ impl<'a> Retries<'a> {
     }
 
     /// The warnings.
-    pub(super) fn told(self) -> Vec<Finding> {
-        self.told
+    pub(super) fn warnings(self) -> Vec<Finding> {
+        self.warnings
     }
 }
 
@@ -105,28 +104,6 @@ pub(super) fn disturbance(variant: &VariantId, sides: &[(&str, &Profile)]) -> Op
         .collect();
     let mut findings = device_findings(variant, &sides).into_iter();
     findings.find(of_the_machine)
-}
-
-impl Bench<'_> {
-    /// The same finding, or that the GPU is lost, where it was there before and the driver does
-    /// not show it now: whatever a program said about that follows from it.
-    pub(super) fn unless_lost(&self, found: Finding) -> Finding {
-        let why = match Health::of(&self.gpu.uuid) {
-            Err(Unwatched::Device { cause, .. }) if self.shown => cause,
-            _ => return found,
-        };
-        Finding {
-            code: Code::GpuLost,
-            message: format!(
-                "the driver lost the GPU {} ({why}); first seen as: {}",
-                self.gpu.uuid, found.message
-            ),
-            next:
-                "look for `Xid` in the kernel's log (dmesg); reset the GPU, or restart the machine"
-                    .to_owned(),
-            ..found
-        }
-    }
 }
 
 /// Takes away the captures of a try that failed, so that nothing of it stands beside the next

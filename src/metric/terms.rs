@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::finding::WarnReason;
 use crate::terms::spelled;
 
 spelled! {
@@ -27,6 +28,13 @@ spelled! {
         Warn = "warn",
         /// The metric is measured and shown, and never judged.
         Record = "record",
+    }
+}
+
+impl Level {
+    /// Why a finding about a metric of this level only warns, where it does.
+    pub fn warn_reason(self) -> Option<WarnReason> {
+        (self == Level::Warn).then_some(WarnReason::MetricLevel)
     }
 }
 

@@ -87,3 +87,15 @@ pub(crate) fn slug(model: &str) -> String {
         slug.to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_name_becomes_a_folder_name() {
+        assert_eq!(slug("NVIDIA H200"), "nvidia-h200");
+        assert_eq!(slug("NVIDIA A100-SXM4-80GB"), "nvidia-a100-sxm4-80gb");
+        assert_eq!(slug("../.."), "unknown-gpu");
+    }
+}

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::finding::{Code, Error, Finding};
+use crate::finding::{Code, Error, Finding, WarnReason};
 
 /// The hashes that were accepted.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ impl Consent {
             Finding {
                 message: format!("{}; accepted", finding.message),
                 next: "nothing: consent was given from outside the change (--accept)".to_owned(),
-                ..finding.warn()
+                ..finding.warn_for(WarnReason::Consented)
             }
         } else {
             finding
@@ -65,7 +65,6 @@ impl Consent {
                 "`--accept` was given, and there is no revision to judge by: the files that are here count, whatever they say",
                 "name the revision: --baseline-ref REV",
             )
-            .warn()
         });
         told.into_iter().collect()
     }
@@ -88,7 +87,6 @@ impl Consent {
                     ),
                     "look at what is there now: a file that was edited has another hash",
                 )
-                .warn()
             })
             .collect()
     }

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::consent::Consent;
-use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, consistent};
+use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, verify_files};
 use crate::config::Config;
 use crate::files::read_regular;
-use crate::finding::{Code, Error, Finding};
+use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::hash::sha256_hex;
 use crate::metric::{Level, display_value};
 use crate::profile::Profile;
@@ -131,7 +131,7 @@ fn locked(
     after: &Stored,
     consent: &Consent,
 ) -> Vec<Finding> {
-    let (trusted, found) = consistent(config, after);
+    let (trusted, found) = verify_files(config, after);
     let Some(trusted) = trusted else {
         return found
             .into_iter()
@@ -188,7 +188,7 @@ fn locked(
             format!("this change signs its lock on {}", after.gpu),
             "nothing: the lock is the same",
         );
-        return vec![finding.warn()];
+        return vec![finding.warn_for(WarnReason::OnlySigned)];
     }
     let finding = Finding::deny(
         Code::Relocked,

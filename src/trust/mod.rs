@@ -22,8 +22,8 @@ pub use root::{Root, root, variables};
 use crate::baseline::Store;
 use crate::config::{Config, in_current_words};
 use crate::files::read_regular;
-use crate::finding::{Code, Error, Finding};
-use crate::git::{self, Held};
+use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::git::{self, TreeEntry as Held};
 use crate::hash::sha256_hex;
 use changes::{Change, Way, changes};
 
@@ -299,7 +299,7 @@ impl ChangeUnderReview<'_> {
                     ),
                     "nothing: consent was given from outside the change (--accept)",
                 );
-                findings.push(finding.accept(hash).warn());
+                findings.push(finding.accept(hash).warn_for(WarnReason::Consented));
                 return Ok((head.clone(), head.baselines.clone()));
             }
             Err(error) => {
@@ -369,11 +369,12 @@ impl ChangeUnderReview<'_> {
                 ..Finding::of_project(Code::PolicyChanged, format!("this change {}", verb(&change.text)), next)
             };
             if of_code {
-                return finding.warn();
+                return finding.warn_for(WarnReason::LaunchesShow);
             }
             let finding = self.consent.settles(finding, hash);
             accepted |= self.consent.covers(hash);
-            if change.way == Way::Tightens { finding.warn() } else { finding }
+            let tightens = change.way == Way::Tightens;
+            finding.warn_for(tightens.then_some(WarnReason::Tightens))
         });
         let findings: Vec<Finding> = findings.collect();
         (findings, accepted)

@@ -6,7 +6,7 @@ use super::File;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::raw::{Counter, RawMetric, RawTolerance};
 use crate::config::{Counts, Metric, Plausible, Suite, Toolchain, Variant};
-use crate::metric::{self, DURATION_COUNTER, Direction, Level, Tolerance};
+use crate::metric::{self, Direction, Level, Role, Tolerance};
 use crate::terms::Phase;
 use ncu_report::Existence;
 
@@ -254,7 +254,7 @@ impl File<'_> {
         {
             return Err(self.error(&["metric", alias, "min"], "`min` is larger than `max`"));
         }
-        if raw.unless_faster && counter == DURATION_COUNTER {
+        if raw.unless_faster && Role::of(&counter) == Some(Role::Duration) {
             return Err(self.error(
                 &["metric", alias, "unless_faster"],
                 "`unless_faster` on the duration itself would excuse nothing",

@@ -8,7 +8,7 @@ mod toolchain;
 mod trust;
 mod waiver;
 
-use crate::metric::DURATION_COUNTER;
+use crate::metric::Role;
 use crate::terms::is_name;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -124,13 +124,16 @@ impl File<'_> {
         }
         if !metrics
             .iter()
-            .any(|metric| metric.counter == DURATION_COUNTER)
+            .any(|metric| metric.role() == Some(Role::Duration))
             && let Some(metric) = metrics.iter().find(|metric| metric.unless_faster)
         {
             return Err(self.error(
-                    &["metric", &metric.alias, "unless_faster"],
-                    format!("`unless_faster` needs a metric of the counter {DURATION_COUNTER} to tell what is faster"),
-                ));
+                &["metric", &metric.alias, "unless_faster"],
+                format!(
+                    "`unless_faster` needs a metric of the counter {}, which shows what is faster",
+                    Role::Duration
+                ),
+            ));
         }
 
         let static_metrics = self.static_metrics(&raw.r#static)?;

@@ -7,7 +7,7 @@ use crate::binary::LaunchShape;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::raw::{Define, RawProfile, RawSuite, RawVariant, RawVerify, RawWork};
 use crate::config::{Metric, Recipe, Suite, Variant, Work};
-use crate::metric::{DURATION_COUNTER, Level};
+use crate::metric::{Level, Role};
 use crate::terms::VariantId;
 
 const DEFAULT_VERIFY_TIMEOUT_S: f64 = 120.0;
@@ -65,13 +65,14 @@ impl File<'_> {
         if let Some(metric) = metrics.iter().find(|metric| metric.unless_faster)
             && !metrics
                 .iter()
-                .any(|metric| metric.counter == DURATION_COUNTER)
+                .any(|metric| metric.role() == Some(Role::Duration))
         {
             return Err(self.error(
                 &["suite", name, "metrics"],
                 format!(
-                    "`unless_faster` of `{}` needs a metric of the counter {DURATION_COUNTER} in the suite",
-                    metric.alias
+                    "`unless_faster` of `{}` needs a metric of the counter {} in the suite",
+                    metric.alias,
+                    Role::Duration
                 ),
             ));
         }

@@ -1,0 +1,379 @@
+//! Kernel records: what the injected library writes of each process, and the capture file that is
+//! kept of the launches that were asked for.
+
+use std::fmt::Write as _;
+
+use ncu_report::{Kernel, ReadError, Recording, Value, base_name};
+
+use super::times::{TimedLaunch, TimedLaunches};
+
+/// How a capture file begins; the number is its version.
+pub const MAGIC: &[u8] = b"sparsek-gate kernel records 1\n";
+
+/// One launch of one kernel, as CUPTI's `CUpti_ActivityKernel` reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelRecord {
+    /// Grows with every call that launches; the nodes of one launch of a CUDA graph share one.
+    pub correlation: u64,
+    /// When it began, in nanoseconds of CUPTI's clock; 0 where that was not recorded.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// Ordinal of the device within the process.
+    pub device: u32,
+    /// CUDA context.
+    pub context: u32,
+    /// CUDA stream.
+    pub stream: u32,
+    /// Blocks in x, y, z.
+    pub grid: [u64; 3],
+    /// Threads a block in x, y, z.
+    pub block: [u64; 3],
+    /// Registers a thread.
+    pub registers: u64,
+    /// Static shared memory of a block, in bytes.
+    pub static_shared: u64,
+    /// Dynamic shared memory of a block, in bytes.
+    pub dynamic_shared: u64,
+    /// The node of a CUDA graph that launched it; 0 where none did.
+    pub graph_node: u64,
+    /// The linker's name.
+    pub name: String,
+}
+
+/// What one process left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessRecords {
+    /// Its number.
+    pub pid: u32,
+    /// What `cuptiGetVersion` answers there.
+    pub cupti_version: u32,
+    /// Its kernels in the order in which they were launched.
+    pub kernels: Vec<KernelRecord>,
+}
+
+/// Why what a process left is no measurement.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Incomplete {
+    /// CUPTI could not record.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The process ended before all was written.
+    #[error(
+        "the records of process {pid} have no end: it was killed, or left without running what is registered for its exit"
+    )]
+    Unfinished {
+        /// Its number.
+        pid: u32,
+    },
+    /// CUPTI had no room for all records.
+    #[error("CUPTI dropped {dropped} of the records of process {pid}")]
+    Dropped {
+        /// Its number.
+        pid: u32,
+        /// How many.
+        dropped: u64,
+    },
+    /// The file is not what the library writes.
+    #[error("line {line}: {problem}")]
+    Damaged {
+        /// From 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl KernelRecord {
+    /// How long it ran; `None` where begin or end were not recorded.
+    pub fn duration_ns(&self) -> Option<u64> {
+        let length = self.end_ns.checked_sub(self.start_ns)?;
+        (self.start_ns > 0 && length > 0).then_some(length)
+    }
+
+    /// Of a line that begins with `k`.
+    fn parse(line: &str) -> Result<KernelRecord, String> {
+        let mut words = line.splitn(18, ' ');
+        if words.next() != Some("k") {
+            return Err(format!("a kernel was expected, not {line:?}"));
+        }
+        let mut number = |what: &str| -> Result<u64, String> {
+            let word = words.next().ok_or_else(|| format!("{what} is missing"))?;
+            word.parse()
+                .map_err(|_| format!("{what} is no number: {word:?}"))
+        };
+        let narrow = |value: u64, what: &str| {
+            u32::try_from(value).map_err(|_| format!("{what} is too large: {value}"))
+        };
+        let correlation = number("the correlation")?;
+        let (start_ns, end_ns) = (number("the start")?, number("the end")?);
+        let device = narrow(number("the device")?, "the device")?;
+        let context = narrow(number("the context")?, "the context")?;
+        let stream = narrow(number("the stream")?, "the stream")?;
+        let mut size = |what: &str| -> Result<[u64; 3], String> {
+            let size = [number(what)?, number(what)?, number(what)?];
+            if size.contains(&0) {
+                return Err(format!("{what} has no extent: {size:?}"));
+            }
+            Ok(size)
+        };
+        let (grid, block) = (size("the grid")?, size("the block")?);
+        let record = KernelRecord {
+            correlation,
+            start_ns,
+            end_ns,
+            device,
+            context,
+            stream,
+            grid,
+            block,
+            registers: number("the registers")?,
+            static_shared: number("the static shared memory")?,
+            dynamic_shared: number("the dynamic shared memory")?,
+            graph_node: number("the graph node")?,
+            name: words.next().unwrap_or_default().to_owned(),
+        };
+        if record.name.is_empty() {
+            return Err("the kernel has no name".to_owned());
+        }
+        Ok(record)
+    }
+
+    fn line(&self) -> String {
+        let [gx, gy, gz] = self.grid;
+        let [bx, by, bz] = self.block;
+        format!(
+            "k {} {} {} {} {} {} {gx} {gy} {gz} {bx} {by} {bz} {} {} {} {} {}\n",
+            self.correlation,
+            self.start_ns,
+            self.end_ns,
+            self.device,
+            self.context,
+            self.stream,
+            self.registers,
+            self.static_shared,
+            self.dynamic_shared,
+            self.graph_node,
+            self.name
+        )
+    }
+}
+
+impl ProcessRecords {
+    /// Reads what the injected library wrote, see `injection.rs`.
+    ///
+    /// # Errors
+    /// [`Incomplete`]: nothing of a process is a measurement unless all of it is there.
+    pub fn parse(text: &str) -> Result<ProcessRecords, Incomplete> {
+        let damaged = |line: usize, problem: String| Incomplete::Damaged { line, problem };
+        let mut lines = text.split_inclusive('\n').enumerate();
+        let first = lines.next().map_or("", |(_, line)| line.trim_end());
+        let (pid, cupti_version) = first
+            .strip_prefix("process ")
+            .and_then(|rest| rest.split_once(" cupti "))
+            .and_then(|(pid, version)| Some((pid.parse().ok()?, version.parse().ok()?)))
+            .ok_or_else(|| damaged(1, format!("{first:?} names no process")))?;
+        let mut kernels = Vec::new();
+        let mut end = None;
+        for (index, line) in lines {
+            let number = index + 1;
+            if let (Some(_), true) = (end, !line.trim().is_empty()) {
+                return Err(damaged(number, "something follows the end".to_owned()));
+            }
+            // What was written last may be cut anywhere.
+            let Some(line) = line.strip_suffix('\n') else {
+                return Err(Incomplete::Unfinished { pid });
+            };
+            if let Some(what) = line.strip_prefix("error ") {
+                return Err(Incomplete::Unavailable(what.to_owned()));
+            }
+            if let Some(counts) = line.strip_prefix("end ") {
+                let counts: Option<(usize, u64)> =
+                    counts.split_once(' ').and_then(|(records, dropped)| {
+                        Some((records.parse().ok()?, dropped.parse().ok()?))
+                    });
+                end = Some(counts.ok_or_else(|| damaged(number, format!("{line:?}")))?);
+                continue;
+            }
+            kernels.push(KernelRecord::parse(line).map_err(|problem| damaged(number, problem))?);
+        }
+        let (records, dropped) = end.ok_or(Incomplete::Unfinished { pid })?;
+        if dropped > 0 {
+            return Err(Incomplete::Dropped { pid, dropped });
+        }
+        if records != kernels.len() {
+            let problem = format!("{} kernels where the end counts {records}", kernels.len());
+            return Err(damaged(1, problem));
+        }
+        // Each launching thread has a buffer of its own, and CUPTI hands them over as they fill.
+        kernels.sort_by_key(|kernel| (kernel.correlation, kernel.start_ns));
+        Ok(ProcessRecords {
+            pid,
+            cupti_version,
+            kernels,
+        })
+    }
+
+    fn began(&self) -> u64 {
+        let starts = self.kernels.iter().map(|kernel| kernel.start_ns);
+        starts.min().unwrap_or(u64::MAX)
+    }
+}
+
+/// The launches of one run of a program that were asked for, and what they were measured with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelCapture {
+    /// Name of the GPU model.
+    pub gpu: String,
+    /// `major.minor`.
+    pub compute_capability: String,
+    /// What `cuptiGetVersion` answers.
+    pub cupti_version: u32,
+    /// Number of the process and what it launched, in order.
+    pub launches: Vec<(u32, KernelRecord)>,
+}
+
+impl KernelCapture {
+    /// Every launch of all processes of a run, the process that launched first, first.
+    pub fn of(
+        gpu: &str,
+        compute_capability: &str,
+        mut processes: Vec<ProcessRecords>,
+    ) -> KernelCapture {
+        processes.sort_by_key(ProcessRecords::began);
+        KernelCapture {
+            gpu: gpu.to_owned(),
+            compute_capability: compute_capability.to_owned(),
+            cupti_version: processes.first().map_or(0, |process| process.cupti_version),
+            launches: processes
+                .into_iter()
+                .flat_map(|process| {
+                    let pid = process.pid;
+                    process.kernels.into_iter().map(move |kernel| (pid, kernel))
+                })
+                .collect(),
+        }
+    }
+
+    /// The capture file: [`MAGIC`], `gpu NAME`, `compute-capability MAJOR.MINOR`, `cupti VERSION`,
+    /// then for each launch, in order, a line `k` as the injected library writes it with a line
+    /// `process PID` before those of another process, and `end LAUNCHES`.
+    pub fn text(&self) -> String {
+        let mut text = String::from_utf8_lossy(MAGIC).into_owned();
+        let _ = write!(
+            text,
+            "gpu {}\ncompute-capability {}\ncupti {}\n",
+            self.gpu, self.compute_capability, self.cupti_version
+        );
+        let mut of = None;
+        for (pid, kernel) in &self.launches {
+            if of != Some(*pid) {
+                let _ = writeln!(text, "process {pid}");
+                of = Some(*pid);
+            }
+            text.push_str(&kernel.line());
+        }
+        let _ = writeln!(text, "end {}", self.launches.len());
+        text
+    }
+
+    fn parse(bytes: &[u8]) -> Result<KernelCapture, ReadError> {
+        let error = |line: usize, problem: String| ReadError::Records {
+            line: line as u64,
+            problem,
+        };
+        let text = bytes
+            .strip_prefix(MAGIC)
+            .and_then(|rest| std::str::from_utf8(rest).ok())
+            .ok_or_else(|| error(1, "not a file of kernel records".to_owned()))?;
+        // The first line was the version.
+        let mut lines = text.split_inclusive('\n').zip(2..);
+        let mut line_of = |key: &str, at: usize| {
+            let (line, _) = lines.next()?;
+            let line = line.strip_suffix('\n')?;
+            Some((line.strip_prefix(key)?.strip_prefix(' ')?.to_owned(), at))
+        };
+        let mut value = |key: &str, at: usize| {
+            let found = line_of(key, at).map(|(value, _)| value);
+            found.ok_or_else(|| error(at, format!("`{key}` was expected")))
+        };
+        let gpu = value("gpu", 2)?;
+        let compute_capability = value("compute-capability", 3)?;
+        let cupti_version = value("cupti", 4)?
+            .parse()
+            .map_err(|_| error(4, "the version is no number".to_owned()))?;
+        let mut launches = Vec::new();
+        let mut pid = None;
+        let mut ended = false;
+        for (line, number) in lines {
+            let whole = line.strip_suffix('\n').filter(|_| !ended);
+            let line = whole.ok_or_else(|| {
+                error(
+                    number,
+                    "the file is cut or goes on after its end".to_owned(),
+                )
+            })?;
+            if let Some(process) = line.strip_prefix("process ") {
+                let process = process.parse();
+                pid = Some(process.map_err(|_| error(number, "no process".to_owned()))?);
+            } else if let Some(count) = line.strip_prefix("end ") {
+                if count.parse() != Ok(launches.len()) {
+                    let found = launches.len();
+                    return Err(error(number, format!("{found} launches, not {count}")));
+                }
+                ended = true;
+            } else {
+                let kernel = KernelRecord::parse(line).map_err(|problem| error(number, problem))?;
+                let pid = pid.ok_or_else(|| error(number, "a launch of no process".to_owned()))?;
+                launches.push((pid, kernel));
+            }
+        }
+        if !ended {
+            return Err(error(0, "the file has no end".to_owned()));
+        }
+        Ok(KernelCapture {
+            gpu,
+            compute_capability,
+            cupti_version,
+            launches,
+        })
+    }
+}
+
+/// Reads a capture file of kernel records.
+///
+/// # Errors
+/// [`ReadError::Records`], with the line.
+pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
+    let capture = KernelCapture::parse(bytes)?;
+    let (major, minor) = capture
+        .compute_capability
+        .split_once('.')
+        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
+        .ok_or_else(|| ReadError::Records {
+            line: 3,
+            problem: format!("no compute capability: {:?}", capture.compute_capability),
+        })?;
+    let launch = |(pid, kernel): (u32, KernelRecord)| TimedLaunch {
+        kernel: Kernel {
+            function: base_name(&kernel.name),
+            mangled: Some(kernel.name.clone()),
+            demangled: None,
+        },
+        grid: kernel.grid,
+        block: kernel.block,
+        process_id: Some(pid),
+        device: Some(kernel.device),
+        context: Some(kernel.context),
+        stream: Some(kernel.stream),
+        duration_ns: kernel.duration_ns().map(Value::Integer),
+        registers_per_thread: Some(kernel.registers),
+    };
+    let times = TimedLaunches {
+        compute_capability: (major, minor),
+        measured_by: format!("CUPTI {}", capture.cupti_version),
+        gpu: capture.gpu,
+        launches: capture.launches.into_iter().map(launch).collect(),
+    };
+    Ok(times.into())
+}

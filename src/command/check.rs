@@ -1,0 +1,186 @@
+//! `sparsek-gate check`.
+
+use std::path::Path;
+
+use super::{load, print_outcome, select};
+use crate::baseline::Store;
+use crate::cli::CheckArgs;
+use crate::config::Selected;
+use crate::device::Gpu;
+use crate::finding::{Error, ExitCode};
+use crate::judge::{
+    Ended, Fresh, Judge, Origin, Outcome, places, read_recorded, trends, unchecked, waive,
+};
+use crate::measure::BaseProject;
+use crate::report::{self, Capability, Progress, Target};
+use crate::trust::{self, Authority, Grounds};
+
+pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
+    let targets = report::targets(&arguments.report)?;
+    let mut authority = Authority::default();
+    let (outcome, ended) = match judged(config, arguments, &targets, &mut authority) {
+        Ok(outcome) => (outcome, None),
+        Err(refused @ Error::Usage(_)) => return Err(refused),
+        // Whoever reads a report must find in it why there is no verdict.
+        Err(error) => {
+            let mut outcome = Outcome::new(origin(arguments));
+            outcome.authority = authority;
+            outcome.ended = Some(Ended {
+                message: error.to_string(),
+                exit_code: error.exit_code() as u8,
+            });
+            (outcome, Some(error))
+        }
+    };
+    // The verdict first: a report that cannot be written must not take it along.
+    if ended.is_none() || !arguments.format.has(Capability::Terminal) {
+        print_outcome(&outcome, arguments.format)?;
+    }
+    for target in &targets {
+        target.write(&outcome)?;
+    }
+    match ended {
+        Some(error) => Err(error),
+        None => Ok(outcome.exit_code()),
+    }
+}
+
+/// Where the profiles that are asked for come from.
+fn origin(arguments: &CheckArgs) -> Origin {
+    match &arguments.from {
+        Some(folder) => Origin::Recorded(folder.display().to_string()),
+        None if arguments.r#static => Origin::Compiled,
+        None => Origin::Measured,
+    }
+}
+
+fn judged(
+    config: &Path,
+    arguments: &CheckArgs,
+    targets: &[Target],
+    authority: &mut Authority,
+) -> Result<Outcome, Error> {
+    let head = load(config, &arguments.selection, None)?;
+    for target in targets {
+        refuse_target(&target.path, &head, arguments.from.as_deref())?;
+    }
+    let baselines = head.config.baselines.clone();
+    let root = trust::root(
+        &head.config.root,
+        arguments.baseline_ref.as_deref(),
+        |name| std::env::var(name).ok(),
+    )?;
+    let Grounds {
+        config,
+        store,
+        authority: found,
+        findings,
+        ..
+    } = &trust::establish(head.config, root, &arguments.accept)?;
+    authority.clone_from(found);
+    let plan = select(config.clone(), &arguments.selection, None)?;
+    let mut outcome = Outcome::new(origin(arguments));
+    outcome.authority = authority.clone();
+    outcome.findings.extend(findings.iter().cloned());
+    match &arguments.from {
+        None if arguments.r#static => {
+            fresh(&plan, store, arguments, &mut outcome)?;
+        }
+        Some(folder) => {
+            if !folder.is_dir() {
+                return Err(Error::Usage(format!(
+                    "`--from {}` is no folder",
+                    folder.display()
+                )));
+            }
+            let (judge, of_locks) = Judge::new(&plan, store)?;
+            let recorded = read_recorded(folder, &plan, &judge, &mut outcome)?;
+            outcome.findings.extend(of_locks);
+            judge.all(&recorded, &mut outcome);
+        }
+        None => fresh(&plan, store, arguments, &mut outcome)?,
+    };
+    outcome
+        .findings
+        .extend(unchecked(&plan, store, &arguments.selection.names)?);
+    waive(&plan.config.waivers, &mut outcome);
+    outcome.places = places(&plan, &outcome);
+    let forms = targets.iter().map(|target| target.format);
+    if forms
+        .chain([arguments.format])
+        .any(|form| form.has(Capability::Trends))
+    {
+        outcome.trends = trends(&plan, store, &baselines, &outcome)?;
+    }
+    Ok(outcome)
+}
+
+/// The base revision, where one is named.
+fn base(plan: &Selected, arguments: &CheckArgs) -> Result<Option<BaseProject>, Error> {
+    let revision = arguments.against.as_deref();
+    revision
+        .map(|revision| BaseProject::check_out(&plan.config, revision))
+        .transpose()
+}
+
+/// Builds or measures the variants, and judges them.
+fn fresh(
+    plan: &Selected,
+    store: &Store,
+    arguments: &CheckArgs,
+    outcome: &mut Outcome,
+) -> Result<(), Error> {
+    // A slip in the revision is reported before anything is asked of the machine.
+    let base = base(plan, arguments)?;
+    if !arguments.r#static {
+        // Without a GPU nothing can be measured, and that comes before what is wrong with a lock.
+        Gpu::query(plan.config.device)?;
+    }
+    let (judge, of_locks) = Judge::new(plan, store)?;
+    outcome.findings.extend(of_locks);
+    let folder = plan.profiles(arguments.output.as_deref())?;
+    let fresh = Fresh {
+        selected: plan,
+        base: base.as_ref(),
+        output: &folder,
+        watch: &Progress::new(),
+    };
+    if arguments.r#static {
+        fresh.compile(&judge, outcome)
+    } else {
+        fresh.measure(&judge, outcome)
+    }
+}
+
+/// A report must have a folder to lie in, and must not replace what the check reads.
+fn refuse_target(path: &Path, plan: &Selected, from: Option<&Path>) -> Result<(), Error> {
+    let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
+    if !whole.parent().is_some_and(Path::is_dir) {
+        return Err(Error::Usage(format!(
+            "`--report {}`: there is no such folder",
+            path.display()
+        )));
+    }
+    // Links and `..` lead to what they lead to.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let target = if whole.exists() {
+        real(&whole)
+    } else {
+        real(whole.parent().unwrap_or(&whole))
+    };
+    let output = plan.profiles(None)?;
+    let (config, baselines) = (plan.config.path.as_path(), plan.config.baselines.as_path());
+    let kept = [Some(config), Some(baselines), from, Some(&output)];
+    if whole.exists()
+        && kept
+            .iter()
+            .flatten()
+            .any(|folder| target.starts_with(real(folder)))
+    {
+        return Err(Error::Usage(format!(
+            "`--report {}` would replace a file that the check reads",
+            path.display()
+        )));
+    }
+    Ok(())
+}

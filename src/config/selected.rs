@@ -1,0 +1,92 @@
+//! A configuration with the variants that a run is about.
+
+use std::path::{Path, PathBuf};
+
+use super::{Config, Recipe, Variant, is_macro_name};
+use crate::finding::Error;
+
+/// The variants that a run is about, with the constants of a trial applied to copies of them.
+#[derive(Clone, Debug)]
+pub struct Selected {
+    /// The configuration.
+    pub config: Config,
+    /// The variants.
+    pub variants: Vec<Variant>,
+    /// Constants of a trial, `NAME=VALUE` (`--define`).
+    pub overrides: Vec<String>,
+}
+
+impl Selected {
+    /// The variants of these names, or all; those that are experimental only by name or where they
+    /// are included. `overrides` sets constants of nvcc in all of them.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where nothing is selected, or a constant cannot be set.
+    pub fn new(
+        config: Config,
+        names: &[String],
+        experimental: bool,
+        overrides: &[String],
+    ) -> Result<Selected, Error> {
+        let mut variants: Vec<Variant> = config
+            .select(names, experimental)
+            .map_err(Error::Usage)?
+            .into_iter()
+            .cloned()
+            .collect();
+        if variants.is_empty() {
+            return Err(Error::Usage(
+                "no variant is selected: all of them are experimental; name one, or pass --experimental".to_owned(),
+            ));
+        }
+        for text in overrides {
+            define(&mut variants, text)?;
+        }
+        Ok(Selected {
+            config,
+            variants,
+            overrides: overrides.to_vec(),
+        })
+    }
+
+    /// The variants.
+    pub fn variants(&self) -> Vec<&Variant> {
+        self.variants.iter().collect()
+    }
+
+    /// The folder of profiles: the one that was named, seen from where the command was called, or
+    /// the one in the work folder. Absolute, because programs run in the configuration's folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the current folder is not known.
+    pub fn profiles(&self, named: Option<&Path>) -> Result<PathBuf, Error> {
+        match named {
+            Some(folder) => std::path::absolute(folder).map_err(Error::io("find", folder)),
+            None => Ok(self.config.work.join("profiles")),
+        }
+    }
+}
+
+/// Sets a constant of nvcc in all variants.
+fn define(variants: &mut [Variant], text: &str) -> Result<(), Error> {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    if !is_macro_name(name) {
+        return Err(Error::Usage(format!(
+            "`--define {text}`: `{name}` cannot be the name of a constant"
+        )));
+    }
+    for variant in variants {
+        match &mut variant.recipe {
+            Recipe::Nvcc { defines, .. } => {
+                defines.insert(name.to_owned(), value.to_owned());
+            }
+            Recipe::Command { .. } => {
+                return Err(Error::Usage(format!(
+                    "`--define` sets a constant of nvcc, and {} is built by its own command",
+                    variant.id
+                )));
+            }
+        }
+    }
+    Ok(())
+}

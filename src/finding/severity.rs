@@ -1,0 +1,116 @@
+//! Whether a finding fails the run, decided from its code and from why it would only warn.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Code, Reported};
+
+/// Whether a finding fails the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Fails the run, with the exit code of its [`Code`].
+    Deny,
+    /// Is shown; the run may pass.
+    Warn,
+}
+
+macro_rules! reasons {
+    ($(#[doc = $doc:literal] $name:ident => $($code:ident)|+),+ $(,)?) => {
+        /// Why a finding only warns.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum WarnReason {
+            $(#[doc = $doc] $name),+
+        }
+
+        impl WarnReason {
+            /// All of them.
+            #[cfg(test)]
+            const ALL: &[WarnReason] = &[$(WarnReason::$name),+];
+
+            /// Whether it makes a warning of a finding with this code.
+            pub fn excuses(self, code: Code) -> bool {
+                match self {
+                    $(WarnReason::$name => matches!(code, $(Code::$code)|+)),+
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The configured level of the metric is `warn`.
+    MetricLevel => Regressed | LimitExceeded | WorkChanged | Inconclusive | NotMeasured | NotComparable | Implausible,
+    /// The kernel became faster, and the metric is `unless_faster`.
+    UnlessFaster => Regressed,
+    /// A waiver in the configuration covers the metric.
+    Waived => Regressed | LimitExceeded | WorkChanged | Inconclusive | Implausible,
+    /// The configuration accepts the tier of measurement.
+    TierAccepted => CountersDenied | NoPermission | ProfilerUnsupported | KernelTimesUnavailable,
+    /// The configuration does not enforce its pins, or the run that measured was not refused.
+    PinsNotEnforced => ToolchainMismatch,
+    /// The base was measured beside it: the kernels of the change are what is judged.
+    SideBySide => LaunchChanged | KernelRenamed,
+    /// All captures were affected alike.
+    AllCapturesAlike => ClockChanged,
+    /// Nothing of the variant can be judged without a GPU.
+    NoStaticGate => NotMeasured,
+    /// The sanitizer itself reported warnings and no errors.
+    ToolWarned => Sanitizer,
+    /// The verdict comes from the recorded samples; the captures only prove them.
+    SamplesDecide => CaptureMissing | CaptureUnreadable | ProfileStripped,
+    /// No change is under review: whoever made the files judges them.
+    NoReview => ProfileAltered | ProfileStale,
+    /// No measured baseline demands a measured profile.
+    ImportAllowed => ProfileImported,
+    /// Constants were overridden for a trial.
+    Trial => LaunchMismatch,
+    /// The change under review was accepted from outside of it.
+    Consented => Relocked | PolicyChanged,
+    /// The change under review makes a rule stricter.
+    Tightens => PolicyChanged,
+    /// The change under review states code, and the launches show what it does.
+    LaunchesShow => PolicyChanged,
+    /// Only the signature of the lock is new.
+    OnlySigned => Relocked,
+    /// Checks do not count the signature; the lock itself is written.
+    SignerUnknown => Unsigned,
+}
+
+/// Whether a finding with this code fails the run, where there is this reason to only warn.
+pub fn severity(code: Code, reason: Option<WarnReason>) -> Severity {
+    if code.reported() == Reported::Warns || reason.is_some_and(|reason| reason.excuses(code)) {
+        Severity::Warn
+    } else {
+        Severity::Deny
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_codes_says_which_findings_warn() {
+        let wrong = Code::ALL.iter().filter(|code| {
+            let alone = severity(**code, None) == Severity::Deny;
+            let excused = WarnReason::ALL.iter().any(|reason| reason.excuses(**code));
+            let reported = match (alone, excused) {
+                (true, false) => Reported::Fails,
+                (true, true) => Reported::Either,
+                (false, _) => Reported::Warns,
+            };
+            code.reported() != reported
+        });
+        assert_eq!(wrong.map(|code| code.as_str()).collect::<Vec<_>>(), [""; 0]);
+    }
+
+    #[test]
+    fn a_reason_excuses_only_the_codes_it_is_for() {
+        let waived = Some(WarnReason::Waived);
+        assert_eq!(severity(Code::Regressed, waived), Severity::Warn);
+        for code in [Code::Tampered, Code::WrongNumbers, Code::NotMeasured] {
+            assert_eq!(severity(code, waived), Severity::Deny);
+        }
+    }
+}

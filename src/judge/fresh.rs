@@ -1,0 +1,179 @@
+//! Variants that are built or measured now, and then judged.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::outcome::Outcome;
+use super::variants::{Judge, Profiles};
+use crate::config::{Selected, Variant};
+use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::measure::{BaseProject, Batch, Measured, Order, Watch, compile, measure};
+use crate::profile::Profile;
+use crate::terms::VariantId;
+
+/// Where fresh profiles go, beside what, and who hears of it.
+#[derive(Clone, Copy)]
+pub struct Fresh<'a> {
+    /// The variants.
+    pub selected: &'a Selected,
+    /// The base revision, where one is compared with.
+    pub base: Option<&'a BaseProject>,
+    /// The folder of the profiles.
+    pub output: &'a Path,
+    /// Who hears of the stages.
+    pub watch: &'a dyn Watch,
+}
+
+impl Fresh<'_> {
+    /// What needs no GPU: builds the variants, and the base's where there is one, and judges the
+    /// code.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine failed.
+    pub fn compile(&self, judge: &Judge<'_>, outcome: &mut Outcome) -> Result<(), Error> {
+        let mut gated = Vec::new();
+        for variant in &self.selected.variants {
+            match variant.why_no_static_gate() {
+                None => gated.push(variant),
+                Some(why) => outcome.findings.push(no_static_gate(variant, why)),
+            }
+        }
+        let batch = self.batch(&gated);
+        let compiled = compile(batch, self.base, self.output)?;
+        outcome.findings.extend(compiled.findings);
+        for variant in gated {
+            let (heads, bases) = (&compiled.compiled, &compiled.compiled_bases);
+            judge.compiled(variant, heads, bases, outcome);
+        }
+        Ok(())
+    }
+
+    /// Measures the variants, beside the base where there is one, and judges them.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine failed.
+    pub fn measure(&self, judge: &Judge<'_>, outcome: &mut Outcome) -> Result<(), Error> {
+        let measured = match self.base {
+            Some(_) => self.side_by_side(judge)?,
+            None => self.alone(judge)?,
+        };
+        // What is incomplete is reported again, with more words, by the comparison.
+        let has_profile = |finding: &Finding| {
+            let mut profiles = measured.profiles.iter();
+            profiles.any(|profile| finding.concerns(&profile.variant))
+        };
+        let stays = |finding: &&Finding| {
+            !has_profile(finding)
+                || matches!(
+                    finding.code,
+                    Code::BaseUnavailable | Code::LaunchMismatch | Code::Retried
+                )
+        };
+        let findings = measured.findings.iter().filter(stays).cloned();
+        outcome.findings.extend(findings);
+        let selected = &self.selected.variants;
+        let (heads, controls) = measured
+            .profiles
+            .into_iter()
+            .partition(|profile| selected.iter().any(|one| one.id == profile.variant));
+        let profiles = Profiles {
+            heads,
+            bases: measured.bases,
+            controls,
+            compiled: measured.compiled,
+            compiled_bases: measured.compiled_bases,
+        };
+        judge.all(&profiles, outcome);
+        Ok(())
+    }
+
+    fn batch<'b>(&'b self, variants: &'b [&'b Variant]) -> Batch<'b> {
+        Batch {
+            config: &self.selected.config,
+            variants,
+            watch: self.watch,
+        }
+    }
+
+    fn order<'b>(&'b self, variants: &'b [&'b Variant]) -> Order<'b> {
+        Order {
+            batch: self.batch(variants),
+            base: None,
+            output: self.output,
+            overrides: &[],
+        }
+    }
+
+    /// The controls first: what they say bounds the others' bands.
+    fn alone(&self, judge: &Judge<'_>) -> Result<Measured, Error> {
+        let mut variants = self.selected.variants();
+        variants.extend(judge.controls_to_add());
+        variants.sort_by_key(|variant| !variant.immutable);
+        let mut seen: BTreeMap<VariantId, Profile> = BTreeMap::new();
+        measure(self.order(&variants), &mut |variant, profile, _| {
+            still_open(judge, &mut seen, variant, profile)
+        })
+    }
+
+    fn side_by_side(&self, judge: &Judge<'_>) -> Result<Measured, Error> {
+        let mut seen: BTreeMap<VariantId, Profile> = BTreeMap::new();
+        let variants = self.selected.variants();
+        let order = Order {
+            base: self.base,
+            ..self.order(&variants)
+        };
+        let mut measured = measure(order, &mut |variant, profile, base| match base {
+            Some(base) => {
+                let (report, _) = judge.against(variant, base, profile);
+                report.open(|metric| judge.waived(variant, metric))
+            }
+            None => still_open(judge, &mut seen, variant, profile),
+        })?;
+        // What has no base is judged against its stored baseline, and that needs a control.
+        let has_base = |head: &&Profile| {
+            let mut bases = measured.bases.iter();
+            bases.any(|base| base.variant == head.variant)
+        };
+        let alone: Vec<&str> = measured
+            .profiles
+            .iter()
+            .filter(|head| !has_base(head))
+            .map(|head| head.variant.suite.as_str())
+            .collect();
+        let mut controls = judge.controls_to_add();
+        controls.retain(|control| alone.contains(&control.id.suite.as_str()));
+        if !controls.is_empty() {
+            let further = measure(self.order(&controls), &mut |_, _, _| false)?;
+            measured.profiles.extend(further.profiles);
+            measured.findings.extend(further.findings);
+        }
+        Ok(measured)
+    }
+}
+
+/// Whether the answer of a variant that is measured alone is still open. `seen` are the controls
+/// that were measured before it.
+fn still_open(
+    judge: &Judge<'_>,
+    seen: &mut BTreeMap<VariantId, Profile>,
+    variant: &Variant,
+    profile: &Profile,
+) -> bool {
+    if variant.immutable {
+        seen.insert(variant.id.clone(), profile.clone());
+    }
+    let control = judge.control(variant, |id| seen.get(id));
+    judge
+        .stored(variant, profile, control.as_ref())
+        .is_some_and(|(report, _)| report.open(|metric| judge.waived(variant, metric)))
+}
+
+fn no_static_gate(variant: &Variant, why: &str) -> Finding {
+    Finding::deny(
+        Code::NotMeasured,
+        &variant.id,
+        format!("the static gate says nothing of it: {why}"),
+        format!("measure it: sparsek-gate check {}", variant.id),
+    )
+    .warn_for(WarnReason::NoStaticGate)
+}

@@ -1,0 +1,173 @@
+//! The stages that variants go through before they are measured.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::watch::Watch;
+use crate::build::{Artifact, Builder, compiled_profile};
+use crate::config::{Config, Variant};
+use crate::files::{STATIC_PROFILE_FILE, write_atomically};
+use crate::finding::{Error, Finding};
+use crate::profile::Profile;
+use crate::sanitize::{Sanitized, SanitizedVariant, SanitizerRun, sanitize};
+use crate::toolchain::Sanitizer;
+use crate::verify::{Verified, verify};
+
+/// Variants of one project that go through the stages together.
+#[derive(Clone, Copy)]
+pub struct Batch<'a> {
+    /// The project.
+    pub config: &'a Config,
+    /// The variants.
+    pub variants: &'a [&'a Variant],
+    /// Is informed of each stage.
+    pub watch: &'a dyn Watch,
+}
+
+impl Batch<'_> {
+    /// Builds the variants, and reports each to `watch`.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine failed.
+    pub fn build(&self) -> Result<(Vec<Option<Artifact>>, Vec<Finding>), Error> {
+        let builder = Builder::new(self.config, self.variants)?;
+        let results = builder.build_all(self.variants, &|variant, result| {
+            let outcome = match result {
+                Ok(artifact) if artifact.cached => "unchanged".to_owned(),
+                Ok(_) => "built".to_owned(),
+                Err(finding) => finding.message.clone(),
+            };
+            self.watch.ended(variant, "build", &outcome);
+        })?;
+        let mut findings = Vec::new();
+        let artifacts = results
+            .into_iter()
+            .map(|result| result.map_err(|finding| findings.push(finding)).ok())
+            .collect();
+        Ok((artifacts, findings))
+    }
+
+    /// Static profiles of what was built, each left in the folder of its variant.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn keep_compiled(
+        &self,
+        artifacts: &[Option<Artifact>],
+        folder_of: impl Fn(&Variant) -> PathBuf,
+        overrides: &[String],
+        git: Option<&str>,
+    ) -> Result<Vec<Profile>, Error> {
+        let mut profiles = Vec::new();
+        for (variant, artifact) in self.variants.iter().zip(artifacts) {
+            let compiled = artifact.as_ref().and_then(|artifact| {
+                let git = git.map(str::to_owned);
+                compiled_profile(&self.config.toolchain, variant, artifact, overrides, git)
+            });
+            let Some(profile) = compiled else { continue };
+            let folder = folder_of(variant);
+            std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+            let path = folder.join(STATIC_PROFILE_FILE);
+            write_atomically(&path, profile.to_json().as_bytes())
+                .map_err(Error::io("write", &path))?;
+            profiles.push(profile);
+        }
+        Ok(profiles)
+    }
+
+    /// Runs the check of every variant that was built.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine failed.
+    pub fn verify(
+        &self,
+        artifacts: &[Option<Artifact>],
+        env: &BTreeMap<String, String>,
+    ) -> Result<(Vec<Option<Verified>>, Vec<Finding>), Error> {
+        let mut findings = Vec::new();
+        let mut verified = Vec::new();
+        for (variant, artifact) in self.variants.iter().zip(artifacts) {
+            let Some(artifact) = artifact else {
+                verified.push(None);
+                continue;
+            };
+            self.watch.begins(variant, "verify");
+            match verify(self.config, variant, artifact, env) {
+                Ok(right) => {
+                    let words = format!("correct, {:.1} s", right.wall.as_secs_f64());
+                    self.watch.ended(variant, "verify", &words);
+                    verified.push(Some(right));
+                }
+                Err(stop) => {
+                    let finding = stop.finding()?;
+                    self.watch.ended(variant, "verify", &finding.message);
+                    findings.push(finding);
+                    verified.push(None);
+                }
+            }
+        }
+        Ok((verified, findings))
+    }
+
+    /// The compute-sanitizer that any of the variants asks for.
+    ///
+    /// # Errors
+    /// As [`Sanitizer::locate`].
+    pub fn locate_sanitizer(&self) -> Result<Option<Sanitizer>, Error> {
+        let asked = |variant: &&Variant| !variant.sanitizer.is_empty();
+        self.variants
+            .iter()
+            .any(asked)
+            .then(|| Sanitizer::locate(&self.config.toolchain, &self.config.work))
+            .transpose()
+    }
+
+    /// Repeats the verifying run of every variant that was built under the tools of
+    /// compute-sanitizer that it asks for. `plain` are the findings of the runs without; they are not
+    /// reported again.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine failed.
+    pub fn sanitize(
+        &self,
+        artifacts: &[Option<Artifact>],
+        plain: &[Finding],
+        sanitizer: &Sanitizer,
+        env: &BTreeMap<String, String>,
+    ) -> Result<(Vec<SanitizedVariant>, Vec<Finding>), Error> {
+        let mut findings = Vec::new();
+        let mut sanitized = Vec::new();
+        for (variant, artifact) in self.variants.iter().zip(artifacts) {
+            let Some(artifact) = artifact else { continue };
+            let failed = plain
+                .iter()
+                .find(|finding| finding.concerns(&variant.id))
+                .map(|finding| finding.code);
+            let mut tools: Vec<Sanitized> = Vec::new();
+            for &tool in &variant.sanitizer {
+                if tools.iter().any(|done| done.tool == tool) {
+                    continue;
+                }
+                self.watch.begins(variant, tool.as_str());
+                let (outcome, finding) = sanitize(&SanitizerRun {
+                    config: self.config,
+                    variant,
+                    artifact,
+                    failed,
+                    sanitizer,
+                    tool,
+                    env,
+                })?;
+                self.watch
+                    .ended(variant, tool.as_str(), &outcome.words(finding.as_ref()));
+                findings.extend(finding);
+                tools.push(outcome);
+            }
+            sanitized.push(SanitizedVariant {
+                variant: variant.id.clone(),
+                tools,
+            });
+        }
+        Ok((sanitized, findings))
+    }
+}

@@ -1,0 +1,212 @@
+//! The machine that measures: profilers, GPU, and which tier of measurement it reaches.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use ncu_report::{Existence, exists};
+
+use super::batch::Batch;
+use super::watch::Watch;
+use crate::config::{Config, Variant};
+use crate::device::{Gpu, GpuLock, Health, Unwatched};
+use crate::evidence::gpu_pins;
+use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::metric::is_chip_counter;
+use crate::profiler::{Ncu, Profilers};
+use crate::terms::{Phase, Tier};
+use crate::toolchain::{Nvcc, Sanitizer};
+
+/// Where profiles are measured, and for whom.
+pub struct Bench<'a> {
+    pub(super) profilers: Profilers,
+    pub(super) ncu_version: String,
+    pub(super) sanitizer: Option<Sanitizer>,
+    pub(super) gpu: Gpu,
+    /// Whether NVML shows the GPU: what it showed once it can lose.
+    pub(super) shown: bool,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) overrides: &'a [String],
+    watch: &'a dyn Watch,
+    /// What ncu said when it was refused the counters: it is asked once a run.
+    denied: OnceCell<Finding>,
+}
+
+impl<'a> Bench<'a> {
+    /// Finds profiler, GPU and compiler, and refuses those that are not as pinned, and counters
+    /// that the chip does not have.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine lacks something.
+    pub fn new(batch: Batch<'a>, overrides: &'a [String]) -> Result<Bench<'a>, Error> {
+        let (config, variants) = (batch.config, batch.variants);
+        let ncu = Ncu::locate(&config.toolchain, &config.work)?;
+        let sanitizer = batch.locate_sanitizer()?;
+        let gpu = Gpu::query(config.device)?;
+        let toolchain = &config.toolchain;
+        let mut pins = gpu_pins(toolchain, &gpu);
+        pins.extend(toolchain.pins.ncu(&ncu.version));
+        if variants.iter().any(|variant| variant.needs_nvcc()) {
+            let nvcc = Nvcc::locate(toolchain, &config.work)?;
+            pins.extend(toolchain.pins.cuda(&nvcc.version));
+        }
+        toolchain.enforce(&config.path, &pins)?;
+        check_counters(config, variants, &ncu)?;
+        let env = gpu_env(&gpu);
+        let shown = Health::of(&gpu.uuid).is_ok();
+        Ok(Bench {
+            ncu_version: ncu.version.clone(),
+            profilers: Profilers::new(ncu),
+            sanitizer,
+            gpu,
+            shown,
+            env,
+            overrides,
+            watch: batch.watch,
+            denied: OnceCell::new(),
+        })
+    }
+
+    /// The highest tier for a variant that is not known to be out of reach; the denial of the
+    /// counters where no other serves it.
+    pub(super) fn tier(&self, variant: &Variant) -> Result<Tier, Finding> {
+        let Some(denied) = self.denied.get() else {
+            return Ok(Tier::Counters);
+        };
+        lower_tier(variant, Tier::Counters).ok_or_else(|| Finding {
+            variant: Some(variant.id.clone()),
+            ..denied.clone()
+        })
+    }
+
+    /// The tier to try after one that cannot measure a variant, by what was found there; `None`
+    /// where the finding is not about the tier, or no tier is left.
+    pub(super) fn below(&self, variant: &Variant, tier: Tier, found: &Finding) -> Option<Tier> {
+        let out_of_reach = match tier {
+            Tier::Counters => matches!(found.code, Code::NoPermission | Code::ProfilerUnsupported),
+            Tier::KernelTimes => found.code == Code::KernelTimesUnavailable,
+            Tier::EventTimes | Tier::Static => false,
+        };
+        if !out_of_reach {
+            return None;
+        }
+        if tier == Tier::Counters {
+            self.denied.get_or_init(|| found.clone());
+        }
+        let next = lower_tier(variant, tier)?;
+        self.watch.ended(
+            variant,
+            tier.as_str(),
+            &format!("{}; {next} instead", found.message),
+        );
+        self.watch.begins(variant, "profile");
+        Some(next)
+    }
+
+    /// What keeps a variant from being measured, with the denial of the counters where that led
+    /// there.
+    pub(super) fn unmeasured(&self, variant: &Variant, tier: Tier, found: Finding) -> Vec<Finding> {
+        // Where no tier is left that runs anything, what the compiler made may be accepted alone.
+        let out_of_reach = matches!(
+            found.code,
+            Code::NoPermission | Code::ProfilerUnsupported | Code::KernelTimesUnavailable
+        );
+        let code_alone = out_of_reach && variant.accepts(Tier::Static) && variant.has_static_gate();
+        let found = found.warn_for(code_alone.then_some(WarnReason::TierAccepted));
+        let denied = self.denied.get().filter(|_| tier != Tier::Counters);
+        let Some(denied) = denied else {
+            return vec![found];
+        };
+        let denied = Finding {
+            variant: Some(variant.id.clone()),
+            ..denied.clone()
+        };
+        let accepted = variant.accepts(tier) || code_alone;
+        let reason = accepted.then_some(WarnReason::TierAccepted);
+        vec![denied.warn_for(reason), found]
+    }
+
+    /// Holds the GPU until the answer is dropped, and says what disturbs it.
+    ///
+    /// # Errors
+    /// As [`Gpu::lock`].
+    pub fn hold(&self) -> Result<GpuLock, Error> {
+        let lock = self.gpu.lock(|| self.watch.waits())?;
+        // Told now, and not only when all is measured. Without NVML each profile says so.
+        for obstacle in Health::of(&self.gpu.uuid)
+            .iter()
+            .flat_map(Health::obstacles)
+        {
+            self.watch.warns(&obstacle);
+        }
+        Ok(lock)
+    }
+
+    /// The same finding, or that the GPU is lost, where it was there before and the driver does
+    /// not show it now: whatever a program said about that follows from it.
+    pub(super) fn unless_lost(&self, found: Finding) -> Finding {
+        let why = match Health::of(&self.gpu.uuid) {
+            Err(Unwatched::Device { cause, .. }) if self.shown => cause,
+            _ => return found,
+        };
+        Finding {
+            code: Code::GpuLost,
+            message: format!(
+                "the driver lost the GPU {} ({why}); first seen as: {}",
+                self.gpu.uuid, found.message
+            ),
+            next:
+                "look for `Xid` in the kernel's log (dmesg); reset the GPU, or restart the machine"
+                    .to_owned(),
+            ..found
+        }
+    }
+}
+
+/// The next tier below one that measures anything of a variant.
+fn lower_tier(variant: &Variant, above: Tier) -> Option<Tier> {
+    let serves = |tier: &Tier| {
+        let can = *tier != Tier::EventTimes || !variant.time_args.is_empty();
+        can && variant.has_phase_on(*tier, Phase::Timing)
+    };
+    let below = Tier::LOWER.iter().position(|tier| *tier == above);
+    let mut lower = Tier::LOWER
+        .into_iter()
+        .skip(below.map_or(0, |place| place + 1));
+    lower.find(serves)
+}
+
+/// What makes a program see the GPU that was asked about, and no other.
+pub fn gpu_env(gpu: &Gpu) -> BTreeMap<String, String> {
+    BTreeMap::from([("CUDA_VISIBLE_DEVICES".to_owned(), gpu.uuid.clone())])
+}
+
+/// On chips without a table here, ncu itself says which counters there are; an unknown one ends
+/// the run before any kernel does.
+fn check_counters(config: &Config, variants: &[&Variant], ncu: &Ncu) -> Result<(), Error> {
+    let toolchain = &config.toolchain;
+    let asked: Vec<&str> = variants
+        .iter()
+        .flat_map(|variant| &variant.metrics)
+        .map(|metric| metric.counter.as_str())
+        .filter(|counter| exists(toolchain.chip, counter) == Existence::NoTable)
+        .filter(|counter| is_chip_counter(counter))
+        .collect();
+    if asked.is_empty() || toolchain.chip_name.is_empty() {
+        return Ok(());
+    }
+    let known = ncu.counters(toolchain.chip_name)?;
+    let base = |counter: &str| counter.split('.').next().unwrap_or_default().to_owned();
+    for counter in asked {
+        if !known.contains(&base(counter)) {
+            let names: Vec<&str> = known.iter().map(String::as_str).collect();
+            let near = crate::config::nearest(&base(counter), &names)
+                .map(|name| format!(" (did you mean `{name}`?)"));
+            return Err(Error::Usage(format!(
+                "the chip `{}` has no counter `{counter}`{}",
+                toolchain.chip_name,
+                near.unwrap_or_default()
+            )));
+        }
+    }
+    Ok(())
+}

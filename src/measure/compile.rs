@@ -1,0 +1,46 @@
+//! What a machine without a GPU can do: builds variants and keeps what the compiler made.
+
+use std::path::Path;
+
+use super::base::BaseProject;
+use super::batch::Batch;
+use super::run::Measured;
+use super::watch::OfBase;
+use crate::config::Variant;
+use crate::files::{clear_compiled, variant_folder};
+use crate::finding::Error;
+
+/// Builds variants and their versions at the base, and measures nothing. Where a base cannot be
+/// built a finding says why.
+///
+/// # Errors
+/// [`Error`] where the machine failed; whatever concerns one variant is a finding.
+pub fn compile(
+    batch: Batch<'_>,
+    base: Option<&BaseProject>,
+    output: &Path,
+) -> Result<Measured, Error> {
+    let git = crate::git::revision(&batch.config.root);
+    let mut measured = Measured::default();
+    let (artifacts, findings) = batch.build()?;
+    measured.findings.extend(findings);
+    for variant in batch.variants {
+        clear_compiled(output, &variant.id)?;
+    }
+    let folder = |variant: &Variant| variant_folder(output, &variant.id);
+    measured.compiled = batch.keep_compiled(&artifacts, folder, &[], git.as_deref())?;
+    let Some(base) = base else {
+        return Ok(measured);
+    };
+    let variants = batch.variants.iter();
+    let bases: Vec<Result<Variant, String>> =
+        variants.map(|variant| base.variant(variant)).collect();
+    let artifacts = base.build(&bases, &OfBase(batch.watch))?;
+    measured.compiled_bases = base.keep_compiled(&bases, &artifacts, output)?;
+    for ((variant, of_base), artifact) in batch.variants.iter().zip(&bases).zip(artifacts) {
+        if let Some(why) = of_base.as_ref().err().cloned().or(artifact.err()) {
+            measured.findings.push(base.unavailable(variant, &why));
+        }
+    }
+    Ok(measured)
+}

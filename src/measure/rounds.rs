@@ -1,0 +1,173 @@
+//! Executes the measuring jobs of a variant: once, then in rounds until the answer is clear, on
+//! the highest tier that can be reached, and again where the machine failed.
+
+use super::bench::Bench;
+use super::retry::{Retries, disturbance};
+use super::subject::Subject;
+use crate::config::Variant;
+use crate::finding::{Error, Finding, Stop};
+use crate::plan::{Side, VariantPlan};
+use crate::profile::Profile;
+use crate::terms::Phase;
+
+/// Whether the answer that profiles give is still open, so that more processes could help. The
+/// second profile is the base's, where base and current are measured side by side.
+pub type StillOpen<'a> = dyn FnMut(&Variant, &Profile, Option<&Profile>) -> bool + 'a;
+
+/// A variant, and its version at the base where both are measured side by side.
+pub(super) struct Subjects<'a> {
+    pub current: Subject<'a>,
+    pub base: Option<Subject<'a>>,
+}
+
+/// What was measured of [`Subjects`].
+pub(super) struct Profiles {
+    pub current: Profile,
+    pub base: Option<Profile>,
+}
+
+/// Why [`Subjects`] were not measured, and of which side that is.
+pub(super) enum Halt {
+    Side(Side, Box<Finding>),
+    Error(Error),
+}
+
+impl Halt {
+    fn of(side: Side, stop: Stop) -> Halt {
+        match stop {
+            Stop::Finding(finding) => Halt::Side(side, finding),
+            Stop::Error(error) => Halt::Error(error),
+        }
+    }
+
+    fn map(self, change: impl FnOnce(Finding) -> Finding) -> Halt {
+        match self {
+            Halt::Side(side, finding) => Halt::Side(side, Box::new(change(*finding))),
+            error => error,
+        }
+    }
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Halt {
+        Halt::Error(error)
+    }
+}
+
+impl<'a> Subjects<'a> {
+    fn variant(&self) -> &'a Variant {
+        self.current.variant
+    }
+
+    /// Measures on the highest tier that both sides reach, again where the machine failed.
+    pub(super) fn measure(
+        &mut self,
+        bench: &Bench<'_>,
+        plan: &VariantPlan,
+        retries: &mut Retries<'_>,
+        open: &mut StillOpen<'_>,
+    ) -> Result<Profiles, Halt> {
+        let variant = &self.variant().id;
+        loop {
+            let answer = self.on_highest_tier(bench, plan, open);
+            let answer = answer.map_err(|halt| halt.map(|found| bench.unless_lost(found)));
+            let failed = match &answer {
+                Ok(Profiles { current, base }) => match base {
+                    Some(base) => disturbance(variant, &[("base", base), ("current", current)]),
+                    None => disturbance(variant, &[("current", current)]),
+                },
+                Err(Halt::Side(_, found)) => Some((**found).clone()),
+                Err(Halt::Error(_)) => None,
+            };
+            if let Some(found) = failed
+                && retries.again(&found)?
+            {
+                self.discard()?;
+                continue;
+            }
+            return answer.map_err(|halt| halt.map(|found| retries.given_up(found)));
+        }
+    }
+
+    fn on_highest_tier(
+        &mut self,
+        bench: &Bench<'_>,
+        plan: &VariantPlan,
+        open: &mut StillOpen<'_>,
+    ) -> Result<Profiles, Halt> {
+        let variant = self.variant();
+        let mut tier = bench
+            .tier(variant)
+            .map_err(|denied| Halt::Side(Side::Current, Box::new(denied)))?;
+        loop {
+            self.current.restart(tier);
+            if let Some(base) = &mut self.base {
+                base.restart(tier);
+            }
+            match self.execute(bench, plan, open) {
+                Err(Halt::Side(side, found)) => match bench.below(variant, tier, &found) {
+                    Some(lower) => tier = lower,
+                    None => return Err(Halt::Side(side, found)),
+                },
+                answer => return answer,
+            }
+        }
+    }
+
+    fn execute(
+        &mut self,
+        bench: &Bench<'_>,
+        plan: &VariantPlan,
+        open: &mut StillOpen<'_>,
+    ) -> Result<Profiles, Halt> {
+        if self.current.has_phase(Phase::Counting) {
+            for side in plan.counting_sides() {
+                self.capture(side, bench, Phase::Counting)?;
+            }
+        }
+        if self.current.has_phase(Phase::Timing) {
+            let most = plan.rounds.len();
+            for (round, done) in plan.rounds.iter().zip(1..) {
+                for job in round {
+                    self.capture(job.side, bench, Phase::Timing)?;
+                }
+                let look = u32::try_from(done).is_ok_and(|done| plan.looks.contains(&done));
+                if look && done < most {
+                    let profiles = self.profiles(bench)?;
+                    let base = profiles.base.as_ref();
+                    if !open(self.variant(), &profiles.current, base) {
+                        return Ok(profiles);
+                    }
+                }
+            }
+        }
+        self.profiles(bench)
+    }
+
+    fn capture(&mut self, side: Side, bench: &Bench<'_>, phase: Phase) -> Result<(), Halt> {
+        let subject = match (side, &mut self.base) {
+            (Side::Base, Some(base)) => base,
+            (Side::Base, None) => return Ok(()),
+            (Side::Current, _) => &mut self.current,
+        };
+        let captured = subject.capture(bench, phase);
+        captured.map_err(|stop| Halt::of(side, stop))
+    }
+
+    fn profiles(&mut self, bench: &Bench<'_>) -> Result<Profiles, Halt> {
+        let base = self.base.as_mut().map(|base| base.profile(bench));
+        let base = base
+            .transpose()
+            .map_err(|stop| Halt::of(Side::Base, stop))?;
+        let current = self.current.profile(bench);
+        let current = current.map_err(|stop| Halt::of(Side::Current, stop))?;
+        Ok(Profiles { current, base })
+    }
+
+    fn discard(&mut self) -> Result<(), Error> {
+        if let Some(base) = &mut self.base {
+            base.discard()?;
+        }
+        self.current.discard()
+    }
+}

@@ -1,0 +1,325 @@
+//! One variant that is being measured, process by process.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ncu_report::report::Cubin;
+
+use super::bench::Bench;
+use crate::binary::Listing;
+use crate::build::{Artifact, compiled_profile};
+use crate::config::{Config, Pin, Variant};
+use crate::evidence::{gpu_pins, launch_mismatches};
+use crate::files::{PROFILE_FILE, write_atomically};
+use crate::finding::{Code, Error, Finding, Stop, WarnReason};
+use crate::profile::{
+    CaptureRecord, Conditions, Derived, FileHash, Profile, ProfileOrigin, Provenance, Source,
+    derive, now,
+};
+use crate::profiler::{Capture, Pending, Session, run};
+use crate::terms::{Phase, Tier};
+use crate::toolchain::{Nvcc, Nvdisasm};
+
+/// A built and verified variant that is being measured, process by process.
+pub struct Subject<'a> {
+    config: &'a Config,
+    pub(super) variant: &'a Variant,
+    artifact: Artifact,
+    folder: PathBuf,
+    git: Option<String>,
+    pub(super) tier: Tier,
+    captures: Vec<Capture>,
+    pending: Option<Pending>,
+    processes: u32,
+    tools_wall: Duration,
+    /// The instructions of the cubins that were measured, each disassembled once.
+    listings: Vec<(Cubin, Option<Listing>)>,
+}
+
+impl<'a> Subject<'a> {
+    /// Nothing is measured yet. Captures and the profile will be left in `folder`.
+    pub fn new(
+        config: &'a Config,
+        variant: &'a Variant,
+        artifact: Artifact,
+        folder: PathBuf,
+        git: Option<String>,
+    ) -> Subject<'a> {
+        Subject {
+            config,
+            variant,
+            artifact,
+            folder,
+            git,
+            tier: Tier::Counters,
+            captures: Vec::new(),
+            pending: None,
+            processes: 0,
+            tools_wall: Duration::ZERO,
+            listings: Vec::new(),
+        }
+    }
+
+    /// Runs one more process, and settles the one before, which was read meanwhile.
+    ///
+    /// # Errors
+    /// A finding that says why the variant was not measured; an error where the machine failed.
+    pub fn capture(&mut self, bench: &Bench<'_>, phase: Phase) -> Result<(), Stop> {
+        let stem = match phase {
+            Phase::Timing => format!("capture-{}", self.processes + 1),
+            Phase::Counting => "counting".to_owned(),
+        };
+        let profiler = bench.profilers.of(self.tier)?;
+        let session = Session {
+            config: self.config,
+            variant: self.variant,
+            artifact: &self.artifact,
+            phase,
+            gpu: &bench.gpu,
+            env: &bench.env,
+            folder: &self.folder,
+            stem: &stem,
+        };
+        let pending = run(profiler, &session)?;
+        self.tools_wall += pending.wall;
+        self.processes += u32::from(phase == Phase::Timing);
+        let settled = self.settle();
+        self.pending = Some(pending);
+        settled
+    }
+
+    /// Forgets what was measured, to measure on a tier; the captures will be written over.
+    pub fn restart(&mut self, tier: Tier) {
+        self.tier = tier;
+        self.captures.clear();
+        self.processes = 0;
+        if let Some(pending) = self.pending.take() {
+            let _ = pending.finish();
+        }
+    }
+
+    /// Forgets what was measured, and takes its captures away.
+    pub(super) fn discard(&mut self) -> Result<(), Error> {
+        self.restart(self.tier);
+        super::retry::discard(&self.folder)
+    }
+
+    /// Waits for the capture that is still being read.
+    fn settle(&mut self) -> Result<(), Stop> {
+        let Some(pending) = self.pending.take() else {
+            return Ok(());
+        };
+        let started = std::time::Instant::now();
+        let answer = pending.finish();
+        // Waiting is for ncu, which prints the CSV.
+        self.tools_wall += started.elapsed();
+        self.captures.push(answer?);
+        Ok(())
+    }
+
+    /// Whether its tier measures anything in a pass.
+    pub(super) fn has_phase(&self, phase: Phase) -> bool {
+        let samples = self.variant.profile.hotspots
+            && phase == Phase::Counting
+            && self.tier == Tier::Counters;
+        samples || self.variant.has_phase_on(self.tier, phase)
+    }
+
+    /// Processes of the timing phase so far.
+    pub fn processes(&self) -> u32 {
+        self.processes
+    }
+
+    /// Time inside ncu so far.
+    pub fn tools_wall(&self) -> Duration {
+        self.tools_wall
+    }
+
+    /// The profile of what was captured so far.
+    ///
+    /// # Errors
+    /// A finding where the captures make no profile; an error where the machine failed.
+    pub fn profile(&mut self, bench: &Bench<'_>) -> Result<Profile, Stop> {
+        self.settle()?;
+        Ok(self.normalize(bench)?)
+    }
+
+    /// Where what was launched is not what the compiler made.
+    /// That a trial's launches are not as the configuration states only warns.
+    pub(super) fn mismatches(&self, bench: &Bench<'_>) -> Vec<Finding> {
+        let toolchain = &self.config.toolchain;
+        let compiled = compiled_profile(toolchain, self.variant, &self.artifact, &[], None);
+        let Some(compiled) = compiled else {
+            return Vec::new();
+        };
+        let mut findings = Vec::new();
+        for capture in &self.captures {
+            for finding in launch_mismatches(self.variant, &compiled, &capture.report) {
+                let is_trial = !bench.overrides.is_empty();
+                let finding = finding.warn_for(is_trial.then_some(WarnReason::Trial));
+                if !findings.contains(&finding) {
+                    findings.push(finding);
+                }
+            }
+        }
+        findings
+    }
+
+    fn normalize(&mut self, bench: &Bench<'_>) -> Result<Profile, Finding> {
+        let sources: Vec<Source<'_>> = self
+            .captures
+            .iter()
+            .map(|capture| Source {
+                report: &capture.report,
+                csv: capture.page.as_ref().map(|page| &page.recording),
+                phase: Some(capture.phase),
+                gpu_uuid: Some(&bench.gpu.uuid),
+            })
+            .collect();
+        let counters = self.variant.counters_on(self.tier);
+        let files = self.artifact.sources.keys();
+        let mut derived = derive(&counters, &sources, files).map_err(|error| {
+            Finding::deny(
+                Code::CaptureUnreadable,
+                &self.variant.id,
+                error.to_string(),
+                "look into the report: sparsek-gate inspect FILE".to_owned(),
+            )
+        })?;
+        self.name_instructions(&mut derived);
+        let conditions = match self.tier {
+            Tier::Counters => Conditions::from(&self.variant.profile),
+            Tier::KernelTimes | Tier::EventTimes | Tier::Static => Conditions::default(),
+        };
+        let provenance = self.provenance(bench);
+        Ok(Profile::new(
+            self.variant,
+            derived,
+            self.tier,
+            conditions,
+            provenance,
+        ))
+    }
+
+    /// Names the instructions of hotspots, where there is a disassembler.
+    fn name_instructions(&mut self, derived: &mut Derived) {
+        if derived
+            .kernels
+            .iter()
+            .all(|kernel| kernel.hotspots.is_none())
+        {
+            return;
+        }
+        let toolkit = Nvcc::locate(&self.config.toolchain, &self.config.work)
+            .map_or_else(|_| PathBuf::new(), |nvcc| nvcc.root());
+        let Some(nvdisasm) = Nvdisasm::locate(&toolkit, &self.config.work) else {
+            return;
+        };
+        let launches = self
+            .captures
+            .iter()
+            .flat_map(|capture| &capture.report.launches);
+        let seen = &mut self.listings;
+        for launch in launches {
+            let kernel = derived.kernels.iter_mut().find(|kernel| {
+                kernel.mangled == launch.kernel.mangled
+                    && kernel.grid == launch.grid
+                    && kernel.block == launch.block
+            });
+            let cubin = launch
+                .source
+                .as_ref()
+                .and_then(|source| source.cubin.clone());
+            let (Some(kernel), Some(cubin)) = (kernel, cubin) else {
+                continue;
+            };
+            let at = seen.iter().position(|(known, _)| *known == cubin);
+            let at = at.unwrap_or_else(|| {
+                let listing = nvdisasm.listing(&cubin.0).ok();
+                seen.push((cubin, listing));
+                seen.len() - 1
+            });
+            let text = seen[at].1.as_ref().zip(kernel.mangled.as_ref());
+            let text = text.and_then(|(listing, name)| listing.get(name));
+            if let (Some(hotspots), Some(text)) = (&mut kernel.hotspots, text) {
+                hotspots.name_instructions(text);
+            }
+        }
+    }
+
+    /// Writes the profile beside its captures.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn keep(&self, profile: &Profile) -> Result<(), Error> {
+        let path = self.folder.join(PROFILE_FILE);
+        write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))
+    }
+
+    /// What the project pins of what this variant is measured with. A base may be of another
+    /// compiler than its head.
+    fn pins(&self, bench: &Bench<'_>) -> Vec<Pin> {
+        let toolchain = &self.config.toolchain;
+        let mut pins = gpu_pins(toolchain, &bench.gpu);
+        pins.extend(toolchain.pins.ncu(&bench.ncu_version));
+        let compiler = self.artifact.compiler.as_deref();
+        pins.extend(compiler.and_then(|version| toolchain.pins.cuda(version)));
+        pins
+    }
+
+    fn profiler(&self, bench: &Bench<'_>) -> Option<String> {
+        match self.tier {
+            Tier::Counters => Some(bench.ncu_version.clone()),
+            Tier::KernelTimes | Tier::EventTimes | Tier::Static => {
+                self.captures.first()?.report.profiler_version.clone()
+            }
+        }
+    }
+
+    fn provenance(&self, bench: &Bench<'_>) -> Provenance {
+        Provenance {
+            stripped: false,
+            origin: ProfileOrigin::Measured,
+            tool: env!("CARGO_PKG_VERSION").to_owned(),
+            created: now(),
+            launches: self.variant.profile.launches,
+            processes: self.processes(),
+            profiler: self.profiler(bench),
+            compiler: self.artifact.compiler.clone(),
+            driver: bench.gpu.driver.clone(),
+            gpu_uuid: Some(bench.gpu.uuid.clone()),
+            pins: self.pins(bench),
+            git: self.git.clone(),
+            artifact_sha256: self.artifact.sha256.clone(),
+            build_argv: self.artifact.build_argv.clone(),
+            sources: self.artifact.sources.clone(),
+            overrides: bench.overrides.to_vec(),
+            warnings: Vec::new(),
+            captures: self
+                .captures
+                .iter()
+                .map(|capture| CaptureRecord {
+                    phase: Some(capture.phase),
+                    gpu_uuid: Some(bench.gpu.uuid.clone()),
+                    device: capture.device.clone(),
+                    report: file_hash(&capture.report_path, &capture.report_sha256),
+                    csv: capture
+                        .page
+                        .as_ref()
+                        .map(|page| file_hash(&page.path, &page.sha256)),
+                    argv: capture.argv.clone(),
+                })
+                .collect(),
+        }
+    }
+}
+
+fn file_hash(path: &Path, sha256: &str) -> FileHash {
+    FileHash {
+        file: path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        sha256: sha256.to_owned(),
+    }
+}

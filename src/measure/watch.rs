@@ -1,0 +1,52 @@
+//! What happens while variants are measured, for whoever shows it.
+
+use crate::config::Variant;
+
+/// Hears of the stages of a run.
+pub trait Watch: Sync {
+    /// A stage of a variant begins.
+    fn begins(&self, variant: &Variant, stage: &str);
+    /// A stage of a variant ended; `outcome` is a few words.
+    fn ended(&self, variant: &Variant, stage: &str, outcome: &str);
+    /// Another run of this tool measures on the GPU.
+    fn waits(&self);
+    /// Something about the machine speaks against measuring on it now.
+    fn warns(&self, obstacle: &str);
+}
+
+/// Reports the base's stages as such.
+pub(super) struct OfBase<'a>(pub &'a dyn Watch);
+
+impl OfBase<'_> {
+    fn name(stage: &str) -> String {
+        format!("base {stage}")
+    }
+}
+
+impl Watch for OfBase<'_> {
+    fn begins(&self, variant: &Variant, stage: &str) {
+        self.0.begins(variant, &Self::name(stage));
+    }
+
+    fn ended(&self, variant: &Variant, stage: &str, outcome: &str) {
+        self.0.ended(variant, &Self::name(stage), outcome);
+    }
+
+    fn waits(&self) {
+        self.0.waits();
+    }
+
+    fn warns(&self, obstacle: &str) {
+        self.0.warns(obstacle);
+    }
+}
+
+/// Nobody hears of it.
+pub(super) struct Silent;
+
+impl Watch for Silent {
+    fn begins(&self, _: &Variant, _: &str) {}
+    fn ended(&self, _: &Variant, _: &str, _: &str) {}
+    fn waits(&self) {}
+    fn warns(&self, _: &str) {}
+}

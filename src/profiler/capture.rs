@@ -1,0 +1,93 @@
+//! What one session left.
+
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ncu_report::Recording;
+
+use crate::device::State;
+use crate::finding::{Error, Stop};
+use crate::terms::Phase;
+
+/// What one session left.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    /// The report file, or the records of a tier below the counters.
+    pub report_path: PathBuf,
+    /// sha256 of the report.
+    pub report_sha256: String,
+    /// The CSV that ncu printed of its report.
+    pub page: Option<Page>,
+    /// Which metrics it measured.
+    pub phase: Phase,
+    /// The state of the GPU meanwhile, where the driver reports it.
+    pub device: Option<State>,
+    /// The argv of ncu, or of the program where ncu was not run.
+    pub argv: Vec<String>,
+    /// The report, decoded.
+    pub report: Recording,
+}
+
+/// The CSV page of a report.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The file.
+    pub path: PathBuf,
+    /// Its sha256.
+    pub sha256: String,
+    /// What it says.
+    pub recording: Recording,
+}
+
+/// A session that is over, and whose report may still be read in the background. Reading needs no
+/// GPU, so the next session need not wait for it.
+#[derive(Debug)]
+pub struct Pending {
+    /// Which metrics it measured.
+    pub phase: Phase,
+    /// Time that the process took.
+    pub wall: Duration,
+    reader: Option<JoinHandle<Result<Capture, Stop>>>,
+}
+
+impl Drop for Pending {
+    /// No program is left running behind a run that ended early.
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+    }
+}
+
+impl Pending {
+    /// A capture that a thread still reads.
+    pub(super) fn reading(
+        phase: Phase,
+        wall: Duration,
+        read: impl FnOnce() -> Result<Capture, Stop> + Send + 'static,
+    ) -> Pending {
+        Pending {
+            phase,
+            wall,
+            reader: Some(std::thread::spawn(read)),
+        }
+    }
+
+    /// A capture that is read already.
+    pub(super) fn of(capture: Capture, wall: Duration) -> Pending {
+        Pending::reading(capture.phase, wall, move || Ok(capture))
+    }
+
+    /// Waits for the reader.
+    ///
+    /// # Errors
+    /// A finding where the capture cannot be read; an error where the machine failed.
+    pub fn finish(mut self) -> Result<Capture, Stop> {
+        match self.reader.take().map(JoinHandle::join) {
+            Some(Ok(answer)) => answer,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Err(Error::Interrupted.into()),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The profilers: each runs a program once and turns what it left into a [`Capture`].
+//!
+//! [`Profiler`] is what a profiler has to bring; [`run`] starts, watches and ends a process in
+//! the same way for all of them. There is one implementation a tier: [`ncu`] reads hardware
+//! counters, [`cupti`] times kernels, [`event_times`] reads the times that a program measures
+//! itself.
+
+mod capture;
+pub mod cupti;
+pub mod event_times;
+pub mod ncu;
+mod profilers;
+mod session;
+
+pub use capture::{Capture, Page, Pending};
+pub(crate) use ncu::{NCU_LOCK, home};
+pub use ncu::{Ncu, Trouble};
+pub use profilers::Profilers;
+pub use session::{Profiler, Ran, Session, run};

@@ -1,0 +1,338 @@
+//! What ncu's messages mean, and whether a run of it measured what was asked. Its exit status is not
+//! enough: it is 0 for an unknown metric and for no kernel at all.
+
+use std::path::Path;
+
+use crate::config::Variant;
+use crate::finding::{Code, Finding};
+use crate::process::{Ending, last_lines};
+
+/// The file in the temporary folder by which several ncu take turns. It stays when they are over.
+pub(crate) const NCU_LOCK: &str = "nsight-compute-lock";
+
+/// What went wrong by ncu's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// `ERR_NVGPUCTRPERM`: the user has no right to the counters.
+    NoPermission,
+    /// Another profiler uses the counters.
+    Busy,
+    /// The filters matched no kernel.
+    NoKernels,
+    /// The file by which several ncu take turns cannot be opened: it is another user's.
+    Locked,
+    /// The profiler's libraries do not work here, as seen on some virtual GPUs.
+    NotSupported,
+}
+
+impl Trouble {
+    /// A description of it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Trouble::NoPermission => "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM)",
+            Trouble::Busy => "another profiler uses the counters of this GPU",
+            Trouble::Locked => {
+                "ncu cannot open the file by which several ncu take turns (InterprocessLockFailed): it is another user's"
+            }
+            Trouble::NoKernels => "ncu profiled no kernel",
+            Trouble::NotSupported => {
+                "ncu's libraries do not work on this machine (LibraryNotLoaded), as on some virtual GPUs"
+            }
+        }
+    }
+
+    /// What to do about it.
+    pub fn next(self) -> &'static str {
+        match self {
+            Trouble::NoPermission => {
+                "as root: echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > /etc/modprobe.d/nvidia-profiling.conf \
+                 and reboot; or run as root, or give the container `--cap-add SYS_ADMIN`"
+            }
+            Trouble::Busy => {
+                "stop the other ncu, or pause DCGM with `dcgmi profile --pause`, and run again"
+            }
+            Trouble::Locked => {
+                "have its owner remove nsight-compute-lock from the temporary folder, or set TMPDIR to a folder of your own"
+            }
+            Trouble::NoKernels => "check that the program launches a kernel",
+            Trouble::NotSupported => "profile on a machine with direct access to the GPU",
+        }
+    }
+
+    /// What went wrong by a log of ncu, or by the output that it shares with the program.
+    pub fn in_log(log: &str) -> Option<Trouble> {
+        const SIGNS: &[(&str, Trouble)] = &[
+            ("ERR_NVGPUCTRPERM", Trouble::NoPermission),
+            ("because a driver resource was unavailable", Trouble::Busy),
+            ("InterprocessLockFailed", Trouble::Locked),
+            (NCU_LOCK, Trouble::Locked),
+            ("No kernels were profiled", Trouble::NoKernels),
+            ("LibraryNotLoaded", Trouble::NotSupported),
+        ];
+        // Only ncu's own lines count: the program may print anything.
+        let own = |line: &&str| line.starts_with("==ERROR==") || line.starts_with("==WARNING==");
+        SIGNS
+            .iter()
+            .find(|(sign, _)| log.lines().filter(own).any(|line| line.contains(sign)))
+            .map(|(_, trouble)| *trouble)
+    }
+}
+
+/// The kernels that ncu saw and did not profile, where its log lists them.
+pub(crate) fn available_kernels(log: &str) -> Vec<String> {
+    log.lines()
+        .skip_while(|line| !line.starts_with("Available Kernels:"))
+        .skip(1)
+        .map_while(|line| {
+            let (number, name) = line.trim().split_once(". ")?;
+            number.parse::<u32>().ok()?;
+            Some(name.to_owned())
+        })
+        .collect()
+}
+
+/// What ncu and the program printed.
+pub(super) struct Logs {
+    pub ncu: String,
+    pub program: String,
+}
+
+/// Why a run of ncu measured nothing, judged by what it printed and left.
+pub(super) fn judge(
+    variant: &Variant,
+    ending: Ending,
+    logs: &Logs,
+    report: &Path,
+    line: &str,
+) -> Option<Finding> {
+    let by_hand = format!("run it by hand: {line}");
+    let (code, message, next) = if ending == Ending::TimedOut {
+        let limit = variant.profile.timeout.as_secs_f64();
+        (
+            Code::TimedOut,
+            format!(
+                "profiling exceeded its time limit of {limit} s; ncu and the program were killed"
+            ),
+            format!("raise `profile.timeout_s` if it is only slow, or {by_hand}"),
+        )
+    } else {
+        match logs.trouble() {
+            Some(trouble) => refused(variant, trouble, logs),
+            None => {
+                let (code, message) = failed(ending, &logs.ncu, report)?;
+                (code, message, by_hand)
+            }
+        }
+    };
+    let text = format!("{}{}", logs.program, logs.ncu);
+    Some(Finding::deny(code, &variant.id, message, next).detail(last_lines(&text, 12)))
+}
+
+impl Logs {
+    /// ncu reports before its log file is open, or writes to standard output: both places count,
+    /// until the program runs, which could print the same.
+    fn trouble(&self) -> Option<Trouble> {
+        let started = self.ncu.contains("==PROF== Connected to process");
+        let before = || Trouble::in_log(&self.program).filter(|_| !started);
+        Trouble::in_log(&self.ncu).or_else(before)
+    }
+}
+
+/// Code, message and next step of what ncu itself complained about.
+fn refused(variant: &Variant, trouble: Trouble, logs: &Logs) -> (Code, String, String) {
+    let code = match trouble {
+        Trouble::NoPermission => Code::NoPermission,
+        Trouble::Busy | Trouble::Locked => Code::ProfilerBusy,
+        Trouble::NotSupported => Code::ProfilerUnsupported,
+        Trouble::NoKernels => {
+            let seen = available_kernels(&format!("{}\n{}", logs.ncu, logs.program));
+            let seen = if seen.is_empty() {
+                "no kernel at all".to_owned()
+            } else {
+                seen.join(", ")
+            };
+            let filter = variant.kernels.as_deref().unwrap_or("(none)");
+            return (
+                Code::NoKernelsProfiled,
+                format!(
+                    "ncu profiled no kernel: the filter is {filter}, the program launched {seen}"
+                ),
+                "correct `kernels`, `skip` or the NVTX ranges of the variant".to_owned(),
+            );
+        }
+    };
+    (code, trouble.words().to_owned(), trouble.next().to_owned())
+}
+
+/// Code and message of a run without a complaint; `None` where it left a report.
+fn failed(ending: Ending, log: &str, report: &Path) -> Option<(Code, String)> {
+    Some(match ending {
+        Ending::Exited(0) if report.is_file() => return None,
+        Ending::Exited(0) => (
+            Code::ProfilerFailed,
+            "ncu exited 0, but it left no report".to_owned(),
+        ),
+        Ending::Signalled(_) => (Code::Crashed, format!("ncu ended with {ending}")),
+        _ if !log.contains("==ERROR== The application returned an error code") => {
+            (Code::ProfilerFailed, format!("ncu ended with {ending}"))
+        }
+        _ if vanished(log) => (
+            Code::Crashed,
+            format!("the program crashed under ncu ({ending}): it never disconnected"),
+        ),
+        _ => (
+            Code::ProgramFailed,
+            format!("the program failed under ncu ({ending}), although it passed its verification"),
+        ),
+    })
+}
+
+/// Whether a process that ncu connected to never disconnected: a signal ended it.
+fn vanished(log: &str) -> bool {
+    let processes = |sign: &str| -> Vec<String> {
+        log.lines()
+            .filter_map(|line| line.strip_prefix("==PROF== ")?.strip_prefix(sign))
+            .filter_map(|rest| rest.split_whitespace().next().map(str::to_owned))
+            .collect()
+    };
+    let left = processes("Disconnected from process ");
+    processes("Connected to process ")
+        .iter()
+        .any(|process| !left.contains(process))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::finding::Severity;
+
+    fn judged(ending: Ending, log: &str, program: &str, report: &str) -> Option<Finding> {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("config.toml");
+        let text = "[metric.duration]\ndirection = \"lower\"\ntolerance = { absolute = 1.0 }\n\
+                    [suite.s.variant.v]\nrun = [\"true\"]\nkernels = \"no_such_kernel\"\n";
+        std::fs::write(&config, text).unwrap();
+        let config = Config::load(&config).unwrap();
+        let variant = config.variants().next().unwrap();
+        let logs = Logs {
+            ncu: log.to_owned(),
+            program: program.to_owned(),
+        };
+        judge(variant, ending, &logs, Path::new(report), "ncu ...")
+    }
+
+    const LEFT_A_REPORT: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/data/ncu/four_metrics.ncu-rep"
+    );
+
+    #[test]
+    fn each_way_of_not_measuring_is_a_finding_of_its_own() {
+        const NO_PERMISSION: &str = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access \
+                                     NVIDIA GPU Performance Counters on the target device 0.";
+        const BUSY: &str = "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no \
+                            other tool (like DCGM) is concurrently collecting profiling data.";
+        let cases: [(Ending, &str, Code); 10] = [
+            (
+                Ending::Exited(11),
+                include_str!("../../../tests/data/ncu_logs/crashes.log"),
+                Code::Crashed,
+            ),
+            (
+                Ending::Exited(7),
+                include_str!("../../../tests/data/ncu_logs/fails.log"),
+                Code::ProgramFailed,
+            ),
+            (
+                Ending::TimedOut,
+                include_str!("../../../tests/data/ncu_logs/hangs.log"),
+                Code::TimedOut,
+            ),
+            (
+                Ending::Exited(0),
+                include_str!("../../../tests/data/ncu_logs/launches_nothing.log"),
+                Code::NoKernelsProfiled,
+            ),
+            (
+                Ending::Exited(0),
+                include_str!("../../../tests/data/ncu_logs/filter_matches_nothing.log"),
+                Code::NoKernelsProfiled,
+            ),
+            (Ending::Exited(1), NO_PERMISSION, Code::NoPermission),
+            (Ending::Exited(9), BUSY, Code::ProfilerBusy),
+            (
+                Ending::Exited(1),
+                "==ERROR== Failed to initialize the profiler: LibraryNotLoaded",
+                Code::ProfilerUnsupported,
+            ),
+            (Ending::Signalled(9), "", Code::Crashed),
+            (Ending::Exited(3), "", Code::ProfilerFailed),
+        ];
+        for (ending, log, code) in cases {
+            let finding = judged(ending, log, "", LEFT_A_REPORT).unwrap();
+            assert_eq!(
+                (finding.code, finding.severity),
+                (code, Severity::Deny),
+                "{log}"
+            );
+            assert!(!finding.next.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_filter_that_matches_nothing_is_reported_with_the_launched_kernels() {
+        let log = include_str!("../../../tests/data/ncu_logs/filter_matches_nothing.log");
+        let finding = judged(Ending::Exited(0), log, "", LEFT_A_REPORT).unwrap();
+        assert!(
+            finding.message.contains("no_such_kernel") && finding.message.contains("reduce_kernel")
+        );
+    }
+
+    #[test]
+    fn what_the_program_prints_does_not_turn_a_measurement_into_a_failure() {
+        let program = "warning: ERR_NVGPUCTRPERM was seen\nNo kernels were profiled\n";
+        assert_eq!(
+            judged(Ending::Exited(0), "==PROF== fine\n", program, LEFT_A_REPORT),
+            None
+        );
+    }
+
+    #[test]
+    fn an_exit_status_of_zero_without_a_report_is_a_failure() {
+        let finding = judged(Ending::Exited(0), "", "", "/nonexistent.ncu-rep").unwrap();
+        assert_eq!(finding.code, Code::ProfilerFailed);
+    }
+
+    #[test]
+    fn a_log_without_profiled_kernels_names_those_that_were_launched() {
+        let log = "\
+==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, profiling results may be inconsistent.
+==PROF== Connected to process 1396 (/opt/sample/graph)
+==PROF== Disconnected from process 1396
+==WARNING== No kernels were profiled.
+Available Kernels:
+1. k1
+2. k2
+";
+        assert_eq!(Trouble::in_log(log), Some(Trouble::NoKernels));
+        assert_eq!(available_kernels(log), ["k1", "k2"]);
+    }
+
+    #[test]
+    fn the_lock_of_another_users_ncu_has_its_own_trouble() {
+        let log = "\
+==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock. Please check that this process has write permissions on this file.
+==ERROR== Failed to prepare kernel for profiling
+";
+        assert_eq!(Trouble::in_log(log), Some(Trouble::Locked));
+    }
+
+    #[test]
+    fn a_line_of_the_program_is_not_taken_for_one_of_ncu() {
+        assert_eq!(
+            Trouble::in_log("my log: ERR_NVGPUCTRPERM was seen yesterday\n"),
+            None
+        );
+    }
+}

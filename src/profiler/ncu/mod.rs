@@ -1,0 +1,162 @@
+//! Hardware counters through Nsight Compute (`ncu`): one process profiles, a second prints the
+//! report as CSV, and both readers must agree.
+
+mod log;
+mod tool;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ncu_report::{ReadError, agree, csv, report};
+
+use super::capture::{Capture, Page, Pending};
+use super::session::{Profiler, Ran, Session};
+use crate::device::State;
+use crate::finding::{Code, Error, Finding, Stop};
+use crate::hash::sha256_hex;
+use crate::process::{self, Ending, Invocation};
+use crate::terms::{Phase, Tier, VariantId};
+use log::{Logs, judge};
+
+pub(crate) use log::NCU_LOCK;
+pub use log::Trouble;
+pub use tool::Ncu;
+pub(crate) use tool::home;
+
+impl Profiler for Ncu {
+    fn tier(&self) -> Tier {
+        Tier::Counters
+    }
+
+    fn process_name(&self) -> &'static str {
+        "ncu"
+    }
+
+    fn invocation(&self, session: &Session<'_>) -> Result<Invocation, Stop> {
+        let (variant, phase) = (session.variant, session.phase);
+        let program = session.program(&variant.profile_args, variant.launches_needed(phase));
+        let stem = session.folder.join(session.stem);
+        let log = session.path("ncu.log");
+        let mut invocation =
+            session.invocation(self.profile_argv(variant, phase, &stem, &log, &program));
+        invocation.env.extend(home(session.folder));
+        Ok(invocation)
+    }
+
+    fn finish(&self, session: &Session<'_>, ran: Ran) -> Result<Pending, Stop> {
+        let variant = session.variant;
+        let report_path = session.path("ncu-rep");
+        let logs = Logs {
+            ncu: read_text(&session.path("ncu.log")),
+            program: read_text(&ran.invocation.stdout),
+        };
+        let ending = ran.finished.ending;
+        if let Some(finding) = judge(variant, ending, &logs, &report_path, &ran.line) {
+            return Err(finding.into());
+        }
+        let phase = session.phase;
+        let counters = variant.metrics.iter();
+        let counters = counters.filter(|metric| metric.phase == phase);
+        let csv_path = session.path("csv");
+        let reader = Reader {
+            variant: variant.id.clone(),
+            counters: counters.map(|metric| metric.counter.clone()).collect(),
+            phase,
+            device: ran.device,
+            argv: ran.invocation.argv,
+            import: Invocation {
+                argv: self.csv_argv(&report_path),
+                stdout: csv_path.clone(),
+                stderr: session.path("import.log"),
+                dir: ran.invocation.dir,
+                env: ran.invocation.env,
+                timeout: ran.invocation.timeout,
+            },
+            report_path,
+            csv_path,
+        };
+        let wall = ran.finished.wall;
+        Ok(Pending::reading(phase, wall, move || reader.read()))
+    }
+}
+
+/// What it takes to print a report as CSV and to read both.
+struct Reader {
+    variant: VariantId,
+    counters: Vec<String>,
+    phase: Phase,
+    device: Option<State>,
+    argv: Vec<String>,
+    import: Invocation,
+    report_path: PathBuf,
+    csv_path: PathBuf,
+}
+
+impl Reader {
+    fn read(self) -> Result<Capture, Stop> {
+        let report_path = &self.report_path;
+        let bytes = fs::read(report_path).map_err(Error::io("read", report_path))?;
+        let report = report::read(&bytes).map_err(|error| self.unreadable(report_path, &error))?;
+        self.print_csv()?;
+        let csv_bytes = fs::read(&self.csv_path).map_err(Error::io("read", &self.csv_path))?;
+        let csv = csv::read(&csv_bytes).map_err(|error| self.unreadable(&self.csv_path, &error))?;
+        let counters: Vec<&str> = self.counters.iter().map(String::as_str).collect();
+        agree(&report, &csv, &counters).map_err(|disagreement| {
+            let message = format!(
+                "the report and ncu's CSV of it differ by more than rounding: {disagreement}"
+            );
+            self.kept(Code::ReadersDisagree, message)
+        })?;
+        Ok(Capture {
+            report_sha256: sha256_hex(&bytes),
+            report_path: self.report_path,
+            page: Some(Page {
+                path: self.csv_path,
+                sha256: sha256_hex(&csv_bytes),
+                recording: csv,
+            }),
+            phase: self.phase,
+            device: self.device,
+            argv: self.argv,
+            report,
+        })
+    }
+
+    /// Has ncu print the report as CSV.
+    fn print_csv(&self) -> Result<(), Stop> {
+        let import = &self.import;
+        let imported = import.run().map_err(Error::io("run", &import.argv[0]))?;
+        match imported.ending {
+            Ending::Exited(0) => Ok(()),
+            Ending::Interrupted => Err(Error::Interrupted.into()),
+            ending => Err(Finding::deny(
+                Code::ProfilerFailed,
+                &self.variant,
+                format!("ncu could not print its own report: {ending}"),
+                format!("run it by hand: {}", process::shell_line(&import.argv)),
+            )
+            .detail(process::tail(&import.stderr, 12))
+            .into()),
+        }
+    }
+
+    fn unreadable(&self, path: &Path, error: &ReadError) -> Finding {
+        let message = format!("{}: {error}", path.display());
+        self.kept(Code::CaptureUnreadable, message)
+    }
+
+    /// A finding about a report that is worth keeping.
+    fn kept(&self, code: Code, message: String) -> Finding {
+        let next = format!(
+            "keep {} and report it: a new version of ncu may write what this version cannot read",
+            self.report_path.display()
+        );
+        Finding::deny(code, &self.variant, message, next)
+    }
+}
+
+fn read_text(path: &Path) -> String {
+    fs::read(path)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default()
+}

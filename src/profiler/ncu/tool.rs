@@ -1,0 +1,181 @@
+//! The program ncu: where it is and how it is called.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::{ClockControl, Toolchain, Variant};
+use crate::finding::Error;
+use crate::metric::{Role, is_counter_name};
+use crate::terms::Phase;
+use crate::toolchain::version::cached;
+use crate::toolchain::{env_folder, find, path_folders, query, versioned};
+
+/// An ncu that was found.
+#[derive(Clone, Debug)]
+pub struct Ncu {
+    /// The program.
+    pub path: PathBuf,
+    /// `2025.3.1.0`, as `ncu --version` prints it.
+    pub version: String,
+}
+
+impl Ncu {
+    /// Finds ncu: the configuration, the PATH, `CUDA_HOME`, `CUDA_PATH`, the usual folders.
+    ///
+    /// # Errors
+    /// [`Error::Environment`], with the places that were looked at.
+    pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Ncu, Error> {
+        let mut folders = path_folders();
+        folders.extend(
+            ["CUDA_HOME", "CUDA_PATH"]
+                .iter()
+                .filter_map(|name| env_folder(name))
+                .map(|root| root.join("bin")),
+        );
+        folders.push("/usr/local/cuda/bin".into());
+        folders.extend(versioned("/opt/nvidia/nsight-compute", ""));
+        let path = find("ncu", toolchain.ncu.as_deref(), &folders).map_err(|places| {
+            Error::Environment {
+                what: format!("no ncu (NVIDIA Nsight Compute) was found; {places}"),
+                next: "install Nsight Compute (it comes with the CUDA toolkit), or set `toolchain.ncu`; \
+                       profiles recorded elsewhere need no ncu: `sparsek-gate check --from DIR`"
+                    .to_owned(),
+            }
+        })?;
+        let program = path.display().to_string();
+        let banner = cached(work, &path, || query(vec![program, "--version".to_owned()]))?;
+        let version = banner
+            .lines()
+            .find_map(|line| line.strip_prefix("Version "))
+            .and_then(|rest| rest.split_whitespace().next())
+            .ok_or_else(|| Error::Environment {
+                what: format!("`{} --version` names no version", path.display()),
+                next: "check the installation".to_owned(),
+            })?
+            .to_owned();
+        Ok(Ncu { path, version })
+    }
+
+    /// The argv that profiles `program` (itself an argv) into `<stem>.ncu-rep`. With hotspots the
+    /// counting phase also samples where warps are; lines need the machine code in the report, and
+    /// no source.
+    pub fn profile_argv(
+        &self,
+        variant: &Variant,
+        phase: Phase,
+        stem: &Path,
+        log: &Path,
+        program: &[String],
+    ) -> Vec<String> {
+        let settings = &variant.profile;
+        let mut counters: Vec<&str> = variant
+            .metrics
+            .iter()
+            .filter(|metric| metric.phase == phase)
+            .map(|metric| metric.counter.as_str())
+            .collect();
+        counters.sort_unstable();
+        counters.dedup();
+        let mut argv = vec![self.path.display().to_string()];
+        let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
+        if !counters.is_empty() {
+            option("--metrics", counters.join(","));
+        }
+        // Times are never taken while warps are sampled.
+        let hotspots = settings.hotspots && phase == Phase::Counting;
+        if hotspots {
+            option("--section", "SourceCounters".to_owned());
+        }
+        option("--launch-skip", settings.skip.to_string());
+        option("--launch-count", variant.launches(phase).to_string());
+        option("--clock-control", settings.clock_control.to_string());
+        option("--cache-control", settings.cache_control.to_string());
+        option("--replay-mode", settings.replay_mode.to_string());
+        option("--graph-profiling", settings.graph_profiling.to_string());
+        option("--target-processes", "all".to_owned());
+        option(
+            "--import-sass",
+            if settings.keep_sass || hotspots {
+                "yes"
+            } else {
+                "no"
+            }
+            .to_owned(),
+        );
+        option("--log-file", log.display().to_string());
+        option("--export", stem.display().to_string());
+        if let Some(filter) = &variant.kernels {
+            option("--kernel-name", filter.clone());
+        }
+        if !settings.nvtx.is_empty() {
+            argv.push("--nvtx".to_owned());
+            for range in &settings.nvtx {
+                argv.extend(["--nvtx-include".to_owned(), range.clone()]);
+            }
+        }
+        if settings.profiler_range {
+            argv.extend(["--profile-from-start".to_owned(), "off".to_owned()]);
+        }
+        argv.push("--force-overwrite".to_owned());
+        argv.extend(settings.ncu_args.iter().cloned());
+        argv.extend(program.iter().cloned());
+        argv
+    }
+
+    /// The argv that reads one counter of one launch of `program`, into `<stem>.ncu-rep`.
+    pub fn probe_argv(
+        &self,
+        clocks: ClockControl,
+        stem: &Path,
+        log: &Path,
+        program: &[String],
+    ) -> Vec<String> {
+        let mut argv = vec![self.path.display().to_string()];
+        let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
+        option("--metrics", Role::Duration.to_string());
+        option("--launch-count", "1".to_owned());
+        option("--clock-control", clocks.to_string());
+        option("--log-file", log.display().to_string());
+        option("--export", stem.display().to_string());
+        argv.push("--force-overwrite".to_owned());
+        argv.extend(program.iter().cloned());
+        argv
+    }
+
+    /// The argv that prints the raw page of a report, in base units.
+    pub fn csv_argv(&self, report: &Path) -> Vec<String> {
+        let mut argv = vec![
+            self.path.display().to_string(),
+            "--import".to_owned(),
+            report.display().to_string(),
+        ];
+        argv.extend(["--csv", "--page", "raw", "--print-units", "base"].map(String::from));
+        argv
+    }
+
+    /// Base names of the counters of a chip, for chips that have no table here.
+    ///
+    /// # Errors
+    /// [`Error::Environment`] where ncu does not know the chip.
+    pub fn counters(&self, chip: &str) -> Result<Vec<String>, Error> {
+        let argv = vec![
+            self.path.display().to_string(),
+            "--query-metrics".to_owned(),
+            "--chips".to_owned(),
+            chip.to_owned(),
+            "--csv".to_owned(),
+        ];
+        let text = query(argv)?;
+        Ok(text
+            .lines()
+            .filter_map(|line| line.strip_prefix('"')?.split('"').next())
+            .filter(|name| is_counter_name(name))
+            .map(str::to_owned)
+            .collect())
+    }
+}
+
+/// A HOME for ncu, which writes below it, where the environment has none.
+pub(crate) fn home(folder: &Path) -> Option<(String, String)> {
+    let homeless = std::env::var_os("HOME").is_none_or(|home| home.is_empty());
+    homeless.then(|| ("HOME".to_owned(), folder.display().to_string()))
+}
