@@ -1,26 +1,26 @@
-//! Finds the CSV in a text that the profiler and the program share.
+//! Finds the CSV tables in a text that ncu and the profiled program wrote.
 //!
-//! The program may print anything, quotes included, so the text as a whole is no CSV. What is:
-//! a line with ncu's own header, and below it the lines that begin like a row.
+//! The program may print anything, quotes included, so the text as a whole is not CSV. A table is a
+//! line with ncu's header, and the lines after it that begin like a row.
 
 use std::io::BufRead as _;
 
-use crate::ReadError;
+use crate::error::ReadError;
 
-/// How every header of ncu begins. With NVTX, columns of ranges stand before the kernel's name.
+/// The beginning of every header of ncu. With NVTX, columns of ranges precede the kernel name.
 const HEADER: &[u8] = b"\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",";
 
-/// The units row of the raw page: no launch has an empty ID.
+/// The beginning of the units row of the raw page: no launch has an empty ID.
 const UNITS: &[u8] = b"\"\",\"\",";
 
-/// A quoted cell may hold line ends, but not without end.
+/// Most lines of a record: a quoted cell may contain line ends.
 const MAX_RECORD_LINES: u64 = 1000;
 
-/// Rows that follow each other without a foreign line.
+/// Consecutive rows without another line between them.
 #[derive(Debug)]
 pub(super) struct Region<'a> {
     pub(super) bytes: &'a [u8],
-    /// Line of the first row in the file, from 1.
+    /// Line of the first row, from 1.
     pub(super) line: u64,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ReadError> {
         next: 0,
         line: 0,
     };
-    // Where the rows before this line began, if they reach up to it.
+    // The beginning of the rows before this line, if they reach up to it.
     let mut open: Option<(usize, u64)> = None;
     while let Some((start, line)) = lines.next() {
         let bytes = &text[start..lines.next];
@@ -58,7 +58,10 @@ pub(super) fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ReadError> {
         if is_row && lines.finish_record(start, line)? {
             open.get_or_insert((start, line));
         } else if !tables.is_empty() && !bytes.ends_with(b"\n") && begins_like_row(bytes) {
-            return Err(ReadError::csv(line, "the row that begins here is cut off"));
+            return Err(ReadError::csv(
+                line,
+                "the row that begins here is truncated",
+            ));
         } else {
             close(&mut tables, text, &mut open, start);
         }
@@ -83,14 +86,14 @@ fn close<'a>(
 
 struct Lines<'a> {
     text: &'a [u8],
-    /// Where the next line begins.
+    /// Offset of the next line.
     next: usize,
-    /// Number of the last line handed out, from 1.
+    /// Number of the last line, from 1.
     line: u64,
 }
 
 impl Lines<'_> {
-    /// Start and number of the next line, which then reaches up to `self.next`.
+    /// Offset and number of the next line, which ends at `self.next`.
     fn next(&mut self) -> Option<(usize, u64)> {
         let start = self.next;
         let mut rest = &self.text[start..];
@@ -104,15 +107,15 @@ impl Lines<'_> {
         Some((start, self.line))
     }
 
-    /// Takes further lines until every quoted cell of the row is closed. False if the line only
-    /// looked like a row.
+    /// Adds lines until every quoted cell of the row is closed. False if the line only looked like
+    /// a row.
     fn finish_record(&mut self, start: usize, line: u64) -> Result<bool, ReadError> {
         let first = &self.text[start..self.next];
         let mut quotes = count_quotes(first);
         if quotes.is_multiple_of(2) {
             return Ok(true);
         }
-        // A line of the program with a few cells of its own.
+        // A line of the program with a few cells.
         if quotes < 2 * LEADING_CELLS && first.ends_with(b"\n") {
             return Ok(false);
         }
@@ -137,7 +140,7 @@ impl Lines<'_> {
 /// Cells before the first metric: the ID up to the compute capability.
 const LEADING_CELLS: usize = 11;
 
-/// Written as a plain sum so that the compiler vectorises it.
+/// A plain sum, so that the compiler vectorises it.
 fn count_quotes(bytes: &[u8]) -> usize {
     bytes
         .chunks(128)
@@ -145,12 +148,12 @@ fn count_quotes(bytes: &[u8]) -> usize {
         .sum()
 }
 
-/// The header in a line; what a program printed before it without a line end is cut off.
+/// The header in a line, without the program's text before it that had no line end.
 fn header(line: &[u8]) -> Option<&[u8]> {
     if line.starts_with(HEADER) {
         return Some(line);
     }
-    // Rows are the bulk of a file and cannot hold a header.
+    // Most lines of a file are rows, and no row contains a header.
     if line.len() < HEADER.len() || line.starts_with(b"\"") {
         return None;
     }
@@ -160,7 +163,7 @@ fn header(line: &[u8]) -> Option<&[u8]> {
     line.get(at..)
 }
 
-/// `"0","1127",` and so on: an ID and a process.
+/// Whether a line begins with an ID and a process, such as `"0","1127",`.
 fn looks_like_row(line: &[u8]) -> bool {
     let number = |line| {
         let rest = <[u8]>::strip_prefix(line, b"\"")?;
@@ -171,7 +174,7 @@ fn looks_like_row(line: &[u8]) -> bool {
     number(line).and_then(number).is_some()
 }
 
-/// What is left of a row that was cut within its first cells.
+/// Whether a line may be a row that was truncated in its first cells.
 fn begins_like_row(line: &[u8]) -> bool {
     line.starts_with(b"\"")
         && line

@@ -1,16 +1,16 @@
-//! Units of counter values.
+//! Units of values.
 
-/// A unit's spelling. A thin reference, because every value of every launch holds one.
+/// The spelling of a unit. A thin reference, because every value of every launch has one.
 pub type Symbol = &'static &'static str;
 
-/// The unit of a value, spelt as ncu spells base units (`ns`, `byte`, `%`, `byte/cycle` ...).
+/// The unit of a value, in ncu's spelling of base units: `ns`, `byte`, `%`, `byte/cycle` …
 ///
-/// A unit that is not known stays [`Unit::Unknown`]; it is never guessed.
+/// A unit that is not known is [`Unit::Unknown`]. It is never guessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A known unit; the empty symbol means a plain number without a unit.
+    /// A known unit. The empty symbol is a plain number without a unit.
     Known(Symbol),
-    /// Nothing says which unit the value is in.
+    /// Neither the file nor the name of the metric states the unit.
     Unknown,
 }
 
@@ -18,7 +18,7 @@ impl Unit {
     /// A plain number.
     pub const NONE: Unit = Unit::Known(&"");
 
-    /// The symbol, or `None` where the unit is unknown.
+    /// The symbol; `None` where the unit is unknown.
     pub fn symbol(&self) -> Option<&'static str> {
         match self {
             Unit::Known(symbol) => Some(symbol),
@@ -26,17 +26,24 @@ impl Unit {
         }
     }
 
-    /// The factor to the base unit and the base unit's symbol, or `None` for a unit that is not
-    /// known: `Mbyte/s` gives `(1e6, "byte/s")`.
+    /// The factor from a unit to its base unit, and the symbol of the base unit. `None` where the
+    /// unit is not known.
     ///
-    /// ncu scales by powers of 1000, bytes included. Spellings of older versions (`usecond`,
-    /// `byte/second`, `cycle/nsecond`) are understood too.
+    /// ncu scales by powers of 1000, bytes included. The spellings of older versions (`usecond`,
+    /// `byte/second`, `cycle/nsecond`) are known too.
+    ///
+    /// ```
+    /// use ncu_report::Unit;
+    ///
+    /// assert_eq!(Unit::to_base("Mbyte/s"), Some((1e6, "byte/s")));
+    /// assert_eq!(Unit::to_base("furlong"), None);
+    /// ```
     pub fn to_base(symbol: &str) -> Option<(f64, &'static str)> {
         let (exponent, base) = decimal_scale(symbol)?;
         Some((10_f64.powi(i32::from(exponent)), *base))
     }
 
-    /// The unit with this symbol, unknown where that is no unit of ncu's.
+    /// The base unit with this symbol; [`Unit::Unknown`] where ncu has no such base unit.
     pub fn named(symbol: &str) -> Unit {
         let quotient = || {
             let (above, below) = symbol.split_once('/')?;
@@ -47,7 +54,7 @@ impl Unit {
             .map_or(Unit::Unknown, Unit::Known)
     }
 
-    /// `above` a `below`, unknown where one of them is no unit of ncu's.
+    /// The quotient of two units; [`Unit::Unknown`] where ncu has no such base unit.
     pub(crate) fn per(above: &str, below: &str) -> Unit {
         quotient(above, below).map_or(Unit::Unknown, Unit::Known)
     }
@@ -98,7 +105,7 @@ pub(crate) fn decimal_scale(symbol: &str) -> Option<(i8, Symbol)> {
     if above.is_empty() {
         return None;
     }
-    // A rate: seconds are the only denominator that scales, because `/s` is its base spelling.
+    // A rate. Its base spelling is `/s`, and only times are scaled denominators.
     if let Some(per) = time_exponent(below).or((below == "ns").then_some(0)) {
         let exponent = exponent + 9 - per;
         let base = match *above {
@@ -125,7 +132,7 @@ fn time_exponent(symbol: &str) -> Option<i8> {
     })
 }
 
-/// `Kbyte`, `Ghz`, and `M` alone for plain numbers.
+/// `Kbyte`, `Ghz`, and `M` for plain numbers.
 fn prefixed(symbol: &str) -> Option<(i8, Symbol)> {
     let exponent = match symbol.as_bytes().first()? {
         b'K' => 3,
@@ -139,12 +146,12 @@ fn prefixed(symbol: &str) -> Option<(i8, Symbol)> {
     Some((exponent, base))
 }
 
-/// `above/below` as a symbol, or `None` where one of them is no unit of ncu's.
+/// `above/below` as a symbol; `None` where ncu has no such unit.
 ///
 /// The symbols are part of the program, so that a unit is copied like a number.
 fn quotient(above: &str, below: &str) -> Option<Symbol> {
-    // Scaled units below the stroke are left out on purpose: ncu prints `2,614 %/byte` as
-    // `2.614 %/Kbyte`, which contradicts itself.
+    // Scaled denominators are unknown on purpose: ncu prints `2,614 %/byte` as `2.614 %/Kbyte`,
+    // which contradicts itself.
     macro_rules! quotients {
         ($($above:literal)*) => {
             match above {

@@ -1,17 +1,30 @@
-//! Speed of the two readers, beside the speed of what they stand on.
+//! Speed of the two readers, and of the csv crate on the same pages.
 
 use std::fs;
+use std::io::Write as _;
+use std::path::Path;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use ncu_report::{csv, report};
 
+/// The recordings, which are part of the repository and not of the package.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/ncu");
+
 fn main() {
+    if !Path::new(FOLDER).is_dir() {
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: every bench. {FOLDER} does not exist: the recordings are in the repository, \
+             not in the package."
+        );
+        return;
+    }
     divan::main();
 }
 
 fn bytes(name: &str) -> Vec<u8> {
-    fs::read(format!("tests/data/ncu/{name}")).unwrap_or_default()
+    fs::read(format!("{FOLDER}/{name}")).unwrap_or_default()
 }
 
 #[divan::bench(args = ["four_metrics", "full_set", "twenty_launches"])]
@@ -22,8 +35,8 @@ fn report(bencher: Bencher, name: &str) {
         .bench(|| report::read(black_box(&bytes)).map(|recording| recording.launches.len()));
 }
 
-/// Every recorded page. The rows of `two_kernels_three_times` alternate between two kernels, so that
-/// most of its counters differ from the row before.
+/// The recorded pages. The rows of `two_kernels_three_times` alternate between two kernels, so most
+/// of its values differ from the row before.
 const PAGES: [&str; 14] = [
     "details_sections_and_rules.csv",
     "details_unknown_metric.csv",
@@ -41,12 +54,12 @@ const PAGES: [&str; 14] = [
     RANDOM,
 ];
 
-/// A page of random numbers, none of which tells anything about the next row's.
+/// A page of random numbers: no row repeats a value of another one.
 const RANDOM: &str = "random numbers";
 
 const PAGE_SIZE: usize = 4_000_000;
 
-/// A recorded page, all from its first row on repeated until it is `PAGE_SIZE`.
+/// A recorded page whose rows are repeated up to `PAGE_SIZE` bytes.
 fn page(name: &str) -> Vec<u8> {
     if name == RANDOM {
         return random_page();
@@ -61,8 +74,8 @@ fn page(name: &str) -> Vec<u8> {
     [head, &rows.repeat(repetitions)].concat()
 }
 
-/// Header, units and the first cells of a recorded page, and below them numbers of one to twelve
-/// digits with separators, a third of them with decimals.
+/// Header, units and leading cells of a recorded page, with numbers of one to twelve digits. They
+/// have separators, and a third of them has decimals.
 fn random_page() -> Vec<u8> {
     const LEADING_CELLS: usize = 11;
     let recorded = bytes("two_kernels_three_times.raw.csv");
@@ -76,7 +89,7 @@ fn random_page() -> Vec<u8> {
     };
     let cells: Vec<&str> = row.split("\",\"").collect();
     let mut page = head.join("\n");
-    // Xorshift, to have the same page in every run.
+    // Xorshift: every run has the same page.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = |below: u64| {
         state ^= state << 13;
@@ -115,7 +128,7 @@ fn csv_reader(bencher: Bencher, name: &str) {
         .bench(|| csv::read(black_box(&bytes)).map(|recording| recording.launches.len()));
 }
 
-/// The floor: the same bytes through the csv crate alone, every cell looked at and none kept.
+/// The lower limit: the csv crate splits the same bytes into cells and keeps none.
 #[divan::bench(args = PAGES)]
 fn csv_crate_alone(bencher: Bencher, name: &str) {
     let bytes = page(name);

@@ -1,14 +1,15 @@
-//! "Did you mean": the nearest counter name that a chip has.
+//! "Did you mean": the metric of a chip with the most similar name.
 
-use super::catalog::{
-    COUNTER_SUFFIXES, Chip, Kind, RATIO_SUFFIXES, ROLLUPS, THROUGHPUT_SUFFIXES, bases, find_base,
-    has_suffix, ncu_own, split,
+use super::chip::Chip;
+use super::suffix::{
+    COUNTER_SUFFIXES, RATIO_SUFFIXES, ROLLUPS, THROUGHPUT_SUFFIXES, has_suffix, split,
 };
+use super::table::{Kind, bases, find_base, ncu_own};
 
-/// The full name nearest to `counter`, unless nothing is near.
-pub(super) fn name(chip: Chip, counter: &str) -> Option<String> {
-    let (wanted, suffix) = split(counter);
-    // Longer names are refused before the quadratic comparison.
+/// The full name most similar to `metric`, if one is similar.
+pub(super) fn name(chip: Chip, metric: &str) -> Option<String> {
+    let (wanted, suffix) = split(metric);
+    // The comparison takes quadratic time.
     if wanted.len() > 200 || suffix.len() > 200 {
         return None;
     }
@@ -20,7 +21,7 @@ pub(super) fn name(chip: Chip, counter: &str) -> Option<String> {
     }
     let limit = (wanted.len() / 4).max(2);
     let of_chip = bases(chip).map(|(name, base)| (distance(wanted, name, limit), name, Some(base)));
-    let own = ncu_own().map(|name| (distance(counter, name, limit), name, None));
+    let own = ncu_own().map(|name| (distance(metric, name, limit), name, None));
     let (distance, name, base) = of_chip.chain(own).min_by_key(|(distance, ..)| *distance)?;
     if distance > limit {
         return None;
@@ -31,7 +32,7 @@ pub(super) fn name(chip: Chip, counter: &str) -> Option<String> {
     })
 }
 
-/// Edit distance, not computed where the lengths alone put it above `limit`.
+/// Edit distance. It is not computed where the difference of the lengths is above `limit`.
 fn distance(wanted: &str, name: &str, limit: usize) -> usize {
     if wanted.len().abs_diff(name.len()) > limit {
         return usize::MAX;
@@ -39,6 +40,7 @@ fn distance(wanted: &str, name: &str, limit: usize) -> usize {
     strsim::osa_distance(wanted, name)
 }
 
+/// The most similar suffix that metrics of this type have.
 fn nearest_suffix(kind: Kind, unit: &str, wanted: &str) -> String {
     if has_suffix(kind, wanted) {
         return wanted.to_owned();

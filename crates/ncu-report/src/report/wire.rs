@@ -1,13 +1,14 @@
-//! Reader of the protocol-buffer wire format, over bytes that stay where they are.
+//! The wire format of protocol buffers, read in place
+//! (<https://protobuf.dev/programming-guides/encoding/>).
 //!
-//! It knows no recursion: a caller descends into a nested message by hand, as deep as it wants.
-//! Every offset in an error counts from the start of the file.
+//! There is no recursion: the caller opens each nested message. Every offset in an error counts
+//! from the beginning of the file.
 
 use std::fmt::Display;
 
-use super::error::ReadError;
+use crate::error::ReadError;
 
-/// A stretch of the file and where it begins.
+/// A part of the file, and the offset of its first byte.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slice<'a> {
     pub(super) bytes: &'a [u8],
@@ -15,7 +16,7 @@ pub(super) struct Slice<'a> {
 }
 
 impl<'a> Slice<'a> {
-    /// Cuts `length` bytes off the front; `what` names them in the error.
+    /// Cuts `length` bytes off the front. `what` names them in the error.
     pub(super) fn take(&mut self, length: u64, what: impl Display) -> Result<Slice<'a>, ReadError> {
         let left = self.bytes.len();
         let Some((head, tail)) = usize::try_from(length)
@@ -24,7 +25,7 @@ impl<'a> Slice<'a> {
         else {
             return Err(ReadError::report(
                 self.offset,
-                format!("{what} should hold {length} bytes, only {left} are left"),
+                format!("{what} needs {length} bytes, only {left} are left"),
             ));
         };
         let taken = Slice {
@@ -36,13 +37,13 @@ impl<'a> Slice<'a> {
         Ok(taken)
     }
 
-    /// Reads a little-endian u32 and cuts off as many bytes as it says.
+    /// Reads a length (u32, little-endian) and cuts off as many bytes.
     pub(super) fn take_sized(&mut self, what: impl Display) -> Result<Slice<'a>, ReadError> {
         let Some((length, _)) = self.bytes.split_first_chunk::<4>() else {
             return Err(ReadError::report(
                 self.offset,
                 format!(
-                    "expected the four-byte length of {what}, only {} bytes are left",
+                    "expected the length of {what} in four bytes, only {} bytes are left",
                     self.bytes.len()
                 ),
             ));
@@ -52,6 +53,7 @@ impl<'a> Slice<'a> {
         self.take(u64::from(length), what)
     }
 
+    /// The bytes as a text; what is not UTF-8 is replaced.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(self.bytes).into_owned()
     }
@@ -107,8 +109,8 @@ impl<'a> Slice<'a> {
         Err(ReadError::report(
             self.offset,
             match self.bytes.len() {
-                0..10 => "a number is cut off",
-                _ => "expected a number, found more than ten bytes of one",
+                0..10 => "the number is truncated",
+                _ => "the number is longer than ten bytes",
             },
         ))
     }
@@ -155,7 +157,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The low half of a varint field, as the format's own libraries take a 32-bit field.
+    /// The low 32 bits of a varint field, as the libraries of the format read a 32-bit field.
     pub(super) fn integer_32(&self) -> Result<u32, ReadError> {
         Ok(self.integer()? as u32)
     }
