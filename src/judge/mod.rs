@@ -21,7 +21,7 @@ pub use cause::{Cause, CauseKind, causes};
 pub use compare::{KernelCauses, Mode, VariantReport, compare, comparison_count};
 pub use compiled::{compare_compiled, explain_by_code};
 pub use control::Control;
-pub use fresh::Fresh;
+pub use fresh::{Fresh, measuring_order};
 pub use hotspot::{KernelHotspots, LineMove, Sampled, StallMove, moved};
 pub use metric::{Comparison, Judged, Reference, Summary};
 pub use outcome::{Ended, Origin, Outcome, Place};

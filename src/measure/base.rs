@@ -102,6 +102,15 @@ impl BaseProject {
         })
     }
 
+    /// The base's project and version of a variant, or why it cannot be measured beside it.
+    ///
+    /// # Errors
+    /// Why, in words.
+    pub fn side(&self, current: &Variant) -> Result<(&Config, Variant), String> {
+        let config = self.config.as_ref().map_err(Clone::clone)?;
+        Ok((config, self.variant(current)?))
+    }
+
     /// The base's artifacts, or why there is none, in the order of the variants.
     pub(super) fn build(
         &self,

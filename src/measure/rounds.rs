@@ -6,7 +6,7 @@ use super::retry::{Retries, disturbance};
 use super::subject::Subject;
 use crate::config::Variant;
 use crate::finding::{Error, Finding, Stop};
-use crate::plan::{Side, VariantPlan};
+use crate::plan::{Job, Side, VariantPlan};
 use crate::profile::Profile;
 use crate::terms::Phase;
 
@@ -121,15 +121,15 @@ impl<'a> Subjects<'a> {
         open: &mut StillOpen<'_>,
     ) -> Result<Profiles, Halt> {
         if self.current.has_phase(Phase::Counting) {
-            for side in plan.counting_sides() {
-                self.capture(side, bench, Phase::Counting)?;
+            for job in plan.counting() {
+                self.capture(job, bench)?;
             }
         }
         if self.current.has_phase(Phase::Timing) {
             let most = plan.rounds.len();
             for (round, done) in plan.rounds.iter().zip(1..) {
                 for job in round {
-                    self.capture(job.side, bench, Phase::Timing)?;
+                    self.capture(job, bench)?;
                 }
                 let look = u32::try_from(done).is_ok_and(|done| plan.looks.contains(&done));
                 if look && done < most {
@@ -144,13 +144,14 @@ impl<'a> Subjects<'a> {
         self.profiles(bench)
     }
 
-    fn capture(&mut self, side: Side, bench: &Bench<'_>, phase: Phase) -> Result<(), Halt> {
+    fn capture(&mut self, job: &Job, bench: &Bench<'_>) -> Result<(), Halt> {
+        let side = job.side;
         let subject = match (side, &mut self.base) {
             (Side::Base, Some(base)) => base,
             (Side::Base, None) => return Ok(()),
             (Side::Current, _) => &mut self.current,
         };
-        let captured = subject.capture(bench, phase);
+        let captured = subject.capture(bench, job);
         captured.map_err(|stop| Halt::of(side, stop))
     }
 

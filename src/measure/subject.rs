@@ -12,6 +12,7 @@ use crate::config::{Config, Pin, Variant};
 use crate::evidence::{gpu_pins, launch_mismatches};
 use crate::files::{PROFILE_FILE, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
+use crate::plan::{Job, Task};
 use crate::profile::{
     CaptureRecord, Conditions, Derived, FileHash, Profile, ProfileOrigin, Provenance, Source,
     derive, now,
@@ -64,10 +65,9 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     /// A finding that says why the variant was not measured; an error where the machine failed.
-    pub fn capture(&mut self, bench: &Bench<'_>, phase: Phase) -> Result<(), Stop> {
-        let stem = match phase {
-            Phase::Timing => format!("capture-{}", self.processes + 1),
-            Phase::Counting => "counting".to_owned(),
+    pub fn capture(&mut self, bench: &Bench<'_>, job: &Job) -> Result<(), Stop> {
+        let Task::Measure(phase) = job.task else {
+            return Ok(());
         };
         let profiler = bench.profilers.of(self.tier)?;
         let session = Session {
@@ -78,7 +78,7 @@ impl<'a> Subject<'a> {
             gpu: &bench.gpu,
             env: &bench.env,
             folder: &self.folder,
-            stem: &stem,
+            stem: &job.stem,
         };
         let pending = run(profiler, &session)?;
         self.tools_wall += pending.wall;
