@@ -1044,7 +1044,7 @@ fn a_report_of_an_unknown_ending_is_refused_before_anything_is_done() {
             "check", "--from", RECORDED, "--report", "a.md", "--report", "b.docx",
         ])
         .exits(2)
-        .says(".md, .json, .txt, .html, .xml (JUnit), .sarif, .codequality.json");
+        .says(".txt (text), .md (markdown), .json (json), .xml (junit), .sarif or .sarif.json (sarif), .codequality.json");
     assert!(!project.path("a.md").exists());
 }
 
