@@ -219,7 +219,7 @@ fn without_cuda_and_without_a_driver_each_missing_thing_is_a_line() {
         checks.says(what, "skipped", &[]);
     }
     let text = machine.run(&["doctor"]).exits(3).out;
-    assert!(text.contains("4 things to mend first"), "{text}");
+    assert!(text.contains("4 things to fix first"), "{text}");
 }
 
 fn has_driver() -> bool {
