@@ -443,7 +443,7 @@ fn fewer_counted_launches_than_were_asked_for_are_not_measured() {
     let report = project.check(&["cp_async"], 6);
     assert_eq!(report.denied(), ["not-measured", "not-measured"]);
     let words = format!(
-        "{counted} launches were measured in process 1 of the counting pass where {}",
+        "{counted} launches were measured in process 1 of the counting phase, but {} were requested",
         counted + 1
     );
     for finding in report.findings("deny") {
