@@ -31,30 +31,30 @@ pub struct BaseProject {
 }
 
 impl BaseProject {
-    /// Checks a revision out beside the project of the configuration `head`.
+    /// Checks a revision out beside the project that `current` configures.
     ///
     /// # Errors
     /// [`Error::Usage`] where there is no such revision; [`Error::Environment`] where git fails.
-    pub fn check_out(head: &Config, revision: &str) -> Result<BaseProject, Error> {
-        if git::commit_of(&head.root, revision).is_some() {
-            create_work_folder(&head.work)?;
+    pub fn check_out(current: &Config, revision: &str) -> Result<BaseProject, Error> {
+        if git::commit_of(&current.root, revision).is_some() {
+            create_work_folder(&current.work)?;
         }
-        let worktree = Worktree::add(&head.root, revision, &head.work.join("worktrees"))?;
-        let name = head
+        let worktree = Worktree::add(&current.root, revision, &current.work.join("worktrees"))?;
+        let name = current
             .path
             .file_name()
             .map_or_else(|| PathBuf::from(config::FILE_NAME), PathBuf::from);
         let config = Config::load(&worktree.project.join(name))
             .map(|base| Config {
                 // One cache of builds serves both revisions.
-                work: head.work.clone(),
-                device: head.device,
+                work: current.work.clone(),
+                device: current.device,
                 // Both are measured with the versions that are pinned now. Where the base has another
                 // compiler, this is reported and does not end the run.
                 toolchain: Toolchain {
                     pins: Pins {
                         mismatch: Mismatch::Warn,
-                        ..head.toolchain.pins.clone()
+                        ..current.toolchain.pins.clone()
                     },
                     ..base.toolchain
                 },

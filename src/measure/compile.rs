@@ -14,7 +14,7 @@ use crate::finding::Error;
 /// built a finding says why.
 ///
 /// # Errors
-/// [`Error`] where the machine failed; whatever concerns one variant is a finding.
+/// [`Error`] where the machine failed; what concerns one variant is a finding.
 pub fn compile(
     batch: Batch<'_>,
     base: Option<&BaseProject>,

@@ -1,4 +1,4 @@
-//! Variants to fresh profiles, one after the other on the configured GPU.
+//! Measures variants one after the other on the configured GPU, into fresh profiles.
 
 use std::path::Path;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub struct Order<'a> {
 /// measured alone.
 ///
 /// # Errors
-/// [`Error`] where the machine failed; whatever concerns one variant is a finding.
+/// [`Error`] where the machine failed; what concerns one variant is a finding.
 pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, Error> {
     let Order { batch, output, .. } = order;
     let mut run = Run {

@@ -1,4 +1,4 @@
-//! Events of a run, for whoever shows them.
+//! Events of a run, for its display.
 
 use crate::config::Variant;
 
