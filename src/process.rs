@@ -132,7 +132,7 @@ impl Invocation {
         let expression = placed(expression, &self.dir, &self.env, &mark);
         let started = Started::new(&expression, mark)?;
         let finished = started.wait(self.timeout, interrupted)?;
-        // Whatever outlived the program would disturb the next measurement.
+        // A process that outlives the program would disturb the next measurement.
         started.signal(Signal::KILL);
         Ok(finished)
     }

@@ -467,14 +467,14 @@ fn a_base_that_cannot_be_measured_is_told_and_the_head_judged_against_its_baseli
                     .unwrap();
                 machine.write("config.toml", kept);
             },
-            "it does not hold this variant",
+            "it has no such variant",
         ),
         (
             "has another workload",
             |machine| {
                 machine.replace("config.toml", "\"--m\", \"8192\"", "\"--m\", \"4096\"");
             },
-            "its workload is another",
+            "its workload (`args`) differs",
         ),
         (
             "is invalid",

@@ -27,16 +27,16 @@ pub enum Side {
 /// What a job does with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Runs the program's own check of its numbers.
+    /// Runs the program with its own check of the numbers.
     Verify,
-    /// Repeats that under a tool of compute-sanitizer.
+    /// Repeats the check under a tool of compute-sanitizer.
     Sanitize(SanitizerTool),
     /// Measures its kernels.
     Measure(Phase),
 }
 
 impl Task {
-    /// As a plan spells it.
+    /// Its name in a plan.
     pub fn as_str(self) -> &'static str {
         match self {
             Task::Verify => "verify",
@@ -55,7 +55,7 @@ pub struct Job {
     pub side: Side,
     /// What it does with it.
     pub task: Task,
-    /// The round it belongs to, from 1; `None` for what is done once.
+    /// The round it belongs to, from 1; `None` for a job that runs once.
     pub round: Option<u32>,
     /// How the names of its files begin: `capture-1`, `counting`.
     pub stem: String,
@@ -87,18 +87,18 @@ impl Job {
 pub struct VariantPlan {
     /// The variant.
     pub variant: VariantId,
-    /// What is done once, before any time is taken.
+    /// Jobs that run once, before any time is measured.
     pub once: Vec<Job>,
-    /// What is repeated: one process alone, or base, current, current, base side by side. The last
-    /// ones are left out where the answer is clear before.
+    /// Jobs that are repeated: one process alone, or base, current, current, base side by side. The
+    /// last rounds are left out where the verdict is clear before.
     pub rounds: Vec<Vec<Job>>,
-    /// After how many rounds the answer is looked at, ascending; the first is the least that is
+    /// After how many rounds the verdict is looked at, ascending; the first is the least that is
     /// measured.
     pub looks: Vec<u32>,
 }
 
 impl VariantPlan {
-    /// A variant by itself: processes until the answer is clear.
+    /// A variant by itself: processes until the verdict is clear.
     pub fn alone(variant: &Variant) -> VariantPlan {
         let settings = &variant.profile;
         let once = |task| Job::once(variant, Side::Current, task);
@@ -117,8 +117,8 @@ impl VariantPlan {
         }
     }
 
-    /// A variant beside its version at the base, in rounds of base, current, current, base. What
-    /// the machine drifts within a round cancels.
+    /// A variant and its version at the base, in rounds of base, current, current, base: a linear
+    /// drift of the machine within a round cancels.
     pub fn side_by_side(variant: &Variant) -> VariantPlan {
         let settings = &variant.profile;
         let mut jobs = vec![Job::once(variant, Side::Current, Task::Verify)];
@@ -171,7 +171,7 @@ fn sanitized(variant: &Variant) -> impl Iterator<Item = SanitizerTool> {
         .map(|index| asked[index])
 }
 
-/// Whether anything is measured once, in a process of its own.
+/// Whether anything is counted, in a process of its own.
 fn counted(variant: &Variant) -> bool {
     variant.profile.hotspots || variant.has_phase(Phase::Counting)
 }

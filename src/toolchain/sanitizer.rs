@@ -22,7 +22,7 @@ pub struct Sanitizer {
     pub version: String,
 }
 
-/// What a log of compute-sanitizer says.
+/// The content of a log of compute-sanitizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SanitizerLog {
     /// Errors, also those that were not printed.
@@ -144,8 +144,8 @@ impl SanitizerLog {
         }
         let error = records.iter().find(|record| !is_warning(record));
         if summaries == 0 {
-            let said = error.map(|record| format!(": {}", record[0]));
-            return Err(format!("it wrote no summary{}", said.unwrap_or_default()));
+            let cause = error.map(|record| format!(": {}", record[0]));
+            return Err(format!("it wrote no summary{}", cause.unwrap_or_default()));
         }
         if let (0, Some(record)) = (log.errors, error) {
             return Err(format!(
