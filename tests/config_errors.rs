@@ -453,27 +453,27 @@ fn numbers_out_of_their_range_are_refused() {
         (
             "launches = 20",
             "launches = 0",
-            "`launches` is a number from 1 to 10000",
+            "`launches` must be a number from 1 to 10000",
         ),
         (
             "launches = 20",
             "launches = 10001",
-            "`launches` is a number from 1 to 10000",
+            "`launches` must be a number from 1 to 10000",
         ),
         (
             "processes = 2",
             "processes = 0",
-            "`processes` is a number from 1 to 10000",
+            "`processes` must be a number from 1 to 10000",
         ),
         (
             "launches = 10",
             "launches = 0",
-            "`launches` is a number from 1 to 10000",
+            "`launches` must be a number from 1 to 10000",
         ),
         (
             "launches = 5",
             "launches = 0",
-            "`launches` is a number from 1 to 10000",
+            "`launches` must be a number from 1 to 10000",
         ),
         ("timeout_s = 120.0", "timeout_s = 0", "above 0"),
         ("timeout_s = 120.0", "timeout_s = -1.0", "above 0"),
@@ -536,7 +536,7 @@ fn more_looks_are_no_fewer_than_the_first() {
         "counted_launches = 3",
     ] {
         let name = setting.split(' ').next().unwrap();
-        let words = format!("`{name}` is a number from 1 to 10000");
+        let words = format!("`{name}` must be a number from 1 to 10000");
         refused(setting, &format!("{name} = 0"), &[&words]);
         refused(setting, &format!("{name} = 10001"), &[&words]);
     }
@@ -1144,7 +1144,7 @@ fn a_pin_is_a_version_or_bounds_on_one_and_a_gpu_has_a_name() {
         (">=2025.3, <2027", ">=2025.3, <", "`<`"),
         (r#"driver = ">=580""#, r#"driver = """#, "``"),
     ] {
-        let words = [word, "is no version", ">=2025.3, <2027"];
+        let words = [word, "is not a version", ">=2025.3, <2027"];
         refused(from, to, &words);
     }
     refused(

@@ -342,7 +342,7 @@ fn an_imported_report_can_be_locked_and_checked_against() {
         .run(&["check", "--from", PROFILES, "wmma"])
         .exits(6)
         .says("+0.00 %")
-        .says("nothing tells how much processes differ")
+        .says("the noise between processes is unknown")
         .says("imported");
     project
         .run(&["baseline", "--verify", "--captures", PROFILES, "wmma"])
@@ -368,7 +368,7 @@ fn a_single_imported_launch_is_inconclusive() {
     project
         .run(&["check", "--from", PROFILES, "wmma"])
         .exits(6)
-        .says("nothing tells how much processes differ");
+        .says("the noise between processes is unknown");
 }
 
 #[test]

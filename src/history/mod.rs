@@ -1,8 +1,8 @@
-//! The locked baselines of the past: the ledger says what was accepted, and git's commits hold it.
+//! The locked baselines of the past: the ledger says what was accepted, and git's commits contain
+//! the files.
 //!
-//! A past profile counts only where its sha256 is the one that the ledger's entry holds, so what
-//! is shown of the past is what was accepted then. Where it is not to be had, a reason stands in
-//! its place.
+//! A past profile counts only if its sha256 is the one in the ledger's entry, so only accepted
+//! numbers are shown. Where a profile is missing, the reason is shown instead.
 
 mod past;
 
@@ -85,7 +85,7 @@ pub fn trend(stored: &Stored, lock_file: &Path, profile_file: &Path) -> Result<T
     })
 }
 
-/// The oldest commit that holds each entry of a ledger, by the entry's hash.
+/// The oldest commit with each entry of a ledger, by the entry's hash.
 fn commits(newest_first: &[Version]) -> BTreeMap<String, String> {
     let mut commits = BTreeMap::new();
     for version in newest_first.iter().rev() {
@@ -103,9 +103,9 @@ fn commits(newest_first: &[Version]) -> BTreeMap<String, String> {
 
 fn absent(file: &Path) -> String {
     if file.parent().is_some_and(git::is_shallow) {
-        "no commit in this shallow clone holds the profile: git fetch --unshallow".to_owned()
+        "no commit in this shallow clone contains the profile: git fetch --unshallow".to_owned()
     } else {
-        "no commit here holds the profile".to_owned()
+        "no commit here contains the profile".to_owned()
     }
 }
 
@@ -145,7 +145,7 @@ fn courses(profiles: &[Option<PastProfile>]) -> Vec<Course> {
         .collect()
 }
 
-/// Leaves the metrics that a variant's configuration judges: the others explain.
+/// Keeps the metrics that a variant's configuration judges; the others only explain.
 pub fn judged_only(trend: &mut Trend, variant: &Variant) {
     let metrics = match trend.tier {
         Tier::Static => &variant.static_metrics,
