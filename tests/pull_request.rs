@@ -393,7 +393,7 @@ const ATTACKS: &[Attack] = &[
         },
         finding: (
             "policy-changed",
-            "the baselines are looked for in `others`, not in `baselines`",
+            "the folder of baselines is `others`, not `baselines`",
         ),
         // A rewritten ledger stays rewritten.
         consented: Some(4),
@@ -490,10 +490,7 @@ const ATTACKS: &[Attack] = &[
             fs::rename(folder.join("baselines"), folder.join(".baselines.next")).unwrap();
             commit(project);
         },
-        finding: (
-            "tampered",
-            "a name that only an interrupted store leaves",
-        ),
+        finding: ("tampered", "a name that only an interrupted store leaves"),
         consented: None,
     },
     Attack {

@@ -23,7 +23,7 @@ use crate::baseline::Store;
 use crate::config::{Config, in_current_words};
 use crate::files::read_regular;
 use crate::finding::{Code, Error, Finding, WarnReason};
-use crate::git::{self, TreeEntry as Held};
+use crate::git::{self, TreeEntry};
 use crate::hash::sha256_hex;
 use changes::{Change, Way, changes};
 
@@ -138,8 +138,8 @@ pub fn brought_by_change(
         let before = git::files_at(&top, commit, &place).map_err(unreadable)?;
         for (path, submodule) in tracked {
             let (here, content) = match submodule {
-                Some(commit) => (Some(Held::Submodule(commit)), None),
-                None => held_here(&top.join(&path)),
+                Some(commit) => (Some(TreeEntry::Submodule(commit)), None),
+                None => entry_here(&top.join(&path)),
             };
             if here.is_none() || before.get(&path) != here.as_ref() {
                 brought.insert(path, content);
@@ -176,9 +176,9 @@ pub fn unlike_base<'s>(
             continue;
         }
         let whole = place.join(path);
-        let held = git::files_at(root, commit, &whole).map_err(unreadable)?;
+        let files = git::files_at(root, commit, &whole).map_err(unreadable)?;
         // Other files were made by a build, or are behind a link.
-        if let Some(Held::File(bytes)) = held.get(&whole)
+        if let Some(TreeEntry::File(bytes)) = files.get(&whole)
             && sha256_hex(bytes) != *sha256
         {
             unlike.push(path.as_str());
@@ -188,13 +188,13 @@ pub fn unlike_base<'s>(
 }
 
 /// What the working tree has at a path, and the same as bytes.
-fn held_here(path: &Path) -> (Option<Held>, Option<Vec<u8>>) {
+fn entry_here(path: &Path) -> (Option<TreeEntry>, Option<Vec<u8>>) {
     if let Ok(target) = std::fs::read_link(path) {
         let target = target.into_os_string().into_encoded_bytes();
-        return (Some(Held::Link(target.clone())), Some(target));
+        return (Some(TreeEntry::Link(target.clone())), Some(target));
     }
     let bytes = read_regular(path).ok();
-    (bytes.clone().map(Held::File), bytes)
+    (bytes.clone().map(TreeEntry::File), bytes)
 }
 
 /// Every link on the way to a path, and the end of the way, without links.
@@ -246,88 +246,43 @@ impl ChangeUnderReview<'_> {
         format!("{commit} ({})", self.root.found_by)
     }
 
-    fn files(&self, path: &str) -> Result<BTreeMap<String, Held>, Error> {
+    fn files(&self, path: &str) -> Result<BTreeMap<String, TreeEntry>, Error> {
         let path = self.place.join(path);
         git::files_at(&self.head.root, &self.root.commit, &path).map_err(unreadable)
     }
 
-    fn file(&self, path: &str) -> Result<Option<Held>, Error> {
+    fn file(&self, path: &str) -> Result<Option<TreeEntry>, Error> {
         Ok(self.files(path)?.remove(&self.place.join(path)))
     }
 
     /// The configuration to judge by, and the base's folder of baselines.
     fn policy(&self, findings: &mut Vec<Finding>) -> Result<(Config, PathBuf), Error> {
-        let head = self.head;
-        let name = config_name(head);
-        let text = std::fs::read_to_string(&head.path).map_err(Error::io("read", &head.path))?;
+        let path = &self.head.path;
+        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
         let hash = sha256_hex(text.as_bytes());
-        let base_text = match self.file(&name)? {
-            Some(Held::File(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
-            Some(Held::Link(_) | Held::Submodule(_)) => {
-                return Err(Error::Baseline(format!(
-                    "{name} is a link at {}, and its target is not part of that revision; commit the file itself there",
-                    self.revision()
-                )));
-            }
-            None => {
-                let finding = Finding::of_project(
-                    Code::PolicyChanged,
-                    format!(
-                        "there is no {name} at {}: every rule and every baseline comes from this change",
-                        self.revision()
-                    ),
-                    format!(
-                        "have an authorized person review {name} and accept it from outside the change: check --accept {hash}"
-                    ),
-                );
-                findings.push(self.consent.settles(finding, &hash));
-                return Ok((head.clone(), head.baselines.clone()));
-            }
+        let whole = || (self.head.clone(), self.head.baselines.clone());
+        let Some(base_text) = self.base_text()? else {
+            findings.push(self.without_base_policy(&hash));
+            return Ok(whole());
         };
         if base_text == text {
-            return Ok((head.clone(), head.baselines.clone()));
+            return Ok(whole());
         }
-        let base = match Config::parse(&head.path, &base_text) {
+        let base = match Config::parse(path, &base_text) {
             Ok(base) => base,
-            Err(error) if self.consent.covers(&hash) => {
-                let finding = Finding::of_project(
-                    Code::PolicyChanged,
-                    format!(
-                        "{name} at {} cannot be read by this version ({}); this change's file is used as a whole, as accepted",
-                        self.revision(),
-                        error.message()
-                    ),
-                    "nothing: it was accepted from outside the change (--accept)",
-                );
-                findings.push(finding.accept(hash).warn_for(WarnReason::Consented));
-                return Ok((head.clone(), head.baselines.clone()));
-            }
             Err(error) => {
-                return Err(Error::Baseline(format!(
-                    "{name} at {} cannot be read by this version: {}; fix it there first, or accept this change's file as a whole: check --accept {hash}",
-                    self.revision(),
-                    error.message()
-                )));
+                findings.push(self.unreadable_base(error.message(), &hash)?);
+                return Ok(whole());
             }
         };
         // Both were validated, so both are tables.
         let table =
             |text: &str| in_current_words(toml::from_str::<toml::Table>(text).unwrap_or_default());
         let (base_table, head_table) = (table(&base_text), table(&text));
-        let merged = policy::merged(&base_table, &head_table);
-        let merged = toml::to_string(&merged)
-            .map_err(|error| error.to_string())
-            .and_then(|merged| {
-                Config::parse(&head.path, &merged).map_err(|error| error.message().to_owned())
-            });
-        let consented = || (head.clone(), base.baselines.clone());
-        let merged = match merged {
-            Ok(merged) => merged,
-            Err(_) if self.consent.covers(&hash) => {
-                let (all, _) = self.findings_on(changes(&base_table, &head_table), &hash, &name);
-                findings.extend(all);
-                return Ok(consented());
-            }
+        let mut changes = changes(&base_table, &head_table);
+        let merged = match self.merged(&base_table, &head_table) {
+            Ok(merged) => Some(merged),
+            Err(_) if self.consent.covers(&hash) => None,
             Err(why) => {
                 return Err(Error::Baseline(format!(
                     "this change's variants are invalid under the base configuration of {}: {why}; to accept this change's file as a whole: check --accept {hash}",
@@ -335,27 +290,82 @@ impl ChangeUnderReview<'_> {
                 )));
             }
         };
-        let mut changes = changes(&base_table, &head_table);
-        if policy::same(&merged, head) {
-            changes.retain(|change| change.way == Way::States);
-        } else if changes.is_empty() {
-            changes.push(Change {
-                text: "changes rules in a way that no single key shows".to_owned(),
-                way: Way::Loosens,
-                variant: None,
-            });
+        if let Some(merged) = &merged {
+            if policy::same(merged, self.head) {
+                changes.retain(|change| change.way == Way::States);
+            } else if changes.is_empty() {
+                changes.push(Change {
+                    text: "changes rules in a way that no single key shows".to_owned(),
+                    way: Way::Loosens,
+                    variant: None,
+                });
+            }
         }
-        let (all, accepted) = self.findings_on(changes, &hash, &name);
+        let (all, accepted) = self.findings_on(changes, &hash);
         findings.extend(all);
-        Ok(if accepted {
-            consented()
-        } else {
-            (merged, base.baselines)
-        })
+        let policy = merged.filter(|_| !accepted);
+        Ok((policy.unwrap_or_else(|| self.head.clone()), base.baselines))
+    }
+
+    /// The base's configuration, if it has one.
+    fn base_text(&self) -> Result<Option<String>, Error> {
+        let name = config_name(self.head);
+        match self.file(&name)? {
+            Some(TreeEntry::File(bytes)) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            Some(TreeEntry::Link(_) | TreeEntry::Submodule(_)) => Err(Error::Baseline(format!(
+                "{name} is a link at {}, and its target is not part of that revision; commit the file itself there",
+                self.revision()
+            ))),
+            None => Ok(None),
+        }
+    }
+
+    /// The finding that the base has no configuration.
+    fn without_base_policy(&self, hash: &str) -> Finding {
+        let name = config_name(self.head);
+        let finding = Finding::of_project(
+            Code::PolicyChanged,
+            format!(
+                "there is no {name} at {}: every rule and every baseline comes from this change",
+                self.revision()
+            ),
+            format!(
+                "have an authorized person review {name} and accept it from outside the change: check --accept {hash}"
+            ),
+        );
+        self.consent.settles(finding, hash)
+    }
+
+    /// The finding that the base's configuration cannot be read, if the change's was accepted.
+    fn unreadable_base(&self, why: &str, hash: &str) -> Result<Finding, Error> {
+        let name = config_name(self.head);
+        if !self.consent.covers(hash) {
+            return Err(Error::Baseline(format!(
+                "{name} at {} cannot be read by this version: {why}; fix it there first, or accept this change's file as a whole: check --accept {hash}",
+                self.revision()
+            )));
+        }
+        let finding = Finding::of_project(
+            Code::PolicyChanged,
+            format!(
+                "{name} at {} cannot be read by this version ({why}); this change's file is used as a whole, as accepted",
+                self.revision()
+            ),
+            "nothing: it was accepted from outside the change (--accept)",
+        );
+        Ok(finding.accept(hash).warn_for(WarnReason::Consented))
+    }
+
+    /// The change's code under the base's policy.
+    fn merged(&self, base: &toml::Table, head: &toml::Table) -> Result<Config, String> {
+        let merged = toml::to_string(&policy::merged(base, head));
+        let merged = merged.map_err(|error| error.to_string())?;
+        Config::parse(&self.head.path, &merged).map_err(|error| error.message().to_owned())
     }
 
     /// The findings on changes of the policy, and whether they were accepted.
-    fn findings_on(&self, changes: Vec<Change>, hash: &str, name: &str) -> (Vec<Finding>, bool) {
+    fn findings_on(&self, changes: Vec<Change>, hash: &str) -> (Vec<Finding>, bool) {
+        let name = config_name(self.head);
         let mut accepted = false;
         let findings = changes.into_iter().map(|change| {
             let of_code = change.way == Way::States;
@@ -385,11 +395,11 @@ impl ChangeUnderReview<'_> {
         let below = inside(&self.head.root, baselines);
         let whole = self.place.join(&below);
         let folder = snapshot.join("baselines");
-        for (path, held) in self.files(&below)? {
+        for (path, entry) in self.files(&below)? {
             let rest = path.strip_prefix(&whole).unwrap_or(&path);
             let rest = Path::new(rest.trim_start_matches('/'));
-            let bytes = match held {
-                Held::File(bytes) if rest != Path::new("") => bytes,
+            let bytes = match entry {
+                TreeEntry::File(bytes) if rest != Path::new("") => bytes,
                 _ if rest == Path::new("") => {
                     return Err(Error::Baseline(format!(
                         "`{below}` is not a folder at {}: commit the baselines themselves there",
@@ -563,8 +573,7 @@ fn verb(text: &str) -> String {
         "extends ",
         "shortens ",
         "removes ",
-        "writes ",
-        "takes ",
+        "replaces ",
         "gives ",
         "sets ",
         "no longer ",
