@@ -342,7 +342,7 @@ fn a_typo_in_a_small_table_within_a_line_is_refused_too() {
 }
 
 #[test]
-fn a_static_metric_that_could_hold_nothing_is_refused() {
+fn a_static_metric_without_effect_is_refused() {
     refused(
         "[static.registers]",
         "[static.register]",
@@ -365,7 +365,7 @@ fn a_static_metric_that_could_hold_nothing_is_refused() {
     refused(
         "never_zero = true",
         "never_zero = true\ntolerance = { absolute = 1 }",
-        &["it has no tolerance"],
+        &["it takes no tolerance"],
     );
     refused("{ absolute = 4 }", "{ absolute = -4 }", &["0 or more"]);
 }
@@ -744,7 +744,7 @@ fn a_waiver_names_a_variant_a_metric_a_day_and_who_answers() {
         (
             "variant = \"s/a\"",
             "variant = \"s/x\"",
-            "names no variant `s/x`",
+            "there is no variant `s/x`",
         ),
         (
             "variant = \"s/a\"",
@@ -879,11 +879,11 @@ fn a_gated_metric_says_which_way_is_better_and_by_how_much_it_may_move() {
 }
 
 #[test]
-fn a_limit_on_a_metric_that_is_only_recorded_would_hold_nothing() {
+fn a_limit_on_a_metric_that_is_only_recorded_is_refused() {
     refused(
         "min = 0\nmax = 1e9\nlevel = \"deny\"",
         "max = 1e9\nlevel = \"record\"",
-        &["`record`"],
+        &["`max` has no effect", "`duration` is only recorded"],
     );
 }
 

@@ -376,7 +376,7 @@ fn a_driver_whose_version_cannot_be_told_does_not_hold_its_pin() {
     }
     let cuda = libraries().unwrap().0;
     let checks = examined(&machine.with_libraries(&[cuda]), 3);
-    checks.says("driver", "fail", &["unknown", "`>=580` is pinned"]);
+    checks.says("driver", "fail", &["cannot be told", "`>=580` is pinned"]);
     // Without NVML nothing is told of the GPU's state, and that is a line too.
     checks.says("GPU state", "warn", &["NVML", "libnvidia-ml.so.1"]);
 }

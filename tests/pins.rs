@@ -53,9 +53,9 @@ fn another_compiler_ends_every_run_that_builds_before_it_does() {
     for command in ["build", "verify", "profile"] {
         let ran = machine.run(&[command]).exits(3);
         for words in [
-            "config.toml pins",
+            "this machine differs from the pins of config.toml",
             "cuda: V12.4.131, where `13.0` is pinned",
-            "next: install what is pinned",
+            "next: install the pinned version",
             "mismatch = \"warn\"",
         ] {
             assert!(
@@ -164,7 +164,7 @@ fn a_profile_records_each_pin_and_what_was_there() {
     let ran = machine.run(&["profile", "--format", "json"]).exits(0);
     assert_eq!(ran.json().warned(), Vec::<String>::new());
     let profile = machine.project.json(PROFILE);
-    assert_eq!(profile["schema"], 2);
+    assert_eq!(profile["schema"], 3);
     assert_eq!(
         profile["provenance"]["pins"],
         json!([

@@ -909,7 +909,7 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
     );
     checked(&project, &[])
         .exits(3)
-        .says("the history here does not reach");
+        .says("does not contain the merge base");
 
     let project = pull_request();
     let config = project.read("config.toml");
