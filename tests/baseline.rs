@@ -281,7 +281,7 @@ fn what_was_not_measured_is_not_locked() {
         6,
         "not-measured",
         &format!(
-            "{launches} launches were measured in process 1 of the timing phase where {} were asked for",
+            "{launches} launches were measured in process 1 of the timing phase, but {} were requested",
             launches + 10
         ),
     );

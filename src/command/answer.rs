@@ -5,10 +5,10 @@ use std::path::Path;
 use ncu_report::ReadError;
 use serde::Serialize;
 
-use crate::cli::{Format, ReportFormat};
+use crate::cli::Format;
 use crate::finding::{Error, ExitCode, Finding, Severity};
 use crate::judge::Outcome;
-use crate::report as reports;
+use crate::report::{self as reports, Capability, Form};
 
 /// What the findings of a run without verdicts exit with.
 fn exit_code(findings: &[Finding]) -> ExitCode {
@@ -77,12 +77,13 @@ pub(super) fn print(text: &str) -> Result<(), Error> {
     reports::print(text).map_err(Error::io("write", "standard output"))
 }
 
-/// Prints an outcome; its form for GitHub commands, and no other does.
-pub(super) fn print_outcome(outcome: &Outcome, format: ReportFormat) -> Result<(), Error> {
-    let text = reports::render(outcome, format);
-    match format {
-        ReportFormat::Github => reports::print_commands(&text),
-        _ => reports::print(&text),
+/// Prints an outcome. Only a form of commands may command the service that keeps the log.
+pub(super) fn print_outcome(outcome: &Outcome, form: &Form) -> Result<(), Error> {
+    let text = form.render(outcome);
+    if form.has(Capability::Commands) {
+        reports::print_commands(&text)
+    } else {
+        reports::print(&text)
     }
     .map_err(Error::io("write", "standard output"))
 }

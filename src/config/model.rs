@@ -1,5 +1,6 @@
 //! The validated configuration.
 
+use crate::metric::{Direction, Level, Role, Tolerance, measures};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +14,6 @@ use super::kernel_filter::KernelFilter;
 use super::pins::Pins;
 use super::raw::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
 use crate::binary::LaunchShape;
-use crate::metric::{Direction, Level, Tolerance, measures};
 use crate::terms::{Phase, Tier, VariantId};
 
 /// The name of the configuration file.
@@ -107,6 +107,13 @@ pub struct Work {
     pub flop: Option<u64>,
     /// Bytes that must be stored to global memory.
     pub bytes_written: Option<u64>,
+}
+
+impl Metric {
+    /// What its counter measures; `None` of a counter that only the configuration knows.
+    pub fn role(&self) -> Option<Role> {
+        Role::of(&self.counter)
+    }
 }
 
 impl Work {

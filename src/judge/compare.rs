@@ -1,10 +1,10 @@
 //! Reference against current, kernel by kernel and metric by metric.
 
 use crate::evidence::{
-    Measurand, below_counters, bounds, disturbances, disturbed, implausible, incomplete,
-    incomplete_side, too_good, unwatched,
+    Measurand, below_counters, disturbances, disturbed, implausible, incomplete, incomplete_side,
+    too_good, unwatched,
 };
-use crate::metric::{DURATION_COUNTER, Level, display_value, display_values, measures};
+use crate::metric::{Level, Role, bounds, display_value, display_values, measures};
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
@@ -78,7 +78,7 @@ impl VariantReport {
                 && comparison.level == Level::Deny
                 && !waived(&comparison.metric)
         });
-        let matters = |comparison: &Comparison| !fails || comparison.counter == DURATION_COUNTER;
+        let matters = |comparison: &Comparison| !fails || comparison.role() == Some(Role::Duration);
         let unsure = |comparison: &Comparison| comparison.open && !comparison.not_worse;
         self.comparisons
             .iter()
@@ -192,7 +192,7 @@ pub fn compare(
     findings.extend(match reference {
         Reference::Stored { .. } => disturbed(variant, current),
         Reference::Base { base, .. } => {
-            let mut findings = disturbances(&variant.id, &[("base", base), ("head", current)]);
+            let mut findings = disturbances(&variant.id, &[("base", base), ("current", current)]);
             findings.extend(unwatched(&variant.id, current));
             findings.extend(below_counters(variant, current));
             findings
@@ -283,7 +283,7 @@ fn doubt(
     });
     let gain = || {
         let limit = metric.plausible.gain_percent.or_else(|| {
-            (metric.counter == DURATION_COUNTER).then_some(DEFAULT_LARGEST_GAIN_PERCENT)
+            (metric.role() == Some(Role::Duration)).then_some(DEFAULT_LARGEST_GAIN_PERCENT)
         })?;
         let (before, now) = (comparison.reference?.value, comparison.current?.value);
         (!metric.exact)
@@ -315,7 +315,7 @@ fn explain(
     // What people ask first is the time: its finding comes first, and tells why.
     let of_time = |finding: &Finding| {
         comparisons.iter().any(|comparison| {
-            comparison.counter == DURATION_COUNTER
+            comparison.role() == Some(Role::Duration)
                 && finding.metric.as_ref() == Some(&comparison.metric)
         })
     };
@@ -343,7 +343,7 @@ fn explain(
     }
     let duration_ns = |side: fn(&Comparison) -> Option<Summary>| {
         let mut durations = comparisons.iter();
-        let duration = durations.find(|comparison| comparison.counter == DURATION_COUNTER)?;
+        let duration = durations.find(|comparison| comparison.role() == Some(Role::Duration))?;
         side(duration).map(|summary| summary.value)
     };
     if let (Some(was), Some(is)) = (&pair.reference.hotspots, &pair.current.hotspots) {
@@ -526,7 +526,7 @@ fn speed_change(
     let metric = variant
         .metrics
         .iter()
-        .find(|metric| metric.counter == DURATION_COUNTER && metric.phase == Phase::Timing)?;
+        .find(|metric| metric.role() == Some(Role::Duration) && metric.phase == Phase::Timing)?;
     // A kernel that does other work is not faster.
     let other_work = variant.metrics.iter().any(|metric| {
         metric.exact && metric.level != Level::Record && {
@@ -570,7 +570,7 @@ fn finding_of(
         Verdict::Regressed | Verdict::Inconclusive if metric.exact => return None,
         Verdict::Regressed => {
             let faster = speed
-                .filter(|speed| speed.relative_percent < 0.0 && metric.counter != DURATION_COUNTER);
+                .filter(|speed| speed.relative_percent < 0.0 && metric.role() != Some(Role::Duration));
             let unit = comparison.unit.as_deref();
             let tolerance = comparison.tolerance.display(unit);
             let (was, is) = match (comparison.reference, comparison.current) {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::control::Control;
 use crate::config::{Metric, Variant};
-use crate::evidence::{given_up, why_not_measured};
-use crate::metric::{Direction, Level, Tolerance};
+use crate::evidence::{tier_gap_accepted, why_not_measured};
+use crate::metric::{Direction, Level, Role, Tolerance};
 use crate::profile::{KernelProfile, Profile};
 use crate::statistics::Samples;
 
@@ -159,6 +159,13 @@ pub struct Comparison {
     pub why: String,
 }
 
+impl Comparison {
+    /// What its counter measures; `None` of a counter that only the configuration knows.
+    pub fn role(&self) -> Option<Role> {
+        Role::of(&self.counter)
+    }
+}
+
 /// Which profile lacks a value that could be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gap {
@@ -228,7 +235,7 @@ pub(crate) fn judge(
         (None, Some(before), Some(now)) => (before, now),
         (gap, _, _) => {
             let (side, why) = gap.unwrap_or((Gap::Current, "there is no sample".to_owned()));
-            let given_up = given_up(variant, metric, current);
+            let given_up = tier_gap_accepted(variant, metric, current);
             let judged = metric.level != Level::Record && !given_up;
             comparison.verdict = judged.then_some(Verdict::NotMeasured);
             comparison.why = if given_up {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-use crate::build::place::Kernels;
+use crate::build::definitions::Kernels;
 use crate::config::{Recipe, Selected, Variant};
 use crate::files::read_regular_up_to;
 use crate::judge::{Outcome, Place};

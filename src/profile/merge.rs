@@ -1,14 +1,14 @@
 //! Profiles of one variant from several machines to one.
 
-use super::{Profile, Series};
+use super::{Profile, Provenance, Series};
 use crate::terms::Phase;
 
 impl Profile {
     /// One profile of the same variant and code, measured on several machines or in several runs:
-    /// it then knows how far the machines are apart.
+    /// it then shows how far the machines are apart.
     ///
     /// # Errors
-    /// Says what differs that must not.
+    /// Names what differs and must not.
     pub fn merge(profiles: Vec<Profile>) -> Result<Profile, String> {
         let mut profiles = profiles.into_iter();
         let mut merged = profiles
@@ -21,55 +21,9 @@ impl Profile {
     }
 
     fn absorb(&mut self, other: Profile) -> Result<(), String> {
-        let (was, is) = (&self.provenance, &other.provenance);
-        let differing = [
-            ("the variant", self.variant != other.variant),
-            ("the conditions", self.identity != other.identity),
-            ("the sources", was.sources != is.sources),
-            ("the flags", was.build_argv != is.build_argv),
-            ("the constants of the trial", was.overrides != is.overrides),
-            ("the launches a process", was.launches != is.launches),
-            ("who measured", was.origin != is.origin),
-        ];
-        if let Some((what, _)) = differing.iter().find(|(_, differs)| *differs) {
-            return Err(format!(
-                "{what} differ between the profiles of {}",
-                self.variant
-            ));
-        }
-        if self.kernels.len() != other.kernels.len() {
-            return Err(format!(
-                "the profiles of {} hold {} and {} kernels",
-                self.variant,
-                self.kernels.len(),
-                other.kernels.len()
-            ));
-        }
-        let shared = |own: Option<String>, others: Option<String>| match (own, others) {
-            (Some(own), Some(others)) if own.split(", ").any(|part| part == others) => Some(own),
-            (Some(own), Some(others)) => Some(format!("{own}, {others}")),
-            _ => None,
-        };
-        let provenance = other.provenance;
-        let own = &mut self.provenance;
-        own.created = own.created.clone().max(provenance.created);
-        own.processes = own
-            .processes
-            .checked_add(provenance.processes)
-            .ok_or_else(|| "no profile has so many processes".to_owned())?;
-        own.captures.extend(provenance.captures);
-        own.profiler = shared(own.profiler.take(), provenance.profiler);
-        own.compiler = shared(own.compiler.take(), provenance.compiler);
-        own.driver = shared(own.driver.take(), provenance.driver);
-        own.gpu_uuid = shared(own.gpu_uuid.take(), provenance.gpu_uuid);
-        for pin in provenance.pins {
-            if !own.pins.contains(&pin) {
-                own.pins.push(pin);
-            }
-        }
-        own.git = shared(own.git.take(), provenance.git);
-        own.artifact_sha256 = shared(own.artifact_sha256.take(), provenance.artifact_sha256);
-
+        self.check_alike(&other)?;
+        self.provenance.absorb(other.provenance)?;
+        // Of the captures of both.
         let machines = |phase| -> Vec<Option<String>> {
             self.machines(phase)
                 .into_iter()
@@ -88,7 +42,7 @@ impl Profile {
                 })
                 .ok_or_else(|| {
                     format!(
-                        "only one of the profiles of {} holds `{}`",
+                        "only one of the profiles of {} has the kernel `{}`",
                         self.variant, kernel.name
                     )
                 })?;
@@ -96,7 +50,7 @@ impl Profile {
                 let further = kernel
                     .metrics
                     .remove(alias)
-                    .ok_or_else(|| format!("only one of the profiles holds `{alias}`"))?;
+                    .ok_or_else(|| format!("only one of the profiles has the metric `{alias}`"))?;
                 let phase = self.identity.metrics.get(alias).map(|metric| metric.phase);
                 let machines: Vec<Option<&str>> = match phase {
                     Some(Phase::Counting) => &counting,
@@ -108,6 +62,72 @@ impl Profile {
                 let mut samples = std::mem::take(&mut series.samples);
                 samples.extend(further.samples);
                 *series = Series::new(samples, &machines);
+            }
+        }
+        Ok(())
+    }
+
+    /// Names what differs from another profile and must not.
+    fn check_alike(&self, other: &Profile) -> Result<(), String> {
+        let (own, others) = (&self.provenance, &other.provenance);
+        let differing = [
+            ("the variant", self.variant != other.variant),
+            ("the conditions", self.identity != other.identity),
+            ("the sources", own.sources != others.sources),
+            ("the flags", own.build_argv != others.build_argv),
+            (
+                "the constants of the trial",
+                own.overrides != others.overrides,
+            ),
+            ("the launches a process", own.launches != others.launches),
+            ("who measured", own.origin != others.origin),
+        ];
+        if let Some((what, _)) = differing.iter().find(|(_, differs)| *differs) {
+            return Err(format!(
+                "{what} differ between the profiles of {}",
+                self.variant
+            ));
+        }
+        if self.kernels.len() != other.kernels.len() {
+            return Err(format!(
+                "the profiles of {} have {} and {} kernels",
+                self.variant,
+                self.kernels.len(),
+                other.kernels.len()
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Provenance {
+    /// That of both. A version that one of them does not state is not known.
+    fn absorb(&mut self, other: Provenance) -> Result<(), String> {
+        self.created = self.created.clone().max(other.created);
+        self.processes = self
+            .processes
+            .checked_add(other.processes)
+            .ok_or_else(|| "the profiles have too many processes".to_owned())?;
+        self.captures.extend(other.captures);
+        for (own, others) in [
+            (&mut self.profiler, other.profiler),
+            (&mut self.compiler, other.compiler),
+            (&mut self.driver, other.driver),
+            (&mut self.gpu_uuid, other.gpu_uuid),
+            (&mut self.git, other.git),
+            (&mut self.artifact_sha256, other.artifact_sha256),
+        ] {
+            *own = match (own.take(), others) {
+                (Some(own), Some(others)) if own.split(", ").any(|part| part == others) => {
+                    Some(own)
+                }
+                (Some(own), Some(others)) => Some(format!("{own}, {others}")),
+                _ => None,
+            };
+        }
+        for pin in other.pins {
+            if !self.pins.contains(&pin) {
+                self.pins.push(pin);
             }
         }
         Ok(())

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::find::{env_folder, find, path_folders, versioned};
+use super::query::query;
 use super::tool::Tool;
 use super::version::cached;
-use super::{env_folder, find, path_folders, query, versioned};
 use crate::config::Toolchain;
 use crate::finding::Error;
 

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::find::{env_folder, find, path_folders};
+use super::query::query;
 use super::tool::Tool;
-use super::{env_folder, find, path_folders, query};
 use crate::binary::{Listing, listing};
 use crate::finding::Error;
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::find::{cuda_roots, find, path_folders};
 use super::tool::Tool;
-use super::{env_folder, find, path_folders, versioned};
 use crate::config::{SanitizerTool, Toolchain};
 use crate::finding::Error;
 
@@ -64,14 +64,8 @@ impl Sanitizer {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Sanitizer, Error> {
-        let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
-            .iter()
-            .filter_map(|name| env_folder(name))
-            .collect();
-        roots.push("/usr/local/cuda".into());
-        roots.extend(versioned("/usr/local", "cuda-"));
         let mut folders = path_folders();
-        for root in roots {
+        for root in cuda_roots() {
             folders.extend(["bin", "compute-sanitizer"].map(|folder| root.join(folder)));
         }
         let path = find(

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::find::{cuda_roots, find, path_folders};
+use super::query::query;
 use super::version::cached;
-use super::{env_folder, find, path_folders, query, versioned};
 use crate::finding::Error;
 
 /// A tool that was found.
@@ -28,13 +29,9 @@ impl Tool {
             .into_iter()
             .collect();
         folders.extend(path_folders());
-        let homes = ["CUDA_HOME", "CUDA_PATH"].map(env_folder);
-        let mut roots: Vec<PathBuf> = homes.into_iter().flatten().collect();
-        roots.push("/usr/local/cuda".into());
-        roots.extend(versioned("/usr/local", "cuda-"));
         // Some versions keep a tool in a folder of its own name.
         folders.extend(
-            roots
+            cuda_roots()
                 .iter()
                 .flat_map(|root| [root.join("bin"), root.join(name)]),
         );

@@ -6,7 +6,7 @@ use super::file::File;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Counts, Metric, Plausible, Suite, Toolchain, Variant};
 use crate::config::raw::{Counter, RawMetric, RawTolerance};
-use crate::metric::{self, DURATION_COUNTER, Direction, Level, Tolerance};
+use crate::metric::{self, Direction, Level, Role, Tolerance};
 use crate::terms::Phase;
 use ncu_report::Existence;
 
@@ -31,7 +31,10 @@ impl File<'_> {
         if let Some(metric) = excused_without_duration(&metrics) {
             return Err(self.error(
                 &["metric", &metric.alias, "unless_faster"],
-                format!("`unless_faster` needs a metric of the counter {DURATION_COUNTER}, to decide what is faster"),
+                format!(
+                    "`unless_faster` needs a metric of the counter {}, to decide what is faster",
+                    Role::Duration
+                ),
             ));
         }
         Ok(metrics)
@@ -158,7 +161,7 @@ impl File<'_> {
                 )));
         }
         self.limits(&["metric", alias], level, raw.min, raw.max)?;
-        if raw.unless_faster && counter == DURATION_COUNTER {
+        if raw.unless_faster && Role::of(&counter) == Some(Role::Duration) {
             return Err(self.error(
                 &["metric", alias, "unless_faster"],
                 "`unless_faster` has no meaning for the duration itself",
@@ -395,7 +398,7 @@ impl File<'_> {
 pub(super) fn excused_without_duration(metrics: &[Metric]) -> Option<&Metric> {
     let timed = metrics
         .iter()
-        .any(|metric| metric.counter == DURATION_COUNTER);
+        .any(|metric| metric.role() == Some(Role::Duration));
     let mut excused = metrics.iter().filter(|metric| metric.unless_faster);
     if timed { None } else { excused.next() }
 }

@@ -6,7 +6,7 @@ use super::metric::excused_without_duration;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Metric, Suite, Work};
 use crate::config::raw::{RawSuite, RawWork};
-use crate::metric::{DURATION_COUNTER, Level};
+use crate::metric::{Level, Role};
 
 impl File<'_> {
     pub(super) fn suite(
@@ -86,8 +86,9 @@ impl File<'_> {
             return Err(self.error(
                 &["suite", name, "metrics"],
                 format!(
-                    "`unless_faster` of `{}` needs a metric of the counter {DURATION_COUNTER} in the suite",
-                    metric.alias
+                    "`unless_faster` of `{}` needs a metric of the counter {} in the suite",
+                    metric.alias,
+                    Role::Duration
                 ),
             ));
         }
