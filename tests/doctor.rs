@@ -721,5 +721,5 @@ fn the_doctor_reads_the_configuration_as_every_command_does() {
         .run(&["doctor"])
         .exits(2)
         .says("config.toml:")
-        .says("`newest` is no version");
+        .says("`newest` is not a version");
 }

@@ -229,7 +229,7 @@ fn a_past_profile_that_is_not_to_be_had_is_told_and_never_a_number() {
     project
         .run(&["history", CP_ASYNC])
         .exits(4)
-        .says("the past was edited");
+        .says("the ledger was edited");
     project
         .run(&["history", "bsr_gemm/baseline"])
         .exits(4)

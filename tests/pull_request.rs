@@ -213,7 +213,7 @@ const ATTACKS: &[Attack] = &[
             slower(project);
             project.forge(VARIANT, |profile| scale(profile, "duration", 1.1));
         },
-        finding: ("tampered", "rewrites the past in the ledger"),
+        finding: ("tampered", "rewrites the ledger"),
         consented: None,
     },
     Attack {
@@ -268,7 +268,7 @@ const ATTACKS: &[Attack] = &[
             assert!(lock.contradictions().is_empty());
             project.write(&path, lock.to_toml());
         },
-        finding: ("tampered", "entry 1 (2026-11-21T04:32:25Z) is another now"),
+        finding: ("tampered", "entry 1 (2026-11-21T04:32:25Z) was changed"),
         consented: None,
     },
     Attack {
@@ -393,9 +393,9 @@ const ATTACKS: &[Attack] = &[
         },
         finding: (
             "policy-changed",
-            "the baselines are looked for in `others`, not in `baselines`",
+            "the folder of baselines is `others`, not `baselines`",
         ),
-        // Another past stays another past.
+        // A rewritten ledger stays rewritten.
         consented: Some(4),
     },
     Attack {
@@ -480,7 +480,7 @@ const ATTACKS: &[Attack] = &[
             project.write(".sparsek-gate/builds/0123/program", "fast");
             commit(project);
         },
-        finding: ("tampered", "into the folder of builds"),
+        finding: ("tampered", "to the folder of builds"),
         consented: None,
     },
     Attack {
@@ -490,10 +490,7 @@ const ATTACKS: &[Attack] = &[
             fs::rename(folder.join("baselines"), folder.join(".baselines.next")).unwrap();
             commit(project);
         },
-        finding: (
-            "tampered",
-            "where only a store that was interrupted leaves files",
-        ),
+        finding: ("tampered", "a name that only an interrupted store leaves"),
         consented: None,
     },
     Attack {
@@ -912,7 +909,7 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
     );
     checked(&project, &[])
         .exits(3)
-        .says("the history here does not reach");
+        .says("does not contain the merge base");
 
     let project = pull_request();
     let config = project.read("config.toml");
@@ -1105,7 +1102,7 @@ fn signatures_are_made_carried_along_and_verified() {
     project
         .run(&["baseline", "--sign", "--sign-key", "config.toml"])
         .exits(5)
-        .says("no secret key of minisign");
+        .says("not a minisign secret key");
 }
 
 /// The plain tool agrees, where it is installed.
@@ -1188,7 +1185,7 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
     relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
     checked(&project, &[])
         .exits(4)
-        .says("the lock is not what was signed");
+        .says("the lock was changed after it was signed");
     let lock = project.path(&Project::baseline_path(VARIANT, "lock.toml"));
     fs::remove_file(lock.with_extension("toml.minisig")).unwrap();
     let report = checked(&project, &[]).exits(4).json();
@@ -1404,7 +1401,7 @@ fn a_lock_without_a_variant_is_verified_too() {
         .run(&["baseline", "--verify"])
         .exits(0)
         .says("lock-unused")
-        .says("the configuration does not hold it");
+        .says("it is not in the configuration");
     let norm = Project::baseline_path(VARIANT, "norm.txt");
     project.write(
         &norm,

@@ -313,7 +313,7 @@ fn what_is_locked_and_no_longer_gated_does_not_pass() {
     project
         .run(&["baseline", "--lock", "--static", "--reason", "nothing"])
         .exits(0)
-        .says("nothing to lock without a GPU");
+        .says("can be locked without a GPU");
 }
 
 #[test]

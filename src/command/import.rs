@@ -33,7 +33,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     let selected = load(config, &selection, None)?;
     let [variant] = selected.variants.as_slice() else {
         return Err(Error::Usage(format!(
-            "`{}` names several variants; write suite/variant",
+            "`{}` names several variants; name one as suite/variant",
             arguments.variant
         )));
     };
@@ -49,7 +49,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         capture::Format::Csv => "csv",
         capture::Format::KernelRecords | capture::Format::EventTimes => {
             return Err(Error::Usage(format!(
-                "{} holds times that were taken without counters: a profile of them is measured, not imported",
+                "{} contains times without counters, which cannot be imported; measure them: sparsek-gate profile",
                 arguments.file.display()
             )));
         }
@@ -95,14 +95,14 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     )
 }
 
-/// What this tool measured must not be cleared away by an import.
+/// Refuses to delete a profile that this tool measured.
 fn refuse_to_replace(output: &Path, variant: &Variant) -> Result<(), Error> {
     let measured = Profile::recorded(output, &variant.id).is_ok_and(|profile| {
         profile.is_some_and(|profile| profile.provenance.origin == ProfileOrigin::Measured)
     });
     if measured {
         return Err(Error::Usage(format!(
-            "{} holds a measured profile, which the import would clear away; name another folder with --output",
+            "{} contains a measured profile, which the import would delete; name another folder: --output DIR",
             variant_folder(output, &variant.id).display()
         )));
     }
