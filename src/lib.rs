@@ -19,6 +19,7 @@ pub mod build;
 pub mod capture;
 pub mod cli;
 pub mod command;
+pub mod comparable;
 pub mod config;
 pub mod device;
 pub mod diff;

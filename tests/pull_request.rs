@@ -527,7 +527,10 @@ const ATTACKS: &[Attack] = &[
                 profile["provenance"]["sources"] = json!({});
             });
         },
-        told: ("profile-stale", "how the configuration builds it changed"),
+        told: (
+            "profile-stale",
+            "the build command in the configuration changed",
+        ),
         consented: None,
     },
     Attack {
@@ -1308,9 +1311,9 @@ fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
     assert!(
         report
             .message("profile-stale")
-            .starts_with("the base was recorded of other code than the revision holds"),
+            .starts_with("the recorded base was built from different sources than the base commit"),
     );
-    // With the hash of the base's code it is somebody's word, and the baseline speaks against it.
+    // With the hash of the base's code only the baseline contradicts it.
     project.edit(&Project::base_path(VARIANT), |base| {
         base["provenance"]["sources"][&source] = json!(sha256_hex(BASE.read(&source).as_bytes()));
     });
@@ -1325,7 +1328,7 @@ fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
     assert!(
         report
             .message("drift")
-            .ends_with("no baseline on NVIDIA L4 bears out")
+            .ends_with("no baseline on NVIDIA L4 confirms the numbers of that base")
     );
 }
 

@@ -1,15 +1,13 @@
 //! Baselines: profiles that were accepted with a reason and locked by hash.
 
 mod accept;
-mod changes;
 mod lock;
 mod signature;
 mod store;
 mod verify;
 
 pub use accept::{Acceptance, accept, accept_compiled};
-pub use changes::{Changes, changes_since};
 pub use lock::{Entry, Lock};
 pub use signature::{PASSWORD_VARIABLE, Signer, unsigned};
 pub use store::{FILES, NewBaseline, Store, Stored};
-pub use verify::{CaptureIndex, Trusted, consistent, immutable_additions, rederive, trust};
+pub use verify::{CaptureIndex, Trusted, consistent, rederive, trust};

@@ -174,33 +174,6 @@ fn misstated(profile: &Profile) -> Vec<(&str, &str)> {
     found
 }
 
-/// The finding that an immutable variant is made of files that its lock does not hold.
-pub fn immutable_additions(
-    variant: &Variant,
-    locked: &Profile,
-    current: &Profile,
-) -> Option<Finding> {
-    let held = &locked.provenance.sources;
-    if !variant.immutable || held.is_empty() {
-        return None;
-    }
-    let new: Vec<String> = current
-        .provenance
-        .sources
-        .keys()
-        .filter(|path| !held.contains_key(*path))
-        .map(|path| format!("`{path}`"))
-        .collect();
-    (!new.is_empty()).then(|| {
-        Finding::deny(
-            Code::ImmutableChanged,
-            &variant.id,
-            format!("it is made of {} too, which its lock does not hold", new.join(", ")),
-            "an immutable reference stays as it was locked: undo the change, or make a new variant of it".to_owned(),
-        )
-    })
-}
-
 /// Changes of an immutable variant's files and flags since they were locked.
 fn immutable_changes(config: &Config, variant: &Variant, lock: &Lock) -> Vec<Finding> {
     let change = |message: String| {

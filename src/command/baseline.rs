@@ -12,6 +12,7 @@ use crate::baseline::{
     accept_compiled, consistent, rederive, trust,
 };
 use crate::cli::BaselineArgs;
+use crate::comparable::merge;
 use crate::config::{Config, Selected, Trust, Variant};
 use crate::evidence::unpinned;
 use crate::files::variant_folder;
@@ -204,7 +205,7 @@ fn lock(plan: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
                 continue;
             }
         };
-        let profile = match Profile::merge(profiles) {
+        let profile = match merge(profiles) {
             Ok(profile) => profile,
             Err(why) => {
                 findings.push(Finding::deny(

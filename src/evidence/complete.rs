@@ -17,7 +17,12 @@ pub fn incomplete_side(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     lacking(variant, profile, variant.profile.rounds.saturating_mul(2))
 }
 
-fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
+/// The launches and processes that one side of a comparison side by side lacks.
+pub(crate) fn missing_launches_side(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+    missing_launches(variant, profile, variant.profile.rounds.saturating_mul(2))
+}
+
+fn missing_launches(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
     let mut findings = Vec::new();
     for phase in [Phase::Timing, Phase::Counting] {
         if variant.has_phase_on(profile.identity.tier, phase)
@@ -31,6 +36,11 @@ fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding>
             ));
         }
     }
+    findings
+}
+
+fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
+    let mut findings = missing_launches(variant, profile, processes);
     for expected in &variant.expect {
         if !profile
             .kernels

@@ -6,7 +6,7 @@ mod launched;
 mod pins;
 mod plausible;
 
-pub(crate) use complete::{given_up, static_value, why_not_measured};
+pub(crate) use complete::{given_up, missing_launches_side, static_value, why_not_measured};
 pub use complete::{incomplete, incomplete_compiled, incomplete_side};
 pub use disturbed::{below_counters, disturbed};
 pub(crate) use disturbed::{disturbances, unwatched};

@@ -20,7 +20,7 @@ pub enum Error {
     Environment {
         /// What is missing, and how that was seen.
         what: String,
-        /// What mends it.
+        /// How to fix it.
         next: String,
     },
     /// The store of baselines cannot be read or written as a whole.
