@@ -11,8 +11,7 @@ mod browser;
 #[path = "../tests/common/outcomes.rs"]
 mod outcomes;
 
-use sparsek_gate::cli::ReportFormat;
-use sparsek_gate::report::render;
+use sparsek_gate::report::form;
 
 const LOADS: usize = 5;
 
@@ -20,7 +19,7 @@ fn main() {
     let mut out = std::io::stdout();
     let outcome = outcomes::large(1000, 1, 30);
     let started = Instant::now();
-    let page = render(&outcome, ReportFormat::Html);
+    let page = form("html").unwrap().render(&outcome);
     let rendered = started.elapsed();
     writeln!(out, "{} bytes, rendered in {rendered:.0?}", page.len()).unwrap();
     let Some(program) = browser::program() else {

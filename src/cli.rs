@@ -6,6 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
+use crate::report::{Color, Form, form_parser, report_help};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -36,17 +37,6 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// When to use colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
 }
 
 /// The subcommands.
@@ -313,45 +303,17 @@ pub struct BaselineArgs {
     pub format: Format,
 }
 
-/// How `check` prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ReportFormat {
-    /// For a terminal.
-    Text,
-    /// For a comment on a pull request.
-    Markdown,
-    /// For scripts; docs/outcome.schema.json describes it.
-    Json,
-    /// JUnit XML, for CI services that show tests.
-    Junit,
-    /// SARIF 2.1.0, for services that show findings at source lines.
-    Sarif,
-    /// Workflow commands of GitHub Actions: annotations at source lines.
-    Github,
-    /// Code Quality of GitLab.
-    Gitlab,
-    /// One self-contained page.
-    Html,
-    /// SVG: how long each variant of a suite takes.
-    Ladder,
-    /// SVG: FLOP/s over FLOP per DRAM byte, under measured ceilings.
-    Roofline,
-    /// SVG: the samples of every judged metric beside those of its reference.
-    Samples,
-}
-
 /// Arguments of `report`.
 #[derive(Args, Debug)]
 pub struct ReportArgs {
     /// An outcome, as `check --report FILE.json` writes it.
     pub outcome: PathBuf,
-    /// Write a report to a file; the ending says how, or a form before it, as in
-    /// `markdown:FILE`. Repeatable.
-    #[arg(long, value_name = "[FORMAT:]FILE")]
+    /// Files to write the report to.
+    #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
     pub report: Vec<PathBuf>,
     /// How to print.
-    #[arg(long, default_value = "text")]
-    pub format: ReportFormat,
+    #[arg(long, default_value = "text", value_parser = form_parser())]
+    pub format: &'static Form,
 }
 
 /// Arguments of `history`.
@@ -432,14 +394,12 @@ pub struct CheckArgs {
     /// Folder for fresh profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR", conflicts_with = "from")]
     pub output: Option<PathBuf>,
-    /// Write the report to a file too. The ending says how: .md, .json, .txt, .html, .xml (JUnit),
-    /// .sarif, .codequality.json or gl-code-quality-report.json (GitLab); or a form before it, as in
-    /// `markdown:$GITHUB_STEP_SUMMARY`, which is appended to. Repeatable.
-    #[arg(long, value_name = "[FORMAT:]FILE")]
+    /// Files to write the report to.
+    #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
     pub report: Vec<PathBuf>,
     /// How to print.
-    #[arg(long, default_value = "text")]
-    pub format: ReportFormat,
+    #[arg(long, default_value = "text", value_parser = form_parser())]
+    pub format: &'static Form,
 }
 
 /// Arguments of `schema`.

@@ -1,4 +1,4 @@
-//! Two measurements side by side, whatever they are: profiles, reports, CSV pages. Nothing is judged.
+//! Two measurements of any kind side by side: profiles, reports, CSV pages. Nothing is judged.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,16 +8,13 @@ use serde::Serialize;
 use crate::capture::{self, Format};
 use crate::finding::Error;
 use crate::judge::{KernelHotspots, Sampled, moved};
+use crate::metric::Role;
 use crate::profile::import::conditions_of;
 use crate::profile::{Hotspots, KernelProfile, Profile};
 use crate::statistics::median;
 use crate::toolchain::Nvdisasm;
 use crate::verdict::Change;
 use ncu_report::{Launch, Measurement, Recording, Value};
-
-/// Name of the model among a launch's metrics.
-const GPU_NAME: &str = "device__attribute_display_name";
-const DURATION: &str = crate::metric::DURATION_COUNTER;
 
 /// One of the two files.
 #[derive(Clone, Debug, Serialize)]
@@ -26,7 +23,7 @@ pub struct Side {
     pub path: String,
     /// `profile`, `ncu-rep`, `csv`, `kernel-records` or `event-times`.
     pub format: &'static str,
-    /// Under what it was measured, by name, as far as the file tells.
+    /// Under what it was measured, by name, as far as the file says.
     pub conditions: BTreeMap<&'static str, String>,
     /// Its kernels, in the order of their first launch.
     #[serde(skip)]
@@ -40,7 +37,7 @@ pub struct Side {
 pub struct Kernel {
     /// The function's name.
     pub name: String,
-    /// The linker's name, where the file holds it.
+    /// The linker's name, where the file has it.
     pub mangled: Option<String>,
     /// The signature as the file spells it.
     pub demangled: Option<String>,
@@ -64,7 +61,7 @@ pub struct Metric {
     /// The name that a profile gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
-    /// Its unit; `None` where nothing tells it.
+    /// Its unit; `None` where it is not known.
     pub unit: Option<String>,
     /// What was measured.
     #[serde(flatten)]
@@ -152,7 +149,7 @@ pub struct Diff {
     pub before: Side,
     /// The second.
     pub after: Side,
-    /// Why the two are not like for like.
+    /// Why the two are not directly comparable.
     pub warnings: Vec<String>,
     /// The kernels that are in both.
     pub kernels: Vec<Pair>,
@@ -196,7 +193,7 @@ impl Side {
             ("driver", provenance.driver.clone()),
         ];
         conditions.extend(optional.into_iter().filter_map(|(n, v)| Some((n, v?))));
-        conditions.extend(told(&identity.conditions));
+        conditions.extend(known_settings(&identity.conditions));
         Side {
             path: path.display().to_string(),
             format: "profile",
@@ -215,7 +212,7 @@ impl Side {
         let gpu = recording
             .launches
             .iter()
-            .find_map(|launch| launch.metrics.get(GPU_NAME)?.value.text());
+            .find_map(|launch| Role::DeviceName.text(launch));
         conditions.extend(gpu.map(|gpu| ("GPU", gpu.to_owned())));
         conditions.extend(
             recording
@@ -225,8 +222,8 @@ impl Side {
                 .and_then(|version| version.split_whitespace().next())
                 .map(|version| ("ncu", version.to_owned())),
         );
-        conditions.extend(told(&conditions_of(recording)));
-        // The launches' own word outranks the command line's.
+        conditions.extend(known_settings(&conditions_of(recording)));
+        // What the launches state outranks the command line.
         if let Some(locked) = recording.launches.iter().find_map(|one| one.clock_locked) {
             let words = if locked { "yes" } else { "no" };
             conditions.insert("clocks locked", words.to_owned());
@@ -278,7 +275,7 @@ impl Side {
 }
 
 /// The known ones of the profiler's settings.
-fn told(conditions: &crate::profile::Conditions) -> Vec<(&'static str, String)> {
+fn known_settings(conditions: &crate::profile::Conditions) -> Vec<(&'static str, String)> {
     let named = conditions.named().into_iter();
     named
         .filter_map(|(name, value)| Some((name, value?.to_owned())))
@@ -352,7 +349,7 @@ impl Kernel {
 
     /// Median duration in nanoseconds.
     fn duration_ns(&self) -> Option<f64> {
-        let metric = self.metrics.get(DURATION)?;
+        let metric = self.metrics.get(Role::Duration.counter())?;
         match metric.reading {
             Reading::Numbers { value, .. } if metric.unit.as_deref() == Some("ns") => Some(value),
             _ => None,
@@ -478,7 +475,7 @@ impl Diff {
                 for (what, was_shape, is_shape) in
                     [("grid", was.grid, is.grid), ("block", was.block, is.block)]
                 {
-                    // The tier of event times and a compiler do not tell them.
+                    // The tier of event times and the static tier do not know them.
                     let unknown = was_shape == [0; 3] || is_shape == [0; 3];
                     if was_shape != is_shape && !unknown {
                         warnings.push(format!(
@@ -546,7 +543,7 @@ fn times(
     ))
 }
 
-/// Conditions that both files tell and that are not the same.
+/// Conditions that both files state and that differ.
 fn differing(before: &Side, after: &Side) -> Vec<String> {
     before
         .conditions

@@ -1,11 +1,13 @@
-//! Revisions: of the working tree, for provenance, others checked out beside it, and files read
-//! out of others. Nothing here runs what a revision holds: no hooks, no monitors, and a folder that
-//! merely looks like a bare repository is none.
+//! Revisions: the one of the working tree, for provenance; others, checked out beside it; and files
+//! of others. Nothing here runs code of a revision: hooks and monitors are off, and a folder that
+//! only looks like a bare repository is not taken for one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::finding::Error;
+use crate::process::{self, Ending, Query};
 
 /// The commit, with `+dirty` where tracked files differ from it; `None` outside a repository.
 pub fn revision(root: &Path) -> Option<String> {
@@ -18,7 +20,7 @@ pub fn revision(root: &Path) -> Option<String> {
     })
 }
 
-/// Who works here, as git knows them, or the login name.
+/// The name of the user in git's configuration, or the login name.
 pub fn person(root: &Path) -> String {
     let name = git(root, &["config", "user.name"]).unwrap_or_default();
     if name.is_empty() {
@@ -46,7 +48,7 @@ pub fn commit_of(root: &Path, revision: &str) -> Option<String> {
     .filter(|commit| !commit.is_empty() && commit.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
-/// The best common ancestor of two commits; `None` where the clone knows of none.
+/// The best common ancestor of two commits; `None` where the clone has none.
 pub fn merge_base(root: &Path, one: &str, other: &str) -> Option<String> {
     git(root, &["merge-base", "--end-of-options", one, other])
         .ok()
@@ -58,7 +60,7 @@ pub fn is_shallow(root: &Path) -> bool {
     git(root, &["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true")
 }
 
-/// Why a revision is not known, and what may mend it.
+/// Why a revision is not known, and what may help.
 pub fn why_unknown(root: &Path) -> String {
     if let Err(why) = repository(root) {
         return why;
@@ -67,7 +69,7 @@ pub fn why_unknown(root: &Path) -> String {
         return "the repository has no commit yet".to_owned();
     }
     let shallow = if is_shallow(root) {
-        "; this clone is shallow, and may lack it (`fetch-depth: 0`, or `git fetch --unshallow`)"
+        "; this clone is shallow and may lack it (`fetch-depth: 0`, or `git fetch --unshallow`)"
     } else {
         ""
     };
@@ -81,14 +83,14 @@ pub struct Repository {
     pub top: PathBuf,
     /// The folder of its history.
     pub history: PathBuf,
-    /// Whether it is a submodule of another: what it holds is then that other's to say.
+    /// Whether it is a submodule of another repository, which then decides its commit.
     pub is_submodule: bool,
 }
 
 /// The repository that a folder is in.
 ///
 /// # Errors
-/// What git says where there is none, or it may not be read.
+/// Git's complaint where there is none, or where it may not be read.
 pub fn repository(folder: &Path) -> Result<Repository, String> {
     let answer = git(
         folder,
@@ -99,7 +101,7 @@ pub fn repository(folder: &Path) -> Result<Repository, String> {
             "--show-superproject-working-tree",
         ],
     )?;
-    // The last prints nothing where there is no repository around this one.
+    // The last option prints nothing where no repository contains this one.
     match answer.lines().collect::<Vec<_>>()[..] {
         [top, history, ref around @ ..] => Ok(Repository {
             top: PathBuf::from(top),
@@ -110,18 +112,18 @@ pub fn repository(folder: &Path) -> Result<Repository, String> {
     }
 }
 
-/// The modes of what is no regular file.
+/// Modes of entries that are not regular files.
 const LINK: &str = "120000";
 const SUBMODULE: &str = "160000";
 
-/// What a commit holds at a path.
+/// What a commit has at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// A regular file.
+pub enum TreeEntry {
+    /// A regular file, with its bytes.
     File(Vec<u8>),
-    /// A link, with where it leads: what is there is no part of the commit.
+    /// A link, with its target, which is not part of the commit.
     Link(Vec<u8>),
-    /// A submodule, with its commit: what it holds is no part of this one.
+    /// A submodule, with its commit. Its files are not part of this commit.
     Submodule(String),
 }
 
@@ -129,8 +131,12 @@ pub enum Held {
 /// They are the bytes that were committed: no filter and no line ending is applied.
 ///
 /// # Errors
-/// What git complains of.
-pub fn files_at(root: &Path, commit: &str, path: &str) -> Result<BTreeMap<String, Held>, String> {
+/// Git's complaint.
+pub fn files_at(
+    root: &Path,
+    commit: &str,
+    path: &str,
+) -> Result<BTreeMap<String, TreeEntry>, String> {
     let arguments = [
         "--literal-pathspecs",
         "ls-tree",
@@ -141,7 +147,7 @@ pub fn files_at(root: &Path, commit: &str, path: &str) -> Result<BTreeMap<String
         "--",
         path,
     ];
-    let listing = git_bytes(root, &arguments, None)?;
+    let listing = git_bytes(root, &arguments, String::new())?;
     let listing = String::from_utf8(listing)
         .map_err(|_| format!("a file below `{path}` has a name that is not UTF-8"))?;
     let mut found = BTreeMap::new();
@@ -150,7 +156,9 @@ pub fn files_at(root: &Path, commit: &str, path: &str) -> Result<BTreeMap<String
     // `MODE SP TYPE SP OBJECT TAB PATH NUL`
     for entry in listing.split_terminator('\0') {
         let Some((about, path)) = entry.split_once('\t') else {
-            return Err(format!("git ls-tree says what is not understood: {entry}"));
+            return Err(format!(
+                "git ls-tree printed an entry that cannot be read: {entry}"
+            ));
         };
         match about.split(' ').collect::<Vec<_>>()[..] {
             [mode, "blob", object] => {
@@ -160,25 +168,29 @@ pub fn files_at(root: &Path, commit: &str, path: &str) -> Result<BTreeMap<String
                 wanted.push((path.to_owned(), object.to_owned()));
             }
             [_, _, object] => {
-                found.insert(path.to_owned(), Held::Submodule(object.to_owned()));
+                found.insert(path.to_owned(), TreeEntry::Submodule(object.to_owned()));
             }
-            _ => return Err(format!("git ls-tree says what is not understood: {entry}")),
+            _ => {
+                return Err(format!(
+                    "git ls-tree printed an entry that cannot be read: {entry}"
+                ));
+            }
         }
     }
     let contents = blobs(root, wanted.iter().map(|(_, object)| object.as_str()))?;
     for ((path, object), content) in wanted.into_iter().zip(contents) {
         let content = content.ok_or_else(|| format!("git cannot read {object}"))?;
-        let held = if links.contains(&path) {
-            Held::Link(content)
+        let entry = if links.contains(&path) {
+            TreeEntry::Link(content)
         } else {
-            Held::File(content)
+            TreeEntry::File(content)
         };
-        found.insert(path, held);
+        found.insert(path, entry);
     }
     Ok(found)
 }
 
-/// The contents of blobs, in one run of git; `None` for one that is not here.
+/// The contents of blobs, in one run of git; `None` for one that the clone lacks.
 fn blobs<'a>(
     root: &Path,
     objects: impl Iterator<Item = &'a str>,
@@ -188,7 +200,7 @@ fn blobs<'a>(
     if count == 0 {
         return Ok(Vec::new());
     }
-    let answer = git_bytes(root, &["cat-file", "--batch"], Some(asked))?;
+    let answer = git_bytes(root, &["cat-file", "--batch"], asked)?;
     let mut rest = answer.as_slice();
     (0..count)
         .map(|_| next_blob(&mut rest).ok_or_else(|| "git cat-file ended early".to_owned()))
@@ -213,18 +225,18 @@ fn next_blob(rest: &mut &[u8]) -> Option<Option<Vec<u8>>> {
 /// A file as a commit has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// The commit that made it so.
+    /// The commit that changed it to this.
     pub commit: String,
     /// Its bytes.
     pub content: Vec<u8>,
 }
 
-/// Every version of a file in the commits that are here, the newest first; through renames.
+/// Every version of a file in the commits of this clone, the newest first. Renames are followed.
 ///
 /// # Errors
-/// What git complains of, or that there is no repository.
+/// Git's complaint, or that there is no repository.
 pub fn versions(file: &Path) -> Result<Vec<Version>, String> {
-    let (folder, name) = place(file)?;
+    let (folder, name) = folder_and_name(file)?;
     let log = git(
         folder,
         &[
@@ -264,18 +276,19 @@ pub fn versions(file: &Path) -> Result<Vec<Version>, String> {
         .collect())
 }
 
-fn place(file: &Path) -> Result<(&Path, &str), String> {
+/// A file's folder and its name in it.
+fn folder_and_name(file: &Path) -> Result<(&Path, &str), String> {
     let name = file.file_name().and_then(|name| name.to_str());
     file.parent()
         .zip(name)
-        .ok_or_else(|| format!("{} is no file of a folder", file.display()))
+        .ok_or_else(|| format!("{} does not name a file in a folder", file.display()))
 }
 
-/// The paths at one and below it that git tracks in the working tree, with the commit of each that
-/// is a submodule. `top` is the folder of the working tree, and paths are seen from it.
+/// The paths that git tracks at a path and below it, with the commit of each that is a submodule.
+/// `top` is the folder of the working tree; paths are relative to it.
 ///
 /// # Errors
-/// What git complains of.
+/// Git's complaint.
 pub fn tracked(top: &Path, path: &str) -> Result<BTreeMap<String, Option<String>>, String> {
     let arguments = [
         "--literal-pathspecs",
@@ -285,14 +298,16 @@ pub fn tracked(top: &Path, path: &str) -> Result<BTreeMap<String, Option<String>
         "--",
         path,
     ];
-    let listing = git_bytes(top, &arguments, None)?;
+    let listing = git_bytes(top, &arguments, String::new())?;
     let listing = String::from_utf8(listing)
         .map_err(|_| format!("a file below `{path}` has a name that is not UTF-8"))?;
     let mut found = BTreeMap::new();
     // `MODE SP OBJECT SP STAGE TAB PATH NUL`
     for entry in listing.split_terminator('\0') {
         let Some((about, path)) = entry.split_once('\t') else {
-            return Err(format!("git ls-files says what is not understood: {entry}"));
+            return Err(format!(
+                "git ls-files printed an entry that cannot be read: {entry}"
+            ));
         };
         let submodule = match about.split(' ').collect::<Vec<_>>()[..] {
             [SUBMODULE, commit, _] => Some(commit.to_owned()),
@@ -303,12 +318,12 @@ pub fn tracked(top: &Path, path: &str) -> Result<BTreeMap<String, Option<String>
     Ok(found)
 }
 
-/// Of paths those that git does not check out as they were committed, each with the attribute that
-/// says so. Line endings are left aside. `top` is the folder of the working tree, and paths are
-/// seen from it.
+/// Those of the paths that git changes when it checks them out, each with the attribute that makes
+/// it do so. Line endings are not considered. `top` is the folder of the working tree; paths are
+/// relative to it.
 ///
 /// # Errors
-/// What git complains of.
+/// Git's complaint.
 pub fn converted<'p>(
     top: &Path,
     paths: impl Iterator<Item = &'p str>,
@@ -322,7 +337,7 @@ pub fn converted<'p>(
         "ident",
         "filter",
     ];
-    let answer = git_bytes(top, &arguments, Some(asked))?;
+    let answer = git_bytes(top, &arguments, asked)?;
     let answer = String::from_utf8_lossy(&answer);
     let mut words = answer.split_terminator('\0');
     let mut found = Vec::new();
@@ -342,7 +357,7 @@ pub fn converted<'p>(
 pub struct Worktree {
     /// The commit.
     pub commit: String,
-    /// Where the project lies in it.
+    /// The folder of the project in it.
     pub project: PathBuf,
     folder: PathBuf,
     root: PathBuf,
@@ -374,9 +389,12 @@ impl Worktree {
                 "worktree", "add", "--quiet", "--detach", "--force", &place, &commit,
             ],
         )
-        .map_err(|why| Error::Environment {
-            what: format!("git cannot check {commit} out: {why}"),
-            next: format!("try it by hand: git worktree add --detach {place} {commit}"),
+        .map_err(|why| match process::interrupted() {
+            true => Error::Interrupted,
+            false => Error::Environment {
+                what: format!("git cannot check {commit} out: {why}"),
+                next: format!("try it by hand: git worktree add --detach {place} {commit}"),
+            },
         })?;
         Ok(Worktree {
             commit,
@@ -389,8 +407,7 @@ impl Worktree {
 
 impl Drop for Worktree {
     fn drop(&mut self) {
-        let place = self.folder.display().to_string();
-        let _ = git(&self.root, &["worktree", "remove", "--force", &place]);
+        let _ = remove_worktree(&self.root, &self.folder);
     }
 }
 
@@ -402,13 +419,12 @@ fn sweep(root: &Path, places: &Path) {
             .to_string_lossy()
             .rsplit_once('-')
             .and_then(|(_, pid)| pid.parse::<u32>().ok());
-        // In a container the numbers of processes come again soon, this one's too.
+        // In a container process numbers are used again soon, also this one's.
         let gone = |pid: u32| {
             pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists()
         };
         if owner.is_some_and(gone) {
-            let place = entry.path().display().to_string();
-            if git(root, &["worktree", "remove", "--force", &place]).is_err() {
+            if remove_worktree(root, &entry.path()).is_err() {
                 // git does not know it: the folder came from another clone.
                 let _ = std::fs::remove_dir_all(entry.path());
             }
@@ -417,14 +433,34 @@ fn sweep(root: &Path, places: &Path) {
     let _ = git(root, &["worktree", "prune"]);
 }
 
-/// What git prints, or what it complains of.
+/// What git prints, or its complaint.
 fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
-    let printed = git_bytes(root, arguments, None)?;
+    let printed = git_bytes(root, arguments, String::new())?;
     Ok(String::from_utf8_lossy(&printed).trim().to_owned())
 }
 
+fn git_bytes(root: &Path, arguments: &[&str], input: String) -> Result<Vec<u8>, String> {
+    Git::here().run(root, arguments, input)
+}
+
+/// Removes a worktree. This goes on after an interrupt, which else would leave the folder behind.
+fn remove_worktree(root: &Path, folder: &Path) -> Result<(), String> {
+    let git = Git {
+        interruptible: false,
+        ..Git::here()
+    };
+    let folder = folder.display().to_string();
+    let arguments = ["worktree", "remove", "--force", &folder];
+    git.run(root, &arguments, String::new()).map(drop)
+}
+
+/// Longest that git may take. To check out a large repository, or to fetch what a partial clone
+/// lacks, takes minutes; a git that takes longer waits for a lock, a network or a person.
+const TIME_LIMIT: Duration = Duration::from_secs(600);
+
 /// Options of every call: neither the repository's hooks nor its monitor run, and a folder of the
-/// working tree that is laid out as a bare repository, with a configuration of its own, is none.
+/// working tree that is laid out as a bare repository, with a configuration of its own, is not
+/// taken for a repository.
 const HARMLESS: [&str; 6] = [
     "-c",
     "core.hooksPath=/dev/null",
@@ -434,36 +470,113 @@ const HARMLESS: [&str; 6] = [
     "safe.bareRepository=explicit",
 ];
 
-fn git_bytes(root: &Path, arguments: &[&str], input: Option<String>) -> Result<Vec<u8>, String> {
-    let mut command = duct::cmd("git", HARMLESS.iter().chain(arguments))
-        .dir(root)
-        // A commit is what its hash says, not what `refs/replace` puts in its place.
-        .env("GIT_NO_REPLACE_OBJECTS", "1")
-        .env("LC_ALL", "C");
-    command = match input {
-        Some(input) => command.stdin_bytes(input),
-        None => command.stdin_null(),
-    };
-    // Set where git runs a hook, these would lead to another repository than the project's.
-    for variable in [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_PREFIX",
-        "GIT_COMMON_DIR",
-    ] {
-        command = command.env_remove(variable);
+/// Variables that git sets where it runs a hook: they lead to another repository than the
+/// project's.
+const OF_A_HOOK: [&str; 5] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+];
+
+/// How git is called.
+struct Git<'a> {
+    program: &'a str,
+    limit: Duration,
+    interruptible: bool,
+}
+
+impl Git<'_> {
+    /// The git of the PATH.
+    fn here() -> Git<'static> {
+        Git {
+            program: "git",
+            limit: TIME_LIMIT,
+            interruptible: true,
+        }
     }
-    let output = command
-        .stderr_capture()
-        .stdout_capture()
-        .unchecked()
-        .run()
-        .map_err(|error| error.to_string())?;
-    if output.status.success() {
-        Ok(output.stdout)
-    } else {
-        let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Err(complaint)
+
+    /// What git prints, or its complaint.
+    fn run(&self, root: &Path, arguments: &[&str], input: String) -> Result<Vec<u8>, String> {
+        let options = HARMLESS.iter().chain(arguments);
+        let words = std::iter::once(&self.program).chain(options);
+        let env = [
+            // A commit is what its hash says, not what `refs/replace` puts in its place.
+            ("GIT_NO_REPLACE_OBJECTS", "1"),
+            // In a process group of its own git cannot ask at the terminal.
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("LC_ALL", "C"),
+        ];
+        let query = Query {
+            argv: words.map(|word| (*word).to_owned()).collect(),
+            dir: root,
+            env: env.map(|(name, value)| (name.into(), value.into())).into(),
+            without: &OF_A_HOOK,
+            input: input.into_bytes(),
+            timeout: self.limit,
+            interruptible: self.interruptible,
+        };
+        let printed = query
+            .run()
+            .map_err(|error| format!("git cannot be run: {error}"))?;
+        let complaint = String::from_utf8_lossy(&printed.stderr).trim().to_owned();
+        match printed.ending {
+            Ending::Exited(0) => Ok(printed.stdout),
+            Ending::Exited(_) if !complaint.is_empty() => Err(complaint),
+            ending => {
+                let reached = match ending {
+                    Ending::TimedOut => format!(" of {} s", self.limit.as_secs_f64()),
+                    _ => String::new(),
+                };
+                let end = format!("`git {}`: {ending}{reached}", arguments.join(" "));
+                let said = (!complaint.is_empty()).then_some(complaint);
+                Err(said.into_iter().chain([end]).collect::<Vec<_>>().join("; "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Instant;
+
+    fn answer(script: &str) -> Result<Vec<u8>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("git");
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let git = Git {
+            program: program.to_str().unwrap(),
+            limit: Duration::from_millis(500),
+            ..Git::here()
+        };
+        git.run(folder.path(), &["rev-parse", "HEAD"], String::new())
+    }
+
+    #[test]
+    fn a_git_that_hangs_is_killed_at_its_time_limit_and_named() {
+        let begun = Instant::now();
+        let why = answer("echo 'waiting for a lock' >&2; sleep 300; echo never").unwrap_err();
+        assert!(begun.elapsed() < Duration::from_secs(60), "{why}");
+        assert_eq!(
+            why,
+            "waiting for a lock; `git rev-parse HEAD`: killed at its time limit of 0.5 s"
+        );
+    }
+
+    #[test]
+    fn the_complaint_of_git_comes_first_and_an_end_without_one_is_named() {
+        assert_eq!(answer("echo out; echo hint >&2").unwrap(), b"out\n");
+        assert_eq!(
+            answer("echo 'fatal: no' >&2; exit 128").unwrap_err(),
+            "fatal: no"
+        );
+        assert_eq!(
+            answer("exit 1").unwrap_err(),
+            "`git rev-parse HEAD`: exit status 1"
+        );
     }
 }

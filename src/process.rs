@@ -3,6 +3,8 @@
 //! Every program gets its own process group, a time limit, files for its output, and a mark in
 //! its environment. On a time-out the group is killed, and so is every process that carries the
 //! mark: the profiled program is a grandchild, and a grandchild may have left the group.
+//!
+//! An [`Invocation`] leaves its output in files that are kept; a [`Query`] is run for its output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +25,7 @@ const GRACE: Duration = Duration::from_millis(300);
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
-/// Makes SIGINT, SIGTERM and SIGHUP stop running programs in order, rather than leave them behind.
+/// Makes SIGINT, SIGTERM and SIGHUP stop the programs that run, rather than leave them behind.
 ///
 /// # Errors
 /// Where the handlers cannot be installed.
@@ -57,7 +59,7 @@ pub struct Invocation {
     pub dir: PathBuf,
     /// Variables added to the environment.
     pub env: BTreeMap<String, String>,
-    /// When it is killed.
+    /// Time after which it is killed.
     pub timeout: Duration,
     /// File for its standard output.
     pub stdout: PathBuf,
@@ -73,9 +75,9 @@ pub enum Ending {
     Exited(i32),
     /// A signal ended it.
     Signalled(i32),
-    /// Its time was up and its whole tree was killed.
+    /// It reached its time limit and was killed with everything it started.
     TimedOut,
-    /// The run was interrupted and its whole tree was killed.
+    /// The run was interrupted, and it was killed with everything it started.
     Interrupted,
 }
 
@@ -108,74 +110,184 @@ impl Invocation {
     /// # Errors
     /// Where the program could not be started at all, or its output files not be created.
     pub fn run(&self) -> io::Result<Finished> {
-        let Some((program, arguments)) = self.argv.split_first() else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "empty command"));
-        };
-        let mark = format!(
-            "{}-{}",
-            std::process::id(),
-            RUNS.fetch_add(1, Ordering::Relaxed)
-        );
-        let program = duct::cmd(program, arguments);
+        let mark = new_mark();
+        let program = command(&self.argv)?;
         // What is added last acts first: standard error must follow a redirected standard output.
         let redirected = if self.stderr == self.stdout {
             program.stderr_to_stdout()
         } else {
             program.stderr_path(&self.stderr)
         };
-        let mut expression = redirected
-            .stdout_path(&self.stdout)
-            .stdin_null()
-            .dir(&self.dir)
-            .env(MARK, &mark)
-            .unchecked()
-            .before_spawn(|command| {
-                command.process_group(0);
-                Ok(())
-            });
-        for (name, value) in &self.env {
-            expression = expression.env(name, value);
-        }
-
-        let start = Instant::now();
-        let handle = expression.start()?;
-        let group = handle
-            .pids()
-            .first()
-            .and_then(|&pid| i32::try_from(pid).ok());
-        let mut ending = None;
-        let status = loop {
-            let left = self.timeout.saturating_sub(start.elapsed());
-            if let Some(output) = handle.wait_timeout(left.min(POLL))? {
-                break output.status;
-            }
-            let forced = if interrupted() {
-                Some(Ending::Interrupted)
-            } else if left.is_zero() {
-                Some(Ending::TimedOut)
-            } else {
-                None
-            };
-            if forced.is_some() {
-                ending = forced;
-                signal_tree(group, &mark, Signal::TERM);
-                if handle.wait_timeout(GRACE)?.is_none() {
-                    signal_tree(group, &mark, Signal::KILL);
-                }
-                break handle.wait()?.status;
-            }
-        };
+        let expression = redirected.stdout_path(&self.stdout).stdin_null();
+        let expression = placed(expression, &self.dir, &self.env, &mark);
+        let started = Started::new(&expression, mark)?;
+        let finished = started.wait(self.timeout, interrupted)?;
         // Whatever outlived the program would disturb the next measurement.
-        signal_tree(group, &mark, Signal::KILL);
-        let ending = ending.unwrap_or_else(|| match (status.code(), status.signal()) {
+        started.signal(Signal::KILL);
+        Ok(finished)
+    }
+}
+
+/// A program that is run for what it prints.
+#[derive(Clone, Debug)]
+pub struct Query<'a> {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Folder to run in.
+    pub dir: &'a Path,
+    /// Variables added to the environment.
+    pub env: BTreeMap<String, String>,
+    /// Variables removed from the environment.
+    pub without: &'a [&'a str],
+    /// What it reads from its standard input.
+    pub input: Vec<u8>,
+    /// Time after which it is killed.
+    pub timeout: Duration,
+    /// Whether an interrupt stops it. What cleans up behind a run goes on.
+    pub interruptible: bool,
+}
+
+/// What a program printed.
+#[derive(Clone, Debug)]
+pub struct Printed {
+    /// How it ended.
+    pub ending: Ending,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+}
+
+impl Query<'_> {
+    /// Runs the program to its end, or kills it and everything it started. A process that it left
+    /// behind at its end, such as a cache of credentials, stays.
+    ///
+    /// # Errors
+    /// As [`Invocation::run`].
+    pub fn run(&self) -> io::Result<Printed> {
+        let mark = new_mark();
+        // Files and not pipes: a process that stays behind may keep a pipe open for ever.
+        let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+        let expression = command(&self.argv)?
+            .stdout_file(stdout.try_clone()?)
+            .stderr_file(stderr.try_clone()?);
+        let expression = match self.input.as_slice() {
+            [] => expression.stdin_null(),
+            input => expression.stdin_bytes(input),
+        };
+        let mut expression = placed(expression, self.dir, &self.env, &mark);
+        for name in self.without {
+            expression = expression.env_remove(name);
+        }
+        let stopped = || self.interruptible && interrupted();
+        let finished = Started::new(&expression, mark)?.wait(self.timeout, stopped)?;
+        Ok(Printed {
+            ending: finished.ending,
+            stdout: read_back(&mut stdout)?,
+            stderr: read_back(&mut stderr)?,
+        })
+    }
+}
+
+fn read_back(file: &mut fs::File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn command(argv: &[String]) -> io::Result<duct::Expression> {
+    let (program, arguments) = argv
+        .split_first()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "empty command"))?;
+    Ok(duct::cmd(program, arguments))
+}
+
+/// A value of [`MARK`] that no other program of this machine carries.
+fn new_mark() -> String {
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    format!("{}-{run}", std::process::id())
+}
+
+/// The program in its folder and environment, and in a process group of its own.
+fn placed(
+    program: duct::Expression,
+    dir: &Path,
+    env: &BTreeMap<String, String>,
+    mark: &str,
+) -> duct::Expression {
+    let mut expression = program
+        .dir(dir)
+        .env(MARK, mark)
+        .unchecked()
+        .before_spawn(|command| {
+            command.process_group(0);
+            Ok(())
+        });
+    for (name, value) in env {
+        expression = expression.env(name, value);
+    }
+    expression
+}
+
+/// A program that runs.
+struct Started {
+    handle: duct::Handle,
+    group: Option<i32>,
+    mark: String,
+    since: Instant,
+}
+
+impl Started {
+    fn new(program: &duct::Expression, mark: String) -> io::Result<Started> {
+        let since = Instant::now();
+        let handle = program.start()?;
+        let pid = handle.pids().first().copied();
+        Ok(Started {
+            group: pid.and_then(|pid| i32::try_from(pid).ok()),
+            handle,
+            mark,
+            since,
+        })
+    }
+
+    /// Waits for the program's end. At its time limit, and once `stopped` says so, it is killed
+    /// with everything it started.
+    fn wait(&self, timeout: Duration, stopped: impl Fn() -> bool) -> io::Result<Finished> {
+        let (status, forced) = loop {
+            let left = timeout.saturating_sub(self.since.elapsed());
+            if let Some(output) = self.handle.wait_timeout(left.min(POLL))? {
+                break (output.status, None);
+            }
+            let forced = if stopped() {
+                Ending::Interrupted
+            } else if left.is_zero() {
+                Ending::TimedOut
+            } else {
+                continue;
+            };
+            self.signal(Signal::TERM);
+            if self.handle.wait_timeout(GRACE)?.is_none() {
+                self.signal(Signal::KILL);
+            }
+            let status = self.handle.wait()?.status;
+            self.signal(Signal::KILL);
+            break (status, Some(forced));
+        };
+        let ending = forced.unwrap_or_else(|| match (status.code(), status.signal()) {
             (Some(code), _) => Ending::Exited(code),
             (None, Some(signal)) => Ending::Signalled(signal),
             (None, None) => Ending::Exited(-1),
         });
         Ok(Finished {
             ending,
-            wall: start.elapsed(),
+            wall: self.since.elapsed(),
         })
+    }
+
+    /// Sends a signal to the program and everything it started.
+    fn signal(&self, signal: Signal) {
+        signal_tree(self.group, &self.mark, signal);
     }
 }
 
@@ -233,7 +345,11 @@ pub fn tail(path: &Path, lines: usize) -> String {
         Ok(bytes)
     };
     let bytes = last().unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
+    last_lines(&String::from_utf8_lossy(&bytes), lines)
+}
+
+/// The last lines of a text that are not blank.
+pub fn last_lines(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text
         .lines()
         .filter(|line| !line.trim().is_empty())
@@ -289,6 +405,64 @@ mod tests {
             state.as_ref().map_or(true, |stat| stat.contains(") Z ")),
             "process {escaped} still runs: {state:?}"
         );
+    }
+
+    #[test]
+    fn a_query_reads_its_input_and_returns_both_streams_and_leaves_what_stays_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = "cat; echo b >&2; echo \"${HOME-none}\"; sleep 300 & echo $! >left; exit 7";
+        let query = Query {
+            argv: ["sh", "-c", script].map(String::from).to_vec(),
+            dir: dir.path(),
+            env: BTreeMap::new(),
+            without: &["HOME"],
+            input: b"a\n".to_vec(),
+            timeout: Duration::from_secs(20),
+            interruptible: true,
+        };
+        let printed = query.run().unwrap();
+        let left = fs::read_to_string(dir.path().join("left")).unwrap();
+        let left = Pid::from_raw(left.trim().parse().unwrap()).unwrap();
+        kill_process(left, Signal::KILL).unwrap();
+        assert_eq!(printed.ending, Ending::Exited(7));
+        assert_eq!(printed.stdout, b"a\nnone\n");
+        assert_eq!(printed.stderr, b"b\n");
+    }
+
+    /// Source files below a folder, with their text up to their unit tests.
+    fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                found.extend(sources(&path));
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]").next().unwrap();
+                found.push((path, code.to_owned()));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn no_other_source_file_starts_a_program() {
+        const STARTS: [&str; 6] = [
+            "duct::",
+            "process::Command",
+            "Command::new(",
+            "CommandExt",
+            "posix_spawn",
+            "execv",
+        ];
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let starts = |code: &str| STARTS.into_iter().filter(|it| code.contains(it)).count();
+        let found: Vec<PathBuf> = sources(&root)
+            .into_iter()
+            .filter(|(_, code)| starts(code) > 0)
+            .map(|(path, _)| path.strip_prefix(&root).unwrap().to_path_buf())
+            .collect();
+        assert_eq!(found, [Path::new("process.rs")]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The verifying run again, under the tools of compute-sanitizer. They see what right numbers do
-//! not show: a race that was won, a write past the end that hit nothing.
+//! Repeats the verifying run under the tools of compute-sanitizer. They find what correct numbers do
+//! not show: a race that had no effect, a write past the end that changed nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::terms::{Phase, VariantId};
 use crate::toolchain::{FirstError, Sanitizer, SanitizerLog};
 use crate::verify::{asks_for_result, judge};
 
-/// What the tools said of a variant.
+/// What the tools reported about a variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct SanitizedVariant {
     /// The variant.
@@ -25,30 +25,30 @@ pub struct SanitizedVariant {
     pub tools: Vec<Sanitized>,
 }
 
-/// What became of a run under a tool.
+/// The result of a run under a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SanitizerResult {
-    /// The tool found nothing. The program's numbers may be wrong all the same.
+    /// The tool found nothing. The program's numbers may be wrong nevertheless.
     Clean,
-    /// The tool found nothing but warnings.
+    /// The tool found warnings only.
     Warnings,
     /// The tool found errors.
     Errors,
-    /// The tool said nothing that can be believed.
+    /// The tool's log is missing, incomplete or contradictory.
     Untrusted,
     /// The program was not run, because it did not end without the tool either.
     NotRun,
 }
 
-/// What a tool said of a variant.
+/// What a tool reported about a variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sanitized {
     /// The tool.
     pub tool: SanitizerTool,
-    /// What became of it.
+    /// The result.
     pub result: SanitizerResult,
-    /// Errors that it counted; `None` where it said nothing that can be believed.
+    /// Errors that it counted; `None` where its log cannot be used.
     pub errors: Option<u64>,
     /// Warnings that it counted, likewise.
     pub warnings: Option<u64>,
@@ -66,7 +66,7 @@ pub struct Sanitized {
 }
 
 impl Sanitized {
-    /// In a few words.
+    /// A short summary.
     pub fn words(&self, finding: Option<&Finding>) -> String {
         match (finding, self.result) {
             (Some(finding), _) => finding.message.clone(),
@@ -81,7 +81,7 @@ impl Sanitized {
         }
     }
 
-    fn believe(&mut self, log: SanitizerLog) {
+    fn record(&mut self, log: SanitizerLog) {
         self.result = match (log.errors, log.warnings) {
             (0, 0) => SanitizerResult::Clean,
             (0, _) => SanitizerResult::Warnings,
@@ -93,126 +93,152 @@ impl Sanitized {
     }
 }
 
-/// Runs the program under a tool. `failed` is what the run without the tool was denied for: that
-/// is not told again, so that wrong numbers and what the tool finds stay two things.
+/// A verifying run to repeat under a tool.
+#[derive(Clone, Copy)]
+pub struct SanitizerRun<'a> {
+    /// The project.
+    pub config: &'a Config,
+    /// The variant.
+    pub variant: &'a Variant,
+    /// Its program.
+    pub artifact: &'a Artifact,
+    /// The finding of the run without the tool. It is not reported again, so that wrong numbers and
+    /// what the tool finds stay two findings.
+    pub failed: Option<Code>,
+    /// The installation.
+    pub sanitizer: &'a Sanitizer,
+    /// Its tool.
+    pub tool: SanitizerTool,
+    /// Variables added to the environment.
+    pub env: &'a BTreeMap<String, String>,
+}
+
+/// Runs the program under a tool.
 ///
 /// # Errors
 /// [`Error`] where the machine failed; what the tool finds is a finding.
-pub fn sanitize(
-    config: &Config,
-    variant: &Variant,
-    artifact: &Artifact,
-    failed: Option<Code>,
-    sanitizer: &Sanitizer,
-    tool: SanitizerTool,
-    env: &BTreeMap<String, String>,
-) -> Result<(Sanitized, Option<Finding>), Error> {
-    let folder = variant_folder(&config.work.join("verify"), &variant.id);
-    std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-    let file = |ending: &str| folder.join(format!("sanitizer-{tool}.{ending}"));
-    let (log, output, result) = (file("log"), file("program.log"), file("result.json"));
-    let launches = variant.launches_needed(Phase::Timing);
-    let (program, asks) = match &variant.sanitizer_args {
-        Some(arguments) => (
-            filled_argv(variant, artifact, arguments.iter(), &result, launches),
-            asks_for_result(arguments),
-        ),
-        None => (
-            program_argv(variant, artifact, &variant.verify_args, &result, launches),
-            asks_for_result(&variant.verify_args),
-        ),
-    };
-    let argv = sanitizer.argv(tool, &log, &program);
-    let mut run = Run {
-        variant,
-        line: process::shell_line(&argv),
-        output,
-        said: Sanitized {
-            tool,
-            result: SanitizerResult::NotRun,
-            errors: None,
-            warnings: None,
-            first: None,
-            ending: None,
-            wall: Duration::ZERO,
-            argv,
-            log,
-        },
-    };
-    if matches!(failed, Some(Code::TimedOut | Code::NotStarted)) {
-        return Ok((run.said, None));
+pub fn sanitize(request: &SanitizerRun<'_>) -> Result<(Sanitized, Option<Finding>), Error> {
+    let mut run = Run::new(request)?;
+    if matches!(request.failed, Some(Code::TimedOut | Code::NotStarted)) {
+        return Ok((run.outcome, None));
     }
-    let mut env = env.clone();
-    env.extend(variant.env.clone());
-    let invocation = Invocation {
-        argv: run.said.argv.clone(),
-        dir: config.root.clone(),
-        env,
-        timeout: variant.verify_timeout,
-        stdout: run.output.clone(),
-        stderr: run.output.clone(),
-    };
-    run.said.result = SanitizerResult::Untrusted;
-    let finished = match invocation.run() {
-        Ok(finished) => finished,
-        Err(error) => {
-            let finding =
-                run.untrusted(&format!("compute-sanitizer could not be started: {error}"));
-            return Ok((run.said, Some(finding)));
-        }
-    };
-    run.said.ending = Some(finished.ending);
-    run.said.wall = finished.wall;
-    let finding = match finished.ending {
-        Ending::Interrupted => return Err(Error::Interrupted),
-        Ending::TimedOut => Some(run.timed_out()),
-        Ending::Signalled(_) => Some(run.untrusted(&format!("it ended with {}", finished.ending))),
-        Ending::Exited(status) => match read_log(&run.said.log, status) {
-            Err(why) => Some(run.untrusted(&format!("{why} (exit status {status})"))),
-            Ok(log) => {
-                run.said.believe(log);
-                run.program(finished.ending, &result, asks, failed)
-                    .or_else(|| run.tool())
-            }
-        },
-    };
-    Ok((run.said, finding))
+    run.outcome.result = SanitizerResult::Untrusted;
+    let finding = run.execute(request)?;
+    Ok((run.outcome, finding))
 }
 
-/// A log that can be believed, beside the exit status that came with it.
+/// The tool's log, where it and the exit status agree.
 fn read_log(path: &Path, status: i32) -> Result<SanitizerLog, String> {
     let text = read_regular(path).map_err(|error| format!("its log cannot be read: {error}"))?;
     let log = SanitizerLog::parse(&String::from_utf8_lossy(&text))?;
     if log.errors == 0 && status == Sanitizer::ERROR_STATUS {
-        return Err("it counts no error and exits as if there were some".to_owned());
+        return Err(
+            "its log counts no error, but its exit status means that there are some".to_owned(),
+        );
     }
     Ok(log)
 }
 
-/// A run under a tool, and what it makes to tell.
+/// A run under a tool, and its outcome.
 struct Run<'a> {
     variant: &'a Variant,
-    said: Sanitized,
+    outcome: Sanitized,
     /// What the program printed, and the tool besides its log.
     output: PathBuf,
+    /// The result file that the program may write.
+    result: PathBuf,
+    /// Whether its arguments name the result file.
+    asks_for_result: bool,
     /// What was run, to be pasted.
     line: String,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(request: &SanitizerRun<'a>) -> Result<Run<'a>, Error> {
+        let (variant, artifact, tool) = (request.variant, request.artifact, request.tool);
+        let folder = variant_folder(&request.config.work.join("verify"), &variant.id);
+        std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        let file = |ending: &str| folder.join(format!("sanitizer-{tool}.{ending}"));
+        let (log, result) = (file("log"), file("result.json"));
+        let launches = variant.launches_needed(Phase::Timing);
+        let (program, asks_for_result) = match &variant.sanitizer_args {
+            Some(arguments) => (
+                filled_argv(variant, artifact, arguments.iter(), &result, launches),
+                asks_for_result(arguments),
+            ),
+            None => (
+                program_argv(variant, artifact, &variant.verify_args, &result, launches),
+                asks_for_result(&variant.verify_args),
+            ),
+        };
+        let argv = request.sanitizer.argv(tool, &log, &program);
+        Ok(Run {
+            variant,
+            line: process::shell_line(&argv),
+            output: file("program.log"),
+            result,
+            asks_for_result,
+            outcome: Sanitized {
+                tool,
+                result: SanitizerResult::NotRun,
+                errors: None,
+                warnings: None,
+                first: None,
+                ending: None,
+                wall: Duration::ZERO,
+                argv,
+                log,
+            },
+        })
+    }
+
+    fn execute(&mut self, request: &SanitizerRun<'_>) -> Result<Option<Finding>, Error> {
+        let mut env = request.env.clone();
+        env.extend(self.variant.env.clone());
+        let invocation = Invocation {
+            argv: self.outcome.argv.clone(),
+            dir: request.config.root.clone(),
+            env,
+            timeout: self.variant.verify_timeout,
+            stdout: self.output.clone(),
+            stderr: self.output.clone(),
+        };
+        let finished = match invocation.run() {
+            Ok(finished) => finished,
+            Err(error) => {
+                let why = format!("compute-sanitizer could not be started: {error}");
+                return Ok(Some(self.untrusted(&why)));
+            }
+        };
+        self.outcome.ending = Some(finished.ending);
+        self.outcome.wall = finished.wall;
+        Ok(match finished.ending {
+            Ending::Interrupted => return Err(Error::Interrupted),
+            Ending::TimedOut => Some(self.timed_out()),
+            Ending::Signalled(_) => {
+                Some(self.untrusted(&format!("it ended with {}", finished.ending)))
+            }
+            Ending::Exited(status) => match read_log(&self.outcome.log, status) {
+                Err(why) => Some(self.untrusted(&format!("{why} (exit status {status})"))),
+                Ok(log) => {
+                    self.outcome.record(log);
+                    self.of_program(finished.ending, request.failed)
+                        .or_else(|| self.of_tool())
+                }
+            },
+        })
+    }
+
     fn deny(&self, code: Code, message: String, next: &str) -> Finding {
         let next = format!("{next}: {}", self.line);
         Finding::deny(code, &self.variant.id, message, next)
     }
 
     fn untrusted(&self, why: &str) -> Finding {
-        let tails = [&self.said.log, &self.output].map(|path| process::tail(path, 6));
+        let tails = [&self.outcome.log, &self.output].map(|path| process::tail(path, 6));
         self.deny(
             Code::Sanitizer,
-            format!(
-                "{} does not tell whether there are errors: {why}",
-                self.said.tool
-            ),
+            format!("{} gave no usable result: {why}", self.outcome.tool),
             "run it by hand",
         )
         .detail(tails.join("\n").trim())
@@ -222,8 +248,8 @@ impl Run<'_> {
         self.deny(
             Code::TimedOut,
             format!(
-                "the verifying run under {} passed its time limit of {} s and was killed",
-                self.said.tool,
+                "the verifying run under {} exceeded its time limit of {} s and was killed",
+                self.outcome.tool,
                 self.variant.verify_timeout.as_secs_f64()
             ),
             "raise `verify.timeout_s`, give a smaller problem in `sanitizer_args`, or run it by hand",
@@ -231,18 +257,13 @@ impl Run<'_> {
         .detail(process::tail(&self.output, 12))
     }
 
-    /// What is wrong with the program where the tool found no error, unless it is known.
-    fn program(
-        &self,
-        ending: Ending,
-        result: &Path,
-        asks_for_result: bool,
-        failed: Option<Code>,
-    ) -> Option<Finding> {
-        if self.said.result == SanitizerResult::Errors {
+    /// What is wrong with the program where the tool found no error, unless the run without the tool
+    /// showed it.
+    fn of_program(&self, ending: Ending, failed: Option<Code>) -> Option<Finding> {
+        if self.outcome.result == SanitizerResult::Errors {
             return None;
         }
-        let failure = judge(ending, result, asks_for_result).err()?;
+        let failure = judge(ending, &self.result, self.asks_for_result).err()?;
         // Without its result a program may not have run at all.
         let new = failed.is_none() || failure.code == Code::ResultUnreadable;
         new.then(|| {
@@ -250,7 +271,7 @@ impl Run<'_> {
                 failure.code,
                 format!(
                     "under {}, which found no error: {}",
-                    self.said.tool, failure.message
+                    self.outcome.tool, failure.message
                 ),
                 &failure.next,
             )
@@ -259,21 +280,21 @@ impl Run<'_> {
     }
 
     /// What the tool found.
-    fn tool(&self) -> Option<Finding> {
-        let said = &self.said;
-        let finding = match said.result {
+    fn of_tool(&self) -> Option<Finding> {
+        let outcome = &self.outcome;
+        let finding = match outcome.result {
             SanitizerResult::Errors => {
-                let message = found(said, said.errors?, "error");
+                let message = found(outcome, outcome.errors?, "error");
                 self.deny(Code::Sanitizer, message, "run it by hand")
             }
             SanitizerResult::Warnings => {
-                let message = found(said, said.warnings?, "warning");
+                let message = found(outcome, outcome.warnings?, "warning");
                 self.deny(Code::Sanitizer, message, "run it by hand")
                     .warn_for(WarnReason::ToolWarned)
             }
             _ => return None,
         };
-        let Some(first) = &said.first else {
+        let Some(first) = &outcome.first else {
             return Some(finding);
         };
         let finding = finding.detail(first.text.clone());
@@ -285,17 +306,17 @@ impl Run<'_> {
 }
 
 /// `memcheck found 2 errors, the first: ... in kernel at file:line`.
-fn found(said: &Sanitized, count: u64, what: &str) -> String {
+fn found(outcome: &Sanitized, count: u64, what: &str) -> String {
     let (plural, first) = match count {
         1 => ("", ""),
         _ => ("s", ", the first"),
     };
-    let mut text = format!("{} found {count} {what}{plural}", said.tool);
-    let Some(error) = &said.first else {
+    let mut text = format!("{} found {count} {what}{plural}", outcome.tool);
+    let Some(error) = &outcome.first else {
         return text;
     };
     text.push_str(&format!("{first}: {}", error.what));
-    // A race says its two places itself.
+    // The text of a race names its two places.
     if let Some(kernel) = &error.kernel {
         text.push_str(&format!(" in {kernel}"));
         if let Some(location) = &error.location {

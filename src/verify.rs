@@ -1,4 +1,4 @@
-//! Right numbers, before anything is timed. The program's own check decides.
+//! Checks the numbers of a program before anything is timed. The program's own check decides.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::{self, Ending, Invocation};
 use crate::terms::Phase;
 
-/// A variant whose numbers are right.
+/// A variant with correct numbers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verified {
     /// How long the run took.
@@ -24,7 +24,7 @@ pub struct Verified {
 }
 
 /// The machine-readable result that a program may write to the path it gets as `{result}`.
-/// Fields that are not known here are kept out; `correct` alone decides.
+/// Unknown fields are ignored; `correct` alone decides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ResultFile {
     /// Whether every checked number was within its tolerance.
@@ -56,7 +56,7 @@ pub(crate) fn seconds<S: serde::Serializer>(
 /// Runs the program with its workload and its verifying arguments.
 ///
 /// # Errors
-/// A finding where the numbers are not shown to be right; an error where the machine failed.
+/// A finding where the run does not show correct numbers; an error where the machine failed.
 pub fn verify(
     config: &Config,
     variant: &Variant,
@@ -105,7 +105,7 @@ pub fn verify(
         Ending::TimedOut => deny(
             Code::TimedOut,
             format!(
-                "the verifying run passed its time limit of {} s and was killed",
+                "the verifying run exceeded its time limit of {} s and was killed",
                 variant.verify_timeout.as_secs_f64()
             ),
             then_run("raise `verify.timeout_s` if it is only slow, or run it by hand"),
@@ -120,18 +120,17 @@ pub fn verify(
     }
 }
 
-/// Why a run of the program does not show that its numbers are right.
+/// Why a run of the program does not show correct numbers.
 pub(crate) struct Failure {
-    /// What kind of finding that is.
+    /// The code of the finding.
     pub code: Code,
     /// What was found.
     pub message: String,
-    /// What to do; the argv to paste comes behind it.
+    /// What to do; the argv to paste is appended.
     pub next: String,
 }
 
-/// What a run that came to its end says of the numbers: its result file, or why they are not
-/// shown to be right.
+/// The result file of a run that ended, or why the run does not show correct numbers.
 pub(crate) fn judge(
     ending: Ending,
     result_path: &Path,
@@ -150,7 +149,7 @@ pub(crate) fn judge(
     match (ending, result) {
         (Ending::Exited(0), Some(Err(error))) => fail(
             Code::ResultUnreadable,
-            format!("the program exited 0 and its result file cannot be read: {error}"),
+            format!("the program exited 0, but its result file cannot be read: {error}"),
             &format!(
                 "it should be JSON with `correct`, see {}; run it by hand",
                 result_path.display()
@@ -159,7 +158,7 @@ pub(crate) fn judge(
         (Ending::Exited(0), Some(Ok(result))) if result.correct != Some(true) => fail(
             Code::WrongNumbers,
             format!(
-                "the program exited 0, and its result file does not say that the numbers are right: {}",
+                "the program exited 0, but its result file does not report correct numbers: {}",
                 describe(&result)
             ),
             "run it by hand",
@@ -178,7 +177,7 @@ pub(crate) fn judge(
             ),
             "a variant with wrong numbers is never profiled; run it by hand",
         ),
-        // A program that has a result file to say so in did not come as far as its check.
+        // A program that writes a result file would have reported a failed check in it.
         (Ending::Exited(_), _) if asks_for_result => fail(
             Code::ProgramFailed,
             format!("the program failed before it checked its numbers ({ending})"),
@@ -197,7 +196,7 @@ pub(crate) fn judge(
     }
 }
 
-/// Whether arguments hand the program a file to write its result to.
+/// Whether arguments give the program a file to write its result to.
 pub(crate) fn asks_for_result(arguments: &[String]) -> bool {
     arguments
         .iter()

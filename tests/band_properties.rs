@@ -1,4 +1,4 @@
-//! The rule of the bands: what holds for any samples, and how often it errs on simulated ones.
+//! The rule of the bands: properties for any samples, and how often it errs on simulated ones.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
@@ -158,12 +158,12 @@ proptest! {
 
     #[test]
     fn exchanging_the_sides_mirrors_the_verdict(
-        (base, head) in (1..17_usize).prop_flat_map(|count| (turning(count), turning(count))),
+        (base, current) in (1..17_usize).prop_flat_map(|count| (turning(count), turning(count))),
         learned in prop::option::of(locked()),
         question in question(one_sided()),
     ) {
-        let there = side_by_side(&base, &head, learned.as_ref(), &question);
-        let back = side_by_side(&head, &base, learned.as_ref(), &question);
+        let there = side_by_side(&base, &current, learned.as_ref(), &question);
+        let back = side_by_side(&current, &base, learned.as_ref(), &question);
         prop_assert_eq!(back.verdict, mirrored(there.verdict));
         prop_assert_eq!(back.open, there.open);
         prop_assert_eq!((back.alarm, back.pass), (there.alarm, there.pass));
@@ -172,7 +172,7 @@ proptest! {
 
     #[test]
     fn a_factor_on_both_sides_changes_no_relative_verdict(
-        (base, head) in (1..17_usize).prop_flat_map(|count| (quiet(count), quiet(count))),
+        (base, current) in (1..17_usize).prop_flat_map(|count| (quiet(count), quiet(count))),
         direction in direction(),
         tolerance in tolerance(),
         factor in 1e-6..1e6_f64,
@@ -180,8 +180,8 @@ proptest! {
         let looks = Vec::new();
         let question = Question { scale: Scale::Relative, direction, tolerance, comparisons: 3, looks };
         let times = |values: &[f64]| values.iter().map(|value| value * factor).collect::<Vec<f64>>();
-        let before = side_by_side(&base, &head, None, &question);
-        let after = side_by_side(&times(&base), &times(&head), None, &question);
+        let before = side_by_side(&base, &current, None, &question);
+        let after = side_by_side(&times(&base), &times(&current), None, &question);
         prop_assert!((change(&before) - change(&after)).abs() < 1e-12);
         prop_assert!(close(before.sigma, after.sigma, 1e-9));
         if off_the_edge(&before, &question, 1e-9) {
@@ -192,7 +192,7 @@ proptest! {
 
     #[test]
     fn a_term_on_both_sides_changes_no_absolute_verdict(
-        (base, head) in (1..17_usize).prop_flat_map(|count| (quiet(count), quiet(count))),
+        (base, current) in (1..17_usize).prop_flat_map(|count| (quiet(count), quiet(count))),
         direction in direction(),
         tolerance in tolerance(),
         term in -1e4..1e4_f64,
@@ -200,8 +200,8 @@ proptest! {
         let looks = Vec::new();
         let question = Question { scale: Scale::Absolute, direction, tolerance, comparisons: 3, looks };
         let plus = |values: &[f64]| values.iter().map(|value| value + term).collect::<Vec<f64>>();
-        let before = side_by_side(&base, &head, None, &question);
-        let after = side_by_side(&plus(&base), &plus(&head), None, &question);
+        let before = side_by_side(&base, &current, None, &question);
+        let after = side_by_side(&plus(&base), &plus(&current), None, &question);
         prop_assert!((change(&before) - change(&after)).abs() < 1e-10);
         prop_assert!(close(before.sigma, after.sigma, 1e-9));
         if off_the_edge(&before, &question, 1e-7) {
@@ -213,7 +213,7 @@ proptest! {
     #[test]
     fn more_rounds_never_turn_a_clear_verdict_into_another(
         base in prop_oneof![quiet(16).boxed(), turning(16)],
-        head in turning(16),
+        current in turning(16),
         learned in prop::option::of(locked()),
         mut question in question(direction()),
         first in 1..3_usize,
@@ -223,8 +223,8 @@ proptest! {
         question.looks.extend([first, last]);
         let mut said = None;
         for processes in 2 * first..=base.len() {
-            let (base, head) = (&base[..processes], &head[..processes]);
-            let verdict = side_by_side(base, head, learned.as_ref(), &question).verdict;
+            let (base, current) = (&base[..processes], &current[..processes]);
+            let verdict = side_by_side(base, current, learned.as_ref(), &question).verdict;
             if clear(verdict) {
                 prop_assert_eq!(*said.get_or_insert(verdict), verdict);
             }
@@ -251,25 +251,25 @@ proptest! {
 
     #[test]
     fn what_is_no_number_never_passes(
-        (base, head) in (1..12_usize).prop_flat_map(|count| (turning(count), turning(count))),
+        (base, current) in (1..12_usize).prop_flat_map(|count| (turning(count), turning(count))),
         locked in locked(),
         at in any::<prop::sample::Index>(),
         bad in prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY]),
         question in question(direction()),
     ) {
-        let mut holed = head.clone();
-        holed[at.index(head.len())] = bad;
+        let mut holed = current.clone();
+        holed[at.index(current.len())] = bad;
         let no_tolerance = Question { tolerance: bad, ..question.clone() };
         for decision in [
             side_by_side(&base, &holed, None, &question),
-            side_by_side(&holed, &head, Some(&locked), &question),
+            side_by_side(&holed, &current, Some(&locked), &question),
             side_by_side(&base, &[], Some(&locked), &question),
-            side_by_side(&[], &head, None, &question),
+            side_by_side(&[], &current, None, &question),
             against_stored(&locked, &holed, None, &question),
             against_stored(&locked, &[], None, &question),
-            against_stored(&locked, &head, Some(bad), &question),
-            side_by_side(&base, &head, Some(&locked), &no_tolerance),
-            against_stored(&locked, &head, None, &no_tolerance),
+            against_stored(&locked, &current, Some(bad), &question),
+            side_by_side(&base, &current, Some(&locked), &no_tolerance),
+            against_stored(&locked, &current, None, &no_tolerance),
         ] {
             prop_assert!(!decision.not_worse && !decision.open);
             let expected = [Verdict::NotMeasured, Verdict::Inconclusive];
@@ -300,13 +300,13 @@ proptest! {
 
     #[test]
     fn clear_verdicts_are_about_the_change_they_name(
-        (base, head) in (1..17_usize).prop_flat_map(|count| (quiet(count), quiet(count))),
+        (base, current) in (1..17_usize).prop_flat_map(|count| (quiet(count), quiet(count))),
         direction in one_sided(),
         tolerance in tolerance(),
     ) {
         let looks = Vec::new();
         let question = Question { scale: Scale::Absolute, direction, tolerance, comparisons: 1, looks };
-        let decision = side_by_side(&base, &head, None, &question);
+        let decision = side_by_side(&base, &current, None, &question);
         let worse = if direction == Direction::Lower { change(&decision) } else { -change(&decision) };
         match decision.verdict {
             Verdict::Regressed => prop_assert!(worse > tolerance && !decision.not_worse),
@@ -371,9 +371,10 @@ fn simulate(seed: u64, sigma: f64, change: f64, tolerance: f64, comparisons: usi
                 .map(|_| level * (sigma / 100.0 * normal.next()).exp())
                 .collect()
         };
-        let (base, head) = (side(1000.0), side(1000.0 * (1.0 + change / 100.0)));
+        let (base, current) = (side(1000.0), side(1000.0 * (1.0 + change / 100.0)));
         for rounds in ROUNDS {
-            let decision = side_by_side(&base[..2 * rounds], &head[..2 * rounds], None, &question);
+            let decision =
+                side_by_side(&base[..2 * rounds], &current[..2 * rounds], None, &question);
             if decision.open && rounds < 5 {
                 continue;
             }
@@ -418,8 +419,8 @@ fn the_chance_of_an_alarm_is_used_and_not_only_kept() {
     let (mut alarms, mut misses) = (0, 0);
     for _ in 0..runs {
         let base: Vec<f64> = (0..4).map(|_| 100.0 + 0.1 * normal.next()).collect();
-        let head: Vec<f64> = (0..4).map(|_| 101.0 + 0.1 * normal.next()).collect();
-        let decision = side_by_side(&base, &head, None, &question);
+        let current: Vec<f64> = (0..4).map(|_| 101.0 + 0.1 * normal.next()).collect();
+        let decision = side_by_side(&base, &current, None, &question);
         alarms += usize::from(decision.verdict == Verdict::Regressed);
         misses += usize::from(decision.not_worse);
     }
@@ -455,8 +456,8 @@ fn a_run_noisier_than_the_learned_spread_keeps_the_chances() {
             (0..count).map(|_| level + noise * normal.next()).collect()
         };
         let learned = stored(vec![side(100.0, 0.2, 10), side(100.0, 0.2, 10)]);
-        let (base, head) = (side(100.0, 0.4, 10), side(101.0, 0.4, 10));
-        let decision = side_by_side(&base, &head, Some(&learned), &question);
+        let (base, current) = (side(100.0, 0.4, 10), side(101.0, 0.4, 10));
+        let decision = side_by_side(&base, &current, Some(&learned), &question);
         alarms += usize::from(decision.verdict == Verdict::Regressed);
         misses += usize::from(decision.not_worse);
     }

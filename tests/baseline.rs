@@ -279,7 +279,7 @@ fn what_was_not_measured_is_not_locked() {
         6,
         "not-measured",
         &format!(
-            "{launches} launches were measured in process 1 of the timing pass where {} were asked for",
+            "{launches} launches were measured in process 1 of the timing phase, but {} were requested",
             launches + 10
         ),
     );
@@ -1158,12 +1158,7 @@ fn what_was_not_measured_alike_is_not_locked_together() {
     project.edit(&second("cp_async"), |profile| {
         profile["kernels"][0]["grid"] = json!([1, 1, 1]);
     });
-    refused_together(
-        &project,
-        4,
-        "not-comparable",
-        "is in only one of the profiles",
-    );
+    refused_together(&project, 4, "not-comparable", "only one of the profiles");
     let project = two_machines();
     project.edit(&second("cp_async"), |profile| {
         let kernel = profile["kernels"][0].clone();

@@ -389,14 +389,14 @@ fn fewer_launches_or_processes_than_were_asked_for_are_not_measured() {
             "launches",
             |profile| keep_launches(profile, 10),
             format!(
-                "10 launches were measured in process 1 of the timing pass where {launches} were asked for"
+                "10 launches were measured in process 1 of the timing phase, but {launches} were requested"
             ),
         ),
         (
             "processes",
             |profile| keep_processes(profile, 2),
             format!(
-                "2 processes were measured in the timing pass where {processes} were asked for"
+                "2 processes were measured in the timing phase, but {processes} were requested"
             ),
         ),
         (
@@ -407,7 +407,7 @@ fn fewer_launches_or_processes_than_were_asked_for_are_not_measured() {
                 profile["provenance"]["processes"] = asked;
             },
             format!(
-                "3 processes were measured in the timing pass where {processes} were asked for"
+                "3 processes were measured in the timing phase, but {processes} were requested"
             ),
         ),
     ];

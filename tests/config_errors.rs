@@ -44,6 +44,7 @@ timeout_s = 120.0
 ncu_args = ["--verbose"]
 hotspots = true
 retries = 1
+accept_tiers = ["kernel-times"]
 
 [verify]
 timeout_s = 60
@@ -55,7 +56,7 @@ direction = "lower"
 tolerance = { relative_percent = 3.0 }
 against = { relative_percent = 0.5 }
 plausible = { min = 1, max = 2e9, gain_percent = 60 }
-pass = "timing"
+phase = "timing"
 min = 0
 max = 1e9
 level = "deny"
@@ -197,6 +198,57 @@ fn the_configuration_with_every_key_is_accepted() {
 }
 
 #[test]
+fn a_key_may_have_its_old_name_but_not_both() {
+    for (now, old, of_variant) in [
+        ("phase = \"timing\"", "pass = \"timing\"", None),
+        (
+            "accept_tiers = [\"kernel-times\"]",
+            "accept_rungs = [\"kernel-times\"]",
+            Some("profile = { launches = 5 }"),
+        ),
+    ] {
+        load(&EVERY_KEY.replacen(now, old, 1)).exits(0);
+        let key = |line: &str| line.split(' ').next().unwrap().to_owned();
+        let both = format!(
+            "`{}` is the old name of `{}`, and both are set",
+            key(old),
+            key(now)
+        );
+        let help = format!("help: remove `{}`", key(old));
+        refused(now, &format!("{now}\n{old}"), &[&both, &help]);
+        if let Some(table) = of_variant {
+            let set = |keys: &str| table.replace('}', &format!(", {keys} }}"));
+            load(&EVERY_KEY.replacen(table, &set(old), 1)).exits(0);
+            refused(table, &set(&format!("{now}, {old}")), &[&both, &help]);
+        }
+    }
+    // A wrong value is shown in its line, and a typing error leads to the new name.
+    refused(
+        "profile = { launches = 5 }",
+        "profile = { accept_rungs = [\"kernel-time\"] }",
+        &["did you mean `kernel-times`?"],
+    );
+    refused(
+        "accept_tiers = [\"kernel-times\"]",
+        "accept_rung = [\"kernel-times\"]",
+        &["unknown key `accept_rung`", "`accept_tiers`"],
+    );
+}
+
+#[test]
+fn editors_accept_the_old_names_and_mark_them_as_deprecated() {
+    let config = EVERY_KEY
+        .replacen("phase = \"timing\"", "pass = \"timing\"", 1)
+        .replacen("accept_tiers = [", "accept_rungs = [", 1);
+    assert_eq!(schema_complaints(&config), Vec::<String>::new());
+    let schema: serde_json::Value = serde_json::from_str(&sparsek_gate::config::schema()).unwrap();
+    for (table, old) in [("profile", "accept_rungs"), ("metric", "pass")] {
+        let key = &schema["definitions"][table]["properties"][old];
+        assert_eq!(key["deprecated"], true, "{key}");
+    }
+}
+
+#[test]
 fn a_typo_of_any_key_of_any_table_is_refused_with_its_line_and_the_right_name() {
     let mut tables = 0;
     let mut keys = 0;
@@ -304,7 +356,7 @@ fn a_static_metric_that_could_hold_nothing_is_refused() {
         "min = 256\nmax = 255",
         &["`min` is larger than `max`"],
     );
-    refused("max = 255", "max = inf", &["`max` is a finite number"]);
+    refused("max = 255", "max = inf", &["`max` must be a finite number"]);
     refused(
         "level = \"warn\"\ntolerance = { absolute = 4 }\nmin = 1",
         "level = \"record\"\nmin = 1",
@@ -458,8 +510,8 @@ fn numbers_out_of_their_range_are_refused() {
             "absolute = nan",
             "a finite number, 0 or more",
         ),
-        ("min = 0", "min = nan", "`min` is a finite number"),
-        ("max = 1e9", "max = inf", "`max` is a finite number"),
+        ("min = 0", "min = nan", "`min` must be a finite number"),
+        ("max = 1e9", "max = inf", "`max` must be a finite number"),
         ("min = 0", "min = 2e9", "`min` is larger than `max`"),
     ] {
         refused(from, to, &[words]);
@@ -506,7 +558,7 @@ fn an_exact_metric_has_no_tolerance_and_is_counted() {
             "against = { relative_percent = 0.1 }",
             "an exact metric has no tolerance",
         ),
-        ("pass = \"timing\"", "its pass is `counting`"),
+        ("phase = \"timing\"", "its phase must be `counting`"),
     ] {
         refused(
             "exact = true\ncounts = { flop = 1 }",
@@ -515,8 +567,8 @@ fn an_exact_metric_has_no_tolerance_and_is_counted() {
         );
     }
     refused(
-        "pass = \"timing\"",
-        "pass = \"time\"",
+        "phase = \"timing\"",
+        "phase = \"time\"",
         &["did you mean `timing`?"],
     );
     refused(
@@ -537,10 +589,10 @@ fn against_is_a_tolerance_like_the_other() {
             "against = { relative_percent = nan }",
             "a finite number, 0 or more",
         ),
-        ("against = {}", "one of the two"),
+        ("against = {}", "either `relative_percent` or `absolute`"),
         (
             "against = { relative_percent = 1, absolute = 1 }",
-            "one of the two",
+            "either `relative_percent` or `absolute`",
         ),
         ("against = { absolut = 1 }", "did you mean `absolute`?"),
     ] {
@@ -562,8 +614,11 @@ fn what_counts_the_work_is_exact_and_gated_and_counts_one_thing() {
         &["not only recorded"],
     );
     for (counts, words) in [
-        ("{}", "one of the two"),
-        ("{ flop = 1, bytes_written = 32 }", "one of the two"),
+        ("{}", "either `flop` or `bytes_written`"),
+        (
+            "{ flop = 1, bytes_written = 32 }",
+            "either `flop` or `bytes_written`",
+        ),
         ("{ flop = 0 }", "a number above 0"),
         ("{ flop = -2 }", "a number above 0"),
         ("{ flop = nan }", "a number above 0"),
@@ -663,7 +718,7 @@ fn tolerances_of_some_kernels_name_them_and_a_metric_that_has_one() {
     refused(
         "counts = { flop = 1 }\n",
         "counts = { flop = 1 }\n\n[metric.duration.on.\"s/a\"]\n",
-        &["it holds neither `tolerance` nor `against`"],
+        &["it has neither `tolerance` nor `against`"],
     );
     refused(
         "tolerance = { relative_percent = 4.0 }",
@@ -780,8 +835,12 @@ fn bounds_of_what_is_believed_that_exclude_everything_are_refused() {
 }
 
 #[test]
-fn a_tolerance_on_a_metric_of_the_counting_pass_is_refused() {
-    refused("pass = \"timing\"", "pass = \"counting\"", &["counting"]);
+fn a_tolerance_on_a_metric_of_the_counting_phase_is_refused() {
+    refused(
+        "phase = \"timing\"",
+        "phase = \"counting\"",
+        &["the counting phase is one process"],
+    );
 }
 
 #[test]
@@ -811,7 +870,11 @@ fn a_gated_metric_says_which_way_is_better_and_by_how_much_it_may_move() {
         &["`sm_active` is gated, so it needs a `tolerance`"],
     );
     for tolerance in ["{ absolute = 1.0, relative_percent = 1.0 }", "{}"] {
-        refused("{ absolute = 2.0 }", tolerance, &["one of the two"]);
+        refused(
+            "{ absolute = 2.0 }",
+            tolerance,
+            &["either `relative_percent` or `absolute`"],
+        );
     }
 }
 
@@ -829,7 +892,7 @@ fn unless_faster_needs_a_duration_and_does_not_excuse_it() {
     refused(
         "level = \"deny\"",
         "unless_faster = true",
-        &["would excuse nothing"],
+        &["has no meaning for the duration itself"],
     );
     let config = EVERY_KEY.replacen("gpu__time_duration.sum", "sm__cycles_elapsed.max", 1);
     load(&config).exits(2).says("gpu__time_duration.sum");
@@ -863,7 +926,7 @@ fn an_alias_that_is_not_built_in_needs_a_counter() {
         "[metric.sm_active]",
         "[metric.sm_activ]",
         &[
-            "`sm_activ` is no built-in alias on `sm_90a`",
+            "`sm_activ` is not a built-in name on `sm_90a`",
             "did you mean `sm_active`?",
         ],
     );

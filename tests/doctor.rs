@@ -309,7 +309,7 @@ fn a_launch_that_fails_is_the_drivers_and_not_laid_to_ncu() {
         "kernel launch",
         "fail",
         &[
-            "the NVIDIA driver refuses",
+            "the NVIDIA driver reports",
             "CUDA_ERROR_LAUNCH_FAILED",
             "probe --device 0",
         ],
@@ -424,7 +424,7 @@ fn counters_that_another_profiler_holds_are_told_with_what_lets_them_go() {
     ) else {
         return;
     };
-    checks.says("counters", "fail", &["another profiler holds the counters"]);
+    checks.says("counters", "fail", &["another profiler uses the counters"]);
     checks.says(
         "other profilers",
         "fail",

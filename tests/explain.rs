@@ -253,7 +253,7 @@ fn hotspots(name: &str) -> Json {
     json!(Hotspots::of(&report.launches, &[]).unwrap())
 }
 
-/// A project whose baseline and recording of `cp_async` hold these samples, the recording twice as
+/// A project whose baseline and recording of `cp_async` have these samples, the recording twice as
 /// slow.
 fn sampled(baseline: &Json, current: &Json) -> Project {
     let project = Project::locked();
@@ -376,7 +376,7 @@ fn samples_that_the_captures_do_not_hold_are_told() {
             .collect::<Vec<_>>()
     };
     assert_eq!(altered(), Vec::<String>::new());
-    // The text of an instruction needs a disassembler, and is not held to the captures.
+    // The text of an instruction needs a disassembler, and is not checked against the captures.
     project.edit(&path, |profile| {
         profile["kernels"][0]["hotspots"]["lines"][0]["instruction"] = json!("LDS.128 R4, [R2]");
     });
@@ -384,10 +384,10 @@ fn samples_that_the_captures_do_not_hold_are_told() {
     project.edit(&path, |profile| {
         profile["kernels"][0]["hotspots"]["lines"][0]["samples"] = json!(1);
     });
-    let told = altered();
+    let findings = altered();
     assert!(
-        told.len() == 1 && told[0].contains("other hotspots"),
-        "{told:?}"
+        findings.len() == 1 && findings[0].contains("other hotspots"),
+        "{findings:?}"
     );
 }
 
@@ -439,12 +439,12 @@ fn registers_and_spills_of_the_compiled_code_are_among_the_causes() {
         .iter()
         .map(|cause| cause["text"].as_str().unwrap())
         .collect();
-    let told = "registers 248 → 255, spilled bytes 0 → 96, SASS: 40 LDL more";
-    assert!(texts.contains(&told), "{texts:?}");
+    let expected = "registers 248 → 255, spilled bytes 0 → 96, SASS: 40 LDL more";
+    assert!(texts.contains(&expected), "{texts:?}");
     let findings = report.findings("deny");
     let mut messages = findings.iter().map(|one| one["message"].as_str().unwrap());
     assert!(
-        messages.any(|text| text.contains("`duration` of") && text.contains(told)),
+        messages.any(|text| text.contains("`duration` of") && text.contains(expected)),
         "{findings:#?}"
     );
     let duration = causes["duration"].as_str().unwrap();
@@ -531,7 +531,7 @@ fn profiles_reports_and_csv_pages_mix() {
             "{duration}"
         );
         assert!(duration.contains("+101."), "{duration}");
-        assert!(!ran.out.contains("not like for like"), "{}", ran.out);
+        assert!(!ran.out.contains("not comparable"), "{}", ran.out);
     }
     // A report and the page that ncu printed of it are the same, but for rounding.
     let json = diff(&[
@@ -562,9 +562,9 @@ fn what_is_not_like_for_like_is_told_first_and_what_is_left_over_last() {
     fs::write(&path, other.to_string()).unwrap();
     diff(&[profile, path.to_str().unwrap()])
         .exits(0)
-        .says("not like for like: GPU differs: NVIDIA H200 and NVIDIA H100")
-        .says("not like for like: clock control differs: none and base")
-        .says("not like for like: ncu differs: 2025.3.1.0 and 2026.1.0.0")
+        .says("not comparable: GPU differs: NVIDIA H200 and NVIDIA H100")
+        .says("not comparable: clock control differs: none and base")
+        .says("not comparable: ncu differs: 2025.3.1.0 and 2026.1.0.0")
         .says("the grid of bsr_gemm_cp_async differs: [64, 64, 1] and [32, 64, 1]")
         .says("paired by name alone");
     let reports = ["two_kernels_three_times", "four_metrics"];

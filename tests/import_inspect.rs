@@ -337,12 +337,12 @@ fn an_imported_report_can_be_locked_and_checked_against() {
     };
     lock(&[]).exits(6).says("--accept-imported");
     lock(&["--accept-imported"]).exits(0).says("duration: – → ");
-    // Its values are compared; one process does not tell how much processes differ.
+    // Its values are compared; one process does not show how much processes differ.
     project
         .run(&["check", "--from", PROFILES, "wmma"])
         .exits(6)
         .says("+0.00 %")
-        .says("nothing tells how much processes differ")
+        .says("the spread between processes is not known")
         .says("imported");
     project
         .run(&["baseline", "--verify", "--captures", PROFILES, "wmma"])
@@ -368,7 +368,7 @@ fn a_single_imported_launch_is_inconclusive() {
     project
         .run(&["check", "--from", PROFILES, "wmma"])
         .exits(6)
-        .says("nothing tells how much processes differ");
+        .says("the spread between processes is not known");
 }
 
 #[test]
@@ -506,8 +506,8 @@ fn names_of_files_command_neither_a_terminal_nor_a_log() {
         let ran = project.run(arguments);
         for text in [&ran.out, &ran.err] {
             let commands = text.lines().any(|line| line.trim_start().starts_with("::"));
-            let held = commands || text.contains("##[") || text.contains('\x1b');
-            assert!(!held, "{arguments:?}: {text}");
+            let unsafe_text = commands || text.contains("##[") || text.contains('\x1b');
+            assert!(!unsafe_text, "{arguments:?}: {text}");
         }
     }
 }

@@ -11,15 +11,14 @@ use common::browser::{Browser, program};
 use common::outcomes::{every_verdict, large};
 use common::{Project, aloud, repository};
 use serde_json::{Value as Json, json};
-use sparsek_gate::cli::ReportFormat;
 use sparsek_gate::judge::{Ended, Outcome};
+use sparsek_gate::report::form;
 use sparsek_gate::report::plot::{Picture, picture};
-use sparsek_gate::report::render;
 
 const HOSTILE: &str = "<img src=x onerror=\"document.title='ran'\">]]></script><script>document.title='ran'</script>\u{202e}`x`";
 
 fn html(outcome: &Outcome) -> String {
-    render(outcome, ReportFormat::Html)
+    form("html").unwrap().render(outcome)
 }
 
 /// The repository's kernels, as they were recorded on an H200.
@@ -100,7 +99,7 @@ fn strings<'a>(json: &'a Json, found: &mut HashSet<&'a str>) {
 fn a_page_says_what_the_other_forms_say() {
     let outcome = every_verdict();
     let page = html(&outcome);
-    let text = anstream::adapter::strip_str(&render(&outcome, ReportFormat::Text)).to_string();
+    let text = form("text").unwrap().render_to_file(&outcome);
     let (headline, _) = text.split_once('\n').unwrap();
     let (word, meaning) = headline.split_once(": ").unwrap();
     assert!(page.contains(word));

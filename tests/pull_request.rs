@@ -198,7 +198,7 @@ struct Attack {
     name: &'static str,
     edit: fn(&Project),
     /// A finding that must deny: its code, and a text in its message.
-    told: (&'static str, &'static str),
+    finding: (&'static str, &'static str),
     /// What the run exits with once everything that asks for consent has it; `None` where nothing
     /// asks.
     consented: Option<i32>,
@@ -213,7 +213,7 @@ const ATTACKS: &[Attack] = &[
             slower(project);
             project.forge(VARIANT, |profile| scale(profile, "duration", 1.1));
         },
-        told: ("tampered", "rewrites the past in the ledger"),
+        finding: ("tampered", "rewrites the past in the ledger"),
         consented: None,
     },
     Attack {
@@ -222,7 +222,7 @@ const ATTACKS: &[Attack] = &[
             slower(project);
             relock(project, VARIANT, |profile| scale(profile, "duration", 1.1));
         },
-        told: (
+        finding: (
             "relocked",
             "this change re-locks it on nvidia-h200: `faster epilogue` by Ada: duration 271.19 us → 298.31 us",
         ),
@@ -238,7 +238,7 @@ const ATTACKS: &[Attack] = &[
                 "tolerance = { relative_percent = 30.0 }",
             );
         },
-        told: ("policy-changed", "loosens `duration` from 3 % to 30 %"),
+        finding: ("policy-changed", "loosens `duration` from 3 % to 30 %"),
         consented: Some(0),
     },
     Attack {
@@ -247,7 +247,7 @@ const ATTACKS: &[Attack] = &[
             slower(project);
             add_waiver(project, "2999-12-31");
         },
-        told: (
+        finding: (
             "policy-changed",
             "adds a waiver of `duration` until 2999-12-31 by Eve: needed",
         ),
@@ -268,7 +268,7 @@ const ATTACKS: &[Attack] = &[
             assert!(lock.contradictions().is_empty());
             project.write(&path, lock.to_toml());
         },
-        told: ("tampered", "entry 1 (2026-11-21T04:32:25Z) is another now"),
+        finding: ("tampered", "entry 1 (2026-11-21T04:32:25Z) is another now"),
         consented: None,
     },
     Attack {
@@ -286,7 +286,7 @@ const ATTACKS: &[Attack] = &[
                 },
             );
         },
-        told: ("immutable-changed", "kernels/bsr_gemm/baseline.cu"),
+        finding: ("immutable-changed", "kernels/bsr_gemm/baseline.cu"),
         consented: Some(0),
     },
     Attack {
@@ -295,7 +295,7 @@ const ATTACKS: &[Attack] = &[
             slower(project);
             remove_baseline(project, VARIANT);
         },
-        told: ("relocked", "removes its baseline on nvidia-h200"),
+        finding: ("relocked", "removes its baseline on nvidia-h200"),
         // It may go, and what has none is new.
         consented: Some(4),
     },
@@ -309,7 +309,7 @@ const ATTACKS: &[Attack] = &[
             project.write("config.toml", kept);
             remove_baseline(project, VARIANT);
         },
-        told: ("variant-gone", "it is locked and was not checked"),
+        finding: ("variant-gone", "it is locked and was not checked"),
         consented: Some(0),
     },
     Attack {
@@ -322,7 +322,7 @@ const ATTACKS: &[Attack] = &[
                 "[metric.duration]\ncounter = \"gpu__cycles_elapsed.max\"\n",
             );
         },
-        told: (
+        finding: (
             "policy-changed",
             "changes `metric.duration.counter` from \"gpu__time_duration.sum\" to \"gpu__cycles_elapsed.max\"",
         ),
@@ -336,7 +336,7 @@ const ATTACKS: &[Attack] = &[
             let now = format!("{DURATION}level = \"record\"\n");
             project.replace("config.toml", DURATION, &now);
         },
-        told: (
+        finding: (
             "policy-changed",
             "the level of `duration` is `record`, not `the default`",
         ),
@@ -353,8 +353,8 @@ const ATTACKS: &[Attack] = &[
                 format!("{}{}", &config[..start], &config[end..]),
             );
         },
-        told: ("policy-changed", "`tensor_core` is no longer judged"),
-        // What is locked and no longer named is told by itself.
+        finding: ("policy-changed", "`tensor_core` is no longer judged"),
+        // A locked metric that is no longer named has a finding of its own.
         consented: Some(4),
     },
     Attack {
@@ -368,7 +368,7 @@ const ATTACKS: &[Attack] = &[
                 &format!("{expect}experimental = true\n"),
             );
         },
-        told: (
+        finding: (
             "policy-changed",
             "bsr_gemm/cp_async is left out of checks, as experimental",
         ),
@@ -377,7 +377,7 @@ const ATTACKS: &[Attack] = &[
     Attack {
         name: "the immutable kernel is no longer immutable",
         edit: |project| project.replace("config.toml", "immutable = true\n", ""),
-        told: ("policy-changed", "bsr_gemm/baseline is no longer immutable"),
+        finding: ("policy-changed", "bsr_gemm/baseline is no longer immutable"),
         consented: Some(4),
     },
     Attack {
@@ -391,7 +391,7 @@ const ATTACKS: &[Attack] = &[
             let paths = "[paths]\nbaselines = \"others\"\n\n[toolchain]\n";
             project.write("config.toml", config.replace("[toolchain]\n", paths));
         },
-        told: (
+        finding: (
             "policy-changed",
             "the baselines are looked for in `others`, not in `baselines`",
         ),
@@ -407,7 +407,7 @@ const ATTACKS: &[Attack] = &[
             project.write("config.toml", config.replace("[toolchain]\n", toolchain));
             commit(project);
         },
-        told: (
+        finding: (
             "policy-changed",
             "ncu is taken from `./tools/ncu`, not from the usual places",
         ),
@@ -424,7 +424,7 @@ const ATTACKS: &[Attack] = &[
                 config.replacen(work, "work = { flop = 1,", 1),
             );
         },
-        told: (
+        finding: (
             "policy-changed",
             "changes `suite.bsr_gemm.work.flop` from 68719476736 to 1",
         ),
@@ -439,7 +439,7 @@ const ATTACKS: &[Attack] = &[
                 config.replacen("\"--m\", \"8192\"", "\"--m\", \"256\"", 1),
             );
         },
-        told: ("policy-changed", "`suite.bsr_gemm.args`"),
+        finding: ("policy-changed", "`suite.bsr_gemm.args`"),
         consented: Some(4),
     },
     Attack {
@@ -450,7 +450,7 @@ const ATTACKS: &[Attack] = &[
             fs::rename(folder.join("baselines"), folder.join("others")).unwrap();
             std::os::unix::fs::symlink("others", folder.join("baselines")).unwrap();
         },
-        told: ("tampered", "`baselines` is a link"),
+        finding: ("tampered", "`baselines` is a link"),
         consented: None,
     },
     Attack {
@@ -460,7 +460,7 @@ const ATTACKS: &[Attack] = &[
             fs::rename(folder.join("config.toml"), folder.join("rules.toml")).unwrap();
             std::os::unix::fs::symlink("rules.toml", folder.join("config.toml")).unwrap();
         },
-        told: ("tampered", "`config.toml` is a link"),
+        finding: ("tampered", "`config.toml` is a link"),
         consented: None,
     },
     Attack {
@@ -471,7 +471,7 @@ const ATTACKS: &[Attack] = &[
             fs::rename(&path, &moved).unwrap();
             std::os::unix::fs::symlink(moved, path).unwrap();
         },
-        told: ("tampered", "is a link"),
+        finding: ("tampered", "is a link"),
         consented: None,
     },
     Attack {
@@ -480,7 +480,7 @@ const ATTACKS: &[Attack] = &[
             project.write(".sparsek-gate/builds/0123/program", "fast");
             commit(project);
         },
-        told: ("tampered", "into the folder of builds"),
+        finding: ("tampered", "into the folder of builds"),
         consented: None,
     },
     Attack {
@@ -490,7 +490,7 @@ const ATTACKS: &[Attack] = &[
             fs::rename(folder.join("baselines"), folder.join(".baselines.next")).unwrap();
             commit(project);
         },
-        told: (
+        finding: (
             "tampered",
             "where only a store that was interrupted leaves files",
         ),
@@ -504,13 +504,13 @@ const ATTACKS: &[Attack] = &[
                 "config.toml working-tree-encoding=ISO646-JP\n",
             );
         },
-        told: ("tampered", "`working-tree-encoding` in .gitattributes"),
+        finding: ("tampered", "`working-tree-encoding` in .gitattributes"),
         consented: None,
     },
     Attack {
         name: "baselines are checked out with what git puts in",
         edit: |project| project.write("baselines/.gitattributes", "*.json ident\n"),
-        told: ("tampered", "`ident` in .gitattributes"),
+        finding: ("tampered", "`ident` in .gitattributes"),
         consented: None,
     },
     Attack {
@@ -527,7 +527,7 @@ const ATTACKS: &[Attack] = &[
                 profile["provenance"]["sources"] = json!({});
             });
         },
-        told: (
+        finding: (
             "profile-stale",
             "the build command in the configuration changed",
         ),
@@ -540,7 +540,7 @@ const ATTACKS: &[Attack] = &[
             let text = project.read(source);
             project.write(source, format!("// slower\n{text}"));
         },
-        told: ("profile-stale", "changed since the profile was recorded"),
+        finding: ("profile-stale", "changed since the profile was recorded"),
         consented: None,
     },
     Attack {
@@ -550,7 +550,7 @@ const ATTACKS: &[Attack] = &[
                 profile["provenance"]["overrides"] = json!(["STAGES=1"]);
             });
         },
-        told: ("profile-stale", "--define STAGES=1"),
+        finding: ("profile-stale", "--define STAGES=1"),
         consented: None,
     },
     Attack {
@@ -561,7 +561,7 @@ const ATTACKS: &[Attack] = &[
                 profile["provenance"]["sources"] = json!({});
             });
         },
-        told: ("profile-imported", "the profile was imported"),
+        finding: ("profile-imported", "the profile was imported"),
         consented: None,
     },
 ];
@@ -575,7 +575,7 @@ const WEAKENED: &[Attack] = &[
             let now = format!("{metric}unless_faster = true\n");
             project.replace("config.toml", metric, &now);
         },
-        told: ("policy-changed", "a regression of `tensor_core` only warns"),
+        finding: ("policy-changed", "a regression of `tensor_core` only warns"),
         consented: Some(0),
     },
     Attack {
@@ -588,13 +588,13 @@ const WEAKENED: &[Attack] = &[
                 config.replacen(kernels, "kernels = \"regex:^small_\"", 1),
             );
         },
-        told: ("policy-changed", "`suite.bsr_gemm.kernels`"),
+        finding: ("policy-changed", "`suite.bsr_gemm.kernels`"),
         consented: Some(0),
     },
     Attack {
         name: "no kernel is expected",
         edit: |project| project.drop_config_lines("expect = [\"bsr_gemm_cp_async\"]"),
-        told: (
+        finding: (
             "policy-changed",
             "no longer sets `suite.bsr_gemm.variant.cp_async.expect`",
         ),
@@ -609,7 +609,7 @@ const WEAKENED: &[Attack] = &[
                 config.replacen("processes = 4 ", "processes = 2 ", 1),
             );
         },
-        told: ("policy-changed", "changes `profile.processes` from 4 to 2"),
+        finding: ("policy-changed", "changes `profile.processes` from 4 to 2"),
         consented: Some(0),
     },
     Attack {
@@ -621,23 +621,23 @@ const WEAKENED: &[Attack] = &[
                 config.replacen("launches = 20 ", "launches = 2 ", 1),
             );
         },
-        told: ("policy-changed", "changes `profile.launches` from 20 to 2"),
+        finding: ("policy-changed", "changes `profile.launches` from 20 to 2"),
         consented: Some(0),
     },
     Attack {
-        name: "a lower rung is let stand in",
+        name: "a lower tier is accepted",
         edit: |project| {
             let config = project.read("config.toml");
-            let profile = "[profile]\naccept_rungs = [\"event-times\"]\n";
+            let profile = "[profile]\naccept_tiers = [\"event-times\"]\n";
             project.write("config.toml", config.replacen("[profile]\n", profile, 1));
         },
-        told: ("policy-changed", "sets `profile.accept_rungs`"),
+        finding: ("policy-changed", "sets `profile.accept_tiers`"),
         consented: Some(0),
     },
     Attack {
         name: "what the toolchain must be is no longer said",
         edit: |project| project.drop_config_lines("driver = "),
-        told: ("policy-changed", "no longer sets `toolchain.pins.driver`"),
+        finding: ("policy-changed", "no longer sets `toolchain.pins.driver`"),
         consented: Some(0),
     },
     Attack {
@@ -647,7 +647,7 @@ const WEAKENED: &[Attack] = &[
             let env = format!("{expect}env = {{ LD_PRELOAD = \"./faster.so\" }}\n");
             project.replace("config.toml", expect, &env);
         },
-        told: (
+        finding: (
             "policy-changed",
             "sets `suite.bsr_gemm.variant.occupancy.env.LD_PRELOAD`",
         ),
@@ -677,7 +677,7 @@ fn whatever_a_pull_request_changes_of_its_own_rules_is_caught() {
 }
 
 #[test]
-fn every_rule_that_is_weakened_is_told_by_itself() {
+fn every_weakened_rule_has_a_finding_of_its_own() {
     if !has_git() {
         return;
     }
@@ -688,11 +688,11 @@ fn every_rule_that_is_weakened_is_told_by_itself() {
     let report = checked(&project, &[]).exits(4).json();
     let denied = report.findings("deny");
     for attack in WEAKENED {
-        let (code, text) = attack.told;
-        let told = denied.iter().any(|finding| {
+        let (code, text) = attack.finding;
+        let found = denied.iter().any(|finding| {
             finding["code"] == code && finding["message"].as_str().unwrap().contains(text)
         });
-        assert!(told, "{}: {denied:#?}", attack.name);
+        assert!(found, "{}: {denied:#?}", attack.name);
     }
     assert_eq!(denied.len(), WEAKENED.len(), "{denied:#?}");
     let hashes = asked(&report);
@@ -707,15 +707,15 @@ fn try_out(attack: &Attack) {
     let ran = checked(&project, &[]);
     assert_ne!(ran.code, 0, "{name}: {}", ran.err);
     let report = ran.json();
-    let (code, text) = attack.told;
-    let tells = |report: &Report, severity| {
+    let (code, text) = attack.finding;
+    let has = |report: &Report, severity| {
         let findings = report.findings(severity);
         findings.iter().any(|finding| {
             finding["code"] == code && finding["message"].as_str().unwrap().contains(text)
         })
     };
     assert!(
-        tells(&report, "deny"),
+        has(&report, "deny"),
         "{name}: nothing denies with {code} and {text:?}: {:#}",
         report.0["findings"]
     );
@@ -735,7 +735,7 @@ fn try_out(attack: &Attack) {
         ran.json().0["findings"]
     );
     if code != "variant-gone" && code != "immutable-changed" {
-        assert!(tells(&ran.json(), "warn"), "{name}: consent is not told");
+        assert!(has(&ran.json(), "warn"), "{name}: consent is not reported");
     }
     let unused = ran.json().warned().contains(&"accept-unused".to_owned());
     assert!(!unused, "{name}");
@@ -761,6 +761,53 @@ fn a_pull_request_of_code_alone_passes() {
     // And slower code is slower.
     slower(&project);
     checked(&project, &[]).exits(1);
+}
+
+/// The configuration with the old names of `phase` and `accept_tiers`, or the new ones.
+fn name_keys(project: &Project, phase: &str, tiers: &str) {
+    let config = project.read("config.toml");
+    let named = config
+        .replacen(
+            "[profile]\n",
+            &format!("[profile]\n{tiers} = [\"static\"]\n"),
+            1,
+        )
+        .replacen(DURATION, &format!("{DURATION}{phase} = \"timing\"\n"), 1);
+    assert_eq!(
+        named.matches(phase).count(),
+        config.matches(phase).count() + 1
+    );
+    project.write("config.toml", named);
+}
+
+#[test]
+fn a_pull_request_that_only_renames_keys_changes_no_rule() {
+    if !has_git() {
+        return;
+    }
+    let (old, new) = (("pass", "accept_rungs"), ("phase", "accept_tiers"));
+    for (before, after) in [(old, new), (new, old)] {
+        let base = pull_request();
+        let config = base.read("config.toml");
+        name_keys(&base, before.0, before.1);
+        commit(&base);
+        git(
+            &base.path(""),
+            &["update-ref", "refs/remotes/origin/main", "HEAD"],
+        );
+        let project = change_of(&base);
+        project.write("config.toml", &config);
+        name_keys(&project, after.0, after.1);
+        commit(&project);
+        let report = checked(&project, &[]).exits(0).json();
+        assert!(!report.warned().contains(&"policy-changed".to_owned()));
+        // A rule that changes together with the name is still a change of rules.
+        project.replace("config.toml", "[\"static\"]", "[\"event-times\"]");
+        commit(&project);
+        checked(&project, &[])
+            .exits(4)
+            .says("changes `profile.accept_tiers` from [\\\"static\\\"] to [\\\"event-times\\\"]");
+    }
 }
 
 #[test]

@@ -14,12 +14,11 @@ use std::sync::{Arc, LazyLock, Mutex};
 use common::{Project, keep_launches, repository, samples};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
-use sparsek_gate::cli::ReportFormat;
 use sparsek_gate::finding::{Code, ExitCode, Finding, Severity};
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::judge::{Comparison, Origin, Outcome};
 use sparsek_gate::profile::{Profile, norm_text};
-use sparsek_gate::report::render;
+use sparsek_gate::report::form;
 use sparsek_gate::verdict::Verdict;
 
 use made::large;
@@ -225,14 +224,14 @@ fn the_outcome_in_the_repository_is_what_a_check_of_the_recordings_writes() {
     is_golden("every_verdict.json", &EVERY_VERDICT);
 }
 
-const FORMS: [(&str, ReportFormat); 7] = [
-    ("txt", ReportFormat::Text),
-    ("md", ReportFormat::Markdown),
-    ("json", ReportFormat::Json),
-    ("junit.xml", ReportFormat::Junit),
-    ("sarif", ReportFormat::Sarif),
-    ("github.txt", ReportFormat::Github),
-    ("codequality.json", ReportFormat::Gitlab),
+const FORMS: [(&str, &str); 7] = [
+    ("txt", "text"),
+    ("md", "markdown"),
+    ("json", "json"),
+    ("junit.xml", "junit"),
+    ("sarif", "sarif"),
+    ("github.txt", "github"),
+    ("codequality.json", "gitlab"),
 ];
 
 fn golden_outcome() -> Outcome {
@@ -243,13 +242,14 @@ fn golden_outcome() -> Outcome {
     GOLDEN.clone()
 }
 
-/// As a file holds it: without colours.
-fn rendered(outcome: &Outcome, format: ReportFormat) -> String {
-    let text = render(outcome, format);
-    match format {
-        ReportFormat::Text => anstream::adapter::strip_str(&text).to_string(),
-        _ => text,
-    }
+/// As a terminal shows it.
+fn render(outcome: &Outcome, name: &str) -> String {
+    form(name).unwrap().render(outcome)
+}
+
+/// As a file contains it: without colours.
+fn rendered(outcome: &Outcome, name: &str) -> String {
+    form(name).unwrap().render_to_file(outcome)
 }
 
 #[test]
@@ -319,7 +319,7 @@ const OUTCOME: &str = "docs/outcome.schema.json";
 fn forms_fit(outcome: &Outcome) {
     let failed = outcome.exit_code() != ExitCode::Pass;
     let findings = outcome.findings.len();
-    let xml = rendered(outcome, ReportFormat::Junit);
+    let xml = rendered(outcome, "junit");
     let document = junit(&xml);
     let whole = document.document_element().unwrap();
     let attribute = |node, name: &str| -> usize {
@@ -340,7 +340,7 @@ fn forms_fit(outcome: &Outcome) {
         assert_eq!(own.len(), names.len(), "{names:?}");
     }
 
-    let sarif = fitting(&rendered(outcome, ReportFormat::Sarif), SARIF);
+    let sarif = fitting(&rendered(outcome, "sarif"), SARIF);
     let run = &sarif["runs"][0];
     assert_eq!(run["results"].as_array().unwrap().len(), findings);
     let invocation = &run["invocations"][0];
@@ -351,7 +351,7 @@ fn forms_fit(outcome: &Outcome) {
         assert_eq!(rule["id"], result["ruleId"]);
     }
 
-    let gitlab = fitting(&rendered(outcome, ReportFormat::Gitlab), GITLAB);
+    let gitlab = fitting(&rendered(outcome, "gitlab"), GITLAB);
     let issues = gitlab.as_array().unwrap();
     assert!(issues.len() >= findings && (!failed || !issues.is_empty()));
     let fingerprints: BTreeSet<&str> = issues
@@ -360,7 +360,7 @@ fn forms_fit(outcome: &Outcome) {
         .collect();
     assert_eq!(fingerprints.len(), issues.len());
 
-    let json = rendered(outcome, ReportFormat::Json);
+    let json = rendered(outcome, "json");
     let read: Outcome = serde_json::from_str(&json).unwrap();
     let (read, written) = (serde_json::to_string(&read), serde_json::to_string(outcome));
     let (read, written) = (read.unwrap(), written.unwrap());
@@ -369,8 +369,8 @@ fn forms_fit(outcome: &Outcome) {
     assert!(read == written, "{around:?}");
     fitting(&json, OUTCOME);
 
-    annotations(&rendered(outcome, ReportFormat::Github));
-    markdown(&rendered(outcome, ReportFormat::Markdown));
+    annotations(&rendered(outcome, "github"));
+    markdown(&rendered(outcome, "markdown"));
 }
 
 /// The annotations, of lines that are nothing else, but for the last.
@@ -551,7 +551,7 @@ fn findings_point_at_the_lines_that_define_their_kernels() {
             "{place:?}: {defined}"
         );
     }
-    let sarif: Json = serde_json::from_str(&rendered(&outcome, ReportFormat::Sarif)).unwrap();
+    let sarif: Json = serde_json::from_str(&rendered(&outcome, "sarif")).unwrap();
     let results = sarif["runs"][0]["results"].as_array().unwrap();
     let spilled = results
         .iter()
@@ -571,7 +571,7 @@ fn findings_point_at_the_lines_that_define_their_kernels() {
 #[test]
 fn a_moved_line_and_another_number_change_no_fingerprint() {
     let prints = |outcome: &Outcome| -> BTreeSet<String> {
-        let issues: Json = serde_json::from_str(&rendered(outcome, ReportFormat::Gitlab)).unwrap();
+        let issues: Json = serde_json::from_str(&rendered(outcome, "gitlab")).unwrap();
         let issues = issues.as_array().unwrap().iter();
         issues
             .map(|issue| issue["fingerprint"].to_string())
@@ -856,9 +856,9 @@ fn with_everywhere(text: &str, few: usize) -> Outcome {
 #[test]
 fn text_from_outside_is_text_in_every_form() {
     let count = |text: &str, c: char| text.chars().filter(|other| *other == c).count();
-    let commands = |outcome: &Outcome| annotations(&rendered(outcome, ReportFormat::Github)).len();
+    let commands = |outcome: &Outcome| annotations(&rendered(outcome, "github")).len();
     let cases = |outcome: &Outcome| {
-        let text = rendered(outcome, ReportFormat::Junit);
+        let text = rendered(outcome, "junit");
         junit(&text).get_elements_by_tag_name("testcase").len()
     };
     for text in hostile() {
@@ -878,7 +878,7 @@ fn text_from_outside_is_text_in_every_form() {
                     || matches!(c, '\u{2028}' | '\u{2029}')
             });
             assert_eq!(steers, None, "{ending} {shown}");
-            if matches!(format, ReportFormat::Text | ReportFormat::Markdown) {
+            if matches!(format, "text" | "markdown") {
                 // A log's service reads it without the styles.
                 let log = anstream::adapter::strip_str(&form).to_string();
                 let commands = log.lines().any(|line| line.trim_start().starts_with("::"));
@@ -888,7 +888,7 @@ fn text_from_outside_is_text_in_every_form() {
                     "{ending}"
                 );
             }
-            if format == ReportFormat::Text {
+            if format == "text" {
                 // As many as where the text asks for none.
                 let own = render(&with_everywhere(&text.replace('\x1b', "x"), few), format);
                 assert_eq!(count(&form, '\x1b'), count(&own, '\x1b'), "{shown}");
@@ -912,14 +912,14 @@ fn text_from_outside_is_text_in_every_form() {
                 c => c,
             })
             .collect();
-        let xml = rendered(&outcome, ReportFormat::Junit);
+        let xml = rendered(&outcome, "junit");
         let document = junit(&xml);
         let failures = document.get_elements_by_tag_name("failure");
         let message = document.get_attribute(failures[0], "message").unwrap();
         // XML has no place for these at all.
         let in_xml = kept.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}");
         assert_eq!(message, in_xml);
-        let gitlab: Json = serde_json::from_str(&rendered(&outcome, ReportFormat::Gitlab)).unwrap();
+        let gitlab: Json = serde_json::from_str(&rendered(&outcome, "gitlab")).unwrap();
         let description = gitlab[0]["description"].as_str().unwrap();
         assert!(description.contains(&kept), "{shown}");
     }
@@ -948,12 +948,12 @@ fn a_kernel_that_got_slower_with_each_of_its_grids_fails_for_each() {
         })
         .collect();
     outcome.findings = vec![finding; 400];
-    let xml = rendered(&outcome, ReportFormat::Junit);
+    let xml = rendered(&outcome, "junit");
     let document = junit(&xml);
     assert_eq!(document.get_elements_by_tag_name("failure").len(), 400);
     assert!(document.get_elements_by_tag_name("skipped").is_empty());
     // The comment has no room for all, and says of how many.
-    let text = rendered(&outcome, ReportFormat::Markdown);
+    let text = rendered(&outcome, "markdown");
     let shown = text.lines().filter(|line| line.starts_with("| ")).count() - 1;
     let last = text.lines().last().unwrap();
     assert!(
@@ -961,14 +961,10 @@ fn a_kernel_that_got_slower_with_each_of_its_grids_fails_for_each() {
         "{last}"
     );
     // Nobody could tell two rows apart that say the same.
-    for format in [
-        ReportFormat::Text,
-        ReportFormat::Markdown,
-        ReportFormat::Html,
-    ] {
+    for format in ["text", "markdown", "html"] {
         let text = rendered(&outcome, format);
         let text = text.replace('\\', "");
-        assert!(text.contains("(7, 1, 1)"), "{format:?}");
+        assert!(text.contains("(7, 1, 1)"), "{format}");
     }
 }
 
@@ -983,7 +979,7 @@ fn a_comment_stays_below_what_services_take_however_many_kernels() {
             .sum::<usize>(),
         30_000
     );
-    let text = rendered(&outcome, ReportFormat::Markdown);
+    let text = rendered(&outcome, "markdown");
     markdown(&text);
     assert!(text.len() > 40_000, "{}", text.len());
     let last = text.lines().last().unwrap();
@@ -1011,7 +1007,7 @@ fn a_comment_stays_below_what_services_take_however_many_kernels() {
         .unwrap();
     assert_eq!(shown + left, denied);
     assert!(text.contains("`work-changed`") && text.contains("<b>"));
-    let commands = rendered(&outcome, ReportFormat::Github);
+    let commands = rendered(&outcome, "github");
     assert!(commands.lines().last().unwrap().contains("more errors"));
     annotations(&commands);
 }

@@ -18,7 +18,7 @@ use sparsek_gate::verdict::{Change, Verdict};
 
 const COUNTER: &str = "gpu__time_duration.sum";
 
-/// Samples as a profile holds them: processes of launches.
+/// Samples as a profile has them: processes of launches.
 type Processes = Vec<Vec<Option<f64>>>;
 
 fn count(of: usize) -> u32 {
@@ -45,7 +45,7 @@ fn variant(direction: Direction, tolerance: Tolerance, samples: &Processes) -> V
     let metric = &mut variant.metrics[0];
     metric.direction = direction;
     (metric.tolerance, metric.against) = (tolerance, tolerance);
-    // What is judged here is how much worse, not whether an improvement is believed.
+    // What is judged here is how much worse, not whether an improvement is plausible.
     metric.plausible.gain_percent = Some(1e6);
     metric.plausible.max = Some(f64::MAX);
     variant
@@ -78,7 +78,7 @@ fn profile_on(samples: &Processes, machines: &[&str]) -> Profile {
         "identity": {
             "workload": [], "gpu": "NVIDIA H200", "compute_capability": "9.0",
             "clock_control": "none", "cache_control": "all", "replay_mode": "kernel",
-            "graph_profiling": "node", "rung": "counters", "metrics": {},
+            "graph_profiling": "node", "tier": "counters", "metrics": {},
         },
         "kernels": [],
         "provenance": {
@@ -148,7 +148,7 @@ fn denies(findings: &[Finding]) -> bool {
 fn badness(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Improved => 0,
-        // Noise may reach across either end of the tolerance, which badness cannot tell.
+        // Noise may reach across either end of the tolerance, which badness cannot show.
         Verdict::Pass | Verdict::Inconclusive => 1,
         Verdict::Regressed => 2,
         Verdict::NotMeasured => 3,
@@ -261,8 +261,8 @@ proptest! {
         let (before, now) = (profile(&samples), profile(&samples));
         for mode in MODES {
             let (_, findings) = judged(mode, &variant, &before, &now);
-            let told = findings.iter().find(|told| told.code == Code::NotMeasured);
-            prop_assert_eq!(told.map(|told| told.severity), Some(Severity::Deny));
+            let finding = findings.iter().find(|finding| finding.code == Code::NotMeasured);
+            prop_assert_eq!(finding.map(|finding| finding.severity), Some(Severity::Deny));
         }
     }
 
@@ -454,7 +454,7 @@ fn processes_of_a_reference_are_grouped_by_the_gpu_that_they_ran_on() {
     let reference = two.reference.unwrap();
     assert_eq!((reference.machines, reference.between), (2, Some(0.0)));
     assert_eq!(two.change, Some(Change::Absolute(0.0)));
-    // Within what the machines differ by, which more samples would not tell.
+    // Within what the machines differ by, which more samples would not resolve.
     assert_eq!(two.verdict, Some(Verdict::Inconclusive));
     assert!(!two.open);
 }

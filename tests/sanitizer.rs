@@ -120,12 +120,12 @@ fn a_log_that_was_cut_off_is_no_clean_one() {
 }
 
 #[test]
-fn a_summary_that_the_records_contradict_is_not_believed() {
+fn a_summary_that_the_records_contradict_is_rejected() {
     let log = recorded_log("out_of_bounds.memcheck").replace("2 errors", "0 errors");
     let why = SanitizerLog::parse(&log).unwrap_err();
     assert_eq!(
         why,
-        "its summary counts no error, and it says: Invalid __global__ write of size 4 bytes"
+        "its summary counts no error, but it reports: Invalid __global__ write of size 4 bytes"
     );
 }
 
@@ -442,7 +442,7 @@ fn a_tool_that_does_not_say_that_there_are_no_errors_is_not_trusted() {
         ),
         (
             format!("{clean}; \"$@\"; exit 86"),
-            "it counts no error and exits as if there were some (exit status 86)",
+            "its log counts no error, but its exit status means that there are some (exit status 86)",
         ),
         (
             format!("{clean}; \"$@\"; kill -9 $$"),

@@ -50,18 +50,18 @@ fn fails_with(project: &Project, code: i32, finding: &str, words: &[&str]) {
 fn what_the_compiler_makes_is_judged_beside_what_was_measured() {
     let project = Project::whole();
     let report = project.check(&[], 0);
-    let rungs: Vec<(&str, &str)> = report.0["variants"]
+    let tiers: Vec<(&str, &str)> = report.0["variants"]
         .as_array()
         .unwrap()
         .iter()
         .map(|variant| {
             let text = |key: &str| variant[key].as_str().unwrap();
-            (text("variant"), text("rung"))
+            (text("variant"), text("tier"))
         })
         .collect();
     let both = |variant| [(variant, "counters"), (variant, "static")];
     assert_eq!(
-        rungs,
+        tiers,
         [
             "bsr_gemm/baseline",
             "bsr_gemm/cp_async",
@@ -167,7 +167,7 @@ fn a_missing_static_profile_does_not_pass() {
 }
 
 #[test]
-fn a_static_profile_of_another_variant_or_rung_is_not_used() {
+fn a_static_profile_of_another_variant_or_tier_is_not_used() {
     for edit in [
         |profile: &mut Json| profile["variant"] = json!("bsr_gemm/baseline"),
         |profile: &mut Json| profile["identity"]["rung"] = json!("counters"),
@@ -413,7 +413,7 @@ fn a_launch_in_another_shape_than_stated_is_found() {
     assert!(
         found[0]
             .message
-            .contains("65536, and was launched with 75776"),
+            .contains("65536, but was launched with 75776"),
         "{}",
         found[0].message
     );

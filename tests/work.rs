@@ -1,4 +1,4 @@
-//! The work that exact counters tell, what cannot be believed, and what moved together.
+//! The work that exact counters show, implausible values, and causes of regressions.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
@@ -195,10 +195,10 @@ fn unless_faster_excuses_nothing_of_a_kernel_that_does_other_work() {
     }
 }
 
-// What cannot be believed.
+// Implausible values.
 
 #[test]
-fn an_average_above_all_of_the_peak_is_not_believed() {
+fn an_average_above_all_of_the_peak_is_implausible() {
     for (mode, project) in both_modes() {
         project.edit_profile("cp_async", |profile| set(profile, "sm_active", 100.6));
         let report = project.check(&["cp_async"], 6);
@@ -225,7 +225,7 @@ fn one_launch_of_many_that_cannot_be_is_enough() {
 }
 
 #[test]
-fn the_configuration_says_what_is_believed_of_a_metric() {
+fn the_configuration_bounds_what_is_plausible_of_a_metric() {
     let project = Project::steady();
     project.edit_profile("cp_async", |profile| set(profile, "sm_active", 101.5));
     project.check(&["cp_async"], 6);
@@ -307,7 +307,7 @@ fn captures(profile: &mut Json) -> &mut Vec<Json> {
     profile["provenance"]["captures"].as_array_mut().unwrap()
 }
 
-/// A state in which there is nothing to tell.
+/// A state in which there is nothing to report.
 fn quiet() -> Json {
     json!({
         "readings": 20, "working_readings": 18,
@@ -426,7 +426,7 @@ fn what_disturbed_the_base_denies_and_what_disturbed_an_old_baseline_does_not() 
 
 // What moved together.
 
-/// Kinds of the causes that are told of `cp_async`.
+/// Kinds of the causes that are reported for `cp_async`.
 fn kinds(report: &Report) -> Vec<String> {
     let of_kernels = report.variant("cp_async")["causes"].as_array().unwrap();
     of_kernels

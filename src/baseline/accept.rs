@@ -1,17 +1,18 @@
-//! Profile to baseline: what may be locked, and what the lock then says.
+//! Profile to baseline: which profiles may be locked, and what the lock then says.
 
 use std::collections::BTreeMap;
 
+use super::capture_index::CaptureIndex;
 use super::lock::{Entry, Lock};
+use super::rederive::rederive;
 use super::store::{NewBaseline, Stored};
-use super::verify::{CaptureIndex, rederive};
 use crate::build::stated_flags;
 use crate::comparable::changes_since;
 use crate::config::{Config, Variant};
 use crate::evidence::{disturbed, incomplete, incomplete_compiled};
 use crate::finding::{Code, Error, Finding, Severity};
 use crate::hash::sha256_hex;
-use crate::profile::{Profile, ProfileOrigin, norm_text};
+use crate::profile::{Profile, ProfileOrigin, norm_text, now};
 use crate::terms::{Phase, Tier};
 
 /// Who accepts, when, and why.
@@ -29,235 +30,286 @@ pub struct Acceptance {
     pub immutable: bool,
 }
 
-/// Makes a baseline of a profile, or says why it must not become one.
-///
-/// # Errors
-/// [`Error::Io`].
-pub fn accept(
-    config: &Config,
-    variant: &Variant,
-    profile: &Profile,
-    captures: &CaptureIndex,
-    stored: Option<&Stored>,
-    acceptance: &Acceptance,
-) -> Result<Result<NewBaseline, Vec<Finding>>, Error> {
-    let mut findings = incomplete(variant, profile);
-    let again = format!("profile it: sparsek-gate profile {}", variant.id);
-    let mut refuse = |code, message: String, next: &str| {
-        findings.push(Finding::deny(code, &variant.id, message, next))
-    };
-    if profile.variant != variant.id {
-        refuse(
-            Code::ProfileUnreadable,
-            format!("the profile is one of {}", profile.variant),
-            &again,
-        );
+impl Acceptance {
+    /// An acceptance of this moment.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the reason or the name is empty, or not plain text.
+    pub fn new(
+        reason: &str,
+        who: &str,
+        imported: bool,
+        immutable: bool,
+    ) -> Result<Acceptance, Error> {
+        let (reason, who) = (reason.trim(), who.trim());
+        for (text, needed) in [
+            (reason, "--reason must say why the profiles are accepted"),
+            (who, "--who must name the person who accepts the profiles"),
+        ] {
+            if text.is_empty() {
+                return Err(Error::Usage(needed.to_owned()));
+            }
+        }
+        let mut text = reason.chars().chain(who.chars());
+        if let Some(c) = text.find(|c| c.is_control() && *c != '\n') {
+            return Err(Error::Usage(format!(
+                "--reason and --who go into the ledger as plain text, without control characters ({c:?})"
+            )));
+        }
+        Ok(Acceptance {
+            time: now(),
+            who: who.to_owned(),
+            reason: reason.to_owned(),
+            imported,
+            immutable,
+        })
     }
-    if !profile.provenance.overrides.is_empty() {
-        refuse(
-            Code::NotMeasured,
-            format!(
-                "it was measured with --define {}, which the configuration does not say",
+}
+
+/// A profile that may become a baseline.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// The configuration.
+    pub config: &'a Config,
+    /// The variant.
+    pub variant: &'a Variant,
+    /// The profile.
+    pub profile: &'a Profile,
+    /// The baseline that it would replace.
+    pub stored: Option<&'a Stored>,
+    /// Who accepts it, and why.
+    pub acceptance: &'a Acceptance,
+}
+
+/// Whether a profile becomes a baseline.
+#[derive(Debug)]
+pub enum Decision {
+    /// It does.
+    Accepted(Box<NewBaseline>),
+    /// It must not, for these reasons.
+    Refused(Vec<Finding>),
+}
+
+impl Candidate<'_> {
+    /// Decides on a measured or imported profile.
+    pub fn decide_measured(&self, captures: &CaptureIndex) -> Decision {
+        let (variant, profile) = (self.variant, self.profile);
+        let mut findings = incomplete(variant, profile);
+        findings.extend(self.origin());
+        findings.extend(self.changed_or_stripped());
+        let norm = norm_text(profile);
+        if norm.is_none() && findings.is_empty() {
+            findings.push(self.refuse(
+                Code::NotMeasured,
+                "a recorded metric has no value".to_owned(),
+                &self.profile_again(),
+            ));
+        }
+        findings.extend(rederive(variant, profile, captures));
+        let disturbed = disturbed(variant, profile).into_iter();
+        findings.extend(disturbed.filter(|finding| finding.severity == Severity::Deny));
+        self.decide(norm, findings)
+    }
+
+    /// Decides on a profile of the static tier.
+    pub fn decide_compiled(&self) -> Decision {
+        let (variant, profile) = (self.variant, self.profile);
+        let mut reasons = Vec::new();
+        if profile.variant != variant.id || profile.identity.tier != Tier::Static {
+            reasons.push("the profile is not a static profile of this variant".to_owned());
+        }
+        let (gpu, arch) = (&profile.identity.gpu, &self.config.toolchain.arch);
+        if gpu != arch {
+            reasons.push(format!(
+                "it was compiled for {gpu}, and the configuration names {arch}"
+            ));
+        }
+        if !profile.provenance.overrides.is_empty() {
+            reasons.push(format!(
+                "it was compiled with --define {}, which is not in the configuration",
                 profile.provenance.overrides.join(" ")
-            ),
-            &again,
-        );
-    }
-    if profile.provenance.origin == ProfileOrigin::Imported && !acceptance.imported {
-        refuse(
-            Code::NotMeasured,
-            "the profile was imported, not measured by this tool".to_owned(),
-            "measure it here, or accept it knowingly with --accept-imported",
-        );
-    }
-    let processes = profile.machines(Phase::Timing);
-    let alone = |uuid: &Option<&str>| processes.iter().filter(|other| *other == uuid).count() < 2;
-    if profile.provenance.origin == ProfileOrigin::Measured
-        && variant.has_phase(Phase::Timing)
-        && processes.iter().any(alone)
-    {
-        refuse(
-            Code::NotMeasured,
-            "it was measured in one process: nothing tells how much processes differ".to_owned(),
-            "set `profile.processes` to 2 or more, and profile it again",
-        );
-    }
-    let changes = changes_since(config, variant, profile);
-    for change in changes.conditions.iter().chain(&changes.code) {
-        refuse(
-            Code::NotMeasured,
-            format!("{change} changed since it was measured"),
-            &again,
-        );
-    }
-    if profile.provenance.origin == ProfileOrigin::Measured
-        && profile.provenance.captures.is_empty()
-    {
-        refuse(
-            Code::CaptureMissing,
-            "the profile names no capture".to_owned(),
-            &again,
-        );
-    }
-    if profile.provenance.stripped {
-        refuse(
-            Code::ProfileStripped,
-            "the profile is a stripped copy: its captures are not those that were measured, and its GPUs are not named".to_owned(),
-            "lock the original",
-        );
-    }
-    let norm = norm_text(profile);
-    if norm.is_none() && findings.is_empty() {
-        findings.push(Finding::deny(
-            Code::NotMeasured,
-            &variant.id,
-            "a recorded metric has no value".to_owned(),
-            again.clone(),
-        ));
-    }
-    findings.extend(rederive(variant, profile, captures)?);
-    findings.extend(
-        disturbed(variant, profile)
-            .into_iter()
-            .filter(|finding| finding.severity == Severity::Deny),
-    );
-    locked(config, variant, profile, norm, findings, stored, acceptance)
-}
-
-/// Makes a baseline of a profile of the static tier, or says why it must not become one.
-///
-/// # Errors
-/// [`Error::Io`].
-pub fn accept_compiled(
-    config: &Config,
-    variant: &Variant,
-    profile: &Profile,
-    stored: Option<&Stored>,
-    acceptance: &Acceptance,
-) -> Result<Result<NewBaseline, Vec<Finding>>, Error> {
-    let mut findings = incomplete_compiled(variant, profile);
-    let again = format!("build it: sparsek-gate build {}", variant.id);
-    let mut refuse = |message: String| {
-        findings.push(Finding::deny(
-            Code::NotMeasured,
-            &variant.id,
-            message,
-            again.clone(),
-        ));
-    };
-    if profile.variant != variant.id || profile.identity.tier != Tier::Static {
-        refuse("it is no static profile of this variant".to_owned());
-    }
-    if profile.identity.gpu != config.toolchain.arch {
-        refuse(format!(
-            "it was compiled for {}, the configuration says {}",
-            profile.identity.gpu, config.toolchain.arch
-        ));
-    }
-    if !profile.provenance.overrides.is_empty() {
-        refuse(format!(
-            "it was compiled with --define {}, which the configuration does not say",
-            profile.provenance.overrides.join(" ")
-        ));
-    }
-    if profile.provenance.stripped {
-        refuse("it is a stripped copy".to_owned());
-    }
-    for change in changes_since(config, variant, profile).code {
-        refuse(format!("{change} changed since it was compiled"));
-    }
-    let norm = norm_text(profile);
-    locked(config, variant, profile, norm, findings, stored, acceptance)
-}
-
-/// The baseline with its lock, where nothing was found against the profile.
-fn locked(
-    config: &Config,
-    variant: &Variant,
-    profile: &Profile,
-    norm: Option<String>,
-    mut findings: Vec<Finding>,
-    stored: Option<&Stored>,
-    acceptance: &Acceptance,
-) -> Result<Result<NewBaseline, Vec<Finding>>, Error> {
-    let old_lock = match stored
-        .and_then(|stored| stored.lock.as_deref())
-        .map(Lock::parse)
-    {
-        Some(Ok(lock)) => Some(lock),
-        Some(Err(cause)) => {
-            // A ledger whose past cannot be read must not be replaced by a fresh one in silence.
-            findings.push(Finding::deny(
-                Code::Tampered,
-                &variant.id,
-                format!("the present lock cannot be read: {cause}"),
-                "restore it from version control, or remove the baseline's files by hand",
-            ));
-            None
-        }
-        None => None,
-    };
-    let sources = if variant.immutable {
-        profile.provenance.sources.clone()
-    } else {
-        BTreeMap::new()
-    };
-    let flags = if variant.immutable {
-        stated_flags(&config.toolchain, variant)
-    } else {
-        Vec::new()
-    };
-    if let Some(old) = &old_lock {
-        for contradiction in old.contradictions() {
-            findings.push(Finding::deny(
-                Code::Tampered,
-                &variant.id,
-                contradiction,
-                "restore the lock from version control first",
             ));
         }
-        if old.immutable && !acceptance.immutable && (old.sources != sources || old.flags != flags)
+        if profile.provenance.stripped {
+            reasons.push("the profile is a stripped copy".to_owned());
+        }
+        for change in changes_since(self.config, variant, profile).code {
+            reasons.push(format!("{change} changed since it was compiled"));
+        }
+        let again = format!("build it: sparsek-gate build {}", variant.id);
+        let mut findings = incomplete_compiled(variant, profile);
+        let reasons = reasons.into_iter();
+        findings.extend(reasons.map(|why| self.refuse(Code::NotMeasured, why, &again)));
+        self.decide(norm_text(profile), findings)
+    }
+
+    fn refuse(&self, code: Code, message: String, next: &str) -> Finding {
+        Finding::deny(code, &self.variant.id, message, next)
+    }
+
+    fn profile_again(&self) -> String {
+        format!("profile it: sparsek-gate profile {}", self.variant.id)
+    }
+
+    /// What the origin of the profile says against it.
+    fn origin(&self) -> Vec<Finding> {
+        let (variant, profile) = (self.variant, self.profile);
+        let provenance = &profile.provenance;
+        let again = self.profile_again();
+        let mut findings = Vec::new();
+        if profile.variant != variant.id {
+            findings.push(self.refuse(
+                Code::ProfileUnreadable,
+                format!("the profile is one of {}", profile.variant),
+                &again,
+            ));
+        }
+        if !provenance.overrides.is_empty() {
+            findings.push(self.refuse(
+                Code::NotMeasured,
+                format!(
+                    "it was measured with --define {}, which is not in the configuration",
+                    provenance.overrides.join(" ")
+                ),
+                &again,
+            ));
+        }
+        if provenance.origin == ProfileOrigin::Imported && !self.acceptance.imported {
+            findings.push(self.refuse(
+                Code::NotMeasured,
+                "the profile was imported, not measured by this tool".to_owned(),
+                "measure it here, or accept the import: --accept-imported",
+            ));
+        }
+        let processes = profile.machines(Phase::Timing);
+        let alone =
+            |uuid: &Option<&str>| processes.iter().filter(|other| *other == uuid).count() < 2;
+        if provenance.origin == ProfileOrigin::Measured
+            && variant.has_phase(Phase::Timing)
+            && processes.iter().any(alone)
         {
-            findings.push(Finding::deny(
-                Code::ImmutableChanged,
-                &variant.id,
-                "its sources, headers or flags are not those that are locked",
-                "an immutable reference stays as it is; if it must change after all: --accept-immutable",
+            findings.push(
+                self.refuse(
+                    Code::NotMeasured,
+                    "it was measured in one process, so the noise between processes is unknown"
+                        .to_owned(),
+                    "set `profile.processes` to 2 or more, and profile it again",
+                ),
+            );
+        }
+        findings
+    }
+
+    /// What changed since the profile was measured, and what a copy of it lacks.
+    fn changed_or_stripped(&self) -> Vec<Finding> {
+        let provenance = &self.profile.provenance;
+        let again = self.profile_again();
+        let changes = changes_since(self.config, self.variant, self.profile);
+        let changes = changes.conditions.iter().chain(&changes.code);
+        let mut findings: Vec<Finding> = changes
+            .map(|change| format!("{change} changed since it was measured"))
+            .map(|message| self.refuse(Code::NotMeasured, message, &again))
+            .collect();
+        if provenance.origin == ProfileOrigin::Measured && provenance.captures.is_empty() {
+            findings.push(self.refuse(
+                Code::CaptureMissing,
+                "the profile names no capture".to_owned(),
+                &again,
             ));
         }
+        if provenance.stripped {
+            findings.push(self.refuse(
+                Code::ProfileStripped,
+                "the profile is a stripped copy: its captures are not the measured ones, and its GPUs are not named"
+                    .to_owned(),
+                "lock the original",
+            ));
+        }
+        findings
     }
-    let (Some(norm), true) = (norm, findings.is_empty()) else {
-        return Ok(Err(findings));
-    };
-    let json = profile.to_json();
-    let mut lock = Lock {
-        schema: Lock::SCHEMA,
-        variant: variant.id.clone(),
-        immutable: variant.immutable,
-        head: String::new(),
-        flags,
-        sources,
-        ledger: old_lock
-            .as_ref()
-            .map(|lock| lock.ledger.clone())
-            .unwrap_or_default(),
-    };
-    let entry = Entry {
-        time: acceptance.time.clone(),
-        who: acceptance.who.clone(),
-        reason: acceptance.reason.clone(),
-        norm_sha256: sha256_hex(norm.as_bytes()),
-        profile_sha256: sha256_hex(json.as_bytes()),
-        code_sha256: lock.code_sha256(),
-        previous: old_lock.map_or_else(|| Entry::GENESIS.to_owned(), |lock| lock.head),
-    };
-    lock.head = entry.hash();
-    lock.ledger.push(entry);
-    Ok(Ok(NewBaseline {
-        gpu: profile.identity.folder(),
-        lock,
-        norm,
-        profile: json,
-        signature: None,
-    }))
+
+    /// The baseline with its lock, if there is no finding.
+    fn decide(&self, norm: Option<String>, mut findings: Vec<Finding>) -> Decision {
+        let (old_lock, unreadable) = self.old_lock();
+        findings.extend(unreadable);
+        let mut lock = Lock {
+            schema: Lock::SCHEMA,
+            variant: self.variant.id.clone(),
+            immutable: self.variant.immutable,
+            head: String::new(),
+            flags: Vec::new(),
+            sources: BTreeMap::new(),
+            ledger: Vec::new(),
+        };
+        if lock.immutable {
+            lock.flags = stated_flags(&self.config.toolchain, self.variant);
+            lock.sources.clone_from(&self.profile.provenance.sources);
+        }
+        if let Some(old) = &old_lock {
+            findings.extend(self.against_old_lock(old, &lock));
+        }
+        let (Some(norm), true) = (norm, findings.is_empty()) else {
+            return Decision::Refused(findings);
+        };
+        let profile = self.profile.to_json();
+        let (ledger, previous) = old_lock.map_or_else(
+            || (Vec::new(), Entry::GENESIS.to_owned()),
+            |old| (old.ledger, old.head),
+        );
+        let entry = Entry {
+            time: self.acceptance.time.clone(),
+            who: self.acceptance.who.clone(),
+            reason: self.acceptance.reason.clone(),
+            norm_sha256: sha256_hex(norm.as_bytes()),
+            profile_sha256: sha256_hex(profile.as_bytes()),
+            code_sha256: lock.code_sha256(),
+            previous,
+        };
+        lock.head = entry.hash();
+        lock.ledger = ledger;
+        lock.ledger.push(entry);
+        Decision::Accepted(Box::new(NewBaseline {
+            gpu: self.profile.identity.folder(),
+            lock,
+            norm,
+            profile,
+            signature: None,
+        }))
+    }
+
+    /// The lock that is replaced. A ledger that cannot be read must not be replaced by a new one
+    /// without notice.
+    fn old_lock(&self) -> (Option<Lock>, Option<Finding>) {
+        let text = self.stored.and_then(|stored| stored.lock.as_deref());
+        match text.map(Lock::parse) {
+            None => (None, None),
+            Some(Ok(lock)) => (Some(lock), None),
+            Some(Err(cause)) => {
+                let finding = self.refuse(
+                    Code::Tampered,
+                    format!("the present lock cannot be read: {cause}"),
+                    "restore it from version control, or remove the baseline's files by hand",
+                );
+                (None, Some(finding))
+            }
+        }
+    }
+
+    /// What the old lock says against the new one.
+    fn against_old_lock(&self, old: &Lock, new: &Lock) -> Vec<Finding> {
+        let restore = "restore the lock from version control first";
+        let contradictions = old.contradictions().into_iter();
+        let mut findings: Vec<Finding> = contradictions
+            .map(|what| self.refuse(Code::Tampered, what, restore))
+            .collect();
+        let same_code = old.sources == new.sources && old.flags == new.flags;
+        if old.immutable && !self.acceptance.immutable && !same_code {
+            findings.push(self.refuse(
+                Code::ImmutableChanged,
+                "its sources, headers or flags differ from the locked ones".to_owned(),
+                "undo the change; if the reference must change: --accept-immutable",
+            ));
+        }
+        findings
+    }
 }

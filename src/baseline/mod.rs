@@ -1,13 +1,27 @@
 //! Baselines: profiles that were accepted with a reason and locked by hash.
 
 mod accept;
+mod capture_index;
+mod immutable;
 mod lock;
+mod lock_selected;
+mod norm_line;
+mod rederive;
+mod sign_selected;
 mod signature;
 mod store;
 mod verify;
+mod verify_selected;
 
-pub use accept::{Acceptance, accept, accept_compiled};
+pub use accept::Acceptance;
+pub use capture_index::CaptureIndex;
+pub use immutable::immutable_additions;
 pub use lock::{Entry, Lock};
+pub use lock_selected::{LockOrder, LockReport, LockedBaseline, lock_selected, refuse_in_pipeline};
+pub use norm_line::{NormLine, norm_lines};
+pub use rederive::rederive;
+pub use sign_selected::{SignReport, sign_selected};
 pub use signature::{PASSWORD_VARIABLE, Signer, unsigned};
 pub use store::{FILES, NewBaseline, Store, Stored};
-pub use verify::{CaptureIndex, Trusted, consistent, rederive, trust};
+pub use verify::{Trusted, verify_files, verify_stored};
+pub use verify_selected::{VerifyReport, measured_unpinned, verify_selected};

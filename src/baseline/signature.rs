@@ -7,8 +7,8 @@ use std::path::Path;
 use minisign_verify::{Error as Refusal, PublicKey, Signature};
 
 use super::store::Stored;
-use crate::config::Trust;
-use crate::finding::{Code, Error, Finding};
+use crate::config::{Config, Trust};
+use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::terms::VariantId;
 
 /// The environment variable that the password of a key is taken from.
@@ -45,6 +45,20 @@ pub fn unsigned(trust: &Trust, stored: &Stored) -> Option<Finding> {
                 sign,
             )
         })
+}
+
+/// That a signature will not count, because the configuration does not name the key.
+pub(super) fn unknown_key(config: &Config, signer: &Signer) -> Option<Finding> {
+    let key = signer.public_key();
+    if config.trust.public_keys.contains(&key) {
+        return None;
+    }
+    let finding = Finding::of_project(
+        Code::Unsigned,
+        format!("the locks are signed with {key}, which `trust.public_keys` does not name"),
+        "name the key there, in a change of its own, for signatures to be verified",
+    );
+    Some(finding.warn_for(WarnReason::SignerUnknown))
 }
 
 /// Whether any of the keys made the signature. Only prehashed signatures count, the kind that

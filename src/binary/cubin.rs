@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 
 use object::{Object, ObjectSection, ObjectSymbol};
 
-use super::BinaryError;
+use super::error::BinaryError;
 use crate::hash::sha256_hex;
 
 const EIATTR_MAX_THREADS: u8 = 0x05;
 const EIATTR_REQNTID: u8 = 0x10;
 const EIATTR_REGCOUNT: u8 = 0x2f;
 const EIATTR_NUM_BARRIERS: u8 = 0x4c;
-/// An attribute with a payload of its own length; the others hold theirs in two bytes.
+/// An attribute that states the length of its payload; the payload of others is two bytes.
 const FORMAT_SIZED: u8 = 4;
 
-/// What a cubin holds of one kernel.
+/// What a cubin contains of one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KernelCode {
     pub text_sha256: String,

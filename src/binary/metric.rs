@@ -1,8 +1,8 @@
 //! The static metrics: what can be gated of a compiled kernel.
 
-use super::CompiledKernel;
+use super::compiled::CompiledKernel;
+use super::launch_shape::LaunchShape;
 use super::occupancy::{Limits, Occupancy, ResourceUse};
-use crate::binary::LaunchShape;
 use crate::metric::{Direction, Level};
 
 /// A metric of a compiled kernel.
@@ -14,9 +14,9 @@ pub struct StaticMetric {
     pub unit: &'static str,
     /// Which way it gets better.
     pub direction: Direction,
-    /// What a regression does where the configuration does not say.
+    /// What a regression does where the configuration does not say it.
     pub level: Level,
-    /// A regression only where the reference has some and the current has none.
+    /// It regresses only where the reference has some and the current kernel has none.
     pub never_zero: bool,
     value: fn(&Facts<'_>) -> Option<f64>,
 }

@@ -5,7 +5,7 @@
 //! memory. The shared memory is that of the largest carve-out: with a smaller one, which the driver
 //! may choose where it limits nothing, ncu's `launch__occupancy_limit_shared_mem` is lower.
 
-/// What one multiprocessor of a chip holds.
+/// The limits of one multiprocessor of a chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Warps.
@@ -43,7 +43,7 @@ pub struct Occupancy {
     pub limit_registers: u32,
     /// By shared memory.
     pub limit_shared_mem: u32,
-    /// Warps that are resident under the tightest limit, in percent of what the chip holds.
+    /// Warps that are resident under the tightest limit, in percent of the chip's limit.
     pub percent: f64,
 }
 

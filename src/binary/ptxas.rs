@@ -1,4 +1,4 @@
-//! What ptxas reports of the kernels it compiled: resources, and warnings that cost performance.
+//! What ptxas reports of the kernels it compiled: resources, and warnings about performance.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct KernelResources {
     pub barriers: u32,
 }
 
-/// What ptxas says that costs performance: an `info` line with a code, of which nvcc makes no
+/// A warning of ptxas about performance: an `info` line with a code, which nvcc does not report as a
 /// warning.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct CompilerWarning {
@@ -168,7 +168,7 @@ ptxas info    : Function properties for _Z6anotherPfi
     }
 
     #[test]
-    fn what_costs_performance_is_found_among_the_information() {
+    fn performance_warnings_are_found_among_the_information() {
         // Printed by nvcc 13.0.88 for tests/data/static/performance_loss.cu.
         let log = "\
 ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry.
@@ -177,8 +177,8 @@ ptxas info    : (C7517) warpgroup.wait is injected in around line 40 by compiler
 ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the wgmma pipeline in the function 'serialized'
 ptxas info    : 0 bytes gmem
 ";
-        let told = compiler_warnings(log);
-        let found: Vec<(&str, Option<&str>)> = told
+        let warnings = compiler_warnings(log);
+        let found: Vec<(&str, Option<&str>)> = warnings
             .iter()
             .map(|warning| (warning.code.as_str(), warning.function.as_deref()))
             .collect();
@@ -192,6 +192,6 @@ ptxas info    : 0 bytes gmem
                 ("C7519", serialized)
             ]
         );
-        assert!(told[1].message.contains("are serialized"));
+        assert!(warnings[1].message.contains("are serialized"));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::BinaryError;
+use super::error::BinaryError;
 
 /// Instructions by opcode with its modifiers, of each kernel by mangled name.
 pub type Census = BTreeMap<String, BTreeMap<String, u32>>;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Artifact;
+use super::artifact::Artifact;
 use crate::config::Variant;
 
 /// The program's argv: fixed arguments, workload, then those of this kind of run, with `{result}`,
@@ -18,7 +18,7 @@ pub(crate) fn program_argv(
     filled_argv(variant, artifact, arguments, result, launches)
 }
 
-/// The program's argv with these arguments, and no others of its variant's.
+/// The program's argv with these arguments only.
 pub(crate) fn filled_argv<'a>(
     variant: &Variant,
     artifact: &Artifact,

@@ -1,11 +1,11 @@
-//! What decides what a compilation makes, besides the files that the compiler lists.
+//! What decides the result of a compilation, besides the files that the compiler lists.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the host's own headers and libraries lie, which the host compiler's version stands for.
+/// Folders of the host's own headers and libraries. The host compiler's version stands for them.
 const HOST: [&str; 5] = [
     "/usr/include",
     "/usr/lib",
@@ -14,18 +14,18 @@ const HOST: [&str; 5] = [
     "/lib",
 ];
 
-/// Endings of files that are compiled, or hold code that a program is made of.
+/// Endings of files that are compiled, or contain code that goes into a program.
 const SOURCES: [&str; 9] = [
     "cu", "c", "cc", "cpp", "cxx", "ptx", "cubin", "fatbin", "ii",
 ];
 
-/// Endings of headers: `__has_include` may ask for one that no list names.
+/// Endings of headers. `__has_include` may look for one that the compiler does not list.
 const HEADERS: [&str; 10] = [
     "h", "hh", "hpp", "hxx", "cuh", "inl", "inc", "ipp", "tpp", "def",
 ];
 
-/// Whether a file is the toolkit's or the host's own.
-pub(super) fn is_machines(file: &Path, toolkit: &Path) -> bool {
+/// Whether a file belongs to the toolkit or to the host.
+pub(super) fn of_toolkit_or_host(file: &Path, toolkit: &Path) -> bool {
     file.canonicalize().is_ok_and(|file| {
         file.starts_with(toolkit) || HOST.iter().any(|folder| file.starts_with(folder))
     })
@@ -34,15 +34,15 @@ pub(super) fn is_machines(file: &Path, toolkit: &Path) -> bool {
 /// Objects and libraries of the project that flags name.
 ///
 /// # Errors
-/// Says which flag brings in what cannot be followed.
+/// The flag that adds inputs which are not tracked, and why.
 pub(super) fn named_by_flags(root: &Path, flags: &[String]) -> Result<Vec<String>, String> {
-    // A link on the way to the project must not make its files somebody else's.
+    // A link on the way to the project must not put its files outside of it.
     let real = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
     let mut files = Vec::new();
     for (index, flag) in flags.iter().enumerate() {
         if flag.starts_with("-optf") || flag.starts_with("--options-file") {
             return Err(format!(
-                "`{flag}` takes flags from a file, which nothing here reads: write them in `flags`"
+                "`{flag}` reads flags from a file, whose content is not tracked: write them in `flags`"
             ));
         }
         let before = index.checked_sub(1).map_or("", |index| &flags[index]);
@@ -54,7 +54,7 @@ pub(super) fn named_by_flags(root: &Path, flags: &[String]) -> Result<Vec<String
             let ending = Path::new(flag).extension().and_then(OsStr::to_str);
             if ending.is_some_and(|ending| SOURCES.contains(&ending)) {
                 return Err(format!(
-                    "the flag `{flag}` is a second source, and the compiler lists the headers of one: include it in `source`, or build with `build` and `run`"
+                    "the flag `{flag}` is a second source, and the compiler lists the headers of one only: include it in `source`, or build with `build` and `run`"
                 ));
             }
             files.push(flag.clone());
@@ -92,9 +92,9 @@ fn folder_of<'f>(short: &str, long: &str, flag: &'f str, before: &str) -> Option
     rest.map(|rest| rest.trim_start_matches('='))
 }
 
-/// Paths of what may be found in the place of one of the files, and of headers that
-/// `__has_include` may ask for, where the compiler looks: beside a file of the project, in the
-/// folders above it, and where flags say. One that came or went makes another program.
+/// Paths that the compiler may find instead of one of the files, and headers that `__has_include`
+/// may look for. It looks beside a file of the project, in the folders above it, and where flags
+/// say. If one of them appears or disappears, another program may be built.
 pub(super) fn rivals(root: &Path, flags: &[String], files: &[String]) -> BTreeSet<String> {
     let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
     for file in files
@@ -116,7 +116,7 @@ pub(super) fn rivals(root: &Path, flags: &[String], files: &[String]) -> BTreeSe
             .filter_map(|(short, long)| folder_of(short, long, flag, before));
         folders.extend(named.map(PathBuf::from));
     }
-    // A library that comes to lie in a searched folder may be linked in another's place.
+    // A new library in a searched folder may be linked instead of another.
     let mut found: BTreeSet<String> = named_by_flags(root, flags)
         .unwrap_or_default()
         .into_iter()
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_outside_of_the_project_that_are_searched_count_too() {
+    fn searched_folders_outside_of_the_project_count_too() {
         let (project, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let header = outside.path().join("tile.cuh");
         fs::write(&header, "").unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_flags_bring_in_is_known_or_refused() {
+    fn inputs_from_flags_are_listed_or_rejected() {
         let project = tempfile::tempdir().unwrap();
         let link = project.path().join("link");
         std::os::unix::fs::symlink(project.path(), &link).unwrap();

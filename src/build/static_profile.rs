@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::artifact::Artifact;
 use crate::binary::Compiled;
-use crate::build::Artifact;
 use crate::config::{Toolchain, Variant};
 use crate::profile::{
     Code, Conditions, Identity, KernelProfile, MetricIdentity, Profile, ProfileOrigin, Provenance,
@@ -13,7 +13,7 @@ use crate::terms::{Phase, Tier};
 use ncu_report::{base_name, demangled};
 
 /// The static profile of a built variant; `None` where this tool did not call its compiler.
-/// A value that is not known is left out: what was not measured has no place in a profile.
+/// Values that are not known are left out.
 pub fn compiled_profile(
     toolchain: &Toolchain,
     variant: &Variant,
@@ -76,7 +76,7 @@ pub fn compiled_profile(
     })
 }
 
-/// Those that the variant's filter lets through, as ncu reads it: the function's own name.
+/// The kernels that match the variant's filter, which ncu applies to the function's own name.
 fn kernels(toolchain: &Toolchain, variant: &Variant, compiled: &Compiled) -> Vec<KernelProfile> {
     let filter = variant.kernel_filter();
     let mut kernels = Vec::new();

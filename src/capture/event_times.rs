@@ -9,7 +9,7 @@ use super::times::{TimedLaunch, TimedLaunches};
 /// `compute-capability MAJOR.MINOR`, a line each, and the program's result file as it is.
 pub const MAGIC: &[u8] = b"sparsek-gate event times 1\n";
 
-/// What a result file says of times. `correct` was asked when the variant was verified.
+/// The times in a result file. `correct` was checked when the variant was verified.
 #[derive(Deserialize)]
 struct Times {
     /// Name of the kernel.
@@ -18,16 +18,16 @@ struct Times {
     times_us: Vec<Option<f64>>,
 }
 
-/// The content of a capture file: what a program wrote of its times, and the GPU it ran on.
+/// The content of a capture file: the times that a program wrote, and the GPU it ran on.
 pub(crate) fn content(gpu: &str, compute_capability: &str, result_file: &[u8]) -> Vec<u8> {
     let mut content = MAGIC.to_vec();
-    let head = format!("gpu {gpu}\ncompute-capability {compute_capability}\n");
-    content.extend_from_slice(head.as_bytes());
+    let header = format!("gpu {gpu}\ncompute-capability {compute_capability}\n");
+    content.extend_from_slice(header.as_bytes());
     content.extend_from_slice(result_file);
     content
 }
 
-/// Reads a capture file of event times. A program tells neither grid nor block of its launches:
+/// Reads a capture file of event times. A program states neither grid nor block of its launches:
 /// they are zeros, which no launch has.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use super::times::{TimedLaunch, TimedLaunches};
 /// How a capture file begins; the number is its version.
 pub const MAGIC: &[u8] = b"sparsek-gate kernel records 1\n";
 
-/// One launch of one kernel, as CUPTI's `CUpti_ActivityKernel` tells it.
+/// One launch of one kernel, as CUPTI's `CUpti_ActivityKernel` reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelRecord {
     /// Grows with every call that launches; the nodes of one launch of a CUDA graph share one.
@@ -288,13 +288,13 @@ impl KernelCapture {
             .ok_or_else(|| error(1, "not a file of kernel records".to_owned()))?;
         // The first line was the version.
         let mut lines = text.split_inclusive('\n').zip(2..);
-        let mut head = |key: &str, at: usize| {
+        let mut line_of = |key: &str, at: usize| {
             let (line, _) = lines.next()?;
             let line = line.strip_suffix('\n')?;
             Some((line.strip_prefix(key)?.strip_prefix(' ')?.to_owned(), at))
         };
         let mut value = |key: &str, at: usize| {
-            let found = head(key, at).map(|(value, _)| value);
+            let found = line_of(key, at).map(|(value, _)| value);
             found.ok_or_else(|| error(at, format!("`{key}` was expected")))
         };
         let gpu = value("gpu", 2)?;

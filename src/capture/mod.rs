@@ -1,8 +1,9 @@
 //! What one profiling run left, and the two readers of it.
 //!
 //! [`report`] decodes the report file at full precision, [`csv`] reads the pages that
-//! `ncu --csv` prints. Both give a [`Recording`], and so do the files of the lower tiers;
-//! [`read_file`] tells them apart by content.
+//! `ncu --csv` prints. Both give a [`Recording`]. The files of the lower tiers give one by way of
+//! [`times`], which is the only place that puts times under the names of counters;
+//! [`read_file`] distinguishes them by content.
 
 pub mod event_times;
 pub mod kernel_records;
@@ -40,7 +41,7 @@ impl Format {
     }
 }
 
-/// Largest file that [`read_file`] reads, in bytes. A `--set full` report of one launch holds
+/// Largest file that [`read_file`] reads, in bytes. A `--set full` report of one launch has
 /// 2.6 MB.
 pub const MAX_FILE_SIZE: u64 = 1 << 30;
 
@@ -68,7 +69,7 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadErro
         })
 }
 
-/// The limit holds for what is read, not for the size that the file states, which a pipe does not.
+/// The limit is on the bytes that are read: a pipe does not state its size.
 fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     let file = File::open(path)?;
     let stated = file.metadata()?.len();

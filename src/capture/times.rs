@@ -1,4 +1,9 @@
 //! Launches of which only the times are known, as the tiers below the counters measure them.
+//!
+//! Their readers name each value by what it is. The conversion to a [`Recording`] here is the only
+//! place that puts such a value under the name of ncu's counter, which is that of its [`Role`]:
+//! after it a profile is derived in the same way on every tier, and a baseline keeps the same
+//! names. A role that a tier does not measure is absent, and never zero.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +14,7 @@ use ncu_report::{
 
 use crate::metric::Role;
 
-/// The launches of one capture, and the GPU that they ran on.
+/// The launches of one capture of a tier below the counters, and the GPU that they ran on.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TimedLaunches {
     /// Name of the GPU model.
@@ -25,6 +30,7 @@ pub(super) struct TimedLaunches {
 /// One launch of one kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TimedLaunch {
+    /// Which kernel.
     pub kernel: Kernel,
     /// Blocks in x, y, z; zeros where it is not known.
     pub grid: [u64; 3],

@@ -1,6 +1,7 @@
 //! `sparsek-gate build`.
 
-use super::{answer, load, other_toolchain};
+use super::answer::answer;
+use super::select::{load, other_toolchain};
 use std::path::Path;
 
 use serde::Serialize;
@@ -31,20 +32,20 @@ struct Built {
 }
 
 pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Error> {
-    let plan = load(config, &arguments.selection, Some(&arguments.trial))?;
-    let variants = plan.variants();
+    let selected = load(config, &arguments.selection, Some(&arguments.trial))?;
+    let variants = selected.variants();
     let progress = Progress::new();
     let batch = Batch {
-        config: &plan.config,
+        config: &selected.config,
         variants: &variants,
         watch: &progress,
     };
     let (artifacts, mut findings) = batch.build()?;
-    findings.extend(other_toolchain(&plan, &artifacts, &[]));
+    findings.extend(other_toolchain(&selected, &artifacts, &[]));
     // A trial must not be found where the profile of the code as it is would lie.
-    if plan.overrides.is_empty() {
-        let folder = plan.profiles(None)?;
-        let git = crate::git::revision(&plan.config.root);
+    if selected.overrides.is_empty() {
+        let folder = selected.profiles(None)?;
+        let git = crate::git::revision(&selected.config.root);
         for variant in &variants {
             clear_compiled(&folder, &variant.id)?;
         }

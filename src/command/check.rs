@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{load, print_outcome, select};
 use crate::baseline::Store;
-use crate::cli::{CheckArgs, ReportFormat};
+use crate::cli::CheckArgs;
 use crate::config::Selected;
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
@@ -12,7 +12,7 @@ use crate::judge::{
     Ended, Fresh, Judge, Origin, Outcome, places, read_recorded, trends, unchecked, waive,
 };
 use crate::measure::BaseProject;
-use crate::report::{self, Progress, Target};
+use crate::report::{self, Capability, Progress, Target};
 use crate::trust::{self, Authority, Grounds};
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
@@ -33,7 +33,7 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
         }
     };
     // The verdict first: a report that cannot be written must not take it along.
-    if ended.is_none() || arguments.format != ReportFormat::Text {
+    if ended.is_none() || !arguments.format.has(Capability::Terminal) {
         print_outcome(&outcome, arguments.format)?;
     }
     for target in &targets {
@@ -105,9 +105,11 @@ fn judged(
         .extend(unchecked(&plan, store, &arguments.selection.names)?);
     waive(&plan.config.waivers, &mut outcome);
     outcome.places = places(&plan, &outcome);
-    let holds_trends =
-        |format: ReportFormat| matches!(format, ReportFormat::Html | ReportFormat::Json);
-    if holds_trends(arguments.format) || targets.iter().any(|target| holds_trends(target.format)) {
+    let forms = targets.iter().map(|target| target.format);
+    if forms
+        .chain([arguments.format])
+        .any(|form| form.has(Capability::Trends))
+    {
         outcome.trends = trends(&plan, store, &baselines, &outcome)?;
     }
     Ok(outcome)

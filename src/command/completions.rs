@@ -2,7 +2,7 @@
 
 use clap::CommandFactory as _;
 
-use super::print;
+use super::answer::print;
 use crate::cli::{Cli, CompletionsArgs};
 use crate::finding::{Error, ExitCode};
 

@@ -10,7 +10,7 @@ use crate::cli::{DiffArgs, Format};
 use crate::diff::{Diff, Kernel, Metric, Pair, PairedBy, Reading, Row, Side};
 use crate::finding::{Error, ExitCode};
 use crate::judge::KernelHotspots;
-use crate::metric::display_value;
+use crate::metric::{Role, display_value, is_circumstance};
 use crate::report::{clean, one_line};
 use crate::verdict::Change;
 
@@ -19,34 +19,23 @@ const MOST_MOVED: usize = 12;
 /// How far a metric must have moved for that, in points or percent.
 const SMALLEST_MOVE: f64 = 1.0;
 /// Metrics that are shown in any case, where both files have them.
-const MATTER: [&str; 16] = [
-    "gpu__time_duration.sum",
-    "gpc__cycles_elapsed.avg.per_second",
-    "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
-    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-    "l1tex__throughput.avg.pct_of_peak_sustained_active",
-    "lts__throughput.avg.pct_of_peak_sustained_elapsed",
-    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
-    "sm__warps_active.avg.pct_of_peak_sustained_active",
-    "launch__registers_per_thread",
-    "dram__bytes_read.sum",
-    "dram__bytes_write.sum",
-    "lts__t_bytes.sum",
-    "smsp__inst_executed.sum",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
-];
-/// What a name holds of a metric that tells of the machine, the launch or the profiler.
-const ASIDE: [&str; 8] = [
-    "device__attribute_",
-    "profiler__",
-    "numa__",
-    "nvlink__",
-    "c2clink__",
-    "launch__",
-    "pcsamp_",
-    "derived__",
+const ALWAYS_SHOWN: [Role; 16] = [
+    Role::Duration,
+    Role::Clock,
+    Role::MemoryThroughput,
+    Role::SmThroughput,
+    Role::DramThroughput,
+    Role::L1ThroughputActive,
+    Role::L2Throughput,
+    Role::TensorActive,
+    Role::SmActive,
+    Role::WarpsActive,
+    Role::RegistersPerThread,
+    Role::DramBytesRead,
+    Role::DramBytesWritten,
+    Role::L2Bytes,
+    Role::Instructions,
+    Role::BankConflicts,
 ];
 
 pub(super) fn run(arguments: &DiffArgs) -> Result<ExitCode, Error> {
@@ -94,7 +83,7 @@ fn text(diff: &Diff, wanted: Option<&str>) -> String {
         );
     }
     for warning in &diff.warnings {
-        let _ = writeln!(text, "not like for like: {}", one_line(warning));
+        let _ = writeln!(text, "not comparable: {}", one_line(warning));
     }
     for pair in &diff.kernels {
         text.push('\n');
@@ -132,7 +121,7 @@ fn of_pair(pair: &Pair, wanted: Option<&str>) -> String {
     );
     let rows = match wanted {
         Some(wanted) => asked(&pair.metrics, wanted),
-        None => telling(&pair.metrics),
+        None => worth_showing(&pair.metrics),
     };
     if rows.is_empty() {
         let _ = writeln!(text, "   no metric of that name is in both");
@@ -161,8 +150,7 @@ fn of_pair(pair: &Pair, wanted: Option<&str>) -> String {
 
 /// Where one side takes more time than the other.
 fn times(way: &str, moved: &KernelHotspots) -> String {
-    let told = !(moved.lines.is_empty() && moved.stalls.is_empty() && moved.now.is_empty());
-    if !told {
+    if moved.lines.is_empty() && moved.stalls.is_empty() && moved.now.is_empty() {
         return String::new();
     }
     format!("   more time in {way}: {}\n", one_line(&moved.text))
@@ -179,19 +167,19 @@ fn asked<'a>(rows: &'a [Row], wanted: &str) -> Vec<&'a Row> {
         .collect()
 }
 
-/// Those that matter, and those that moved most.
-fn telling(rows: &[Row]) -> Vec<&Row> {
+/// Those that are always shown, and those that moved most.
+fn worth_showing(rows: &[Row]) -> Vec<&Row> {
     let in_both = |row: &&Row| row.before.is_some() && row.after.is_some();
-    let matters = |row: &Row| MATTER.iter().any(|name| row.metric == *name);
+    let always = |row: &Row| Role::of(&row.metric).is_some_and(|role| ALWAYS_SHOWN.contains(&role));
     let mut left = MOST_MOVED;
     let mut last: Option<&Row> = None;
     rows.iter()
         .filter(in_both)
         .filter(|row| {
-            if matters(row) {
+            if always(row) {
                 return true;
             }
-            let aside = ASIDE.iter().any(|name| row.metric.contains(name));
+            let aside = is_circumstance(&row.metric);
             // One thing under two names moves as far.
             let again = last.is_some_and(|last| last.size == row.size);
             let moved = row.size >= SMALLEST_MOVE && !row.within_spread && !aside && !again;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{json, print};
+use super::answer::{json, print};
 use crate::cli::{DoctorArgs, Format};
 use crate::config::{self, Config};
 use crate::doctor::{self, Check, Patient, examine};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::answer;
+use super::answer::answer;
 use crate::baseline::Store;
 use crate::cli::HistoryArgs;
 use crate::config::{Config, suggest};

@@ -1,6 +1,7 @@
 //! `sparsek-gate import`.
 
-use super::{answer, load};
+use super::answer::{answer, unreadable};
+use super::select::load;
 use std::fs;
 use std::path::Path;
 
@@ -29,8 +30,8 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         names: vec![arguments.variant.clone()],
         experimental: true,
     };
-    let plan = load(config, &selection, None)?;
-    let [variant] = plan.variants.as_slice() else {
+    let selected = load(config, &selection, None)?;
+    let [variant] = selected.variants.as_slice() else {
         return Err(Error::Usage(format!(
             "`{}` names several variants; write suite/variant",
             arguments.variant
@@ -40,8 +41,8 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         path: arguments.file.clone(),
         cause,
     };
-    let (format, recording) = capture::read_file(&arguments.file)
-        .map_err(|error| super::unreadable(&arguments.file, error))?;
+    let (format, recording) =
+        capture::read_file(&arguments.file).map_err(|error| unreadable(&arguments.file, error))?;
     let bytes = fs::read(&arguments.file).map_err(Error::io("read", &arguments.file))?;
     let ending = match format {
         capture::Format::Report => "ncu-rep",
@@ -65,10 +66,10 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     };
     let profile = profile_of(variant, &recording, &file, &stated)
         .map_err(|error| input(error.to_string()))?;
-    let output = plan.profiles(arguments.output.as_deref())?;
+    let output = selected.profiles(arguments.output.as_deref())?;
     refuse_to_replace(&output, variant)?;
     if arguments.output.is_none() {
-        create_work_folder(&plan.config.work)?;
+        create_work_folder(&selected.config.work)?;
     }
     let folder = empty_variant_folder(&output, &variant.id)?;
     let capture_path = folder.join(&file.file);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::print;
+use super::answer::print;
 use crate::cli::InitArgs;
 use crate::files::write_named;
 use crate::finding::{Error, ExitCode};

@@ -9,7 +9,7 @@ use super::print;
 use crate::capture::{self, Format as FileFormat};
 use crate::cli::{Format, InspectArgs};
 use crate::finding::{Error, ExitCode};
-use crate::metric::display_value;
+use crate::metric::{Role, display_value};
 use crate::report::{clean, one_line};
 use ncu_report::{Launch, Measurement, Recording, Value};
 
@@ -127,16 +127,9 @@ fn text(format: FileFormat, recording: &Recording, wanted: &dyn Fn(&str) -> bool
     {
         let _ = writeln!(text, "recorded: {time}");
     }
-    let gpu = recording.launches.first().and_then(|launch| {
-        launch
-            .metrics
-            .get("device__attribute_display_name")?
-            .value
-            .text()
-            .map(str::to_owned)
-    });
-    if let Some(gpu) = gpu {
-        let _ = writeln!(text, "GPU: {}", one_line(&gpu));
+    let first = recording.launches.first();
+    if let Some(gpu) = first.and_then(|launch| Role::DeviceName.text(launch)) {
+        let _ = writeln!(text, "GPU: {}", one_line(gpu));
     }
     for (index, launch) in recording.launches.iter().enumerate() {
         let name = launch

@@ -3,7 +3,7 @@
 use clap::CommandFactory as _;
 use clap_mangen::Man;
 
-use super::print;
+use super::answer::print;
 use crate::cli::{Cli, ManArgs};
 use crate::finding::{Error, ExitCode};
 

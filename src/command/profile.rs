@@ -1,6 +1,7 @@
 //! `sparsek-gate profile`.
 
-use super::{answer, load};
+use super::answer::answer;
+use super::select::load;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -23,18 +24,18 @@ struct Content {
 
 pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> {
     let start = Instant::now();
-    let plan = load(config, &arguments.selection, Some(&arguments.trial))?;
-    let folder = plan.profiles(arguments.output.as_deref())?;
+    let selected = load(config, &arguments.selection, Some(&arguments.trial))?;
+    let folder = selected.profiles(arguments.output.as_deref())?;
     let progress = Progress::new();
     let order = Order {
         batch: Batch {
-            config: &plan.config,
-            variants: &plan.variants(),
+            config: &selected.config,
+            variants: &selected.variants(),
             watch: &progress,
         },
         base: None,
         output: &folder,
-        overrides: &plan.overrides,
+        overrides: &selected.overrides,
     };
     let measured = measure(order, &mut |_, _, _| false)?;
     drop(progress);

@@ -1,6 +1,6 @@
 //! `sparsek-gate schema`.
 
-use super::print;
+use super::answer::print;
 use crate::cli::SchemaArgs;
 use crate::finding::{Error, ExitCode};
 

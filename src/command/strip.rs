@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::answer;
+use super::answer::answer;
 use crate::cli::StripArgs;
 use crate::finding::{Error, ExitCode};
 use crate::report::one_line;

@@ -1,6 +1,7 @@
 //! `sparsek-gate verify`.
 
-use super::{answer, load, other_toolchain};
+use super::answer::answer;
+use super::select::{load, other_toolchain};
 use crate::evidence::gpu_pins;
 use std::path::Path;
 
@@ -39,23 +40,26 @@ struct SanitizerContent {
 
 pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Error> {
     let stage = &arguments.stage;
-    let mut plan = load(config, &stage.selection, Some(&stage.trial))?;
+    let mut selected = load(config, &stage.selection, Some(&stage.trial))?;
     if !arguments.sanitizer.is_empty() {
-        for variant in &mut plan.variants {
+        for variant in &mut selected.variants {
             variant.sanitizer.clone_from(&arguments.sanitizer);
         }
     }
-    let variants = plan.variants();
+    let variants = selected.variants();
     let progress = Progress::new();
     let batch = Batch {
-        config: &plan.config,
+        config: &selected.config,
         variants: &variants,
         watch: &progress,
     };
     let sanitizer = batch.locate_sanitizer()?;
-    let gpu = Gpu::query(plan.config.device)?;
-    let pins = gpu_pins(&plan.config.toolchain, &gpu);
-    plan.config.toolchain.enforce(&plan.config.path, &pins)?;
+    let gpu = Gpu::query(selected.config.device)?;
+    let pins = gpu_pins(&selected.config.toolchain, &gpu);
+    selected
+        .config
+        .toolchain
+        .enforce(&selected.config.path, &pins)?;
     let env = gpu_env(&gpu);
     let (artifacts, mut findings) = batch.build()?;
     let (verified, wrong) = batch.verify(&artifacts, &env)?;
@@ -72,7 +76,7 @@ pub(super) fn run(config: &Path, arguments: &VerifyArgs) -> Result<ExitCode, Err
         }
     };
     drop(progress);
-    findings.extend(other_toolchain(&plan, &artifacts, &pins));
+    findings.extend(other_toolchain(&selected, &artifacts, &pins));
     let right = variants
         .iter()
         .zip(verified)

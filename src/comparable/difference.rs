@@ -120,7 +120,7 @@ impl std::fmt::Display for Difference {
             Difference::BuildCommand => f.write_str("the build command in the configuration"),
             Difference::Merged(what) => f.write_str(what),
             Difference::KernelCount(one, other) => {
-                write!(f, "the number of kernels ({one} and {other})")
+                write!(f, "the numbers of kernels ({one} and {other} kernels)")
             }
         }
     }

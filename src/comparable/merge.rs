@@ -2,7 +2,7 @@
 
 use super::difference::words;
 use super::profiles::mergeable;
-use crate::profile::{Profile, Series};
+use crate::profile::{KernelProfile, Profile, Provenance, Series};
 use crate::terms::Phase;
 
 /// One profile of the same variant and code, measured on several machines or in several runs: it
@@ -19,9 +19,9 @@ pub fn merge(profiles: Vec<Profile>) -> Result<Profile, String> {
         let differences = mergeable(&merged, &profile);
         if !differences.is_empty() {
             return Err(format!(
-                "the profiles of {} differ in {}",
-                merged.variant,
-                words(&differences, ", ")
+                "{} differ between the profiles of {}",
+                words(&differences, ", "),
+                merged.variant
             ));
         }
         merged = joined(merged, profile)?;
@@ -31,41 +31,43 @@ pub fn merge(profiles: Vec<Profile>) -> Result<Profile, String> {
 
 /// Both in one, of profiles without a difference.
 fn joined(mut one: Profile, other: Profile) -> Result<Profile, String> {
-    join_provenance(&mut one, &other)?;
-    join_samples(&mut one, other)?;
+    join_provenance(&mut one.provenance, other.provenance)?;
+    join_samples(&mut one, other.kernels)?;
     Ok(one)
 }
 
-fn join_provenance(one: &mut Profile, other: &Profile) -> Result<(), String> {
-    let shared = |own: Option<String>, others: Option<String>| match (own, others) {
-        (Some(own), Some(others)) if own.split(", ").any(|part| part == others) => Some(own),
-        (Some(own), Some(others)) => Some(format!("{own}, {others}")),
-        _ => None,
-    };
-    let provenance = other.provenance.clone();
-    let own = &mut one.provenance;
-    own.created = own.created.clone().max(provenance.created);
-    own.processes = own
+/// Of both. A version that one of them does not state is not known.
+fn join_provenance(one: &mut Provenance, other: Provenance) -> Result<(), String> {
+    one.created = one.created.clone().max(other.created);
+    one.processes = one
         .processes
-        .checked_add(provenance.processes)
-        .ok_or_else(|| "no profile has so many processes".to_owned())?;
-    own.captures.extend(provenance.captures);
-    own.profiler = shared(own.profiler.take(), provenance.profiler);
-    own.compiler = shared(own.compiler.take(), provenance.compiler);
-    own.driver = shared(own.driver.take(), provenance.driver);
-    own.gpu_uuid = shared(own.gpu_uuid.take(), provenance.gpu_uuid);
-    for pin in provenance.pins {
-        if !own.pins.contains(&pin) {
-            own.pins.push(pin);
+        .checked_add(other.processes)
+        .ok_or_else(|| "the profiles have too many processes".to_owned())?;
+    one.captures.extend(other.captures);
+    for (own, others) in [
+        (&mut one.profiler, other.profiler),
+        (&mut one.compiler, other.compiler),
+        (&mut one.driver, other.driver),
+        (&mut one.gpu_uuid, other.gpu_uuid),
+        (&mut one.git, other.git),
+        (&mut one.artifact_sha256, other.artifact_sha256),
+    ] {
+        *own = match (own.take(), others) {
+            (Some(own), Some(others)) if own.split(", ").any(|part| part == others) => Some(own),
+            (Some(own), Some(others)) => Some(format!("{own}, {others}")),
+            _ => None,
+        };
+    }
+    for pin in other.pins {
+        if !one.pins.contains(&pin) {
+            one.pins.push(pin);
         }
     }
-    own.git = shared(own.git.take(), provenance.git);
-    own.artifact_sha256 = shared(own.artifact_sha256.take(), provenance.artifact_sha256);
     Ok(())
 }
 
-fn join_samples(one: &mut Profile, other: Profile) -> Result<(), String> {
-    // The provenance names the machines of both by now, in the order of the samples.
+/// The provenance names the captures of both by now, in the order of the samples.
+fn join_samples(one: &mut Profile, kernels: Vec<KernelProfile>) -> Result<(), String> {
     let machines = |phase| -> Vec<Option<String>> {
         one.machines(phase)
             .into_iter()
@@ -73,7 +75,7 @@ fn join_samples(one: &mut Profile, other: Profile) -> Result<(), String> {
             .collect()
     };
     let (timing, counting) = (machines(Phase::Timing), machines(Phase::Counting));
-    for mut kernel in other.kernels {
+    for mut kernel in kernels {
         let own = one
             .kernels
             .iter_mut()
@@ -84,15 +86,15 @@ fn join_samples(one: &mut Profile, other: Profile) -> Result<(), String> {
             })
             .ok_or_else(|| {
                 format!(
-                    "`{}` is in only one of the profiles of {}",
-                    kernel.name, one.variant
+                    "only one of the profiles of {} has the kernel `{}`",
+                    one.variant, kernel.name
                 )
             })?;
         for (alias, series) in &mut own.metrics {
             let further = kernel
                 .metrics
                 .remove(alias)
-                .ok_or_else(|| format!("`{alias}` is in only one of the profiles"))?;
+                .ok_or_else(|| format!("only one of the profiles has the metric `{alias}`"))?;
             let phase = one.identity.metrics.get(alias).map(|metric| metric.phase);
             let machines: Vec<Option<&str>> = match phase {
                 Some(Phase::Counting) => &counting,

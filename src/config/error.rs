@@ -1,9 +1,11 @@
-//! Errors in `config.toml`, shown with the line they stand in.
+//! Errors in `config.toml`, shown with their line.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use super::old_words::renamed;
 
 /// What is wrong with the configuration, and where.
 #[derive(Debug)]
@@ -82,7 +84,7 @@ impl std::fmt::Display for ConfigError {
     }
 }
 
-/// serde says ``unknown field `x`, expected one of `a`, `b` ``; people want `a` if it is near.
+/// serde reports ``unknown field `x`, expected one of `a`, `b` ``; `a` alone is shown if it is similar.
 fn explain(message: &str) -> (String, Option<String>) {
     let Some((kind, rest)) = ["unknown field", "unknown variant"]
         .iter()
@@ -94,19 +96,17 @@ fn explain(message: &str) -> (String, Option<String>) {
     let Some(wrong) = names.next() else {
         return (message.to_owned(), None);
     };
-    let known: Vec<&str> = names.collect();
-    let what = if kind == "unknown field" {
-        "key"
-    } else {
-        "value"
-    };
+    let is_field = kind == "unknown field";
+    let is_old = |name: &str| is_field && renamed().any(|(old, _)| old == name);
+    let known: Vec<&str> = names.filter(|name| !is_old(name)).collect();
+    let what = if is_field { "key" } else { "value" };
     (
         format!("unknown {what} `{wrong}`"),
         Some(suggest(wrong, &known)),
     )
 }
 
-/// serde names Rust's types, which are nobody's who writes a configuration.
+/// serde names Rust's types. Whoever writes a configuration needs the types of TOML.
 fn in_words(message: &str) -> String {
     const TYPES: [(&str, &str); 9] = [
         ("f64", "a number"),
@@ -133,11 +133,11 @@ fn in_words(message: &str) -> String {
     }
 }
 
-/// `did you mean ...?` where a known name is near, else the list of all.
+/// `did you mean ...?` if a known name is similar, else the list of all.
 pub(crate) fn suggest(wrong: &str, known: &[&str]) -> String {
     match nearest(wrong, known) {
         Some(name) => format!("did you mean `{name}`?"),
-        None if known.is_empty() => "nothing is known here".to_owned(),
+        None if known.is_empty() => "there are no names to choose from".to_owned(),
         None => {
             let list: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
             format!("known are {}", list.join(", "))
@@ -145,7 +145,7 @@ pub(crate) fn suggest(wrong: &str, known: &[&str]) -> String {
     }
 }
 
-/// The known name nearest to a wrong one, if any is near enough to be meant.
+/// The known name most similar to a wrong one, if any is similar enough.
 pub(crate) fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()

@@ -1,12 +1,13 @@
 //! `config.toml` as written. Nothing after [`super::Config`] reads these types.
 
-use crate::config::Mismatch;
 use crate::metric::{Direction, Level};
 use crate::terms::{Phase, spelled};
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use super::pins::Mismatch;
 
 /// What sparsek-gate builds, measures and gates.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Config, Recipe, Variant, is_macro_name};
+use super::model::{Config, Recipe, Variant};
+use super::validate::is_macro_name;
 use crate::finding::Error;
 
 /// The variants that a run is about, with the constants of a trial applied to copies of them.

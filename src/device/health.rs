@@ -1,4 +1,4 @@
-//! What NVML says of a GPU at one moment, before anything is measured on it.
+//! What NVML reports about a GPU at one moment, before anything is measured on it.
 
 use std::collections::HashSet;
 use std::thread;
@@ -12,10 +12,10 @@ use super::watcher::{self, NvmlProbe, Probe as _, Unwatched};
 /// Between the two readings of a GPU that is not at rest. A clock that changes takes less.
 const AGAIN: Duration = Duration::from_millis(300);
 
-/// The health of a GPU. Absent is what it does not tell.
+/// The health of a GPU. Values that it does not report are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Its state; of slowdowns and processes only those that stayed for two readings.
+    /// Its state, with only those slowdowns and processes that two readings saw.
     pub reading: Reading,
     /// Whether it is split into instances (MIG).
     pub mig: Option<bool>,
@@ -31,7 +31,7 @@ impl Health {
     /// Asks NVML about the GPU of a UUID.
     ///
     /// # Errors
-    /// [`Unwatched`] where there is no NVML, or no such GPU for it.
+    /// [`Unwatched`] where there is no NVML, or where it does not show the GPU.
     pub fn of(uuid: &str) -> Result<Health, Unwatched> {
         let mut probe = NvmlProbe::open(uuid)?;
         let mut reading = probe.read();
@@ -76,8 +76,8 @@ impl Health {
             .collect()
     }
 
-    /// The reasons for which it runs below its clock, in words; those that are a fault of the
-    /// machine apart from those that come of how it is set up.
+    /// The reasons for which it runs below its clock, in words: those that are faults of the machine,
+    /// or those that follow from its settings.
     pub fn slowdowns(&self, faults: bool) -> Vec<&'static str> {
         let reasons = self.reading.slowdown.iter();
         reasons
@@ -86,7 +86,7 @@ impl Health {
             .collect()
     }
 
-    /// What keeps profiles that are taken now from being locked, in words.
+    /// What prevents that profiles measured now can be locked, in words.
     pub fn obstacles(&self) -> Vec<String> {
         let mut obstacles = Vec::new();
         let others = self.others();

@@ -1,14 +1,14 @@
-//! Whose a process on the GPU is, as far as `/proc` tells.
+//! Whether a process on the GPU belongs to this run, as far as `/proc` shows.
 
 use std::fs;
 
 use super::state::Owner;
 use crate::process::MARK;
 
-/// Deeper than any real family tree, so that one that changes under the walk ends it.
+/// Deeper than any real process tree: a walk through a tree that changes meanwhile ends here.
 const DEEPEST: usize = 64;
 
-/// Whose a process is: what descends from this process, or carries its mark, is ours.
+/// The owner of a process: one that descends from this process, or carries its mark, is ours.
 pub(super) fn owner(pid: u32) -> Owner {
     let Some(stat) = Stat::of(pid) else {
         return Owner::Unknown;
@@ -39,7 +39,7 @@ impl Stat {
         Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// `pid (name) state parent ...`, where the name may hold anything.
+    /// `pid (name) state parent ...`, where the name may contain any character.
     fn parse(text: &str) -> Option<Stat> {
         let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
         let state = fields.next()?;
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_tool_ran_is_ours_after_it_left_the_family_tree() {
+    fn what_this_tool_ran_is_ours_after_it_left_the_process_tree() {
         let dir = tempfile::tempdir().unwrap();
         let script = "(setsid sh -c 'echo $$ >new; mv new escaped; exec sleep 60' &); \
                       until [ -e seen ]; do sleep 0.1; done";
@@ -117,7 +117,7 @@ mod tests {
         std::thread::scope(|scope| {
             let running = scope.spawn(|| run.run().unwrap());
             let pid = loop {
-                assert!(!running.is_finished(), "nothing left the family tree");
+                assert!(!running.is_finished(), "nothing left the process tree");
                 if let Some(pid) = escaped() {
                     break pid;
                 }

@@ -1,11 +1,11 @@
-//! The smallest kernel there is, launched: what shows that a GPU can be used, and read by a
-//! profiler, without a compiler.
+//! Launches the smallest kernel there is. This shows without a compiler that a GPU can be used, and
+//! that a profiler can read it.
 
 use std::ffi::CString;
 
 use cudarc::driver::{result, sys};
 
-use super::{Refusal, device, guarded};
+use super::driver::{Refusal, device, guarded};
 use crate::finding::Error;
 
 /// The name of its kernel.
@@ -30,7 +30,8 @@ const PTX: &str = "\
 pub fn launch(ordinal: u32) -> Result<(), Error> {
     guarded(move || {
         let text = |text: &str| {
-            CString::new(text).map_err(|_| Refusal::Driver("a text that holds a zero".to_owned()))
+            CString::new(text)
+                .map_err(|_| Refusal::Driver("a text that contains a zero byte".to_owned()))
         };
         let (ptx, kernel) = (text(PTX)?, text(KERNEL)?);
         result::init()?;

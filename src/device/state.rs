@@ -1,16 +1,16 @@
-//! What the GPU said of itself while something ran on it.
+//! What the GPU reported while something ran on it.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Shortest time below the requested clock that is told, in ns. The launches of one kernel take
-/// longer than this, so that their median does not feel less.
+/// Shortest time below the requested clock that is reported, in ns. The launches of one kernel take
+/// longer than this, so a shorter time does not change their median.
 const SHORTEST_SLOWDOWN_NS: u64 = 1_000_000;
 
-/// Why a GPU ran below the clock it was asked for. That it rests, or that a user set its clock,
-/// is no such reason.
+/// Why a GPU ran below the clock it was asked for. An idle GPU, or a clock that a user set, is not
+/// such a reason.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -24,9 +24,9 @@ pub enum Slowdown {
     HwThermal,
     /// The driver lowered the clock, for heat of the chip or of its memory.
     SwThermal,
-    /// The power supply told the hardware to halve the clock at least.
+    /// The power supply made the hardware halve the clock at least.
     PowerBrake,
-    /// Another GPU of the same group holds the clock down.
+    /// Another GPU of the same group limits the clock.
     SyncBoost,
 }
 
@@ -43,14 +43,14 @@ impl Slowdown {
         }
     }
 
-    /// Whether it is a fault of the machine: heat, or the power supply. The others come of how the
-    /// GPU is set up, and a kernel meets them again on the next run.
+    /// Whether it is a fault of the machine: heat, or the power supply. The others follow from the
+    /// GPU's settings, and occur again on the next run.
     pub fn is_fault(self) -> bool {
         !matches!(self, Slowdown::SwPowerCap | Slowdown::SyncBoost)
     }
 }
 
-/// What the GPU said of itself at one moment. Absent is what it does not tell.
+/// What the GPU reported at one moment. Values that it does not report are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Clock of the multiprocessors in MHz.
@@ -65,11 +65,11 @@ pub struct Reading {
     pub rests: Option<bool>,
     /// Why it runs below the clock it was asked for.
     pub slowdown: BTreeSet<Slowdown>,
-    /// Processes that hold a compute context on it.
+    /// Processes with a compute context on it.
     pub processes: Vec<(ComputeProcess, Owner)>,
 }
 
-/// A process that holds a compute context on the GPU.
+/// A process with a compute context on the GPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComputeProcess {
     /// Process number, as the driver gives it: it may be of another PID namespace.
@@ -77,7 +77,7 @@ pub struct ComputeProcess {
     /// Name of the program, where this machine knows the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Device memory it holds, in bytes.
+    /// Device memory that it uses, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
@@ -87,7 +87,7 @@ pub struct ComputeProcess {
 pub enum Owner {
     /// This run started it.
     Ours,
-    /// Somebody else's.
+    /// Another user or run started it.
     Other,
     /// This machine does not know the process number.
     Unknown,
@@ -118,8 +118,8 @@ impl Span {
     }
 }
 
-/// What the GPU said of itself while a capture ran: the program's own preparations and the
-/// profiler's are in it, not the kernels alone.
+/// What the GPU reported while a capture ran. This includes the preparations of the program and of
+/// the profiler, not the kernels alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct State {
@@ -142,11 +142,11 @@ pub struct State {
     /// Reasons to run below the requested clock, and the number of working readings that saw them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub slowdown_readings: BTreeMap<Slowdown, u32>,
-    /// Time in ns for which the driver counted each reason it has a counter for; 0 is no time,
-    /// absent is not counted.
+    /// Time in ns that the driver counted for each reason it has a counter for; 0 is no time, absent
+    /// means that it was not counted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub slowdown_ns: BTreeMap<Slowdown, u64>,
-    /// Other people's processes on the GPU, by process number.
+    /// Processes on the GPU that this run did not start, by process number.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_processes: Vec<ComputeProcess>,
     /// Most processes at once that appeared after the start and that this machine does not know:
@@ -162,8 +162,8 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl State {
-    /// Of nothing yet but what was on the GPU before anything was started on it. A process of
-    /// unknown owner cannot be ours then.
+    /// A state without readings, with the processes that were on the GPU before anything was started
+    /// on it. A process of unknown owner cannot be ours then.
     pub(super) fn new(before: &Reading) -> State {
         let mut state = State::default();
         for (process, owner) in &before.processes {
@@ -179,7 +179,7 @@ impl State {
         self.readings += 1;
         self.temperature_c = Span::grown(self.temperature_c, reading.temperature_c);
         self.power_mw = Span::grown(self.power_mw, reading.power_mw);
-        // A GPU that rests lowers its clock, which says nothing about the kernels.
+        // An idle GPU lowers its clock, which has nothing to do with the kernels.
         if reading.rests != Some(true) {
             self.working_readings += 1;
             self.sm_clock_mhz = Span::grown(self.sm_clock_mhz, reading.sm_clock_mhz);
@@ -208,7 +208,7 @@ impl State {
         after: &BTreeMap<Slowdown, u64>,
     ) {
         for (reason, start) in before {
-            // A counter that went back was set anew, and tells nothing.
+            // A counter that went back was reset, and is ignored.
             let counted = after.get(reason).and_then(|end| end.checked_sub(*start));
             if let Some(ns) = counted {
                 self.slowdown_ns.insert(*reason, ns);
@@ -223,8 +223,8 @@ impl State {
             .iter()
             .filter(|(_, ns)| **ns >= SHORTEST_SLOWDOWN_NS);
         let seen = self.slowdown_readings.iter().filter(|(reason, readings)| {
-            // What is counted was told above, if one reading is all there is; and the driver
-            // says `hw-slowdown` for a moment whenever it changes clocks.
+            // A counted reason is reported above, so one reading of it alone is ignored; and the
+            // driver reports `hw-slowdown` for a moment whenever it changes clocks.
             let once_is_nothing =
                 **reason == Slowdown::HwSlowdown || self.slowdown_ns.contains_key(reason);
             **readings >= if once_is_nothing { 2 } else { 1 }
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_down_a_resting_gpu_held_down_no_kernel() {
+    fn a_slowdown_of_an_idle_gpu_slowed_no_kernel() {
         let mut state = State::default();
         let reading = |rests| Reading {
             rests: Some(rests),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_tell_by_difference_and_not_at_all_when_set_anew() {
+    fn counters_count_by_difference_and_not_at_all_after_a_reset() {
         use Slowdown::{PowerBrake, SwPowerCap, SwThermal, SyncBoost};
         let mut state = State::default();
         state.count(

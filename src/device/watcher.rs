@@ -20,7 +20,7 @@ use super::state::{ComputeProcess, Owner, Reading, Slowdown, State};
 
 /// Between two readings.
 const POLL: Duration = Duration::from_millis(100);
-/// How long what an earlier run left on the GPU may take to go.
+/// How long a program of an earlier run may take to leave the GPU.
 const LEAVING: Duration = Duration::from_millis(300);
 /// Where containers put the library when the loader's own folders do not have it.
 const CONTAINER_LIBRARY: &str = "/usr/local/nvidia/lib64/libnvidia-ml.so.1";
@@ -61,7 +61,7 @@ const COUNTERS: [(u32, Slowdown); 5] = [
     ),
 ];
 
-/// Why a GPU cannot be watched. Nothing else fails for that.
+/// Why a GPU cannot be watched. The measurement goes on without it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unwatched {
     /// NVML is not here, or does not start.
@@ -72,7 +72,7 @@ pub enum Unwatched {
     Device {
         /// UUID of the GPU.
         uuid: String,
-        /// What NVML says.
+        /// NVML's message.
         cause: String,
     },
     /// The system gives no thread to watch from.
@@ -88,19 +88,19 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Begins to watch the GPU of a UUID. What is on the GPU at this moment and is not ours is
-    /// another's process, so call it before the program to be watched is started.
+    /// Begins to watch the GPU of a UUID. A process that is on the GPU now and is not ours belongs to
+    /// somebody else, so call this before the program to be watched is started.
     ///
     /// # Errors
-    /// [`Unwatched`] where there is no NVML, or no such GPU for it. A single value that the GPU
-    /// does not tell is absent in the state, and no error.
+    /// [`Unwatched`] where there is no NVML, or where it does not show the GPU. A single value that the
+    /// GPU does not report is absent in the state.
     pub fn start(uuid: &str) -> Result<Watcher, Unwatched> {
         Watcher::over(NvmlProbe::open(uuid)?)
     }
 
     /// Stops watching. Empty where the watching thread broke.
     pub fn stop(self) -> State {
-        // A thread that is gone already has nothing to be told.
+        // The thread may be gone already.
         let _ = self.stop.send(());
         self.thread.join().unwrap_or_default()
     }
@@ -142,20 +142,20 @@ impl Watcher {
     }
 }
 
-/// Whatever can be asked about a GPU.
+/// A source of readings of a GPU.
 pub(super) trait Probe: Send {
     fn read(&mut self) -> Reading;
     /// Time spent below the requested clock, by reason, in ns.
     fn counters(&mut self) -> BTreeMap<Slowdown, u64>;
 }
 
-/// The version of the kernel driver, where NVML tells it.
+/// The version of the kernel driver, where NVML reports it.
 pub(super) fn driver_version() -> Option<String> {
     nvml().ok()?.sys_driver_version().ok()
 }
 
-/// Whether any GPU of this machine is split into instances (MIG): of an instance the driver tells
-/// a UUID that is no GPU's.
+/// Whether any GPU of this machine is split into instances (MIG). The driver gives an instance a UUID
+/// that is not a GPU's.
 pub(super) fn any_mig() -> bool {
     let Ok(nvml) = nvml() else {
         return false;
@@ -165,8 +165,8 @@ pub(super) fn any_mig() -> bool {
     devices.any(|device| device.mig_mode().is_ok_and(|mode| mode.current != 0))
 }
 
-/// Loaded once and never shut down: where no persistence daemon runs, whoever uses NVML keeps the
-/// GPU initialised between two programs.
+/// Loaded once and never shut down: where no persistence daemon runs, a process that uses NVML keeps
+/// the GPU initialised between two programs.
 fn nvml() -> Result<&'static Nvml, String> {
     static NVML: OnceLock<Result<Nvml, String>> = OnceLock::new();
     let loaded = NVML.get_or_init(|| {
@@ -224,11 +224,11 @@ impl Probe for NvmlProbe {
 
     fn counters(&mut self) -> BTreeMap<Slowdown, u64> {
         let asked = COUNTERS.map(|(field, _)| FieldId(field));
-        let told = self.device.field_values_for(&asked).unwrap_or_default();
+        let samples = self.device.field_values_for(&asked).unwrap_or_default();
         // The answers are in the order of the questions.
         COUNTERS
             .iter()
-            .zip(told)
+            .zip(samples)
             .filter_map(|((_, slowdown), sample)| {
                 let ns = match sample.ok()?.value.ok()? {
                     SampleValue::U64(ns) => ns,
@@ -367,7 +367,7 @@ mod tests {
                 "{unwatched}"
             ),
         }
-        let Ok(gpu) = super::super::Gpu::query(0) else {
+        let Ok(gpu) = super::super::gpu::Gpu::query(0) else {
             return;
         };
         let watcher = Watcher::start(&gpu.uuid).unwrap();

@@ -11,7 +11,7 @@ use crate::config::ClockControl;
 use crate::device::Gpu;
 use crate::finding::Error;
 use crate::measure::gpu_env;
-use crate::metric::DURATION_COUNTER;
+use crate::metric::Role;
 use crate::process::{self, Ending, Invocation};
 use crate::profiler::{Ncu, Trouble, home};
 
@@ -102,7 +102,8 @@ fn counted(
         Ok(read) => Check::ok(
             "counters",
             format!(
-                "{DURATION_COUNTER} of a launch was read: {:.0} ns",
+                "{} of a launch was read: {:.0} ns",
+                Role::Duration,
                 read.duration_ns
             ),
         ),
@@ -296,12 +297,10 @@ fn read(report: &Path) -> Result<Read, String> {
         .launches
         .first()
         .ok_or("its report holds no launch")?;
-    let duration_ns = launch
-        .metrics
-        .get(DURATION_COUNTER)
-        .and_then(|duration| duration.value.number())
+    let duration_ns = Role::Duration
+        .number(launch)
         .filter(|ns| *ns > 0.0)
-        .ok_or_else(|| format!("its report holds no {DURATION_COUNTER}"))?;
+        .ok_or_else(|| format!("its report has no {}", Role::Duration))?;
     Ok(Read {
         duration_ns,
         locked: launch.clock_locked,

@@ -1,81 +1,53 @@
-//! Whether a profile is a whole measurement.
+//! Whether a profile is a complete measurement.
 
 use crate::config::{Metric, Variant};
 use crate::finding::{Code, Finding};
-use crate::metric::{DURATION_COUNTER, Level, measures};
+use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin};
 use crate::terms::Phase;
 
-/// What keeps a profile from being a whole measurement: launches, kernels or values that are not
-/// there. A baseline is locked from, and a gate passes on, whole measurements only.
+/// Launches, kernels and values that are missing in a profile. A baseline is locked from, and a
+/// gate passes on, complete measurements only.
 pub fn incomplete(variant: &Variant, profile: &Profile) -> Vec<Finding> {
-    lacking(variant, profile, variant.profile.processes)
+    missing_parts(variant, profile, variant.profile.processes)
 }
 
-/// The same of one side of a comparison side by side: two processes a round.
+/// The same for one side of a comparison side by side: two processes a round.
 pub fn incomplete_side(variant: &Variant, profile: &Profile) -> Vec<Finding> {
-    lacking(variant, profile, variant.profile.rounds.saturating_mul(2))
+    missing_parts(variant, profile, variant.profile.rounds.saturating_mul(2))
 }
 
 /// The launches and processes that one side of a comparison side by side lacks.
 pub(crate) fn missing_launches_side(variant: &Variant, profile: &Profile) -> Vec<Finding> {
-    missing_launches(variant, profile, variant.profile.rounds.saturating_mul(2))
+    too_few_launches(variant, profile, variant.profile.rounds.saturating_mul(2))
 }
 
-fn missing_launches(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
+fn too_few_launches(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
     let mut findings = Vec::new();
     for phase in [Phase::Timing, Phase::Counting] {
         if variant.has_phase_on(profile.identity.tier, phase)
-            && let Some(gap) = gap(variant, profile, phase, processes)
+            && let Some(gap) = missing_launches(variant, profile, phase, processes)
         {
             findings.push(Finding::deny(
                 Code::NotMeasured,
                 &variant.id,
                 gap,
-                "let the program launch more often, or lower the launches and processes in the configuration".to_owned(),
+                "make the program launch more often, or lower `launches` and `processes` in the configuration",
             ));
         }
     }
     findings
 }
 
-fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
-    let mut findings = missing_launches(variant, profile, processes);
-    for expected in &variant.expect {
-        if !profile
-            .kernels
-            .iter()
-            .any(|kernel| kernel.name == *expected)
-        {
-            let seen: Vec<&str> = profile
-                .kernels
-                .iter()
-                .map(|kernel| kernel.name.as_str())
-                .collect();
-            findings.push(
-                Finding::deny(
-                    Code::KernelMissing,
-                    &variant.id,
-                    format!(
-                        "the expected kernel `{expected}` was not measured; there were {}",
-                        if seen.is_empty() {
-                            "none".to_owned()
-                        } else {
-                            seen.join(", ")
-                        }
-                    ),
-                    "mend `expect`, `kernels` or the program".to_owned(),
-                )
-                .kernel(expected),
-            );
-        }
-    }
+fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
+    let mut findings = too_few_launches(variant, profile, processes);
+    findings.extend(missing_kernels(variant, profile));
     for kernel in &profile.kernels {
         for metric in variant
             .metrics
             .iter()
             .filter(|metric| metric.level != Level::Record)
-            .filter(|metric| !given_up(variant, metric, profile))
+            .filter(|metric| !tier_gap_accepted(variant, metric, profile))
         {
             if let Some(why) = why_not_measured(metric, profile, kernel) {
                 let other_counter = profile
@@ -92,7 +64,7 @@ fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding>
                     code,
                     &variant.id,
                     format!("`{}` of {} has no value: {why}", metric.alias, kernel.name),
-                    "what was not measured does not pass; profile again, or take the metric out of the gate".to_owned(),
+                    "profile again, or remove the metric from the gate",
                 );
                 let finding = finding.kernel(&kernel.name).metric(&metric.alias);
                 findings.push(finding.warn_for(metric.level.warn_reason()));
@@ -102,9 +74,40 @@ fn lacking(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding>
     findings
 }
 
-/// Whether a metric is one that the profile's tier cannot measure, and the configuration accepts
-/// that tier.
-pub(crate) fn given_up(variant: &Variant, metric: &Metric, profile: &Profile) -> bool {
+/// The expected kernels that were not measured.
+fn missing_kernels(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+    let seen = kernel_names(profile);
+    let unseen = |expected: &&String| !seen.contains(&expected.as_str());
+    let missing = |expected: &String| {
+        Finding::deny(
+            Code::KernelMissing,
+            &variant.id,
+            format!(
+                "the expected kernel `{expected}` was not measured; measured kernels: {}",
+                listed(&seen)
+            ),
+            "correct `expect` or `kernels` of the variant, or make the program launch this kernel",
+        )
+        .kernel(expected)
+    };
+    variant.expect.iter().filter(unseen).map(missing).collect()
+}
+
+fn kernel_names(profile: &Profile) -> Vec<&str> {
+    let kernels = profile.kernels.iter();
+    kernels.map(|kernel| kernel.name.as_str()).collect()
+}
+
+fn listed(names: &[&str]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+/// Whether the profile's tier cannot measure a metric, and the configuration accepts that tier.
+pub(crate) fn tier_gap_accepted(variant: &Variant, metric: &Metric, profile: &Profile) -> bool {
     let tier = profile.identity.tier;
     !measures(tier, &metric.counter, metric.phase) && variant.accepts(tier)
 }
@@ -121,7 +124,7 @@ pub(crate) fn why_not_measured(
         return Some(format!("`{}` cannot be measured by {tier}", metric.counter));
     }
     let Some(definition) = profile.identity.metrics.get(&metric.alias) else {
-        return Some("the profile does not hold this metric".to_owned());
+        return Some("the profile lacks this metric".to_owned());
     };
     if definition.counter != metric.counter {
         return Some(format!(
@@ -136,16 +139,16 @@ pub(crate) fn why_not_measured(
         ));
     }
     let Some(series) = kernel.metrics.get(&metric.alias) else {
-        return Some("the kernel does not hold this metric".to_owned());
+        return Some("the kernel lacks this metric in the profile".to_owned());
     };
-    let (held, named) = (series.samples.len(), profile.machines(metric.phase).len());
-    if named > 0 && held != named {
+    let (sampled, named) = (series.samples.len(), profile.machines(metric.phase).len());
+    if named > 0 && sampled != named {
         return Some(format!(
-            "it holds {held} processes where the profile names {named} captures"
+            "it has samples of {sampled} processes, but the profile names {named} captures"
         ));
     }
     if series.samples.iter().any(Vec::is_empty) {
-        return Some("the kernel was launched in some of the processes only".to_owned());
+        return Some("the kernel was launched in only some of the processes".to_owned());
     }
     let launches = series.launch_count();
     let present = series
@@ -157,43 +160,45 @@ pub(crate) fn why_not_measured(
         .count();
     if present < launches || launches == 0 {
         return Some(format!(
-            "`{}` was there for {present} of {launches} launches",
+            "`{}` has a valid value in {present} of {launches} launches",
             metric.counter
         ));
     }
-    let took_no_time = metric.counter == DURATION_COUNTER
+    let took_no_time = metric.role() == Some(Role::Duration)
         && series
             .samples
             .iter()
             .flatten()
             .any(|sample| *sample == Some(0.0));
     if took_no_time {
-        return Some("a launch that took no time was not measured".to_owned());
+        return Some("a launch has a duration of zero".to_owned());
     }
     let of_others = profile.launches_of(kernel, definition.phase);
     if launches < of_others {
         return Some(format!(
-            "it holds {launches} launches where other metrics hold {of_others}"
+            "it has {launches} launches, but other metrics have {of_others}"
         ));
     }
     if definition.unit.is_none() {
-        return Some(format!(
-            "nothing says which unit `{}` is in",
-            metric.counter
-        ));
+        return Some(format!("the unit of `{}` is not known", metric.counter));
     }
     None
 }
 
-/// What a pass holds less of than was asked for: processes of a machine, launches of a process. Of
-/// an imported profile it is not known what was asked for, and its own number stands.
-fn gap(variant: &Variant, profile: &Profile, phase: Phase, processes: u32) -> Option<String> {
+/// Which number of a phase is below the requested one: processes of a machine, or launches of a
+/// process. What was requested of an imported profile is not known, so its own numbers count.
+fn missing_launches(
+    variant: &Variant,
+    profile: &Profile,
+    phase: Phase,
+    processes: u32,
+) -> Option<String> {
     let found = profile.launch_count(phase);
     if profile.provenance.origin == ProfileOrigin::Imported {
         let asked = profile.provenance.launches as usize * profile.provenance.processes as usize;
         return (found < asked.max(1)).then(|| {
             format!(
-                "{found} launches were measured in the {phase} phase where {asked} were asked for"
+                "{found} launches were measured in the {phase} phase, but {asked} were requested"
             )
         });
     }
@@ -209,7 +214,7 @@ fn gap(variant: &Variant, profile: &Profile, phase: Phase, processes: u32) -> Op
         .unwrap_or(0);
     if fewest < asked {
         return Some(format!(
-            "{fewest} processes were measured in the {phase} phase where {asked} were asked for"
+            "{fewest} processes were measured in the {phase} phase, but {asked} were requested"
         ));
     }
     let asked = variant.launches(phase) as usize;
@@ -232,29 +237,20 @@ fn gap(variant: &Variant, profile: &Profile, phase: Phase, processes: u32) -> Op
         .map(|index| (index, in_process(index)))
         .find(|(_, found)| *found < asked)?;
     Some(format!(
-        "{found} launches were measured in process {} of the {phase} phase where {asked} were asked for",
+        "{found} launches were measured in process {} of the {phase} phase, but {asked} were requested",
         index + 1
     ))
 }
 
-/// What a static profile lacks of what is expected of it.
+/// Kernels and values that are missing in a static profile.
 pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding> {
-    let names: Vec<&str> = profile
-        .kernels
-        .iter()
-        .map(|kernel| kernel.name.as_str())
-        .collect();
-    let seen = if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
-    };
+    let names = kernel_names(profile);
     let missing = |what: String| {
         Finding::deny(
             Code::KernelMissing,
             &variant.id,
-            format!("{what}; there were {seen}"),
-            "mend `expect`, `kernels` or the source".to_owned(),
+            format!("{what}; compiled kernels: {}", listed(&names)),
+            "correct `expect` or `kernels` of the variant, or the source",
         )
     };
     let expected = variant
@@ -264,14 +260,14 @@ pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding>
     let mut findings: Vec<Finding> = expected
         .map(|name| {
             missing(format!(
-                "the compiler made no kernel `{name}`, which is expected"
+                "the compiler did not produce the expected kernel `{name}`"
             ))
             .kernel(name)
         })
         .collect();
     if names.is_empty() && findings.is_empty() {
         findings.push(missing(
-            "the compiler made no kernel that is measured".to_owned(),
+            "the compiler produced no kernel to measure".to_owned(),
         ));
     }
     for kernel in &profile.kernels {

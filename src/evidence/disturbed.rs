@@ -1,5 +1,5 @@
-//! What speaks against a measurement: other users of the GPU, a clock that changed, counters that
-//! could not be read.
+//! Disturbances of a measurement: other users of the GPU, a clock that changed, counters that could
+//! not be read.
 
 use super::plausible::{Side, device_findings};
 use crate::config::Variant;
@@ -8,9 +8,8 @@ use crate::finding::{Code, Finding, WarnReason};
 use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::{Tier, VariantId};
 
-/// What the machine said of itself while a profile was measured that speaks against it: that the
-/// counters could not be read, and what the GPU told of its state. Each GPU is held against itself
-/// alone.
+/// What disturbed a profile while it was measured: counters that could not be read, and the state
+/// that the GPU reported. Each GPU is compared with itself alone.
 pub fn disturbed(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let captures = &profile.provenance.captures;
     let mut uuids: Vec<Option<&str>> = captures
@@ -39,8 +38,8 @@ pub fn disturbed(variant: &Variant, profile: &Profile) -> Vec<Finding> {
         .collect()
 }
 
-/// That a profile was taken without the counters. It only warns where the configuration accepts
-/// that tier by name.
+/// The finding that a profile was measured without the counters. It only warns where the
+/// configuration accepts that tier by name.
 pub fn below_counters(variant: &Variant, profile: &Profile) -> Option<Finding> {
     let tier = profile.identity.tier;
     if tier == Tier::Counters {
@@ -50,17 +49,17 @@ pub fn below_counters(variant: &Variant, profile: &Profile) -> Option<Finding> {
         Code::CountersDenied,
         &variant.id,
         format!(
-            "the GPU's counters could not be read: measured by {tier}, which tell how long launches took and nothing else"
+            "the GPU's counters could not be read: measured by {tier}, which gives only the time of each launch"
         ),
         format!(
-            "give ncu the right to the counters (README: Permission to read counters), or accept the tier: `accept_tiers = [\"{tier}\"]` under `[profile]`"
+            "give ncu the permission to read the counters (README: Permission to read counters), or accept the tier: `accept_tiers = [\"{tier}\"]` under `[profile]`"
         ),
     );
     let accepted = variant.accepts(tier);
     Some(finding.warn_for(accepted.then_some(WarnReason::TierAccepted)))
 }
 
-/// That nothing tells whether the GPU was disturbed.
+/// The finding that it is not known whether the GPU was disturbed.
 pub(crate) fn unwatched(variant: &VariantId, profile: &Profile) -> Option<Finding> {
     let captures = &profile.provenance.captures;
     let unwatched = profile.provenance.origin == ProfileOrigin::Measured
@@ -69,12 +68,13 @@ pub(crate) fn unwatched(variant: &VariantId, profile: &Profile) -> Option<Findin
         Finding::deny(
             Code::GpuUnwatched,
             variant,
-            "the driver's library NVML did not tell the GPU's state: whether it was shared, or its clock held down, is not known",
-            "see that libnvidia-ml.so.1 can be loaded where it is measured",
+            "the driver's library NVML did not report the GPU's state: whether the GPU was shared, or its clock was lowered, is not known",
+            "make libnvidia-ml.so.1 loadable on the machine that measures, and measure again",
         )
     })
 }
 
+/// What the state of the GPU shows against the captures of both sides of a comparison.
 pub(crate) fn disturbances(
     variant: &VariantId,
     sides: &[(&'static str, &Profile)],

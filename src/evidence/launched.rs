@@ -2,15 +2,16 @@
 
 use crate::config::Variant;
 use crate::finding::{Code, Finding};
+use crate::metric::Role;
 use crate::profile::{KernelProfile, Profile};
 use ncu_report::{Launch, Recording};
 
 /// Static metrics, and where ncu reports the same of a launch.
-const TWINS: [(&str, &str); 4] = [
-    ("registers", "launch__registers_per_thread"),
-    ("barriers", "launch__barrier_count"),
-    ("static_shared_bytes", "launch__shared_mem_per_block_static"),
-    ("driver_shared_bytes", "launch__shared_mem_per_block_driver"),
+const TWINS: [(&str, Role); 4] = [
+    ("registers", Role::RegistersPerThread),
+    ("barriers", Role::Barriers),
+    ("static_shared_bytes", Role::StaticSharedBytes),
+    ("driver_shared_bytes", Role::DriverSharedBytes),
 ];
 
 /// Where a recorded launch contradicts the static profile of its program, or the shape that the
@@ -20,17 +21,16 @@ pub fn launch_mismatches(
     compiled: &Profile,
     recording: &Recording,
 ) -> Vec<Finding> {
-    let read = |launch: &Launch, counter: &str| launch.metrics.get(counter)?.value.number();
     let mut findings: Vec<Finding> = Vec::new();
-    let mut tell = |launch: &Launch, what: &str, stated: f64, counter: &str, next: &str| {
-        let Some(found) = read(launch, counter).filter(|found| *found != stated) else {
+    let mut compare = |launch: &Launch, what: &str, stated: f64, role: Role, next: &str| {
+        let Some(found) = role.number(launch).filter(|found| *found != stated) else {
             return;
         };
         let kernel = &launch.kernel.function;
         let finding = Finding::deny(
             Code::LaunchMismatch,
             &variant.id,
-            format!("{kernel} {what} {stated}, and was launched with {found} (`{counter}`)"),
+            format!("{kernel} {what} {stated}, but was launched with {found} (`{role}`)"),
             next.to_owned(),
         );
         let finding = finding.kernel(kernel);
@@ -39,7 +39,7 @@ pub fn launch_mismatches(
         }
     };
     for launch in &recording.launches {
-        // A CSV does not hold the mangled name.
+        // A CSV lacks the mangled name.
         let same = |kernel: &&KernelProfile| match &launch.kernel.mangled {
             Some(mangled) => kernel.mangled.as_ref() == Some(mangled),
             None => kernel.name == launch.kernel.function,
@@ -47,30 +47,30 @@ pub fn launch_mismatches(
         let Some(kernel) = compiled.kernels.iter().find(same) else {
             continue;
         };
-        for (name, counter) in TWINS {
+        for (name, role) in TWINS {
             if let Some(value) = kernel.metrics.get(name).and_then(|series| series.value) {
                 let what = format!("was compiled with `{name}`");
-                let next = "see that the program runs the code it was built with, and not another program's or one compiled at run time";
-                tell(launch, &what, value, counter, next);
+                let next = "make the program run the code that it was built with, not code of another program or compiled at run time";
+                compare(launch, &what, value, role, next);
             }
         }
         let shape = [
             (
                 "`dynamic_shared_bytes`",
                 variant.launch.dynamic_shared_bytes,
-                "launch__shared_mem_per_block_dynamic",
+                Role::DynamicSharedBytes,
             ),
             (
                 "`threads_per_block`",
                 variant.launch.threads,
-                "launch__block_size",
+                Role::ThreadsPerBlock,
             ),
         ];
-        for (key, stated, counter) in shape {
+        for (key, stated, role) in shape {
             if let Some(stated) = stated {
-                let next = format!("mend {key} of {} in the configuration", variant.id);
+                let next = format!("correct {key} of {} in the configuration", variant.id);
                 let what = format!("is stated to have {key}");
-                tell(launch, &what, f64::from(stated), counter, &next);
+                compare(launch, &what, f64::from(stated), role, &next);
             }
         }
     }

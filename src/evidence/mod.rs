@@ -6,10 +6,12 @@ mod launched;
 mod pins;
 mod plausible;
 
-pub(crate) use complete::{given_up, missing_launches_side, static_value, why_not_measured};
 pub use complete::{incomplete, incomplete_compiled, incomplete_side};
+pub(crate) use complete::{
+    missing_launches_side, static_value, tier_gap_accepted, why_not_measured,
+};
 pub use disturbed::{below_counters, disturbed};
 pub(crate) use disturbed::{disturbances, unwatched};
 pub use launched::launch_mismatches;
 pub use pins::{gpu_pins, pins_of, recorded_unpinned, unpinned};
-pub use plausible::{Measurand, Side, bounds, device_findings, implausible, too_good};
+pub use plausible::{Measurand, Side, device_findings, implausible, too_good};

@@ -1,4 +1,4 @@
-//! Whether tools, driver and GPU are those that the configuration pins.
+//! Whether tools, driver and GPU are the pinned ones.
 
 use crate::config::{Mismatch, PINS_NEXT, Pin, Toolchain};
 use crate::device::Gpu;
@@ -16,8 +16,8 @@ pub fn gpu_pins(toolchain: &Toolchain, gpu: &Gpu) -> Vec<Pin> {
     pins.into_iter().flatten().collect()
 }
 
-/// What is pinned of what a profile says it was measured with. What it does not know of itself
-/// is left out: that it was imported is told elsewhere.
+/// The pins of the tools and the GPU that a profile names. Versions that it does not state are left
+/// out: another finding reports that it was imported.
 pub fn pins_of(toolchain: &Toolchain, profile: &Profile) -> Vec<Pin> {
     let (identity, provenance) = (&profile.identity, &profile.provenance);
     let compiler = provenance.compiler.as_deref();
@@ -38,8 +38,8 @@ pub fn pins_of(toolchain: &Toolchain, profile: &Profile) -> Vec<Pin> {
     pins.into_iter().flatten().collect()
 }
 
-/// The finding that a recording was made with another toolchain than is pinned, which denies where
-/// a run on that machine would have been refused.
+/// The finding that a recording was made with another toolchain than is pinned. It denies where a
+/// run on that machine would have been rejected.
 pub fn recorded_unpinned(toolchain: &Toolchain, profile: &Profile) -> Option<Finding> {
     let found = mismatch(&profile.variant, "recorded", &pins_of(toolchain, profile))?;
     let warns = toolchain.pins.mismatch == Mismatch::Warn;
@@ -62,7 +62,10 @@ fn mismatch(variant: &VariantId, what: &str, pins: &[Pin]) -> Option<Finding> {
         Finding::deny(
             Code::ToolchainMismatch,
             variant,
-            format!("{what} off its pins: {}", broken.join("; ")),
+            format!(
+                "{what} with a toolchain that differs from the pinned versions: {}",
+                broken.join("; ")
+            ),
             PINS_NEXT,
         )
     })

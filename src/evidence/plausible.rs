@@ -1,18 +1,18 @@
-//! What cannot be believed: values that no counter can have, improvements that are too good, and
+//! What is implausible: values that no counter can have, improvements that are too large, and
 //! captures of a GPU that was disturbed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::device::{ComputeProcess, Slowdown, State};
 use crate::finding::{Code, Finding, WarnReason};
-use crate::metric::{Direction, display_value};
+use crate::metric::{Direction, bounds, display_value, is_time};
 use crate::terms::VariantId;
 
 /// The largest change between the highest clocks of two captures, in percent. The kernels' noise
 /// within one process is a tenth of it; the steps of a clock are 15 MHz of some 2000.
 const CLOCK_PERCENT: f64 = 1.0;
-/// Fewest working readings from which the highest clock of a capture is believed: the first may
-/// catch the clock while it rises.
+/// Fewest working readings from which the highest clock of a capture counts: the first may catch
+/// the clock while it rises.
 const FEWEST_CLOCK_READINGS: u32 = 3;
 
 /// What was measured: one metric of one kernel of one variant.
@@ -33,28 +33,10 @@ pub struct Measurand<'a> {
 /// The captures of one side of a comparison, in the order they were taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// `base`, `head` or `current`.
+    /// `base` or `current`.
     pub name: &'a str,
-    /// What the GPU said during each of them.
+    /// What the GPU reported during each of them.
     pub states: &'a [&'a State],
-}
-
-/// The least and the most, in percent, that a counter of percentages can be; `None` for any other.
-///
-/// The limits are those of real runs of an H200, with room. In the reports below `tests/data/ncu`
-/// (3,354 such values) the maximum over units reaches 101.1, as each unit is counted against one
-/// elapsed time and not against its own; a ratio of two counters reaches 100.003, as they were
-/// counted in two passes; averages end at 98.9, and at 98.2 in the 960 launches on nine GPUs of
-/// unchanged kernels that this repository held before it recorded rounds.
-pub fn bounds(counter: &str) -> Option<(f64, f64)> {
-    let (_, part) = counter.split_once('.')?;
-    if part.contains("max.pct_of_peak_") {
-        Some((0.0, 102.0))
-    } else if part.contains(".pct_of_peak_") || part == "pct" || part.ends_with(".pct") {
-        Some((0.0, 100.5))
-    } else {
-        None
-    }
 }
 
 /// A metric with values that its counter cannot have: outside the configured bounds or, without
@@ -65,7 +47,7 @@ pub fn implausible(
     values: &[f64],
     configured: Option<(f64, f64)>,
 ) -> Option<Finding> {
-    let is_time = of.counter.starts_with("gpu__time_duration");
+    let is_time = is_time(of.counter);
     let (least, most) = configured
         .or_else(|| bounds(of.counter))
         .unwrap_or((0.0, f64::MAX));
@@ -105,8 +87,8 @@ pub fn implausible(
     Some(finding.kernel(of.kernel).metric(of.alias))
 }
 
-/// An improvement that is too good to pass by itself: by more than a limit in percent of the
-/// reference, or by what cannot be told.
+/// An improvement that is too large to pass without review: by more than a limit in percent of the
+/// reference, or by an amount that is not a number.
 pub fn too_good(
     of: &Measurand<'_>,
     direction: Direction,
@@ -127,22 +109,22 @@ pub fn too_good(
         Code::Implausible,
         of.variant,
         format!(
-            "`{}` of {} {moved} by {gain_percent:.1} % ({} → {}), more than the {limit_percent} % that pass without a look",
+            "`{}` of {} {moved} by {gain_percent:.1} % ({} → {}), more than the {limit_percent} % that pass without review",
             of.alias,
             of.kernel,
             display_value(reference, of.unit),
             display_value(current, of.unit)
         ),
         format!(
-            "see that the kernel still does all of its work and that its check can fail; then lock it: sparsek-gate baseline --lock --reason '...' {}",
+            "make sure that the kernel still does all of its work and that its check can fail; then lock it: sparsek-gate baseline --lock --reason '...' {}",
             of.variant
         ),
     );
     Some(finding.kernel(of.kernel).metric(of.alias))
 }
 
-/// What the state of the GPU says against the captures of a variant: other processes on it, a
-/// clock that was held down, captures at different clocks. All sides of a comparison are judged
+/// What the state of the GPU shows against the captures of a variant: other processes on it, a
+/// clock that was lowered, captures at different clocks. All sides of a comparison are judged
 /// together, as what differs between them is no property of the kernel.
 pub fn device_findings(variant: &VariantId, sides: &[Side<'_>]) -> Vec<Finding> {
     let captures: Vec<Capture<'_>> = sides
@@ -176,7 +158,7 @@ fn shared(variant: &VariantId, captures: &[Capture<'_>]) -> Option<Finding> {
         .iter()
         .filter(|capture| !capture.state.other_processes.is_empty())
         .collect();
-    // The memory that a process holds may be another in each capture; its largest is shown.
+    // The memory of a process may differ between captures; the largest is shown.
     let mut others: BTreeMap<u32, &ComputeProcess> = BTreeMap::new();
     for process in disturbed
         .iter()
@@ -197,16 +179,13 @@ fn shared(variant: &VariantId, captures: &[Capture<'_>]) -> Option<Finding> {
                 listed(&disturbed),
                 others.join(", ")
             ),
-            "end it, or set `gpu.device` to a GPU of your own, and measure again",
+            "end this process, or set `gpu.device` to a GPU that nobody else uses, and measure again",
         )
     })
 }
 
 fn described(process: &ComputeProcess) -> String {
-    let name = process
-        .name
-        .as_deref()
-        .unwrap_or("of a name that this machine does not know");
+    let name = process.name.as_deref().unwrap_or("name not known");
     let memory = process.memory_bytes.map_or_else(String::new, |bytes| {
         format!(", {}", display_value(bytes as f64, Some("byte")))
     });
@@ -235,20 +214,20 @@ fn slowed(variant: &VariantId, captures: &[Capture<'_>]) -> Vec<Finding> {
             Code::ClockChanged,
             variant,
             format!(
-                "the GPU lowered its clock for heat or for its power supply: {}",
+                "the GPU lowered its clock because of heat or its power supply: {}",
                 faults.join(", ")
             ),
-            "see `nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER`; let the GPU cool, or measure on another, and measure again",
+            "see `nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER`; let the GPU cool or choose another GPU, and measure again",
         ));
     }
     for reason in seen.into_iter().filter(|reason| !reason.is_fault()) {
         let slowed = by(reason);
         let what = match reason {
-            Slowdown::SyncBoost => "another GPU of its group held the GPU's clock down",
+            Slowdown::SyncBoost => "another GPU of its sync-boost group lowered the GPU's clock",
             _ => "the GPU lowered its clock to keep its power limit",
         };
         let next = match reason {
-            Slowdown::SyncBoost => "take the GPU out of its group, and measure again",
+            Slowdown::SyncBoost => "remove the GPU from its sync-boost group, and measure again",
             _ => {
                 "lock a clock that stays within the limit (`clock_control = \"base\"`, or `nvidia-smi --lock-gpu-clocks`), and measure again"
             }
@@ -286,7 +265,7 @@ fn other_clock(variant: &VariantId, captures: &[Capture<'_>]) -> Option<Finding>
     let (low, slow) = clocks.iter().min_by_key(|(mhz, _)| *mhz)?;
     let (high, fast) = clocks.iter().max_by_key(|(mhz, _)| *mhz)?;
     let percent = f64::from(high - low) / f64::from(*high) * 100.0;
-    // Nothing but zeros is no clock at all, and no difference either.
+    // Zeros alone are no clock, and no difference.
     if *high == 0 || percent <= CLOCK_PERCENT {
         return None;
     }
@@ -298,11 +277,11 @@ fn other_clock(variant: &VariantId, captures: &[Capture<'_>]) -> Option<Finding>
             listed(&[slow]),
             listed(&[fast])
         ),
-        "let nothing change the GPU's clocks meanwhile, or have ncu lock them (`clock_control = \"base\"`), and measure again",
+        "keep the GPU's clocks unchanged during the measurement, or let ncu lock them (`clock_control = \"base\"`), and measure again",
     ))
 }
 
-/// `base 1, base 2, head 1`.
+/// `base 1, base 2, current 1`.
 fn listed(captures: &[&Capture<'_>]) -> String {
     captures
         .iter()
@@ -371,15 +350,15 @@ mod tests {
     }
 
     /// Findings of a comparison, as code and severity.
-    fn compared(base: &[&State], head: &[&State]) -> Vec<Finding> {
+    fn compared(base: &[&State], current: &[&State]) -> Vec<Finding> {
         let sides = [
             Side {
                 name: "base",
                 states: base,
             },
             Side {
-                name: "head",
-                states: head,
+                name: "current",
+                states: current,
             },
         ];
         device_findings(&variant(), &sides)
@@ -396,29 +375,6 @@ mod tests {
     fn nothing_of_nothing_is_no_gain() {
         assert_eq!(fell(0.0, 0.0), None);
         assert!(fell(1.0, 0.0).is_some());
-    }
-
-    #[test]
-    fn a_percentage_has_bounds_and_nothing_else_has() {
-        assert_eq!(bounds(MAX), Some((0.0, 102.0)));
-        for counter in [
-            AVG,
-            "sm__inst_executed_pipe_alu.sum.pct_of_peak_sustained_active",
-            "sm__warps_active.min.pct_of_peak_sustained_active",
-            "lts__t_sector_hit_rate.pct",
-            "FBSP.TriageCompute.dramc__throughput.avg.pct_of_peak_sustained_elapsed",
-        ] {
-            assert_eq!(bounds(counter), Some((0.0, 100.5)), "{counter}");
-        }
-        for counter in [
-            TIME,
-            "dram__bytes_read.sum",
-            "smsp__inst_executed.avg.per_cycle_active",
-            "derived__pct_occupancy_per_block_size",
-            "l1tex__data_bank_conflicts_pipe_lsu.max",
-        ] {
-            assert_eq!(bounds(counter), None, "{counter}");
-        }
     }
 
     #[test]
@@ -450,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_a_counter_cannot_have_are_told() {
+    fn values_that_a_counter_cannot_have_are_reported() {
         assert_eq!(judged(MAX, &[0.0, 101.1, 102.0], None), None);
         assert_eq!(judged(AVG, &[0.0, 100.0], None), None);
         assert_eq!(judged(TIME, &[1e9], None), None);
@@ -483,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn an_implausible_value_is_told_with_the_worst_and_the_number_of_launches() {
+    fn an_implausible_value_is_reported_with_the_worst_and_the_number_of_launches() {
         let finding = judged(AVG, &[137.2, 50.0, 250.0], None).unwrap();
         assert_eq!(
             finding.message,
@@ -509,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_gpu_gives_nothing_to_tell() {
+    fn a_quiet_gpu_has_no_finding() {
         let (one, other) = (at(1980), at(1965));
         assert_eq!(compared(&[&one, &one], &[&other]), []);
         assert_eq!(compared(&[], &[]), []);
@@ -530,7 +486,7 @@ mod tests {
             assert!(
                 findings[0]
                     .message
-                    .contains(&format!("{} in base 1, head 1", reason.as_str()))
+                    .contains(&format!("{} in base 1, current 1", reason.as_str()))
             );
         }
     }
@@ -542,11 +498,11 @@ mod tests {
             kinds(&compared(&[&capped], &[&capped])),
             [(Code::ClockChanged, Severity::Warn)]
         );
-        for (base, head) in [
+        for (base, current) in [
             (vec![&capped], vec![&free]),
             (vec![&capped, &free], vec![&capped, &free]),
         ] {
-            let findings = compared(&base, &head);
+            let findings = compared(&base, &current);
             assert_eq!(kinds(&findings), [(Code::ClockChanged, Severity::Deny)]);
             assert!(findings[0].message.contains("base 1"));
             assert!(!findings[0].message.contains("base 2"));
@@ -574,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn another_process_is_told_once_with_all_that_is_known_of_it() {
+    fn another_process_is_reported_once_with_all_that_is_known_of_it() {
         let shared = |memory_bytes| State {
             other_processes: vec![ComputeProcess {
                 pid: 77,
@@ -588,7 +544,7 @@ mod tests {
         assert_eq!(kinds(&findings), [(Code::GpuShared, Severity::Deny)]);
         assert_eq!(
             findings[0].message,
-            "another process was on the GPU during base 2, base 3, head 1: process 77 (trainer, 3.00 GB)"
+            "another process was on the GPU during base 2, base 3, current 1: process 77 (trainer, 3.00 GB)"
         );
         let ours_in_a_container = State {
             unknown_processes: 1,

@@ -5,8 +5,24 @@ use serde::{Deserialize, Serialize};
 
 use super::ExitCode;
 
+/// How the findings of a code are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reported {
+    /// They fail the run.
+    Fails,
+    /// They are warnings.
+    Warns,
+    /// It depends on the case, the configuration, or a waiver.
+    Either,
+}
+
 macro_rules! codes {
-    ($(#[doc = $doc:literal] $name:ident = $text:literal => $exit:ident),+ $(,)?) => {
+    ($(
+        #[doc = $doc:literal]
+        $name:ident = $text:literal, $reported:ident => $exit:ident,
+            $cause:literal,
+            $next:literal;
+    )+) => {
         /// The kinds of findings. The name is part of the interface.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum Code {
@@ -22,12 +38,27 @@ macro_rules! codes {
                 match self { $(Code::$name => $text),+ }
             }
 
-            /// What it says, in a sentence.
+            /// What it means, in a sentence.
             pub fn meaning(self) -> &'static str {
                 match self { $(Code::$name => $doc.trim_ascii()),+ }
             }
 
-            /// What a run with such a finding exits with.
+            /// The usual cause.
+            pub fn cause(self) -> &'static str {
+                match self { $(Code::$name => $cause),+ }
+            }
+
+            /// The usual next step.
+            pub fn next_step(self) -> &'static str {
+                match self { $(Code::$name => $next),+ }
+            }
+
+            /// Whether its findings fail the run.
+            pub fn reported(self) -> Reported {
+                match self { $(Code::$name => Reported::$reported),+ }
+            }
+
+            /// The exit code of a run that such a finding fails.
             pub fn exit_code(self) -> ExitCode {
                 match self { $(Code::$name => ExitCode::$exit),+ }
             }
@@ -35,125 +66,244 @@ macro_rules! codes {
     };
 }
 
+// The code, how it is reported, its exit code; the usual cause; the usual next step.
 codes! {
-    /// A metric got worse by more than its tolerance.
-    Regressed = "regressed" => Regressed,
+    /// A metric got worse by more than its tolerance and the noise.
+    Regressed = "regressed", Either => Regressed,
+        "The change made the kernel slower, or made it move more data. The report lists what changed with it: instructions, traffic, registers, machine code.",
+        "Fix the kernel. If the change is intended, lock a new baseline: `sparsek-gate baseline --lock --reason '...' VARIANT`.";
     /// A value is outside its hard limit.
-    LimitExceeded = "limit-exceeded" => Regressed,
-    /// The samples do not tell whether the metric got worse by more than its tolerance.
-    Inconclusive = "inconclusive" => Inconclusive,
-    /// A metric has no value, or fewer than were asked for.
-    NotMeasured = "not-measured" => Inconclusive,
-    /// A value is none that its counter can have, or an improvement is too large to be believed.
-    Implausible = "implausible" => Inconclusive,
-    /// The GPU ran below its clock, or not at the same clock in all captures.
-    ClockChanged = "clock-changed" => Inconclusive,
-    /// Another process was on the GPU while it was measured.
-    GpuShared = "gpu-shared" => Inconclusive,
+    LimitExceeded = "limit-exceeded", Either => Regressed,
+        "The kernel exceeds `max` or stays below `min` of the metric. A limit does not depend on the baseline.",
+        "Fix the kernel, or change the limit in `config.toml`.";
+    /// The samples do not show whether the metric got worse by more than its tolerance.
+    Inconclusive = "inconclusive", Either => Inconclusive,
+        "The noise, or the difference between machines, is as large as the tolerance.",
+        "Measure side by side with `check --against REV`, use a quiet GPU, raise `profile.processes`, or widen the tolerance.";
+    /// A metric has no value, or fewer values than required.
+    NotMeasured = "not-measured", Either => Inconclusive,
+        "The counter does not exist on this GPU, a launch has no value for it, or the tier cannot measure it.",
+        "Read the reason in the row of the metric. Profile again, or remove the metric from the suite.";
+    /// A value is outside the range of its counter, or an improvement is larger than `max_gain` allows.
+    Implausible = "implausible", Either => Inconclusive,
+        "Another process disturbed the measurement, the counter is defective, or the kernel no longer does all of its work.",
+        "Profile again with nothing else on the GPU. Check that the kernel still does its work, then lock the improvement, or widen `plausible` of the metric.";
+    /// The GPU lowered its clock, or did not have the same clock in all captures.
+    ClockChanged = "clock-changed", Either => Inconclusive,
+        "Heat, the power supply, the power limit, or a program that sets clocks.",
+        "Run `nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER`, let the GPU cool, set `clock_control = \"base\"`, and measure again.";
+    /// Another process was on the GPU during the measurement.
+    GpuShared = "gpu-shared", Fails => Inconclusive,
+        "A job of another user, a display server, or a process that was left from an earlier run.",
+        "End that process, or set `gpu.device` to a GPU that nothing else uses, and measure again.";
     /// ncu profiled no kernel.
-    NoKernelsProfiled = "no-kernels-profiled" => Failed,
-    /// A kernel that the configuration expects is not in the capture.
-    KernelMissing = "kernel-missing" => Failed,
+    NoKernelsProfiled = "no-kernels-profiled", Fails => Failed,
+        "`kernels` selects none of the kernels that the program launches, or the program launches none.",
+        "Compare `kernels` with the kernel names in the message.";
+    /// A kernel that the configuration expects is not in the capture or not in the machine code.
+    KernelMissing = "kernel-missing", Fails => Failed,
+        "The kernel was renamed or removed, or `expect` and `kernels` do not select the same kernels.",
+        "Correct `expect`, `kernels` or the program.";
     /// The compiler or the build command failed.
-    BuildFailed = "build-failed" => Failed,
-    /// The program's own check said that its numbers are wrong.
-    WrongNumbers = "wrong-numbers" => Failed,
-    /// A tool of compute-sanitizer found errors, or cannot be trusted to have found none.
-    Sanitizer = "sanitizer" => Failed,
+    BuildFailed = "build-failed", Fails => Failed,
+        "An error in the sources, a missing header or library, or a wrong flag.",
+        "Read the output of the tool below the finding, and run `sparsek-gate build VARIANT`.";
+    /// The program's own check reported wrong numbers.
+    WrongNumbers = "wrong-numbers", Fails => Failed,
+        "The kernel computes another result than its reference.",
+        "Fix the kernel, then run `sparsek-gate verify VARIANT`. A variant with wrong numbers is never profiled.";
+    /// A tool of compute-sanitizer found errors, or it is not certain that it checked the program.
+    Sanitizer = "sanitizer", Either => Failed,
+        "An access out of bounds, a race, an uninitialized read, a wrong synchronization; or the tool could not instrument the program.",
+        "Read the output below the finding, fix the kernel, then run `sparsek-gate verify --sanitizer TOOL VARIANT`.";
     /// The program's result file is missing or cannot be read.
-    ResultUnreadable = "result-unreadable" => Failed,
+    ResultUnreadable = "result-unreadable", Fails => Failed,
+        "The program does not write JSON to the path that `{result}` stands for, or ended before it did.",
+        "Run the program by hand with the arguments in the message, and look at the file.";
     /// The program could not be started.
-    NotStarted = "not-started" => Failed,
+    NotStarted = "not-started", Fails => Failed,
+        "The file does not exist, is not executable, or a shared library is missing.",
+        "Run the command in the message by hand.";
     /// The program failed before its check, or under the profiler.
-    ProgramFailed = "program-failed" => Failed,
+    ProgramFailed = "program-failed", Fails => Failed,
+        "Wrong arguments, a CUDA error, not enough GPU memory, or a program that fails only under the profiler.",
+        "Run the program by hand, then under ncu, with the command in the message.";
     /// A signal ended the program or the profiler.
-    Crashed = "crashed" => Failed,
-    /// The time limit passed; everything was killed.
-    TimedOut = "timed-out" => Failed,
+    Crashed = "crashed", Fails => Failed,
+        "An invalid memory access on the host, an abort, or the system's out-of-memory killer.",
+        "Run the command in the message by hand under a debugger, and look at the system's log for the out-of-memory killer.";
+    /// The time limit passed, and the tool ended all processes of the step.
+    TimedOut = "timed-out", Fails => Failed,
+        "The program hangs, waits for input, or needs longer under the profiler.",
+        "Run the program by hand. If it only needs longer, raise the time limit that the message names.";
     /// The profiler failed for a reason of its own.
-    ProfilerFailed = "profiler-failed" => Failed,
-    /// Another profiler holds the counters of the GPU, or another user's the turn to profile.
-    ProfilerBusy = "profiler-busy" => Environment,
+    ProfilerFailed = "profiler-failed", Fails => Failed,
+        "A wrong option or metric, a full disk, or a defect of the profiler.",
+        "Read the output below the finding, and run `sparsek-gate doctor`.";
+    /// Another process uses the GPU's counters, or another user's process has the lock for profiling.
+    ProfilerBusy = "profiler-busy", Fails => Environment,
+        "Another profiler, DCGM or a monitoring service reads the counters.",
+        "End it, or pause it (`dcgmi profile --pause`), and measure again.";
     /// The driver no longer shows the GPU.
-    GpuLost = "gpu-lost" => Environment,
-    /// A measurement that failed for the machine's sake was repeated; it only warns.
-    Retried = "retried" => Environment,
-    /// The right to read the counters is missing.
-    NoPermission = "no-permission" => Environment,
-    /// The counters could not be read, and a lower tier measured in their place.
-    CountersDenied = "counters-denied" => Environment,
-    /// Kernels cannot be timed without ncu either.
-    KernelTimesUnavailable = "kernel-times-unavailable" => Environment,
-    /// The profiler does not work on this machine at all.
-    ProfilerUnsupported = "profiler-unsupported" => Environment,
-    /// Tools, driver or GPU are not those that the configuration pins.
-    ToolchainMismatch = "toolchain-mismatch" => Environment,
-    /// What was launched is not what was built, or not as the configuration states it.
-    LaunchMismatch = "launch-mismatch" => Failed,
+    GpuLost = "gpu-lost", Fails => Environment,
+        "A hardware or driver error (Xid).",
+        "Look for `Xid` in the kernel's log (`dmesg`), then reset the GPU or restart the machine.";
+    /// A measurement was repeated, because the machine made the first one fail.
+    Retried = "retried", Warns => Environment,
+        "The profiler was in use, or the GPU was lost, shared, or lowered its clock.",
+        "Nothing, if it is rare. Otherwise remove the cause that the message names.";
+    /// The permission to read the GPU's counters is missing.
+    NoPermission = "no-permission", Either => Environment,
+        "The driver allows only administrators to read counters, or the container lacks the capability.",
+        "Follow \"Permission to read counters\" in the README, then run `sparsek-gate doctor`.";
+    /// The counters could not be read, and a lower tier measured instead.
+    CountersDenied = "counters-denied", Either => Environment,
+        "The permission to read counters is missing on this machine.",
+        "Give ncu the permission, or accept the tier: `accept_tiers` under `[profile]`.";
+    /// Kernels cannot be timed without ncu.
+    KernelTimesUnavailable = "kernel-times-unavailable", Either => Environment,
+        "CUPTI is not installed, or the variant's options exist only for ncu.",
+        "Install CUPTI, set `toolchain.cupti`, or give ncu the permission to read counters.";
+    /// The profiler does not work on this machine.
+    ProfilerUnsupported = "profiler-unsupported", Either => Environment,
+        "ncu does not support the GPU, the driver or the virtual machine.",
+        "Install a version of ncu that supports this GPU and driver, or measure on another machine.";
+    /// A tool, the driver or the GPU is not the one that the configuration pins.
+    ToolchainMismatch = "toolchain-mismatch", Either => Environment,
+        "An update of CUDA, the driver or the image, or another GPU model.",
+        "Install the pinned version, or change `[toolchain.pins]` and lock new baselines.";
+    /// The launched kernel is not the one that was built, or its launch is not as the configuration states.
+    LaunchMismatch = "launch-mismatch", Either => Failed,
+        "The program loads other machine code, or another grid, block or shared-memory size is launched.",
+        "Compare the two values in the message, then correct the program or the configuration.";
     /// A report or a CSV cannot be read.
-    CaptureUnreadable = "capture-unreadable" => Failed,
-    /// The report and its CSV hold different numbers.
-    ReadersDisagree = "readers-disagree" => Failed,
+    CaptureUnreadable = "capture-unreadable", Either => Failed,
+        "The file is cut, damaged, or of a format that this version does not know.",
+        "Profile again. For a newer ncu, update sparsek-gate.";
+    /// The report and its CSV contain different numbers.
+    ReadersDisagree = "readers-disagree", Fails => Failed,
+        "One of the two files was changed, or a reader has a defect.",
+        "Profile again. If it persists, report it with both files.";
     /// A recorded profile is missing.
-    ProfileMissing = "profile-missing" => Inconclusive,
+    ProfileMissing = "profile-missing", Fails => Inconclusive,
+        "The variant was not profiled into this folder, or its recording failed.",
+        "Record it: `sparsek-gate profile --output DIR VARIANT`.";
     /// A profile cannot be read.
-    ProfileUnreadable = "profile-unreadable" => Failed,
-    /// The samples of a profile are not those of the captures it names.
-    ProfileAltered = "profile-altered" => Baseline,
-    /// A recorded profile was measured from other sources or flags than those that are here.
-    ProfileStale = "profile-stale" => Baseline,
-    /// The recording that is judged is itself part of the change; it only warns.
-    RecordedInChange = "recorded-in-change" => Baseline,
+    ProfileUnreadable = "profile-unreadable", Fails => Failed,
+        "The file is cut, was edited, or belongs to another variant, tier or version.",
+        "Record it again.";
+    /// The samples of a profile are not those of its captures.
+    ProfileAltered = "profile-altered", Either => Baseline,
+        "The profile or a capture was edited, or they come from different runs.",
+        "Record the profile again, and keep its captures unchanged.";
+    /// A recorded profile was measured from other sources or flags than the current ones.
+    ProfileStale = "profile-stale", Either => Baseline,
+        "The code changed after the recording, or the recording used `-D`.",
+        "Record it again from this revision.";
+    /// The recording is part of the change under review, so its author could have edited it.
+    RecordedInChange = "recorded-in-change", Warns => Baseline,
+        "The profiles are committed in the same change.",
+        "Record where the change cannot write, and pass the recording to `check --from` as an artifact.";
     /// A profile was imported, not measured by this tool.
-    ProfileImported = "profile-imported" => Inconclusive,
-    /// A profile is a stripped copy: it may be judged, and never locked.
-    ProfileStripped = "profile-stripped" => Inconclusive,
-    /// A capture that a profile names is not there.
-    CaptureMissing = "capture-missing" => Baseline,
+    ProfileImported = "profile-imported", Either => Inconclusive,
+        "It was made with `sparsek-gate import`.",
+        "Measure it: `sparsek-gate profile VARIANT`. To lock it anyway: `baseline --lock --accept-imported`.";
+    /// A profile is a stripped copy. It can be judged, but not locked.
+    ProfileStripped = "profile-stripped", Either => Inconclusive,
+        "It was made with `sparsek-gate strip`.",
+        "Use the original profile.";
+    /// A capture that a profile names does not exist.
+    CaptureMissing = "capture-missing", Either => Baseline,
+        "Only the profiles were copied, without the captures beside them.",
+        "Copy the whole folder of the recording.";
     /// The variant has no baseline yet.
-    NewBaseline = "new-baseline" => Baseline,
-    /// A variant is locked and is not among those that were checked.
-    VariantGone = "variant-gone" => Baseline,
-    /// A metric is locked and the configuration no longer names it.
-    MetricGone = "metric-gone" => Baseline,
+    NewBaseline = "new-baseline", Fails => Baseline,
+        "The variant, the GPU model or the tier is new.",
+        "Lock one: `sparsek-gate baseline --lock --reason '...' VARIANT`.";
+    /// A variant is locked, but was not checked.
+    VariantGone = "variant-gone", Fails => Baseline,
+        "The variant was removed from the configuration, or became experimental.",
+        "Put it back, or remove its baseline.";
+    /// A metric is locked, but the configuration no longer names it.
+    MetricGone = "metric-gone", Fails => Baseline,
+        "The metric was removed from the suite, or renamed.",
+        "Put it back, or lock a baseline without it.";
     /// A locked file, or the lock itself, is not what was locked.
-    Tampered = "tampered" => Baseline,
-    /// A lock without a signature, where the configuration demands one.
-    Unsigned = "unsigned" => Baseline,
-    /// The change under review locks, re-locks or removes a baseline; the lock from before judges.
-    Relocked = "relocked" => Baseline,
-    /// The change under review changes what it is judged by; it is judged by what was before.
-    PolicyChanged = "policy-changed" => Baseline,
-    /// A hash that was accepted is that of nothing which this change brings; it only warns.
-    AcceptUnused = "accept-unused" => Usage,
-    /// A baseline is locked and no variant of the configuration is judged by it; it only warns.
-    LockUnused = "lock-unused" => Baseline,
-    /// An immutable variant's sources, headers or flags changed.
-    ImmutableChanged = "immutable-changed" => Baseline,
+    Tampered = "tampered", Fails => Baseline,
+        "A file in `baselines/` was edited by hand, damaged in a merge, or put in another folder.",
+        "Restore it from git, or lock again: `sparsek-gate baseline --lock --reason '...' VARIANT`.";
+    /// A lock has no valid signature, but the configuration requires one.
+    Unsigned = "unsigned", Either => Baseline,
+        "It was locked without `--sign-key`, or signed with a key that `trust.public_keys` does not name.",
+        "Sign it: `sparsek-gate baseline --sign --sign-key FILE VARIANT`.";
+    /// The change under review locks, re-locks or removes a baseline. The lock from before the change is used.
+    Relocked = "relocked", Either => Baseline,
+        "A baseline was locked in the same change as the code.",
+        "Review the new lock. To accept it, from outside the change: `check --accept SHA256`.";
+    /// The change under review changes its own rules. The rules from before the change are used.
+    PolicyChanged = "policy-changed", Either => Baseline,
+        "The change edits tolerances, limits, waivers, signing keys, profiling options or a tool in the repository.",
+        "Review the new rules. To accept them, from outside the change: `check --accept SHA256`.";
+    /// An accepted hash belongs to nothing in this change.
+    AcceptUnused = "accept-unused", Warns => Usage,
+        "The change was edited after the hash was printed, or there is no base revision.",
+        "Use the hash that the current report prints, or set `--baseline-ref REV`.";
+    /// A baseline is locked, but no check uses it.
+    LockUnused = "lock-unused", Warns => Baseline,
+        "Its variant was removed or is experimental.",
+        "Put the variant back, or remove its baseline.";
+    /// The sources, headers or flags of an immutable variant changed.
+    ImmutableChanged = "immutable-changed", Fails => Baseline,
+        "A shared header or a flag was edited, or the reference itself.",
+        "Undo the change, or make a new variant. To lock it anyway: `baseline --lock --accept-immutable`.";
     /// Two profiles were taken under different conditions.
-    NotComparable = "not-comparable" => Baseline,
-    /// The base revision of a variant cannot be measured beside its head.
-    BaseUnavailable = "base-unavailable" => Inconclusive,
-    /// Exact counters say that the kernel does other work than the reference, or than declared.
-    WorkChanged = "work-changed" => Baseline,
-    /// The base, measured now, is not where its locked baseline is.
-    Drift = "drift" => Inconclusive,
-    /// Nothing tells whether the GPU was disturbed while it was measured.
-    GpuUnwatched = "gpu-unwatched" => Inconclusive,
-    /// The compiler says what costs performance; it only warns, and is gated by its count.
-    PerformanceLoss = "performance-loss" => Regressed,
-    /// A kernel is in the current profile and not in the baseline.
-    KernelNew = "kernel-new" => Baseline,
+    NotComparable = "not-comparable", Either => Baseline,
+        "Another GPU model, tier, compiler, clock control, or other launches or metrics than in the baseline.",
+        "Measure under the conditions of the baseline, or lock a new one.";
+    /// The base revision of a variant cannot be measured beside the current one, so its baseline is used.
+    BaseUnavailable = "base-unavailable", Warns => Inconclusive,
+        "The variant does not exist at the base revision, or does not build, verify or run there.",
+        "Nothing, if the variant is new. Otherwise fix the base revision.";
+    /// Exact counters show that the kernel does other work than its reference, or than declared.
+    WorkChanged = "work-changed", Either => Baseline,
+        "The kernel skips work, computes more, or the problem size changed.",
+        "Fix the kernel, or `work` of the suite. If other work is intended, lock a new baseline.";
+    /// The base, measured now, differs from its locked baseline.
+    Drift = "drift", Warns => Inconclusive,
+        "The machine, the driver or the toolchain changed since the baseline was locked.",
+        "Compare driver, clocks and compiler with the baseline. If the new state is intended, lock the base again.";
+    /// It is not known whether the GPU was disturbed during the measurement.
+    GpuUnwatched = "gpu-unwatched", Warns => Inconclusive,
+        "The driver's library NVML could not be loaded.",
+        "Make `libnvidia-ml.so.1` available where the GPU is measured.";
+    /// The compiler reports that something costs performance. The number of such warnings is gated.
+    PerformanceLoss = "performance-loss", Warns => Regressed,
+        "For example, ptxas serializes `wgmma` instructions, or spills registers.",
+        "Change the kernel so that the compiler does not have to. The metric is `performance_warnings`.";
+    /// A kernel is in the current profile, but not in the baseline.
+    KernelNew = "kernel-new", Fails => Baseline,
+        "The program launches an additional kernel, or `kernels` selects more.",
+        "Lock a new baseline, or narrow `kernels`.";
     /// A kernel of the baseline is not in the current profile.
-    KernelGone = "kernel-gone" => Baseline,
-    /// A kernel of the same grid and block has another name.
-    KernelRenamed = "kernel-renamed" => Baseline,
-    /// A kernel is launched with another grid or block, or more or less often than the others.
-    LaunchChanged = "launch-changed" => Baseline,
-    /// The last day of a waiver is past; it only warns.
-    WaiverExpired = "waiver-expired" => Usage,
-    /// A waiver had nothing to let pass; it only warns.
-    WaiverUnused = "waiver-unused" => Usage,
+    KernelGone = "kernel-gone", Fails => Baseline,
+        "The program no longer launches it, or `kernels` no longer selects it.",
+        "Put it back, or lock a new baseline.";
+    /// A kernel with the same grid and block has another name.
+    KernelRenamed = "kernel-renamed", Either => Baseline,
+        "The function or its template arguments were renamed.",
+        "If it is the same kernel, lock a new baseline.";
+    /// A kernel is launched with another grid or block, or with another share of the launches.
+    LaunchChanged = "launch-changed", Either => Baseline,
+        "The launch configuration or the problem size changed.",
+        "If it is intended, lock a new baseline.";
+    /// The last day of a waiver is past.
+    WaiverExpired = "waiver-expired", Warns => Usage,
+        "The waiver's `until` is before today (UTC).",
+        "Remove the waiver, or set a later day.";
+    /// A waiver covers no finding.
+    WaiverUnused = "waiver-unused", Warns => Usage,
+        "The regression was fixed, or the waiver names another variant or metric.",
+        "Remove the waiver.";
 }
 
 #[cfg(test)]
@@ -174,9 +324,18 @@ mod tests {
     }
 
     #[test]
-    fn no_finding_that_denies_exits_with_zero() {
+    fn no_finding_that_fails_exits_with_zero() {
         for code in Code::ALL {
             assert_ne!(code.exit_code(), ExitCode::Pass, "{}", code.as_str());
+        }
+    }
+
+    #[test]
+    fn every_text_is_one_or_more_sentences() {
+        for code in Code::ALL {
+            for text in [code.meaning(), code.cause(), code.next_step()] {
+                assert!(text.ends_with('.'), "{}: {text}", code.as_str());
+            }
         }
     }
 }

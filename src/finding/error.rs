@@ -20,7 +20,7 @@ pub enum Error {
     Environment {
         /// What is missing, and how that was seen.
         what: String,
-        /// How to fix it.
+        /// What to do about it.
         next: String,
     },
     /// The store of baselines cannot be read or written as a whole.

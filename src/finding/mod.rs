@@ -7,7 +7,7 @@ mod exit_code;
 mod severity;
 mod stop;
 
-pub use code::Code;
+pub use code::{Code, Reported};
 pub use error::Error;
 pub use exit_code::ExitCode;
 pub use severity::{Severity, WarnReason, severity};
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::terms::VariantId;
 
-/// One thing to tell about one variant, or about all of them.
+/// One thing to report about one variant, or about all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// What kind of thing.

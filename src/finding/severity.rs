@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Code;
+use super::{Code, Reported};
 
 /// Whether a finding fails the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +24,10 @@ macro_rules! reasons {
         }
 
         impl WarnReason {
+            /// All of them.
+            #[cfg(test)]
+            const ALL: &[WarnReason] = &[$(WarnReason::$name),+];
+
             /// Whether it makes a warning of a finding with this code.
             pub fn excuses(self, code: Code) -> bool {
                 match self {
@@ -73,26 +77,9 @@ reasons! {
     SignerUnknown => Unsigned,
 }
 
-/// Whether every finding with this code only warns.
-fn only_informs(code: Code) -> bool {
-    matches!(
-        code,
-        Code::Retried
-            | Code::RecordedInChange
-            | Code::AcceptUnused
-            | Code::LockUnused
-            | Code::BaseUnavailable
-            | Code::Drift
-            | Code::GpuUnwatched
-            | Code::PerformanceLoss
-            | Code::WaiverExpired
-            | Code::WaiverUnused
-    )
-}
-
 /// Whether a finding with this code fails the run, where there is this reason to only warn.
 pub fn severity(code: Code, reason: Option<WarnReason>) -> Severity {
-    if only_informs(code) || reason.is_some_and(|reason| reason.excuses(code)) {
+    if code.reported() == Reported::Warns || reason.is_some_and(|reason| reason.excuses(code)) {
         Severity::Warn
     } else {
         Severity::Deny
@@ -104,15 +91,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_reason_only_what_informs_warns() {
-        for code in Code::ALL {
-            let expected = if only_informs(*code) {
-                Severity::Warn
-            } else {
-                Severity::Deny
+    fn the_table_of_codes_says_which_findings_warn() {
+        let wrong = Code::ALL.iter().filter(|code| {
+            let alone = severity(**code, None) == Severity::Deny;
+            let excused = WarnReason::ALL.iter().any(|reason| reason.excuses(**code));
+            let reported = match (alone, excused) {
+                (true, false) => Reported::Fails,
+                (true, true) => Reported::Either,
+                (false, _) => Reported::Warns,
             };
-            assert_eq!(severity(*code, None), expected, "{}", code.as_str());
-        }
+            code.reported() != reported
+        });
+        assert_eq!(wrong.map(|code| code.as_str()).collect::<Vec<_>>(), [""; 0]);
     }
 
     #[test]

@@ -121,7 +121,7 @@ fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
     match case.reference {
         Reference::Stored { .. } => disturbed(variant, current),
         Reference::Base { base, .. } => {
-            let mut findings = disturbances(&variant.id, &[("base", base), ("head", current)]);
+            let mut findings = disturbances(&variant.id, &[("base", base), ("current", current)]);
             findings.extend(unwatched(&variant.id, current));
             findings.extend(below_counters(variant, current));
             findings

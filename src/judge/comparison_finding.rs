@@ -6,9 +6,9 @@ use super::mode::Mode;
 use super::next::{WAIVE, lock_command};
 use super::speed::Speed;
 use crate::config::{Metric, Variant};
-use crate::evidence::{Measurand, bounds, implausible, too_good};
+use crate::evidence::{Measurand, implausible, too_good};
 use crate::finding::{Code, Finding, WarnReason};
-use crate::metric::{display_value, display_values};
+use crate::metric::{bounds, display_value, display_values};
 use crate::verdict::Verdict;
 
 /// A duration that falls by more than this is reported as implausible.

@@ -1,9 +1,9 @@
 //! Where the time of a kernel moved, by the samples of its warps.
 //!
 //! Samples are in proportion to the time that all warps spent, so the share of a line in them,
-//! times the kernel's duration, is the time that belongs to it. Lines of a file are held against
-//! each other only where that file is the same on both sides; of other files it is told where the
-//! time is now. Nothing is judged by it.
+//! times the kernel's duration, is the time that belongs to it. Lines of a file are compared
+//! only where that file is the same on both sides; of other files the report names the lines where
+//! the time is now. Nothing is judged by it.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub struct KernelHotspots {
     /// Lines that take more time than they did, the most first. Of files that are the same on
     /// both sides.
     pub lines: Vec<LineMove>,
-    /// Where the time is now, of lines that cannot be held against any.
+    /// Where the time is now, of lines that cannot be compared.
     pub now: Vec<HotLine>,
     /// What warps of the whole kernel wait for longer than they did.
     pub stalls: Vec<StallMove>,
@@ -50,7 +50,7 @@ pub struct LineMove {
     #[serde(flatten)]
     pub line: HotLine,
     /// Its share of the samples of the reference; where it was below those that are kept, the
-    /// share of the last of them, so that the move is no smaller than told.
+    /// share of the last of them, so that the real move is no smaller than the shown one.
     pub reference_share: f64,
     /// By how much its time grew; `None` without durations.
     pub moved_ns: Option<f64>,
@@ -101,6 +101,26 @@ impl Sampled<'_> {
 pub fn moved(kernel: &str, reference: &Sampled<'_>, current: &Sampled<'_>) -> KernelHotspots {
     let times = reference.duration_ns.zip(current.duration_ns);
     let scale = Scale::new(reference, current, times);
+    let (lines, now) = moved_lines(&scale, reference, current);
+    let mut moved = KernelHotspots {
+        kernel: kernel.to_owned(),
+        reference_ns: times.map(|(was, _)| was),
+        current_ns: times.map(|(_, is)| is),
+        lines,
+        now,
+        stalls: moved_stalls(&scale, reference.hotspots, current.hotspots),
+        text: String::new(),
+    };
+    moved.text = sentence(&moved);
+    moved
+}
+
+/// The lines that take more time, and those where the time is now that cannot be compared.
+fn moved_lines(
+    scale: &Scale,
+    reference: &Sampled<'_>,
+    current: &Sampled<'_>,
+) -> (Vec<LineMove>, Vec<HotLine>) {
     let (was, is) = (reference.hotspots, current.hotspots);
     let (mut lines, mut now) = (Vec::new(), Vec::new());
     for line in &is.lines {
@@ -123,20 +143,20 @@ pub fn moved(kernel: &str, reference: &Sampled<'_>, current: &Sampled<'_>) -> Ke
             lines.push(LineMove {
                 reference_share,
                 moved_ns: scale.moved_ns(reference_share, line.share),
-                reason: longer(&scale, was, before, is, line),
+                reason: longer(scale, was, before, is, line),
                 line: line.clone(),
             });
         }
     }
-    let by_size = |a: f64, b: f64| b.total_cmp(&a);
-    lines.sort_by(|a, b| {
-        by_size(
-            scale.size(a.reference_share, a.line.share),
-            scale.size(b.reference_share, b.line.share),
-        )
-    });
+    let size = |moved: &LineMove| scale.size(moved.reference_share, moved.line.share);
+    lines.sort_by(|a, b| size(b).total_cmp(&size(a)));
     lines.truncate(NAMED);
     now.truncate(NAMED);
+    (lines, now)
+}
+
+/// The reasons to wait that take more time.
+fn moved_stalls(scale: &Scale, was: &Hotspots, is: &Hotspots) -> Vec<StallMove> {
     let mut stalls: Vec<StallMove> = is
         .stalls
         .keys()
@@ -149,24 +169,10 @@ pub fn moved(kernel: &str, reference: &Sampled<'_>, current: &Sampled<'_>) -> Ke
             moved_ns: scale.moved_ns(was, is),
         })
         .collect();
-    stalls.sort_by(|a, b| {
-        by_size(
-            scale.size(a.reference_share, a.share),
-            scale.size(b.reference_share, b.share),
-        )
-    });
+    let size = |moved: &StallMove| scale.size(moved.reference_share, moved.share);
+    stalls.sort_by(|a, b| size(b).total_cmp(&size(a)));
     stalls.truncate(NAMED);
-    let mut moved = KernelHotspots {
-        kernel: kernel.to_owned(),
-        reference_ns: times.map(|(was, _)| was),
-        current_ns: times.map(|(_, is)| is),
-        lines,
-        now,
-        stalls,
-        text: String::new(),
-    };
-    moved.text = sentence(&moved);
-    moved
+    stalls
 }
 
 impl KernelHotspots {
@@ -206,8 +212,9 @@ impl KernelHotspots {
         }
     }
 
-    /// Whether the lines that can be compared tell less than what the whole kernel waits for.
-    fn lines_tell_little(&self) -> bool {
+    /// Whether the lines that can be compared explain less than half of what the whole kernel waits
+    /// for.
+    fn lines_explain_little(&self) -> bool {
         let least = |ns: Option<Option<f64>>| ns.flatten().unwrap_or(0.0);
         let of_lines = least(self.lines.first().map(|line| line.moved_ns));
         let of_all = least(self.stalls.first().map(|stall| stall.moved_ns));
@@ -333,17 +340,17 @@ fn sentence(moved: &KernelHotspots) -> String {
         parts.push(format!("time moved: {}", lines.join("; ")));
     }
     if !stalls.is_empty() {
-        parts.push(format!("of all its warps: {}", stalls.join(", ")));
+        parts.push(format!("over all warps: {}", stalls.join(", ")));
     }
     if !now.is_empty() {
-        let why = "of code that changed, so that lines cannot be compared, time is now";
+        let why = "the source changed and its lines cannot be compared; the time is now";
         parts.push(format!("{why}: {}", now.join("; ")));
     }
-    if moved.lines_tell_little() && !lines.is_empty() {
+    if moved.lines_explain_little() && !lines.is_empty() {
         parts.rotate_left(1);
     }
     if parts.is_empty() {
-        return "no line and no reason to wait took more time than before".to_owned();
+        return "no line and no stall reason took more time than before".to_owned();
     }
     parts.join(". ")
 }
@@ -378,7 +385,7 @@ mod tests {
         assert!(
             moved
                 .text
-                .starts_with("of all its warps: waiting for shared memory or"),
+                .starts_with("over all warps: waiting for shared memory or"),
             "{}",
             moved.text
         );

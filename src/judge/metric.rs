@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::control::Control;
 use super::mode::Mode;
 use crate::config::{Metric, Variant};
-use crate::evidence::{given_up, why_not_measured};
+use crate::evidence::{tier_gap_accepted, why_not_measured};
 use crate::finding::Finding;
 use crate::metric::{Direction, Level, Role, Tolerance};
 use crate::profile::{KernelProfile, Profile};
@@ -178,6 +178,11 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// What its counter measures; `None` of a counter that only the configuration knows.
+    pub fn role(&self) -> Option<Role> {
+        Role::of(&self.counter)
+    }
+
     /// Of the values of both sides, before they are judged.
     pub(crate) fn new(
         metric: &Metric,
@@ -214,7 +219,7 @@ impl Comparison {
 
     /// Whether it is of the time that a launch took.
     pub(crate) fn is_duration(&self) -> bool {
-        self.counter == Role::Duration.counter()
+        self.role() == Some(Role::Duration)
     }
 
     /// The finding with what it belongs to; it only warns where the metric's level says so.
@@ -340,7 +345,7 @@ impl Quantity<'_> {
     }
 
     fn not_measured(&self, comparison: &mut Comparison, why: String) {
-        let given_up = given_up(self.case.variant, self.metric, self.case.current);
+        let given_up = tier_gap_accepted(self.case.variant, self.metric, self.case.current);
         let judged = self.metric.level != Level::Record && !given_up;
         comparison.verdict = judged.then_some(Verdict::NotMeasured);
         comparison.why = if given_up {

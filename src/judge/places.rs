@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use super::outcome::{Outcome, Place};
-use crate::build::place::Kernels;
+use crate::build::definitions::Kernels;
 use crate::config::{Recipe, Selected, Variant};
 use crate::files::read_regular_up_to;
 use ncu_report::{base_name, function_name};

@@ -204,7 +204,7 @@ impl Reading<'_> {
         folder: &Path,
         side: fn(Finding) -> Finding,
     ) -> Result<(), Error> {
-        let found = rederive(variant, profile, &CaptureIndex::of(folder)?)?;
+        let found = rederive(variant, profile, &CaptureIndex::of(folder)?);
         let found = merged_if_all_missing(variant, found).into_iter();
         let is_change = self.is_change();
         self.findings.extend(found.map(|finding| {

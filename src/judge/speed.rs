@@ -13,9 +13,9 @@ pub(crate) struct Speed {
 /// Only a duration that could itself be judged shows a speed, of a kernel that does the same work.
 pub(crate) fn speed_change<'a>(case: &Case<'a>, pair: Pair<'a>) -> Option<Speed> {
     let metrics = &case.variant.metrics;
-    let metric = metrics.iter().find(|metric| {
-        metric.counter == Role::Duration.counter() && metric.phase == Phase::Timing
-    })?;
+    let metric = metrics
+        .iter()
+        .find(|metric| metric.role() == Some(Role::Duration) && metric.phase == Phase::Timing)?;
     let other_work = metrics
         .iter()
         .filter(|metric| metric.exact && metric.level != Level::Record)

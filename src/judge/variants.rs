@@ -12,8 +12,8 @@ use super::mode::Mode;
 use super::next::lock_command;
 use super::outcome::{Origin, Outcome};
 use super::variant_report::VariantReport;
-use crate::baseline::{Store, trust};
-use crate::comparable::{added_sources, changes_since, words};
+use crate::baseline::{Store, immutable_additions, verify_stored};
+use crate::comparable::{changes_since, words};
 use crate::config::{Selected, Variant};
 use crate::evidence::{
     below_counters, disturbed, incomplete, incomplete_compiled, recorded_unpinned, unpinned,
@@ -83,7 +83,7 @@ impl<'a> Judge<'a> {
         for variant in plan.variants().into_iter().chain(controls) {
             let mut gpus = Vec::new();
             for stored in store.all_of(&variant.id)? {
-                let (trusted, found) = trust(&plan.config, variant, &stored);
+                let (trusted, found) = verify_stored(&plan.config, variant, &stored);
                 if found.iter().any(|one| one.code == Code::ImmutableChanged) {
                     judge.changed.insert(variant.id.clone());
                 }
@@ -526,19 +526,6 @@ fn same_code(base: &Profile, locked: Option<&Profile>) -> bool {
     locked.is_some_and(|locked| locked.provenance.sources == base.provenance.sources)
 }
 
-/// The finding that an immutable variant is made of files that are not locked.
 fn added(variant: &Variant, sides: Sides<'_>) -> Option<Finding> {
-    let locked = sides.locked.filter(|_| variant.immutable)?;
-    let added = added_sources(locked, sides.current);
-    (!added.is_empty()).then(|| {
-        Finding::deny(
-            Code::ImmutableChanged,
-            &variant.id,
-            format!(
-                "it is also made of {}, which its lock does not contain",
-                words(&added, ", ")
-            ),
-            "undo the change, or make a new variant of it: an immutable reference stays as it was locked",
-        )
-    })
+    immutable_additions(variant, sides.locked?, sides.current)
 }

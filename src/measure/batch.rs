@@ -9,7 +9,7 @@ use crate::config::{Config, Variant};
 use crate::files::{STATIC_PROFILE_FILE, write_atomically};
 use crate::finding::{Error, Finding};
 use crate::profile::Profile;
-use crate::sanitize::{Sanitized, SanitizedVariant, sanitize};
+use crate::sanitize::{Sanitized, SanitizedVariant, SanitizerRun, sanitize};
 use crate::toolchain::Sanitizer;
 use crate::verify::{Verified, verify};
 
@@ -20,12 +20,12 @@ pub struct Batch<'a> {
     pub config: &'a Config,
     /// The variants.
     pub variants: &'a [&'a Variant],
-    /// Who hears of it.
+    /// Is informed of each stage.
     pub watch: &'a dyn Watch,
 }
 
 impl Batch<'_> {
-    /// Builds the variants, with a word for each.
+    /// Builds the variants, and reports each to `watch`.
     ///
     /// # Errors
     /// [`Error`] where the machine failed.
@@ -94,7 +94,7 @@ impl Batch<'_> {
             self.watch.begins(variant, "verify");
             match verify(self.config, variant, artifact, env) {
                 Ok(right) => {
-                    let words = format!("right, {:.1} s", right.wall.as_secs_f64());
+                    let words = format!("correct, {:.1} s", right.wall.as_secs_f64());
                     self.watch.ended(variant, "verify", &words);
                     verified.push(Some(right));
                 }
@@ -123,8 +123,8 @@ impl Batch<'_> {
     }
 
     /// Repeats the verifying run of every variant that was built under the tools of
-    /// compute-sanitizer that it asks for; `plain` are the findings of the runs without. What is
-    /// wrong in numbers alone is not reported again.
+    /// compute-sanitizer that it asks for. `plain` are the findings of the runs without; they are not
+    /// reported again.
     ///
     /// # Errors
     /// [`Error`] where the machine failed.
@@ -149,12 +149,19 @@ impl Batch<'_> {
                     continue;
                 }
                 self.watch.begins(variant, tool.as_str());
-                let (said, finding) =
-                    sanitize(self.config, variant, artifact, failed, sanitizer, tool, env)?;
+                let (outcome, finding) = sanitize(&SanitizerRun {
+                    config: self.config,
+                    variant,
+                    artifact,
+                    failed,
+                    sanitizer,
+                    tool,
+                    env,
+                })?;
                 self.watch
-                    .ended(variant, tool.as_str(), &said.words(finding.as_ref()));
+                    .ended(variant, tool.as_str(), &outcome.words(finding.as_ref()));
                 findings.extend(finding);
-                tools.push(said);
+                tools.push(outcome);
             }
             sanitized.push(SanitizedVariant {
                 variant: variant.id.clone(),

@@ -11,6 +11,7 @@ use crate::config::{Config, Variant};
 use crate::device::{Gpu, GpuLock, Health, Unwatched};
 use crate::evidence::gpu_pins;
 use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::metric::is_chip_counter;
 use crate::profiler::{Ncu, Profilers};
 use crate::terms::{Phase, Tier};
 use crate::toolchain::{Nvcc, Sanitizer};
@@ -188,12 +189,7 @@ fn check_counters(config: &Config, variants: &[&Variant], ncu: &Ncu) -> Result<(
         .flat_map(|variant| &variant.metrics)
         .map(|metric| metric.counter.as_str())
         .filter(|counter| exists(toolchain.chip, counter) == Existence::NoTable)
-        // Names of ncu's own are in no list.
-        .filter(|counter| counter.contains("__") && !counter.contains(':'))
-        .filter(|counter| {
-            const OWN: [&str; 6] = ["launch__", "device__", "sass__", "derived__", "profiler__", "smsp__pcsamp"];
-            !OWN.iter().any(|prefix| counter.starts_with(prefix))
-        })
+        .filter(|counter| is_chip_counter(counter))
         .collect();
     if asked.is_empty() || toolchain.chip_name.is_empty() {
         return Ok(());

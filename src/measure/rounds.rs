@@ -73,7 +73,7 @@ impl<'a> Subjects<'a> {
             let answer = answer.map_err(|halt| halt.map(|found| bench.unless_lost(found)));
             let failed = match &answer {
                 Ok(Profiles { current, base }) => match base {
-                    Some(base) => disturbance(variant, &[("base", base), ("head", current)]),
+                    Some(base) => disturbance(variant, &[("base", base), ("current", current)]),
                     None => disturbance(variant, &[("current", current)]),
                 },
                 Err(Halt::Side(_, found)) => Some((**found).clone()),

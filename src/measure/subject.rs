@@ -69,7 +69,7 @@ impl<'a> Subject<'a> {
             Phase::Timing => format!("capture-{}", self.processes + 1),
             Phase::Counting => "counting".to_owned(),
         };
-        let profiler = bench.profilers.of(self.tier, self.config, &bench.gpu)?;
+        let profiler = bench.profilers.of(self.tier)?;
         let session = Session {
             config: self.config,
             variant: self.variant,

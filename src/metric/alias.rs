@@ -2,6 +2,8 @@
 
 use ncu_report::Chip;
 
+use super::role::Role;
+
 /// Which way a counter improves, for a kernel that does the same work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
@@ -44,19 +46,29 @@ const fn alias(
 static GH100: &[Alias] = &[
     alias(
         "bank_conflicts",
-        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+        Role::BankConflicts.counter(),
         Better::Lower,
         "shared memory, loads and stores",
     ),
     alias(
         "dram_bw",
-        "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+        Role::DramThroughput.counter(),
         Better::Higher,
         "percent of the device's own peak; read it beside the bytes and the duration",
     ),
-    alias("dram_read", "dram__bytes_read.sum", Better::Lower, ""),
-    alias("dram_write", "dram__bytes_write.sum", Better::Lower, ""),
-    alias("duration", "gpu__time_duration.sum", Better::Lower, ""),
+    alias(
+        "dram_read",
+        Role::DramBytesRead.counter(),
+        Better::Lower,
+        "",
+    ),
+    alias(
+        "dram_write",
+        Role::DramBytesWritten.counter(),
+        Better::Lower,
+        "",
+    ),
+    alias("duration", Role::Duration.counter(), Better::Lower, ""),
     alias(
         "flop_wgmma",
         "sm__ops_path_tensor_op_hgmma_src_fp16.sum",
@@ -71,31 +83,31 @@ static GH100: &[Alias] = &[
     ),
     alias(
         "l1_throughput",
-        "l1tex__throughput.avg.pct_of_peak_sustained_elapsed",
+        Role::L1Throughput.counter(),
         Better::Higher,
         "",
     ),
     alias(
         "l2_throughput",
-        "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+        Role::L2Throughput.counter(),
         Better::Higher,
         "",
     ),
     alias(
         "registers",
-        "launch__registers_per_thread",
+        Role::RegistersPerThread.counter(),
         Better::Lower,
         "a thread",
     ),
     alias(
         "sm_active",
-        "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
+        Role::SmActive.counter(),
         Better::Higher,
         "share of the time an SM had any work; not occupancy",
     ),
     alias(
         "sm_throughput",
-        "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+        Role::SmThroughput.counter(),
         Better::Higher,
         "speed of light of the SM",
     ),
@@ -113,7 +125,7 @@ static GH100: &[Alias] = &[
     ),
     alias(
         "tensor_core",
-        "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+        Role::TensorActive.counter(),
         Better::Higher,
         "all tensor work, WMMA and WGMMA",
     ),
@@ -125,7 +137,7 @@ static GH100: &[Alias] = &[
     ),
     alias(
         "warps_active",
-        "sm__warps_active.avg.pct_of_peak_sustained_active",
+        Role::WarpsActive.counter(),
         Better::Higher,
         "occupancy; a warp-specialized kernel is low by design",
     ),

@@ -13,7 +13,7 @@ impl Tolerance {
     }
 }
 
-/// Decimals that a scaled value is shown with, and most of those that tell two values apart.
+/// Decimals that a scaled value is shown with, and the most of them to distinguish two values.
 const DECIMALS: usize = 2;
 const MOST_DECIMALS: usize = 17;
 /// Below this a plain count is read digit by digit.

@@ -4,12 +4,20 @@
 mod alias;
 mod arch;
 mod display;
+mod family;
 mod role;
+mod stall;
 mod terms;
 
 pub use alias::{Alias, Better, aliases, builtin_alias};
 pub use arch::chip_of_arch;
 pub use display::{display_value, display_values};
+pub use family::bounds;
+pub(crate) use family::{
+    block_limit, is_chip_counter, is_circumstance, is_counter_name, is_tensor_share, is_time,
+    tensor_flop_path, thread_flop,
+};
 pub use role::Role;
-pub(crate) use role::{DURATION_COUNTER, measures};
+pub(crate) use role::measures;
+pub(crate) use stall::{Stall, StallUnit, is_stall_sample};
 pub use terms::{Direction, Level, Tolerance};

@@ -1,40 +1,154 @@
-//! What a counter measures, so that its literal name stands in this room alone.
+//! What a counter measures. Its literal name stands in this room alone.
 //!
 //! Names are those of Nsight Compute on NVIDIA's chips. A profiler of another kind reports its
-//! values by role; a profile keeps them under the counter's name of that role.
+//! values by role; a profile keeps them under the counter's name of that role. Counters that come
+//! in families, such as the reasons of stalls, are in the modules beside this one.
+
+use ncu_report::{Launch, Measurement};
 
 use crate::terms::{Phase, Tier};
 
-/// What a counter measures, whatever tool measured it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+macro_rules! roles {
+    ($($(#[$doc:meta])* $role:ident = $counter:literal),+ $(,)?) => {
+        /// What a counter measures, whatever tool measured it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Role {
+            $($(#[$doc])* $role),+
+        }
+
+        impl Role {
+            /// Every role.
+            pub const ALL: &'static [Role] = &[$(Role::$role),+];
+
+            /// The counter that ncu reports it under.
+            pub const fn counter(self) -> &'static str {
+                match self { $(Role::$role => $counter),+ }
+            }
+        }
+    };
+}
+
+roles! {
     /// How long a launch ran on the GPU, in ns.
-    Duration,
+    Duration = "gpu__time_duration.sum",
+    /// Clock of the graphics processing clusters while the launch ran, in Hz.
+    Clock = "gpc__cycles_elapsed.avg.per_second",
     /// Name of the GPU model.
-    DeviceName,
+    DeviceName = "device__attribute_display_name",
     /// The first number of the device's compute capability.
-    ComputeCapabilityMajor,
+    ComputeCapabilityMajor = "device__attribute_compute_capability_major",
     /// The second number of the device's compute capability.
-    ComputeCapabilityMinor,
+    ComputeCapabilityMinor = "device__attribute_compute_capability_minor",
+
+    /// Bytes read from DRAM.
+    DramBytesRead = "dram__bytes_read.sum",
+    /// Bytes written to DRAM.
+    DramBytesWritten = "dram__bytes_write.sum",
+    /// Share of the DRAM's peak, in percent of the elapsed time.
+    DramThroughput = "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    /// Share of the peak of the busiest part of the memory system, in percent.
+    MemoryThroughput = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+    /// Bytes that the second-level cache moved.
+    L2Bytes = "lts__t_bytes.sum",
+    /// Sectors of 32 bytes that the second-level cache moved.
+    L2Sectors = "lts__t_sectors.sum",
+    /// Sectors of 32 bytes read from the second-level cache.
+    L2SectorsRead = "lts__t_sectors_op_read.sum",
+    /// Sectors of 32 bytes written to the second-level cache.
+    L2SectorsWritten = "lts__t_sectors_op_write.sum",
+    /// Share of the second-level cache's peak, in percent of the elapsed time.
+    L2Throughput = "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+    /// Share of the first-level cache's peak, in percent of the elapsed time.
+    L1Throughput = "l1tex__throughput.avg.pct_of_peak_sustained_elapsed",
+    /// Share of the first-level cache's peak, in percent of the time in which it was active.
+    L1ThroughputActive = "l1tex__throughput.avg.pct_of_peak_sustained_active",
+
+    /// Requests of warps that load from global memory.
+    GlobalLoadRequests = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    /// Sectors of 32 bytes that loads from global memory touch.
+    GlobalLoadSectors = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    /// Sectors of 32 bytes that stores to global memory touch.
+    GlobalStoreSectors = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    /// Instructions of warps that load from local memory.
+    LocalLoads = "smsp__inst_executed_op_local_ld.sum",
+    /// Instructions of warps that store to local memory.
+    LocalStores = "smsp__inst_executed_op_local_st.sum",
+    /// Bank conflicts of loads from and stores to shared memory.
+    BankConflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+    /// Accesses to shared memory, each of one cycle.
+    SharedWavefronts = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+
+    /// Instructions that warps executed.
+    Instructions = "smsp__inst_executed.sum",
+    /// Instructions of warps on the FMA pipe.
+    FmaInstructions = "sm__inst_executed_pipe_fma.sum",
+    /// Single-precision fused multiply-adds of threads, two FLOP each.
+    ThreadFfma = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
+    /// Instructions of warps on the tensor pipe, on chips that have no counter of their kind.
+    TensorInstructions = "sm__inst_executed_pipe_tensor.sum",
+    /// Instructions of warps for half-precision matrix products, WMMA and WGMMA alike.
+    TensorInstructionsHmma = "sm__inst_executed_pipe_tensor_op_hmma.sum",
+    /// Share of the tensor pipe's peak, in percent of the elapsed time.
+    TensorActive = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+
+    /// Share of the multiprocessor's peak, in percent of the elapsed time.
+    SmThroughput = "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    /// Share of the elapsed time in which a multiprocessor had any work, in percent.
+    SmActive = "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
+    /// Active warps, in percent of those possible, over the time with work.
+    WarpsActive = "sm__warps_active.avg.pct_of_peak_sustained_active",
+    /// Active warps, in percent of those possible, over the elapsed time.
+    WarpsActiveElapsed = "sm__warps_active.avg.pct_of_peak_sustained_elapsed",
+    /// Share of the time of active warps in which they wait at a barrier, in percent.
+    BarrierStall = "smsp__warp_issue_stalled_barrier_per_warp_active.pct",
+    /// Cycles between two samples of a scheduler.
+    SampleInterval = "smsp__pcsamp_interval_cycles",
+
     /// Registers of a thread.
-    RegistersPerThread,
+    RegistersPerThread = "launch__registers_per_thread",
+    /// Named barriers of a block.
+    Barriers = "launch__barrier_count",
+    /// Threads of a block.
+    ThreadsPerBlock = "launch__block_size",
+    /// Static shared memory of a block, in bytes.
+    StaticSharedBytes = "launch__shared_mem_per_block_static",
+    /// Dynamic shared memory of a block, in bytes.
+    DynamicSharedBytes = "launch__shared_mem_per_block_dynamic",
+    /// Shared memory of a block that the driver takes, in bytes.
+    DriverSharedBytes = "launch__shared_mem_per_block_driver",
 }
 
 impl Role {
-    /// The counter that ncu reports it under.
-    pub const fn counter(self) -> &'static str {
-        match self {
-            Role::Duration => "gpu__time_duration.sum",
-            Role::DeviceName => "device__attribute_display_name",
-            Role::ComputeCapabilityMajor => "device__attribute_compute_capability_major",
-            Role::ComputeCapabilityMinor => "device__attribute_compute_capability_minor",
-            Role::RegistersPerThread => "launch__registers_per_thread",
-        }
+    /// The role of a counter; `None` of one that this tool gives no meaning to.
+    pub fn of(counter: &str) -> Option<Role> {
+        Role::ALL
+            .iter()
+            .copied()
+            .find(|role| role.counter() == counter)
+    }
+
+    /// What a launch has of it.
+    pub fn measured(self, launch: &Launch) -> Option<&Measurement> {
+        launch.metrics.get(self.counter())
+    }
+
+    /// Its number in a launch.
+    pub fn number(self, launch: &Launch) -> Option<f64> {
+        self.measured(launch)?.value.number()
+    }
+
+    /// Its text in a launch.
+    pub fn text(self, launch: &Launch) -> Option<&str> {
+        self.measured(launch)?.value.text()
     }
 }
 
-/// ncu's counter for the device's own time of a launch.
-pub(crate) const DURATION_COUNTER: &str = Role::Duration.counter();
+impl std::fmt::Display for Role {
+    /// As ncu calls the counter.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.counter())
+    }
+}
 
 /// Whether a tier can measure a counter in a phase. The tiers below the counters measure how long
 /// launches took, and nothing else.
@@ -42,8 +156,77 @@ pub(crate) fn measures(tier: Tier, counter: &str, phase: Phase) -> bool {
     match tier {
         Tier::Counters => true,
         Tier::KernelTimes | Tier::EventTimes => {
-            counter == DURATION_COUNTER && phase == Phase::Timing
+            Role::of(counter) == Some(Role::Duration) && phase == Phase::Timing
         }
         Tier::Static => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    #[test]
+    fn each_role_has_a_counter_of_its_own() {
+        for role in Role::ALL {
+            assert_eq!(Role::of(role.counter()), Some(*role));
+        }
+        assert_eq!(Role::of("gpu__time_duration.max"), None);
+    }
+
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// Whether a line contains a name such as `gpu__time_duration.sum`, a part of one, or an ending
+    /// that only counters have.
+    fn names_a_counter(line: &str) -> bool {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let prefixed = line.split(|c| !is_word(c)).any(|word| {
+            let unit = word.split_once("__").map_or("", |(unit, _)| unit);
+            // What the compiler made is counted under names of this tool's own.
+            let is_unit = unit.starts_with(|c: char| c.is_ascii_lowercase()) && unit != "static";
+            is_unit && unit.chars().all(|c| c.is_ascii_alphanumeric())
+        });
+        let parts = ["pcsamp", "issue_stalled", "pct_of_peak"];
+        prefixed || parts.iter().any(|part| line.contains(part))
+    }
+
+    #[test]
+    fn literal_names_of_counters_stand_in_this_room_alone() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut files = Vec::new();
+        sources(&root, &mut files);
+        assert!(files.len() > 100, "{files:?}");
+        let mut outside = Vec::new();
+        for path in files {
+            let is_tests = path.file_name().is_some_and(|name| name == "tests.rs");
+            if path.starts_with(root.join("metric")) || is_tests {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            // Unit tests are the end of a file.
+            let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+            let code = code.split("#[cfg(test)]\npub(crate) mod ").next().unwrap();
+            for (index, line) in code.lines().enumerate() {
+                let comment = line.trim_start().starts_with("//");
+                if !comment && line.contains('"') && names_a_counter(line) {
+                    outside.push(format!("{}:{}: {line}", path.display(), index + 1));
+                }
+            }
+        }
+        assert!(outside.is_empty(), "{}", outside.join("\n"));
+        assert!(names_a_counter("x(\"dram__bytes_read.sum\")"));
+        assert!(names_a_counter("x(\"launch__\")"));
+        assert!(!names_a_counter("x(\"__global__ void k()\")"));
     }
 }

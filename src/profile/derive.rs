@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use super::{Hotspots, KernelProfile, MetricIdentity, Series};
+use crate::metric::Role;
 use crate::terms::Phase;
 use ncu_report::{Launch, Recording};
 
@@ -13,7 +14,7 @@ use ncu_report::{Launch, Recording};
 pub struct Source<'a> {
     /// The report (or the CSV, where only that exists).
     pub report: &'a Recording,
-    /// The CSV of the same launches: it knows units that a report does not hold.
+    /// The CSV of the same launches: it has units that a report lacks.
     pub csv: Option<&'a Recording>,
     /// Which metrics it measured; `None` where it is not known, and all are looked for.
     pub phase: Option<Phase>,
@@ -27,7 +28,7 @@ impl Source<'_> {
     }
 }
 
-/// What captures say about a variant.
+/// What captures show of a variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Derived {
     /// Name of the GPU model.
@@ -44,11 +45,12 @@ pub struct Derived {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DeriveError {
     /// There is no launch in them.
-    #[error("the capture holds no launch")]
+    #[error("the capture contains no launch")]
     Empty,
-    /// A launch does not say which GPU it ran on.
+    /// A launch does not name the GPU that it ran on.
     #[error(
-        "the capture does not say which GPU it was taken on (no device__attribute_display_name)"
+        "the capture does not name the GPU that it was taken on (no {})",
+        Role::DeviceName
     )]
     NoGpu,
     /// Launches ran on several GPU models.
@@ -214,16 +216,8 @@ fn unit_of<'a>(launch: &'a Launch, counter: &str) -> Option<&'a str> {
 
 /// Model name and compute capability.
 fn gpu_of(launch: &Launch) -> Option<(String, String)> {
-    let attribute = |name: &str| {
-        launch
-            .metrics
-            .get(name)
-            .map(|measurement| &measurement.value)
-    };
-    let name = attribute("device__attribute_display_name")?
-        .text()?
-        .to_owned();
-    let major = attribute("device__attribute_compute_capability_major")?.number()?;
-    let minor = attribute("device__attribute_compute_capability_minor")?.number()?;
-    Some((name, format!("{major}.{minor}")))
+    let name = Role::DeviceName.text(launch)?;
+    let major = Role::ComputeCapabilityMajor.number(launch)?;
+    let minor = Role::ComputeCapabilityMinor.number(launch)?;
+    Some((name.to_owned(), format!("{major}.{minor}")))
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::metric::Role;
 use ncu_report::report::InstructionCounters;
 use ncu_report::{Launch, Line};
 
@@ -13,7 +14,6 @@ use ncu_report::{Launch, Line};
 pub const MOST_LINES: usize = 16;
 /// Most reasons that are kept of a line.
 const MOST_REASONS: usize = 4;
-const INTERVAL: &str = "smsp__pcsamp_interval_cycles";
 
 /// The samples of the launches of one kernel in one process. Samples of warps are in proportion to
 /// the time that warps spent, all of them together.
@@ -23,13 +23,13 @@ pub struct Hotspots {
     pub launches: u32,
     /// Samples of all of them.
     pub samples: u64,
-    /// Cycles between two samples of a scheduler, where the report says it.
+    /// Cycles between two samples of a scheduler, where the report states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_cycles: Option<f64>,
     /// All samples by what the warp waited for; `selected` is one that issued.
     pub stalls: BTreeMap<String, u64>,
-    /// Bytes of the files below when they were compiled, where the code tells: lines of files that
-    /// differ are not the same lines.
+    /// Bytes of the files below when they were compiled, where the code names them: lines of files
+    /// that differ are not the same lines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub file_bytes: BTreeMap<String, u64>,
     /// The lines with most samples, most first.
@@ -103,7 +103,9 @@ impl Hotspots {
                 continue;
             }
             hotspots.launches += 1;
-            hotspots.interval_cycles = hotspots.interval_cycles.or_else(|| launch.number(INTERVAL));
+            hotspots.interval_cycles = hotspots
+                .interval_cycles
+                .or_else(|| Role::SampleInterval.number(launch));
             for instruction in &source.instructions {
                 hotspots.samples = hotspots.samples.saturating_add(instruction.samples);
                 for (reason, samples) in &instruction.stalls {

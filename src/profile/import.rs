@@ -1,4 +1,4 @@
-//! Somebody else's recording to a profile.
+//! From a recording of somebody else to a profile.
 
 use super::{
     CaptureRecord, Conditions, DeriveError, FileHash, Profile, ProfileOrigin, Provenance, Source,
@@ -8,7 +8,7 @@ use crate::config::Variant;
 use crate::terms::Tier;
 use ncu_report::Recording;
 
-/// Makes a profile of a recording. What the file holds outranks what is stated.
+/// Makes a profile of a recording. What the file contains outranks what is stated.
 ///
 /// # Errors
 /// [`DeriveError`].
@@ -70,8 +70,8 @@ pub fn profile_of(
     ))
 }
 
-/// What the profiler's own command line in a recording says of its conditions, with ncu's defaults
-/// for what it does not name; nothing where the recording holds no command line.
+/// The conditions in the profiler's command line of a recording, with ncu's defaults for options
+/// that it does not name. Nothing is known where the recording has no command line.
 pub fn conditions_of(recording: &Recording) -> Conditions {
     let Some(line) = &recording.command_line else {
         return Conditions::default();

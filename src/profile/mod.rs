@@ -56,7 +56,7 @@ pub struct Identity {
     /// Version of the compiler, on the static tier: another compiler makes other code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compiler: Option<String>,
-    /// How ncu was told to measure; nothing on a tier on which it did not.
+    /// How ncu measured; nothing is known on a tier without ncu.
     #[serde(flatten)]
     pub conditions: Conditions,
     /// How it was measured.
@@ -73,7 +73,7 @@ impl Identity {
     }
 }
 
-/// How ncu was told to measure, as far as that is known.
+/// How ncu measured, as far as that is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conditions {
     /// Clocks.
@@ -124,7 +124,7 @@ impl From<&ProfileSettings> for Conditions {
 pub struct MetricIdentity {
     /// The counter.
     pub counter: String,
-    /// Its unit; `None` where nothing says it.
+    /// Its unit; `None` where it is not known.
     pub unit: Option<String>,
     /// Which capture measures it.
     #[serde(alias = "pass")]
@@ -136,11 +136,11 @@ pub struct MetricIdentity {
 pub struct KernelProfile {
     /// The function's name, for people.
     pub name: String,
-    /// The linker's name; CSV files do not hold it.
+    /// The linker's name; CSV files lack it.
     pub mangled: Option<String>,
     /// The signature as the report spells it.
     pub demangled: Option<String>,
-    /// Blocks in x, y, z; zeros on the tier of event times, which does not tell.
+    /// Blocks in x, y, z; zeros on the tier of event times, which does not know them.
     pub grid: [u64; 3],
     /// Threads a block in x, y, z; zeros likewise.
     pub block: [u64; 3],
@@ -200,7 +200,7 @@ pub struct Provenance {
     pub driver: Option<String>,
     /// UUID of the GPU.
     pub gpu_uuid: Option<String>,
-    /// What the configuration pinned of these, and whether it held.
+    /// What the configuration pinned of these, and whether it matched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pins: Vec<Pin>,
     /// Commit of the working tree, with `+dirty` where it had changes.
@@ -213,13 +213,13 @@ pub struct Provenance {
     pub sources: BTreeMap<String, String>,
     /// Constants that the command line set for a trial (`--define`).
     pub overrides: Vec<String>,
-    /// What the compiler said that costs performance, on the static tier.
+    /// Warnings of the compiler that cost performance, on the static tier.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<CompilerWarning>,
     /// The captures it was read from.
     pub captures: Vec<CaptureRecord>,
     /// Whether it is a copy without what named machine and people: its captures are not those that
-    /// were measured, and its GPUs have names that hold within the copy alone.
+    /// were measured, and its GPUs have names that are valid within the copy alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stripped: bool,
 }
@@ -242,7 +242,7 @@ pub struct CaptureRecord {
     pub phase: Option<Phase>,
     /// UUID of the GPU, where it is known.
     pub gpu_uuid: Option<String>,
-    /// What the GPU said of itself meanwhile, where the driver tells it.
+    /// The state of the GPU during the capture, where the driver reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<State>,
     /// The report, or an imported CSV.
@@ -265,10 +265,10 @@ pub struct FileHash {
 impl Profile {
     /// Version of the JSON form.
     pub const SCHEMA: u32 = 3;
-    /// The oldest version that is still read: it says `rung` for tier and `pass` for phase.
+    /// The oldest version that is still read: it has `rung` for tier and `pass` for phase.
     const OLDEST_SCHEMA: u32 = 2;
 
-    /// The profile of a variant, from what its captures say and how they were taken.
+    /// The profile of a variant, from what its captures show and how they were taken.
     pub fn new(
         variant: &Variant,
         derived: Derived,
@@ -336,7 +336,7 @@ impl Profile {
     /// Reads a profile from its JSON form.
     ///
     /// # Errors
-    /// Says what is wrong with the text.
+    /// Names what is wrong with the text.
     pub fn parse(text: &[u8]) -> Result<Profile, String> {
         #[derive(Deserialize)]
         struct Schema {
@@ -368,7 +368,7 @@ impl Profile {
         text
     }
 
-    /// Launches of all kernels in all processes of a pass.
+    /// Launches of all kernels in all processes of a phase.
     pub fn launch_count(&self, phase: Phase) -> usize {
         self.kernels
             .iter()
@@ -376,7 +376,7 @@ impl Profile {
             .sum()
     }
 
-    /// Launches of one of its kernels in all processes of a pass.
+    /// Launches of one of its kernels in all processes of a phase.
     pub fn launches_of(&self, kernel: &KernelProfile, phase: Phase) -> usize {
         let measured = |alias: &String| {
             self.identity
@@ -400,7 +400,7 @@ impl Profile {
         kernel.metrics.get(alias)?.grouped(&self.machines(phase))
     }
 
-    /// The GPU of each process of a pass, in the order of the samples.
+    /// The GPU of each process of a phase, in the order of the samples.
     pub fn machines(&self, phase: Phase) -> Vec<Option<&str>> {
         self.provenance
             .captures
@@ -422,7 +422,7 @@ impl Profile {
     }
 }
 
-/// Puts each list of numbers on a line of its own. A text in JSON holds no line break, so what
+/// Puts each list of numbers on a line of its own. A text in JSON has no line break, so what
 /// looks like such a list over several lines is one.
 pub(crate) fn lists_in_lines(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
@@ -521,7 +521,7 @@ impl Series {
         let mut names: Vec<Option<&str>> = Vec::new();
         let mut grouped: Vec<Vec<Vec<f64>>> = Vec::new();
         for (index, process) in self.samples.iter().enumerate() {
-            // A process in which this kernel was not launched says nothing of it.
+            // A process in which this kernel was not launched has no sample of it.
             if process.is_empty() {
                 continue;
             }

@@ -23,7 +23,7 @@ fn prefix(profile: &Profile, kernel: &KernelProfile) -> String {
     if profile.kernels.len() == 1 {
         return String::new();
     }
-    // What never was launched has no shape, and its signature tells it apart.
+    // A kernel that was never launched has no shape; its signature distinguishes it.
     let name: String = match kernel.code {
         Some(_) => profile.label(kernel),
         None => &kernel.name,
@@ -41,7 +41,7 @@ fn prefix(profile: &Profile, kernel: &KernelProfile) -> String {
     }
     let [gx, gy, gz] = kernel.grid;
     let [bx, by, bz] = kernel.block;
-    // Template instances share a function name and often a shape too; the hash tells them apart.
+    // Template instances share a function name and often a shape too; the hash distinguishes them.
     let instance = &crate::hash::sha256_hex(kernel.identity().as_bytes())[..8];
     format!("{name}[{gx},{gy},{gz} x {bx},{by},{bz} {instance}]/")
 }

@@ -29,7 +29,7 @@ pub struct Acceptance {
     pub who: String,
     /// Why.
     pub reason: String,
-    /// The oldest commit whose lock holds it; `None` where there is none here.
+    /// The oldest commit whose lock contains it; `None` where this repository has none.
     pub commit: Option<String>,
     /// sha256 of the accepted profile.
     pub profile_sha256: String,
@@ -37,14 +37,14 @@ pub struct Acceptance {
     pub norm_sha256: String,
     /// Why there are no values of it.
     pub missing: Option<String>,
-    /// What else is to be known of the values.
+    /// A remark on the values.
     pub note: Option<String>,
 }
 
 /// One metric of one kernel over the acceptances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Course {
-    /// The kernel, by the name that tells it from the others of its profile.
+    /// The kernel, by a name that no other of its profile has.
     pub kernel: String,
     /// The alias.
     pub metric: String,
@@ -67,7 +67,7 @@ pub struct Point {
 }
 
 impl Trend {
-    /// Whether a kernel's name tells anything.
+    /// Whether there are kernels to distinguish by their names.
     pub fn several_kernels(&self) -> bool {
         let mut kernels = self.metrics.iter().map(|course| &course.kernel);
         let first = kernels.next();

@@ -1,16 +1,70 @@
-//! One process that measures: started, watched and ended in the same way by every profiler.
+//! What a profiler has to bring, and the one way in which its process is started, watched and ended.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Pending, Profiler};
+use ncu_report::Recording;
+
+use super::capture::{Capture, Pending};
 use crate::build::{Artifact, program_argv};
 use crate::config::{Config, Variant};
 use crate::device::{Gpu, State, Watcher};
+use crate::files::write_atomically;
 use crate::finding::{Code, Error, Finding, Stop};
+use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Finished, Invocation};
-use crate::terms::Phase;
+use crate::terms::{Phase, Tier};
+
+/// What measures the launches of a program on one tier.
+///
+/// [`run`] calls the steps of a session in this order: [`invocation`](Profiler::invocation),
+/// [`prepare`](Profiler::prepare), the process itself, [`finish`](Profiler::finish). They are
+/// apart, so that a dry run can print the command without running it, and so that the time limit,
+/// the interrupt, the watch over the GPU and the kept argv are the same for every profiler.
+///
+/// A profiler of another vendor brings:
+/// * the argv and the environment that run a program once under it, restricted to the phase's
+///   metrics and to the launches that the variant selects (`kernels`, `skip`, `launches`);
+/// * a finding of its own for each way in which it can fail to measure: `no-permission` and
+///   `profiler-unsupported` send the variant to a lower tier, `profiler-busy` is tried again;
+/// * a reader of its files in [`crate::capture`]. It returns a [`Recording`]: each launch with its
+///   kernel's name, grid and block, and counter values with units; a value that was not measured is
+///   absent, never 0. The file itself is kept, hashed, and read again by `check --from`;
+/// * the names of its counters in [`crate::metric`]: aliases, roles and units;
+/// * a [`Tier`], if it measures another set of metrics than the tiers that there are, with that set
+///   in `metric::measures`;
+/// * its place in [`Profilers::of`](super::Profilers::of), and its version among the pins.
+pub trait Profiler {
+    /// The tier it measures on.
+    fn tier(&self) -> Tier;
+
+    /// The name of the process that is started, for messages: `ncu`, or `the program`.
+    fn process_name(&self) -> &'static str;
+
+    /// The process that measures: argv, folder, environment, time limit, files for its output.
+    /// Nothing is started and nothing is written.
+    ///
+    /// # Errors
+    /// A finding where this profiler cannot measure the variant at all.
+    fn invocation(&self, session: &Session<'_>) -> Result<Invocation, Stop>;
+
+    /// Writes the files that the process needs, and removes those of an earlier session that this
+    /// one would take for its own.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn prepare(&self, _session: &Session<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Judges how the process ended and reads what it left. What needs no GPU may go on in the
+    /// background, see [`Pending`]. An interrupt never gets here.
+    ///
+    /// # Errors
+    /// A finding that says why the session measured nothing.
+    fn finish(&self, session: &Session<'_>, ran: Ran) -> Result<Pending, Stop>;
+}
 
 /// What one process measures, and where its files go.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +94,7 @@ pub struct Ran {
     pub invocation: Invocation,
     /// How it ended, and after how long.
     pub finished: Finished,
-    /// The state of the GPU meanwhile; `None` where NVML does not report it.
+    /// The state of the GPU meanwhile; `None` where NVML does not show the GPU.
     pub device: Option<State>,
     /// The command, as it can be pasted into a shell.
     pub line: String,
@@ -79,11 +133,11 @@ impl Session<'_> {
 /// A finding that says why the variant was not measured, or an error where the machine failed.
 pub fn run(profiler: &dyn Profiler, session: &Session<'_>) -> Result<Pending, Stop> {
     let invocation = profiler.invocation(session)?;
-    profiler.clear(session)?;
+    profiler.prepare(session)?;
     let line = process::shell_line(&invocation.argv);
     let argv_path = session.path("argv");
     fs::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
-    // Before the program starts: who is on the GPU now is somebody else.
+    // Before the program starts: a process that is on the GPU now is not ours.
     let watcher = Watcher::start(&session.gpu.uuid).ok();
     let ended = invocation.run();
     let device = watcher.map(Watcher::stop);
@@ -107,33 +161,58 @@ pub fn run(profiler: &dyn Profiler, session: &Session<'_>) -> Result<Pending, St
     profiler.finish(session, ran)
 }
 
-/// Why a program that ran without ncu is no measurement, by how it ended.
-pub(super) fn failure_of_program(
-    variant: &Variant,
-    ending: Ending,
-    when: &str,
-    line: &str,
-) -> Option<Finding> {
-    let (code, message, next) = match ending {
-        Ending::Exited(0) => return None,
-        Ending::TimedOut => (
-            Code::TimedOut,
-            format!(
-                "the program passed its time limit of {} s {when}, and was killed",
-                variant.profile.timeout.as_secs_f64()
+impl Ran {
+    /// That a program which ran without ncu ended well.
+    ///
+    /// # Errors
+    /// The finding that says how it ended. `when` says what was done with it.
+    pub(super) fn succeeded(&self, variant: &Variant, when: &str) -> Result<(), Finding> {
+        let (ending, line) = (self.finished.ending, &self.line);
+        let by_hand = format!("run it by hand: {line}");
+        let (code, message, next) = match ending {
+            Ending::Exited(0) => return Ok(()),
+            Ending::TimedOut => (
+                Code::TimedOut,
+                format!(
+                    "the program exceeded its time limit of {} s {when}, and was killed",
+                    variant.profile.timeout.as_secs_f64()
+                ),
+                format!("raise `profile.timeout_s` if it is only slow, or {by_hand}"),
             ),
-            format!("raise `profile.timeout_s` if it is only slow, or run it by hand: {line}"),
-        ),
-        Ending::Signalled(_) => (
-            Code::Crashed,
-            format!("the program crashed {when} ({ending})"),
-            format!("run it by hand: {line}"),
-        ),
-        _ => (
-            Code::ProgramFailed,
-            format!("the program failed {when} ({ending}), though it passed when it was verified"),
-            format!("run it by hand: {line}"),
-        ),
-    };
-    Some(Finding::deny(code, &variant.id, message, next))
+            Ending::Signalled(_) => (
+                Code::Crashed,
+                format!("the program crashed {when} ({ending})"),
+                by_hand,
+            ),
+            _ => (
+                Code::ProgramFailed,
+                format!(
+                    "the program failed {when} ({ending}), although it passed its verification"
+                ),
+                by_hand,
+            ),
+        };
+        let log = process::tail(&self.invocation.stdout, 12);
+        Err(Finding::deny(code, &variant.id, message, next).detail(log))
+    }
+
+    /// Keeps the times of a program that ran without ncu, and makes them a capture.
+    pub(super) fn keep_times(
+        self,
+        path: PathBuf,
+        content: &[u8],
+        report: Recording,
+    ) -> Result<Pending, Error> {
+        write_atomically(&path, content).map_err(Error::io("write", &path))?;
+        let capture = Capture {
+            report_sha256: sha256_hex(content),
+            report_path: path,
+            page: None,
+            phase: Phase::Timing,
+            device: self.device,
+            argv: self.invocation.argv,
+            report,
+        };
+        Ok(Pending::of(capture, self.finished.wall))
+    }
 }

@@ -5,7 +5,7 @@ use anstyle::{AnsiColor, Style};
 use super::print::one_line;
 use crate::doctor::{Check, State};
 
-/// Aligned rows, each with what mends it below, and a last line that sums up.
+/// Aligned rows, each with its next step below, and a last line that sums up.
 pub fn checks(checks: &[Check]) -> String {
     let width = checks
         .iter()
@@ -43,7 +43,7 @@ pub fn checks(checks: &[Check]) -> String {
         ),
         (failed, _) => (
             style(State::Fail),
-            format!("{failed} thing{} to mend first", s(failed)),
+            format!("{failed} thing{} to fix first", s(failed)),
         ),
     };
     text.push_str(&format!(
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_aligned_and_the_next_step_stands_below_what_it_mends() {
+    fn rows_are_aligned_and_the_next_step_is_below_its_row() {
         let check = |what, state, detail: &str, next: Option<&str>| Check {
             what,
             state,
@@ -99,7 +99,7 @@ fail     host compiler  not there\u{fffd}
                         next: install g++
 skipped  GPU            none
 
-1 thing to mend first: 1 ok, 0 warn, 1 fail, 1 skipped
+1 thing to fix first: 1 ok, 0 warn, 1 fail, 1 skipped
 "
         );
     }

@@ -1,5 +1,5 @@
-//! Findings in the order and with the places that services want: the worst first, each at a source
-//! line, each with a name of its own that a moved line does not change.
+//! Findings for services that show them at source lines: the worst first, each with a line and a
+//! fingerprint that a moved line does not change.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -40,7 +40,7 @@ pub(super) fn worst_first(outcome: &Outcome) -> Vec<Concern<'_>> {
                 let of = |kernel| places.get(&(variant, kernel)).copied();
                 of(finding.kernel.as_deref()).or_else(|| of(None))
             })
-            // What concerns the project is the configuration's.
+            // A finding about the project is shown at the configuration.
             .unwrap_or((FILE_NAME, None));
         let key = identity(finding);
         let times = seen.entry(key.clone()).or_default();
@@ -65,13 +65,13 @@ pub(super) fn worst_first(outcome: &Outcome) -> Vec<Concern<'_>> {
     all.into_iter().map(|(_, concern)| concern).collect()
 }
 
-/// Whether a path leads to what lies below the folder that it is seen from.
+/// Whether a relative path stays below its folder.
 fn below(file: &str) -> bool {
     let mut parts = Path::new(file).components().peekable();
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// What stays of a finding when numbers and lines change. Length first: no name runs into the next.
+/// The parts of a finding that do not change with numbers and lines.
 fn identity(finding: &Finding) -> Vec<u8> {
     let parts = [
         Some(finding.code.as_str().to_owned()),
@@ -101,7 +101,8 @@ fn comparisons(outcome: &Outcome) -> BTreeMap<Key<'_>, Vec<&Comparison>> {
     by_key
 }
 
-/// How many times the change of a finding is what it may be; what is about no metric comes before.
+/// The change of a finding, as a multiple of the change beyond which it fails; infinite for a finding
+/// without a metric, which comes first.
 fn excess(finding: &Finding, comparisons: &BTreeMap<Key<'_>, Vec<&Comparison>>) -> f64 {
     let (Some(variant), Some(kernel), Some(metric)) =
         (&finding.variant, &finding.kernel, &finding.metric)
@@ -114,7 +115,7 @@ fn excess(finding: &Finding, comparisons: &BTreeMap<Key<'_>, Vec<&Comparison>>) 
     sizes.max_by(f64::total_cmp).unwrap_or(0.0)
 }
 
-/// How many times a change is the one beyond which it fails; infinite where any change does.
+/// A change as a multiple of the change beyond which it fails; infinite where any change fails.
 pub(super) fn badness(comparison: &Comparison) -> f64 {
     let Some(change) = comparison.change.map(|change| change.value().abs()) else {
         return 0.0;
@@ -126,13 +127,13 @@ pub(super) fn badness(comparison: &Comparison) -> f64 {
     }
 }
 
-/// By how many codes one is outranked: the worst first.
+/// The number of codes that outrank this one: 0 for the worst.
 pub(super) fn rank(code: ExitCode) -> usize {
     let outranks = |other: &&ExitCode| **other != code && other.worse(code) == **other;
     ExitCode::ALL.iter().filter(outranks).count()
 }
 
-/// At most so many characters, and how many are left out.
+/// At most so many characters, and the number of those that are left out.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),

@@ -1,9 +1,10 @@
 //! The report as workflow commands of GitHub Actions: annotations at source lines.
 //!
-//! A command is a line that begins with `::`. GitHub shows at most ten annotations of a kind a
-//! step, so the worst come first and the rest is counted.
+//! A command is a line that begins with `::`. GitHub shows at most ten annotations of a kind in
+//! a step, so the worst come first and the rest is counted.
 
 use super::concern::{Concern, shortened, worst_first};
+use super::form::{Capability, Form};
 use super::print::{clean, one_line};
 use super::rows::headline;
 use crate::finding::{ExitCode, Severity};
@@ -16,13 +17,22 @@ const LONGEST: usize = 4_000;
 /// Characters of a title or a path.
 const LONGEST_PROPERTY: usize = 500;
 
-pub(super) fn render(outcome: &Outcome) -> String {
+/// The form.
+pub(super) const FORM: Form = Form {
+    name: "github",
+    help: "Workflow commands of GitHub Actions: annotations at source lines",
+    endings: &[],
+    capabilities: &[Capability::Commands],
+    render,
+};
+
+fn render(outcome: &Outcome) -> String {
     let mut text = String::new();
     let all = worst_first(outcome);
     let (denied, warned): (Vec<_>, Vec<_>) = all
         .iter()
         .partition(|concern| concern.finding.severity == Severity::Deny);
-    // Why there is no verdict takes a place among the errors.
+    // The reason why there is no verdict is one of the errors.
     let mut errors: Vec<String> = Vec::new();
     if let Some(ended) = &outcome.ended {
         errors.push(command("error", "the run ended", None, &ended.message));
@@ -51,7 +61,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
     .collect();
     if !counts.is_empty() {
         text.push_str(&format!(
-            "{} left out: GitHub shows {MOST} of a kind; the other forms of the report hold all\n",
+            "{} left out: GitHub shows {MOST} of each kind; the other forms of the report contain all\n",
             counts.join(" and ")
         ));
     }
@@ -78,16 +88,16 @@ fn command(kind: &str, title: &str, place: Option<(&str, u32)>, message: &str) -
     )
 }
 
-/// A command's data: what ends a line is written as its number.
+/// A command's data: characters that end a line are written as their numbers.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
-        // The older form of a command is known anywhere in a line.
+        // The older form of a command works anywhere in a line.
         .replace("##[", "##\u{2060}[")
 }
 
-/// A property's value: what ends it, too.
+/// A property's value: characters that end it are written as their numbers, too.
 fn property(text: &str) -> String {
     data(&shortened(&one_line(text), LONGEST_PROPERTY))
         .replace(':', "%3A")

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::concern::{Concern, worst_first};
+use super::form::Form;
 use super::print::one_line;
 use super::rows::headline;
 use crate::config::FILE_NAME;
@@ -31,7 +32,16 @@ struct Lines {
     begin: u32,
 }
 
-pub(super) fn render(outcome: &Outcome) -> String {
+/// The form.
+pub(super) const FORM: Form = Form {
+    name: "gitlab",
+    help: "Code Quality of GitLab",
+    endings: &[".codequality.json", "gl-code-quality-report.json"],
+    capabilities: &[],
+    render,
+};
+
+fn render(outcome: &Outcome) -> String {
     let of_run = of_run(outcome);
     let issues: Vec<Issue> = of_run
         .into_iter()
@@ -42,7 +52,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
     text
 }
 
-/// Why there is no verdict, or none that a finding tells.
+/// Why there is no verdict, where no finding states it.
 fn of_run(outcome: &Outcome) -> Option<Issue> {
     let denied = outcome
         .findings

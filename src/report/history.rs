@@ -46,8 +46,8 @@ fn acceptances(trend: &Trend) -> String {
     }
     let mut text = lines(&table);
     for (at, acceptance) in trend.acceptances.iter().enumerate() {
-        for told in acceptance.missing.iter().chain(&acceptance.note) {
-            let _ = writeln!(text, " #{}: {}", at + 1, one_line(told));
+        for note in acceptance.missing.iter().chain(&acceptance.note) {
+            let _ = writeln!(text, " #{}: {}", at + 1, one_line(note));
         }
     }
     text
@@ -149,7 +149,7 @@ pub fn page(trends: &[Trend]) -> String {
         header class="top" {
             p class="tool" { "sparsek-gate history" }
             h1 { (one_line(&subject)) }
-            p class="lead" { "The locked baselines, from acceptance to acceptance." }
+            p class="lead" { "The locked baselines, one row for each acceptance." }
         }
         main {
             @for trend in trends {
@@ -169,9 +169,9 @@ pub fn page(trends: &[Trend]) -> String {
                                         td { code { (commit(acceptance)) } }
                                         td class="prose" {
                                             (one_line(&acceptance.reason))
-                                            @for told in acceptance.missing.iter().chain(&acceptance.note) {
+                                            @for note in acceptance.missing.iter().chain(&acceptance.note) {
                                                 br;
-                                                span class="quiet" { (one_line(told)) }
+                                                span class="quiet" { (one_line(note)) }
                                             }
                                         }
                                     }

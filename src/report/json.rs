@@ -1,4 +1,4 @@
-//! The report for scripts, and the one that the other forms can be made of again.
+//! The report for scripts, and the one from which the other forms can be rendered again.
 
 use std::path::Path;
 
@@ -6,12 +6,14 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 
+use super::form::{Capability, Form};
 use super::print::json_for_terminals;
+use crate::files::read_regular_up_to;
 use crate::finding::Error;
 use crate::judge::Outcome;
 use crate::profile::lists_in_lines;
 
-/// The outcome with what follows from it, so that a script need not know the rules.
+/// The outcome with its exit code, so that a script need not know the rules.
 #[derive(Serialize)]
 struct Report<'a> {
     #[serde(flatten)]
@@ -20,7 +22,16 @@ struct Report<'a> {
     meaning: &'static str,
 }
 
-pub(super) fn render(outcome: &Outcome) -> String {
+/// The form.
+pub(super) const FORM: Form = Form {
+    name: "json",
+    help: "For scripts; docs/outcome.schema.json describes it",
+    endings: &[".json"],
+    capabilities: &[Capability::Trends],
+    render,
+};
+
+fn render(outcome: &Outcome) -> String {
     let code = outcome.exit_code();
     let report = Report {
         outcome,
@@ -33,11 +44,21 @@ pub(super) fn render(outcome: &Outcome) -> String {
     text
 }
 
-/// Reads the JSON form back.
+/// Largest outcome that is read back, 1 GiB: a thousand kernels of thirty metrics with their samples
+/// are a tenth of it.
+const LARGEST_OUTCOME: u64 = 1 << 30;
+
+/// Reads an outcome from the JSON form of a report.
 ///
 /// # Errors
-/// [`Error::Input`] where it is none of this version, or contradicts itself.
-pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
+/// [`Error::Io`], or [`Error::Input`] where the file is not an outcome that this version reads, or
+/// contradicts itself.
+pub fn read(path: &Path) -> Result<Outcome, Error> {
+    let text = read_regular_up_to(path, LARGEST_OUTCOME).map_err(Error::named(path))?;
+    parse(path, &text)
+}
+
+fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     #[derive(Deserialize)]
     struct Head {
         schema: u32,
@@ -51,16 +72,17 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
         cause,
     };
     let head: Head = serde_json::from_slice(text)
-        .map_err(|error| refused(format!("it is no outcome of a check: {error}")))?;
+        .map_err(|error| refused(format!("it is not the outcome of a check: {error}")))?;
     if !(Outcome::OLDEST_SCHEMA..=Outcome::SCHEMA).contains(&head.schema) {
         return Err(refused(format!(
-            "it is an outcome of schema {}, and this version reads schema {}: render it with the sparsek-gate that wrote it, or check again",
+            "its schema is {}, but this version reads schema {} to {}: render it with the sparsek-gate that wrote it, or run the check again",
             head.schema,
+            Outcome::OLDEST_SCHEMA,
             Outcome::SCHEMA
         )));
     }
     let mut outcome: Outcome = serde_json::from_slice(text)
-        .map_err(|error| refused(format!("it is no whole outcome: {error}")))?;
+        .map_err(|error| refused(format!("it is not a complete outcome: {error}")))?;
     outcome.schema = Outcome::SCHEMA;
     let code = outcome.exit_code();
     let states = (head.exit_code, head.meaning.as_deref());
@@ -70,7 +92,7 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
             None => "no exit code".to_owned(),
         };
         return Err(refused(format!(
-            "it contradicts itself: it states {}, and its findings make {}: it was edited, or cut",
+            "it contradicts itself: it states {}, but its findings give {}: the file was edited or cut",
             shown(states.0, states.1.unwrap_or("no meaning")),
             shown(Some(code as u8), code.meaning())
         )));
@@ -80,9 +102,7 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
         .as_ref()
         .is_some_and(|ended| code as u8 != ended.exit_code)
     {
-        return Err(refused(
-            "it ended with a code that no run ends with".to_owned(),
-        ));
+        return Err(refused("no run ends with its exit code".to_owned()));
     }
     Ok(outcome)
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
+use super::form::Form;
 use super::print::{clean, one_line};
 use super::rows::{Row, headline, origin, provenance, several_shapes, title};
 use crate::finding::{Code, ExitCode, Finding, Severity};
@@ -44,7 +45,16 @@ struct Told {
     text: String,
 }
 
-pub(super) fn render(outcome: &Outcome) -> String {
+/// The form.
+pub(super) const FORM: Form = Form {
+    name: "junit",
+    help: "JUnit XML, for CI services that show tests",
+    endings: &[".xml"],
+    capabilities: &[],
+    render,
+};
+
+fn render(outcome: &Outcome) -> String {
     let mut suites = suites(outcome);
     for suite in &mut suites {
         suite.number_names();

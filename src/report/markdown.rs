@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::concern::{badness, shortened, worst_first};
-use super::print::clean;
+use super::form::{Capability, Form};
+use super::print::{clean, inert};
 use super::rows::{
     Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, several_shapes,
     shown, title, verdict_word,
@@ -18,14 +19,14 @@ use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::verdict::Verdict;
 
-/// By this a comment of an earlier run is found again.
+/// It identifies the comment of an earlier run.
 const MARK: &str = "<!-- sparsek-gate -->";
-/// Bytes of the whole report: below what the services take, with room for what people put around.
+/// Bytes of the whole report: below the limit of the services, with room for text around it.
 const MOST: usize = 60_000;
-/// Bytes of it for what is found, and for the variants that pass.
+/// Bytes of it for the findings, and for the variants that pass.
 const MOST_OF_FINDINGS: usize = 24_000;
 const MOST_OF_PASSING: usize = 8_000;
-/// Bytes kept for the last line, which tells what is left out.
+/// Bytes kept for the last line, which counts what is left out.
 const RESERVE: usize = 1_000;
 /// Characters of a text from outside in a line, and of a tool's output.
 const LONGEST_TEXT: usize = 1_500;
@@ -42,7 +43,21 @@ struct LeftOut<'a> {
     variants: usize,
 }
 
-pub(super) fn render(outcome: &Outcome) -> String {
+/// The form.
+pub(super) const FORM: Form = Form {
+    name: "markdown",
+    help: "For a comment on a pull request",
+    endings: &[".md"],
+    capabilities: &[Capability::StepSummary],
+    render,
+};
+
+fn render(outcome: &Outcome) -> String {
+    // A step may print it from its file, too.
+    inert(&report(outcome)).into_owned()
+}
+
+fn report(outcome: &Outcome) -> String {
     let sign = match outcome.exit_code() {
         ExitCode::Pass => "✅",
         ExitCode::Inconclusive => "❔",
@@ -93,7 +108,7 @@ fn findings<'a>(outcome: &'a Outcome, text: &mut String, left: &mut LeftOut<'a>)
             let last = following.is_none_or(|following| following.next != one.next);
             let entry = finding(one, last);
             if text.len() + entry.len() + title.len() + 8 > most {
-                // The one before waited for this one to say what to do.
+                // The finding before left its next step to this one.
                 let before = index.checked_sub(1).and_then(|at| of_severity.get(at));
                 if titled && before.is_some_and(|before| before.next == one.next) {
                     text.push_str(&next_step(one));
@@ -125,7 +140,7 @@ fn finding(finding: &Finding, shows_next: bool) -> String {
         text.push_str(&next_step(finding));
     }
     if let Some(detail) = &finding.detail {
-        // Indented code: no run of backquotes inside can end it.
+        // Indented code: backquotes inside cannot end it.
         text.push_str("\n  <details><summary>output</summary>\n\n");
         for line in clean(&shortened(detail, LONGEST_DETAIL)).lines() {
             text.push_str(&format!("      {line}\n"));
@@ -140,7 +155,7 @@ fn next_step(finding: &Finding) -> String {
     format!("  next: {}\n", escape(&next))
 }
 
-/// Whether nothing of a report needs a reader: every verdict passes, and nothing moved with another.
+/// Whether no row of a report needs a reader: nothing got worse or better, and nothing is open.
 fn passes(report: &&VariantReport) -> bool {
     report.comparisons.iter().all(|one| badly(one) == 0)
         && report.causes.is_empty()
@@ -316,7 +331,7 @@ fn passing_table<'a>(reports: &[&'a VariantReport], left: &mut LeftOut<'a>) -> S
         return String::new();
     }
     let mut text = format!(
-        "\n<details><summary>{} {} without a complaint</summary>\n\n| variant | verdicts | under |\n|---|---|---|\n",
+        "\n<details><summary>{} {} in which nothing got worse</summary>\n\n| variant | verdicts | conditions |\n|---|---|---|\n",
         reports.len(),
         if reports.len() == 1 {
             "report"
@@ -342,7 +357,7 @@ fn passing_table<'a>(reports: &[&'a VariantReport], left: &mut LeftOut<'a>) -> S
 }
 
 impl LeftOut<'_> {
-    /// What the other forms hold beyond this one.
+    /// What only the other forms contain.
     fn line(&self) -> String {
         let count = |severity| {
             let of = |finding: &&&Finding| finding.severity == severity;
@@ -384,7 +399,7 @@ impl LeftOut<'_> {
     }
 }
 
-/// The same at the start of a line, where a list or a heading could begin.
+/// The same for the start of a line, where a list or a heading could begin.
 fn line(text: &str) -> String {
     let escaped = escape(text);
     let trimmed = escaped.trim_start();
@@ -400,7 +415,7 @@ fn line(text: &str) -> String {
     }
 }
 
-/// Within HTML, where Markdown's own marks are text.
+/// Text within HTML, where Markdown's own marks are text.
 fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in clean(text).chars() {
@@ -437,7 +452,7 @@ fn escape(text: &str) -> String {
                     escaped.push('\u{2060}');
                 }
             }
-            // The word joiner breaks what a service would make a mention or a link of.
+            // The word joiner prevents a mention or a link.
             '@' => escaped.push_str("@\u{2060}"),
             // A milestone; of a percentage the sign comes last.
             '%' if rest
@@ -473,15 +488,15 @@ fn without_names(text: &str) -> String {
         const PICTURE: &str = r"(?:[a-z+-]|\\_)(?:\\?[a-z0-9_+-])*|100|1234|8ball";
         Regex::new(&format!("(?i){ISSUE}|(:)((?:{PICTURE}):)")).ok()
     });
-    let taken_apart = |text: &str| match NAMES.as_ref() {
+    let broken = |text: &str| match NAMES.as_ref() {
         Some(names) => names.replace_all(text, "$1$3\u{2060}$2$4").into_owned(),
         None => text.to_owned(),
     };
     // Of `:a:b:` the first takes the colon that begins the second.
-    taken_apart(&taken_apart(text))
+    broken(&broken(text))
 }
 
-/// Takes apart what services make links of without any mark around it.
+/// Breaks what services turn into links without any mark around it.
 fn without_links(text: &str) -> String {
     let mut text = without_names(text).replace("://", ":\u{2060}//");
     for start in ["www.", "mailto:", "xmpp:"] {

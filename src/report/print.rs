@@ -6,9 +6,19 @@ use std::sync::LazyLock;
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
 use regex::Regex;
 
-use crate::cli::Color;
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
 
 /// Sets when colours are used, for the whole program.
 pub fn color(choice: Color) {
@@ -20,8 +30,8 @@ pub fn color(choice: Color) {
     .write_global();
 }
 
-/// Prints a result on standard output: text, of which nothing is a command of the service that
-/// keeps the log. A reader that stops reading is no error.
+/// Prints a result on standard output, so that the service that keeps the log finds no command in
+/// it. A reader that stops reading is not an error.
 ///
 /// # Errors
 /// Where standard output cannot be written for another reason.
@@ -29,7 +39,7 @@ pub fn print(text: &str) -> io::Result<()> {
     print_commands(&inert(text))
 }
 
-/// The same of what is meant to command that service.
+/// The same for text that consists of commands to that service.
 ///
 /// # Errors
 /// Those of [`print()`].
@@ -43,7 +53,7 @@ pub fn print_commands(text: &str) -> io::Result<()> {
 
 /// Prints a line of progress or advice on standard error.
 pub fn say(line: &str) {
-    // Nowhere is left to complain.
+    // An error here cannot be reported anywhere.
     let _ = writeln!(anstream::stderr().lock(), "{}", inert(&clean(line)));
 }
 
@@ -57,28 +67,28 @@ pub fn print_error(text: &str) {
     );
 }
 
-/// Whether a text in one line steers neither a terminal nor the service that keeps a log.
+/// Whether a text in one line controls neither a terminal nor the service that keeps a log.
 pub fn is_plain(text: &str) -> bool {
-    !text.contains(steers) && inert(text) == text
+    !text.contains(controls) && inert(text) == text
 }
 
-/// Text from outside must not steer the terminal: control characters are shown, not sent.
+/// Text from outside must not control the terminal: control characters are replaced.
 pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' | '\t' => c,
-            c if steers(c) => '\u{fffd}',
+            c if controls(c) => '\u{fffd}',
             c => c,
         })
         .collect()
 }
 
-/// Text that no service takes for its commands when it stands in a log: GitHub's begin a line with
-/// `::`, after blanks if there are some, Azure's, TeamCity's and GitHub's older ones hold `##[` or
-/// `##word[`. A word joiner takes them apart.
+/// Text in which no service finds a command when it reads a log: GitHub's begin a line with
+/// `::`, after blanks if there are some, Azure's, TeamCity's and GitHub's older ones contain `##[` or
+/// `##word[`. A word joiner breaks them.
 pub(super) fn inert(text: &str) -> Cow<'_, str> {
     static COMMAND: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        // The styles of this program may be taken out of a line before a service reads it.
+        // The styles of this program may be removed from a line before a service reads it.
         Regex::new(r"(?m)(^(?:\s|\x1b\[[0-9;]*m)*:)(:)|(##)([A-Za-z]*\[)").ok()
     });
     match COMMAND.as_ref() {
@@ -87,10 +97,10 @@ pub(super) fn inert(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// JSON with what steers a terminal written as its number, where JSON itself does not ask for that:
-/// it stands within strings only.
+/// JSON in which characters that control a terminal are written as their numbers, where JSON itself
+/// does not require it. They occur within strings only.
 pub(crate) fn json_for_terminals(json: String) -> String {
-    let harmful = |c: char| c != '\n' && steers(c);
+    let harmful = |c: char| c != '\n' && controls(c);
     let mut text = json;
     if text.contains(harmful) {
         text = text.chars().fold(String::new(), |mut text, c| {
@@ -102,25 +112,25 @@ pub(crate) fn json_for_terminals(json: String) -> String {
             text
         });
     }
-    // What a log's service would take for a command, see `inert`.
+    // A log's service would read it as a command, see `inert`.
     if text.contains("##") {
         text = text.replace("##", "#\\u0023");
     }
     text
 }
 
-/// Whether a character does something else than be seen: control characters, what reorders text,
-/// and what some readers end a line at.
-fn steers(c: char) -> bool {
+/// Whether a character controls its reader: control characters, characters that reorder text, and
+/// those at which some readers end a line.
+fn controls(c: char) -> bool {
     c.is_control() || is_bidirectional_control(c) || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// The same in one line, for what stands in a line of its own.
+/// The same in one line.
 pub(crate) fn one_line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ")
 }
 
-/// These reorder what stands around them.
+/// These reorder the text around them.
 fn is_bidirectional_control(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -138,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_log_is_a_command_of_its_service() {
+    fn no_text_in_a_log_is_a_command_to_its_service() {
         for (text, harmless) in [
             ("::error::x", ":\u{2060}:error::x"),
             ("a\n \u{a0}::x", "a\n \u{a0}:\u{2060}:x"),

@@ -1,4 +1,4 @@
-//! What is going on, on standard error: a spinner on a terminal, lines elsewhere.
+//! The progress of a run, on standard error: a spinner on a terminal, lines elsewhere.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -64,12 +64,12 @@ impl Watch for Progress {
     }
 
     fn waits(&self) {
-        self.line("another sparsek-gate measures on this GPU; waiting for it");
+        self.line("another sparsek-gate measures on this GPU; waiting for it to end");
     }
 
     fn warns(&self, obstacle: &str) {
         self.line(&format!(
-            "{obstacle}; what is measured meanwhile cannot be locked"
+            "{obstacle}; profiles measured now cannot be locked"
         ));
     }
 }

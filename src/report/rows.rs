@@ -9,8 +9,8 @@ use crate::terms::Tier;
 use crate::trust::Authority;
 use crate::verdict::{Change, Verdict};
 
-/// A change that is shown, in percent, of a recorded metric whose noise is not known.
-const UNTOLD_PERCENT: f64 = 5.0;
+/// The smallest change that is shown, in percent, of a recorded metric whose noise is not known.
+const UNKNOWN_NOISE_PERCENT: f64 = 5.0;
 
 /// One judged metric, as text.
 pub(super) struct Row {
@@ -25,8 +25,8 @@ pub(super) struct Row {
     pub why: String,
 }
 
-/// The kernels of a report that are launched with several grids or blocks: their names alone would
-/// not tell their rows apart.
+/// The kernels of a report that are launched with several grids or blocks: their names alone do not
+/// identify their rows.
 pub(super) fn several_shapes(report: &VariantReport) -> BTreeSet<&str> {
     let shape = |one: &Comparison| (one.grid, one.block);
     let mut first = BTreeMap::new();
@@ -38,7 +38,7 @@ pub(super) fn several_shapes(report: &VariantReport) -> BTreeSet<&str> {
 }
 
 impl Row {
-    /// With the name of the kernel as [`several_shapes`] asks for it.
+    /// The kernels in `shapes` are shown with grid and block, see [`several_shapes`].
     pub(super) fn of(comparison: &Comparison, shapes: &BTreeSet<&str>) -> Row {
         let unit = comparison.unit.as_deref();
         let value = |summary: Option<Summary>| {
@@ -96,8 +96,8 @@ impl Row {
     }
 }
 
-/// The comparisons that a person reads: those that were judged by their size, and of the others
-/// those that moved. The JSON form holds all of them.
+/// The comparisons for a reader: those that were judged by their size, and of the others those that
+/// moved. The JSON form contains all of them.
 pub(super) fn shown(report: &VariantReport) -> Vec<&Comparison> {
     let moved = |comparison: &Comparison| {
         let (Some(Change::RelativePercent(size) | Change::Absolute(size)), Some(before)) =
@@ -108,9 +108,11 @@ pub(super) fn shown(report: &VariantReport) -> Vec<&Comparison> {
         let band = match comparison.band {
             Some(band) => band,
             None if comparison.exact => 0.0,
-            // A few launches of one process do not tell their noise.
-            None if matches!(comparison.change, Some(Change::RelativePercent(_))) => UNTOLD_PERCENT,
-            None => before.value.abs() * UNTOLD_PERCENT / 100.0,
+            // The noise of a few launches of one process is not known.
+            None if matches!(comparison.change, Some(Change::RelativePercent(_))) => {
+                UNKNOWN_NOISE_PERCENT
+            }
+            None => before.value.abs() * UNKNOWN_NOISE_PERCENT / 100.0,
         };
         size.abs() > band
     };
@@ -127,7 +129,7 @@ pub(super) fn shown(report: &VariantReport) -> Vec<&Comparison> {
         .collect()
 }
 
-/// A static metric that reads as it did.
+/// A static metric whose value is the same.
 fn unchanged(report: &VariantReport, comparison: &Comparison) -> bool {
     let value = |side: Option<Summary>| side.map(|side| side.value);
     report.tier == Tier::Static && value(comparison.reference) == value(comparison.current)
@@ -156,21 +158,36 @@ pub(super) fn left_out(report: &VariantReport) -> Option<String> {
     let others = all - shown - work - same - unmeasured;
     let mut parts = Vec::new();
     if work > 0 {
-        parts.push(format!("the same work by {work} exact counters"));
+        parts.push(format!(
+            "{} the same work",
+            counted(work, "exact counter shows", "exact counters show")
+        ));
     }
     if same > 0 {
-        parts.push(format!("{same} gated metrics are the same"));
+        parts.push(counted(
+            same,
+            "gated metric is unchanged",
+            "gated metrics are unchanged",
+        ));
     }
     if others > 0 {
-        parts.push(format!("{others} recorded metrics did not move"));
+        parts.push(format!("{} did not move", counted(others, METRIC, METRICS)));
     }
     if unmeasured > 0 {
         parts.push(format!(
-            "{unmeasured} recorded metrics cannot be measured by {}",
+            "{} cannot be measured by {}",
+            counted(unmeasured, METRIC, METRICS),
             report.tier
         ));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+const METRIC: &str = "recorded metric";
+const METRICS: &str = "recorded metrics";
+
+fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
 }
 
 /// A metric that is only recorded, on a tier that has no value for it.
@@ -180,8 +197,8 @@ fn unmeasured(report: &VariantReport, comparison: &Comparison) -> bool {
         && comparison.current.is_none()
 }
 
-/// One line a kernel that got worse, with what moved together; one with where its time moved; and
-/// one with how far the base itself is from its locked baseline.
+/// One line for each kernel that got worse, with what moved together; one with where its time moved;
+/// and one with the distance of the base from its locked baseline.
 pub(super) fn causes_and_drift(report: &VariantReport) -> Vec<String> {
     let causes = report
         .causes
@@ -202,19 +219,19 @@ pub(super) fn causes_and_drift(report: &VariantReport) -> Vec<String> {
         .collect();
     let drift = (!drift.is_empty()).then(|| {
         format!(
-            "drift of the base, now against its locked baseline: {}",
+            "drift of the base from its locked baseline: {}",
             drift.join(", ")
         )
     });
     causes.chain(hotspots).chain(drift).collect()
 }
 
-/// Word for a row's verdict.
+/// The word for a row's verdict.
 pub(super) fn verdict_word(verdict: Option<Verdict>) -> &'static str {
     verdict.map_or("recorded", Verdict::as_str)
 }
 
-/// Whether the kernel column would say the same in every row.
+/// Whether the kernel column is needed: without it, rows of several kernels look alike.
 pub(super) fn several_kernels(report: &VariantReport) -> bool {
     let mut kernels: Vec<_> = report
         .comparisons
@@ -278,7 +295,7 @@ pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
     counts
 }
 
-/// The variant, and the tier where it is not that of the counters.
+/// The variant, and the tier unless it is the counters.
 pub(super) fn title(report: &VariantReport) -> String {
     match report.tier {
         Tier::Counters => report.variant.to_string(),
@@ -304,7 +321,7 @@ pub(super) fn origin(outcome: &Outcome) -> String {
     }
 }
 
-/// Under what the two profiles of a variant were taken.
+/// The conditions of the two profiles of a variant.
 pub(super) fn provenance(report: &VariantReport) -> String {
     let side = |profile: &crate::profile::Provenance| {
         let mut parts = vec![profile.created.clone()];
@@ -341,7 +358,7 @@ pub(super) fn provenance(report: &VariantReport) -> String {
     };
     let control = report.control.as_ref().map_or_else(String::new, |control| {
         format!(
-            "; the machine's difference is bounded by {}",
+            "; the difference between machines is bounded by {}",
             control.variant
         )
     });

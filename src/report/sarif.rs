@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::concern::{Concern, worst_first};
+use super::form::Form;
 use super::print::{clean, one_line};
 use super::rows::headline;
 use crate::finding::{Code, Severity};
@@ -10,10 +11,19 @@ use crate::judge::Outcome;
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
-/// What relative paths are seen from: the folder of the configuration.
+/// The base of relative paths: the folder of the configuration.
 const ROOT: &str = "%SRCROOT%";
 
-pub(super) fn render(outcome: &Outcome) -> String {
+/// The form.
+pub(super) const FORM: Form = Form {
+    name: "sarif",
+    help: "SARIF 2.1.0, for services that show findings at source lines",
+    endings: &[".sarif", ".sarif.json"],
+    capabilities: &[],
+    render,
+};
+
+fn render(outcome: &Outcome) -> String {
     let concerns = worst_first(outcome);
     let mut codes: Vec<Code> = Vec::new();
     for concern in &concerns {
@@ -74,8 +84,8 @@ fn rule(code: Code) -> Value {
         "id": code.as_str(),
         "shortDescription": { "text": message(code.meaning()) },
         "help": { "text": message(&format!(
-            "{} Where it denies, the check exits with {} ({}). What to do stands behind \"next\" of each result.",
-            code.meaning(), exit as u8, exit.meaning()
+            "{} Usual cause: {} Next step: {} Exit code if it fails the check: {} ({}).",
+            code.meaning(), code.cause(), code.next_step(), exit as u8, exit.meaning()
         ))},
         "defaultConfiguration": { "level": "error" },
     })
@@ -126,9 +136,9 @@ fn result(concern: &Concern<'_>, rule_index: Option<usize>) -> Value {
     })
 }
 
-/// A plain message may hold links, `[text](place)`, and placeholders, `{0}`: text from outside
-/// holds neither. A doubled brace is a brace (section 3.11.5 of the standard); a word joiner takes a
-/// link apart.
+/// A plain message may contain links, `[text](place)`, and placeholders, `{0}`; text from outside
+/// must not. A doubled brace is a brace (section 3.11.5 of the standard); a word joiner breaks a
+/// link.
 fn message(text: &str) -> String {
     clean(text)
         .replace('{', "{{")

@@ -3,7 +3,8 @@
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
 
-use super::print::{clean, one_line};
+use super::form::{Capability, Form};
+use super::print::{clean, inert, one_line};
 use super::rows::{
     Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, several_shapes,
     shown, title, verdict_word,
@@ -19,7 +20,21 @@ fn colored(color: AnsiColor) -> Style {
     Style::new().bold().fg_color(Some(color.into()))
 }
 
-pub(super) fn render(outcome: &Outcome) -> String {
+/// The form.
+pub(super) const FORM: Form = Form {
+    name: "text",
+    help: "For a terminal",
+    endings: &[".txt"],
+    capabilities: &[Capability::Terminal],
+    render,
+};
+
+fn render(outcome: &Outcome) -> String {
+    // A step may print it from its file, too.
+    inert(&report(outcome)).into_owned()
+}
+
+fn report(outcome: &Outcome) -> String {
     let style = match outcome.exit_code() {
         ExitCode::Pass => colored(AnsiColor::Green),
         ExitCode::Inconclusive => colored(AnsiColor::Yellow),

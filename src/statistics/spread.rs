@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Scales the median absolute deviation to the standard deviation of a normal distribution.
 const MAD_TO_SIGMA: f64 = 1.482_602_218_505_602;
-/// Fewest samples from which a spread is believed.
+/// Fewest samples from which a spread is computed.
 pub(crate) const FEWEST_FOR_SPREAD: usize = 3;
 
 /// Median and spread of samples, in the samples' unit.

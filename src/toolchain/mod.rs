@@ -1,130 +1,17 @@
-//! nvcc, ncu, compute-sanitizer and the tools beside them: where they are, which version they are,
-//! how they are called, what their text means.
+//! nvcc, compute-sanitizer and the tools beside them: where they are, their versions, how they are
+//! called, and what their output means.
 
+mod find;
 mod nvcc;
 mod nvdisasm;
+mod query;
 mod sanitizer;
 mod tool;
 pub(crate) mod version;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use crate::finding::Error;
-use crate::process::{Ending, Invocation};
-
+pub(crate) use find::{cuda_roots, env_folder, find, path_folders, versioned};
 pub use nvcc::{Nvcc, nvcc_flags};
 pub use nvdisasm::Nvdisasm;
+pub(crate) use query::query;
 pub use sanitizer::{FirstError, Sanitizer, SanitizerLog};
 pub use tool::Tool;
-
-/// How long a tool may take to tell its version.
-const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// A program that was found, or in words where it was looked for.
-pub(crate) fn find(
-    name: &str,
-    configured: Option<&Path>,
-    folders: &[PathBuf],
-) -> Result<PathBuf, String> {
-    if let Some(path) = configured {
-        return if is_program(path) {
-            Ok(path.to_path_buf())
-        } else {
-            Err(format!("only at {}", path.display()))
-        };
-    }
-    let candidates = folders.iter().map(|folder| folder.join(name));
-    if let Some(path) = candidates.clone().find(|path| is_program(path)) {
-        return Ok(path);
-    }
-    let on_path = path_folders();
-    let mut places = vec!["the PATH".to_owned()];
-    for (folder, candidate) in folders.iter().zip(candidates) {
-        let place = candidate.display().to_string();
-        if !on_path.contains(folder) && !places.contains(&place) {
-            places.push(place);
-        }
-    }
-    Err(format!("looked at {}", places.join(", ")))
-}
-
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path)
-        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
-pub(crate) fn path_folders() -> Vec<PathBuf> {
-    std::env::var_os("PATH")
-        .map(|path| std::env::split_paths(&path).collect())
-        .unwrap_or_default()
-}
-
-/// Where CUDA toolkits are, in the order in which they are taken.
-pub(crate) fn cuda_roots() -> Vec<PathBuf> {
-    let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
-        .iter()
-        .filter_map(|name| env_folder(name))
-        .collect();
-    roots.push("/usr/local/cuda".into());
-    roots.extend(versioned("/usr/local", "cuda-"));
-    roots
-}
-
-pub(crate) fn env_folder(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name)
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from)
-}
-
-/// Folders below `parent` whose names begin with `prefix`, the highest version first.
-pub(crate) fn versioned(parent: &str, prefix: &str) -> Vec<PathBuf> {
-    let mut found: Vec<(Vec<u64>, PathBuf)> = std::fs::read_dir(parent)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let version = name
-                .strip_prefix(prefix)?
-                .split('.')
-                .map_while(|part| part.parse().ok())
-                .collect();
-            Some((version, entry.path()))
-        })
-        .collect();
-    found.sort();
-    found.reverse();
-    found.into_iter().map(|(_, path)| path).collect()
-}
-
-/// What a tool prints, standard output only.
-pub(crate) fn query(argv: Vec<String>) -> Result<String, Error> {
-    let dir = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
-    let stdout = dir.path().join("out");
-    let program = argv.first().cloned().unwrap_or_default();
-    let run = Invocation {
-        argv,
-        dir: dir.path().to_path_buf(),
-        env: BTreeMap::new(),
-        timeout: QUERY_TIMEOUT,
-        stdout: stdout.clone(),
-        stderr: dir.path().join("err"),
-    };
-    let finished = run.run().map_err(Error::io("run", &program))?;
-    if finished.ending != Ending::Exited(0) {
-        return Err(Error::Environment {
-            what: format!(
-                "`{}` ended with {}: {}",
-                crate::process::shell_line(&run.argv),
-                finished.ending,
-                crate::process::tail(&run.stderr, 3)
-            ),
-            next: format!("run it by hand; a broken installation of {program} is the usual cause"),
-        });
-    }
-    let bytes = std::fs::read(&stdout).map_err(Error::io("read", &stdout))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}

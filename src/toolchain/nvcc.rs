@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::find::{env_folder, find, path_folders, versioned};
+use super::query::query;
 use super::tool::Tool;
-use super::version::remembered;
-use super::{env_folder, find, path_folders, query, versioned};
+use super::version::cached;
 use crate::config::Toolchain;
 use crate::finding::Error;
 
@@ -36,7 +37,7 @@ impl Nvcc {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Nvcc, Error> {
-        Nvcc::refuse_unstated_flags()?;
+        Nvcc::reject_unrecorded_flags()?;
         let compiler = Nvcc::compiler(toolchain, work)?;
         Ok(Nvcc {
             path: compiler.path,
@@ -45,9 +46,9 @@ impl Nvcc {
         })
     }
 
-    /// Refuses flags that the environment adds to every compilation: no profile and no lock would
-    /// know of them. What only names the host compiler is let pass, as Conda sets it.
-    fn refuse_unstated_flags() -> Result<(), Error> {
+    /// Rejects flags that the environment adds to every compilation, since no profile and no lock
+    /// records them. Flags that only select the host compiler are allowed: Conda sets them.
+    fn reject_unrecorded_flags() -> Result<(), Error> {
         for name in ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"] {
             let value = std::env::var_os(name).unwrap_or_default();
             let value = value.to_string_lossy();
@@ -63,7 +64,7 @@ impl Nvcc {
                     _ => {
                         return Err(Error::Environment {
                             what: format!(
-                                "the environment variable {name} adds `{word}` to every compilation, and no profile or lock would tell of it"
+                                "the environment variable {name} adds `{word}` to every compilation, which no profile and no lock records"
                             ),
                             next: format!(
                                 "unset {name}, and put the flags into `toolchain.flags` of the configuration"
@@ -113,7 +114,7 @@ impl Nvcc {
         Ok(compiler)
     }
 
-    /// The host compiler of nvcc, and the first line that it says of itself.
+    /// The host compiler of nvcc, and the first line of its `--version`.
     ///
     /// # Errors
     /// [`Error::Environment`] where it is not on the PATH.
@@ -129,12 +130,12 @@ impl Nvcc {
             next: "install g++ (Debian: `apt-get install g++`), or set NVCC_CCBIN".to_owned(),
         })?;
         let program = path.display().to_string();
-        let banner = remembered(work, &path, || query(vec![program, "--version".to_owned()]))?;
+        let banner = cached(work, &path, || query(vec![program, "--version".to_owned()]))?;
         let line = banner.lines().next().unwrap_or_default().to_owned();
         Ok((path, line))
     }
 
-    /// Everything besides argv, sources and headers that decides what comes out.
+    /// Everything besides argv, sources and headers that decides the result of a compilation.
     pub fn fingerprint(&self) -> String {
         let mut text = format!("{}\n{}\n", self.version, self.host_compiler);
         for name in INFLUENCES {
@@ -198,7 +199,7 @@ impl Nvcc {
     }
 }
 
-/// The part of the argv that decides what comes out: no path of this machine.
+/// The part of the argv that decides the result: it names no path of this machine.
 pub fn nvcc_flags(
     toolchain: &Toolchain,
     flags: &[String],

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::find::{env_folder, find, path_folders};
+use super::query::query;
 use super::tool::Tool;
-use super::{env_folder, find, path_folders, query};
 use crate::binary::{Listing, listing};
 use crate::finding::Error;
 
@@ -18,7 +19,7 @@ pub struct Nvdisasm {
 
 impl Nvdisasm {
     /// Finds nvdisasm beside the compiler or on the PATH; `None` where there is none. Without it
-    /// instructions are not counted, and what needs their count is not measured.
+    /// instructions are not counted, and metrics that need the count are not measured.
     pub fn locate(toolkit: &Path, work: &Path) -> Option<Nvdisasm> {
         let mut folders = vec![toolkit.join("bin")];
         folders.extend(path_folders());

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::find::{cuda_roots, find, path_folders};
 use super::tool::Tool;
-use super::{env_folder, find, path_folders, versioned};
 use crate::config::{SanitizerTool, Toolchain};
 use crate::finding::Error;
 
@@ -33,7 +33,7 @@ pub struct SanitizerLog {
     pub first: Option<FirstError>,
 }
 
-/// An error in a log, as far as the log tells.
+/// An error in a log, as far as the log describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FirstError {
     /// What is wrong, in the tool's words.
@@ -64,14 +64,8 @@ impl Sanitizer {
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
     pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Sanitizer, Error> {
-        let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
-            .iter()
-            .filter_map(|name| env_folder(name))
-            .collect();
-        roots.push("/usr/local/cuda".into());
-        roots.extend(versioned("/usr/local", "cuda-"));
         let mut folders = path_folders();
-        for root in roots {
+        for root in cuda_roots() {
             folders.extend(["bin", "compute-sanitizer"].map(|folder| root.join(folder)));
         }
         let path = find(
@@ -114,7 +108,7 @@ impl SanitizerLog {
     /// Reads what was written to `--log-file`.
     ///
     /// # Errors
-    /// Why the log proves nothing: it has no summary, or one that its records contradict.
+    /// Why the log cannot be used: it has no summary, or its records contradict the summary.
     pub fn parse(text: &str) -> Result<SanitizerLog, String> {
         let mut log = SanitizerLog::default();
         let mut summaries = 0;
@@ -147,7 +141,7 @@ impl SanitizerLog {
         }
         if let (0, Some(record)) = (log.errors, error) {
             return Err(format!(
-                "its summary counts no error, and it says: {}",
+                "its summary counts no error, but it reports: {}",
                 record[0]
             ));
         }
@@ -162,8 +156,8 @@ fn is_warning(record: &[&str]) -> bool {
     record[0].starts_with("Warning")
 }
 
-/// Errors and warnings that a summary counts. Further summary lines tell of leaks, or of what was
-/// not printed.
+/// Errors and warnings that a summary counts. Other summary lines are about leaks, or about records
+/// that were not printed.
 fn summary(line: &str) -> Option<(u64, u64)> {
     let count = |text: &str, what: &str| -> Option<u64> {
         let (number, noun) = text.split_once(' ')?;
@@ -204,7 +198,7 @@ impl FirstError {
         error
     }
 
-    /// A race's places stand in its text, and none of them need be the kernel.
+    /// The places of a race are in its text, and none of them has to be the kernel.
     fn race(&mut self, record: &[&str]) {
         let mut what = Vec::new();
         for line in record.iter().take(2) {

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::version::remembered;
-use super::{env_folder, find, path_folders, query, versioned};
+use super::find::{cuda_roots, find, path_folders};
+use super::query::query;
+use super::version::cached;
 use crate::finding::Error;
 
 /// A tool that was found.
@@ -28,13 +29,9 @@ impl Tool {
             .into_iter()
             .collect();
         folders.extend(path_folders());
-        let homes = ["CUDA_HOME", "CUDA_PATH"].map(env_folder);
-        let mut roots: Vec<PathBuf> = homes.into_iter().flatten().collect();
-        roots.push("/usr/local/cuda".into());
-        roots.extend(versioned("/usr/local", "cuda-"));
         // Some versions keep a tool in a folder of its own name.
         folders.extend(
-            roots
+            cuda_roots()
                 .iter()
                 .flat_map(|root| [root.join("bin"), root.join(name)]),
         );
@@ -48,14 +45,14 @@ impl Tool {
     /// A tool of a known place.
     pub(super) fn at(path: PathBuf, work: &Path) -> Result<Tool, Error> {
         let program = path.display().to_string();
-        let banner = remembered(work, &path, || query(vec![program, "--version".to_owned()]))?;
+        let banner = cached(work, &path, || query(vec![program, "--version".to_owned()]))?;
         Ok(Tool {
             version: version(&banner).unwrap_or_default().to_owned(),
             path,
         })
     }
 
-    /// The targets that a program holds machine code for, such as `sm_90a`, as cuobjdump lists it.
+    /// The targets that a program has machine code for, such as `sm_90a`, as cuobjdump lists them.
     ///
     /// # Errors
     /// [`Error::Environment`] where cuobjdump cannot read it.
@@ -78,7 +75,7 @@ impl Tool {
     }
 }
 
-/// The version in what a tool of the toolkit says of itself: `..., V13.0.88`, `Version 2025.3.1.0`.
+/// The version in the `--version` of a tool of the toolkit: `..., V13.0.88`, `Version 2025.3.1.0`.
 pub(super) fn version(banner: &str) -> Option<&str> {
     let is_version = |word: &&str| {
         word.strip_prefix('V')

@@ -1,4 +1,4 @@
-//! The versions of tools, remembered: asking takes longer than a build that is cached.
+//! The versions of tools, cached: to ask for one takes longer than a build that is cached.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -16,13 +16,13 @@ struct Versions {
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Version {
-    /// Size and modification time of the program: what tells that it was replaced.
+    /// Size and modification time of the program: they change when it is replaced.
     stamp: String,
     text: String,
 }
 
-/// A tool's version text, asked for once for as long as the tool is not replaced.
-pub(crate) fn remembered(
+/// A tool's version text, asked for once until the tool is replaced.
+pub(crate) fn cached(
     work: &Path,
     program: &Path,
     ask: impl FnOnce() -> Result<String, Error>,
@@ -49,7 +49,7 @@ pub(crate) fn remembered(
         text: text.clone(),
     };
     versions.entries.insert(key, entry);
-    // Only a memory: where it cannot be kept, the tool is asked again.
+    // Only a cache: where it cannot be written, the tool is asked again.
     if let Ok(json) = serde_json::to_string_pretty(&versions) {
         let _ = crate::files::create_work_folder(work);
         let _ = crate::files::write_atomically(&store, json.as_bytes());
@@ -62,12 +62,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_first_leaves_the_work_folder_out_of_git() {
+    fn the_first_cached_version_keeps_the_work_folder_out_of_git() {
         let project = tempfile::tempdir().unwrap();
         let (work, tool) = (project.path().join("work"), project.path().join("tool"));
         std::fs::write(&tool, "").unwrap();
-        let version = remembered(&work, &tool, || Ok("1.0".to_owned())).unwrap();
-        let again = remembered(&work, &tool, || panic!("it is known")).unwrap();
+        let version = cached(&work, &tool, || Ok("1.0".to_owned())).unwrap();
+        let again = cached(&work, &tool, || panic!("it is known")).unwrap();
         assert_eq!((version.as_str(), again.as_str()), ("1.0", "1.0"));
         let ignored = std::fs::read_to_string(work.join(".gitignore")).unwrap();
         assert_eq!(ignored, "*\n");

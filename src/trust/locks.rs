@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::consent::Consent;
-use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, consistent};
+use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, verify_files};
 use crate::config::Config;
 use crate::files::read_regular;
 use crate::finding::{Code, Error, Finding, WarnReason};
@@ -131,7 +131,7 @@ fn locked(
     after: &Stored,
     consent: &Consent,
 ) -> Vec<Finding> {
-    let (trusted, found) = consistent(config, after);
+    let (trusted, found) = verify_files(config, after);
     let Some(trusted) = trusted else {
         return found
             .into_iter()

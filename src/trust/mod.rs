@@ -23,7 +23,7 @@ use crate::baseline::Store;
 use crate::config::{Config, in_current_words};
 use crate::files::read_regular;
 use crate::finding::{Code, Error, Finding, WarnReason};
-use crate::git::{self, Held};
+use crate::git::{self, TreeEntry as Held};
 use crate::hash::sha256_hex;
 use changes::{Change, Way, changes};
 

@@ -1,10 +1,10 @@
 //! The rule of the verdict on one metric, as mathematics on process values.
 //!
-//! The change of the head against the base is judged by two bands around it. The alarm band is as
+//! The change of the current values against the base is judged by two bands around it. The alarm band is as
 //! wide as it must be so that a whole check seldom raises an alarm; the pass band so that one
 //! regression seldom passes. Both are quantiles of Student's t (1908), shared out over the
 //! comparisons of a check and over the looks taken at growing samples (Bonferroni; Dunn, 1961).
-//! That the head is the same is shown rather than assumed (two one-sided tests; Schuirmann, 1987).
+//! That nothing changed is shown rather than assumed (two one-sided tests; Schuirmann, 1987).
 //! `docs/verdict.md` has the formulas.
 
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ pub struct Question {
     pub looks: Vec<usize>,
 }
 
-/// What is said, and everything it follows from.
+/// The verdict, and everything it follows from.
 ///
 /// The numbers are those of the last look, in the terms of the change: percent of the base for a
 /// relative one, otherwise the metric's unit.
@@ -58,7 +58,7 @@ pub struct Question {
 pub struct Decision {
     /// The verdict.
     pub verdict: Verdict,
-    /// Head against base. A relative question about values that are not all positive is answered
+    /// Current against base. A relative question about values that are not all positive is answered
     /// absolutely. Absent where nothing was measured.
     pub effect: Option<Change>,
     /// Half-width of the band that an alarm must clear; absent where no spread is known, or where
@@ -70,13 +70,13 @@ pub struct Decision {
     pub sigma: Option<f64>,
     /// Its degrees of freedom.
     pub dof: usize,
-    /// What the machines may differ by, part of both bands. Absent where nothing tells, and side
-    /// by side, where it cancels.
+    /// What the machines may differ by, part of both bands. Absent where it is not known, and
+    /// side by side, where it cancels.
     pub allowance: Option<f64>,
     /// The change beyond which a regression would have been called, signed: the tolerance and the
     /// alarm band. Where any change is worse, the upper one of the two.
     pub threshold: Option<f64>,
-    /// Inconclusive only for want of samples: more may tell.
+    /// Inconclusive only because of too few samples: more may decide.
     pub open: bool,
     /// Some look showed that it is not worse by more than the tolerance, and none that it is. An
     /// inconclusive verdict that is not worse need not fail a gate.
@@ -87,7 +87,7 @@ pub struct Decision {
     pub why: String,
 }
 
-/// Judges process values measured in one run, interleaved base, head, head, base: two processes a
+/// Judges process values measured in one run, interleaved base, current, current, base: two processes a
 /// side and round, in the order of time. What a machine drifts linearly within a round cancels.
 ///
 /// Only whole rounds count, except that one process a side is judged where there is no round.
@@ -99,28 +99,28 @@ pub struct Decision {
 /// taken at those, which later ones replace.
 pub fn side_by_side(
     base: &[f64],
-    head: &[f64],
+    current: &[f64],
     learned: Option<&Samples>,
     question: &Question,
 ) -> Decision {
-    for side in [base, head] {
+    for side in [base, current] {
         if let Some(why) = gap(side) {
             return not_measured(why);
         }
     }
-    let rounds = base.len().min(head.len()) / 2;
+    let rounds = base.len().min(current.len()) / 2;
     let look = |rounds: usize| {
         let processes = (2 * rounds).max(1);
-        let (base, head) = (&base[..processes], &head[..processes]);
-        let terms = Terms::of(question, base.iter().chain(head));
-        let (base, head) = (terms.convert(base), terms.convert(head));
+        let (base, current) = (&base[..processes], &current[..processes]);
+        let terms = Terms::of(question, base.iter().chain(current));
+        let (base, current) = (terms.convert(base), terms.convert(current));
         let by_round: Vec<f64> = base
             .chunks(2)
-            .zip(head.chunks(2))
-            .map(|(base, head)| mean(head) - mean(base))
+            .zip(current.chunks(2))
+            .map(|(base, current)| mean(current) - mean(base))
             .collect();
         let learned = learned.map_or(Scatter::default(), |samples| terms.scatter(samples));
-        let (spread, dof) = terms.spread(Scatter::of(&base).and(Scatter::of(&head)), learned);
+        let (spread, dof) = terms.spread(Scatter::of(&base).and(Scatter::of(&current)), learned);
         Evidence {
             effect: mean(&by_round),
             spread,
@@ -200,7 +200,7 @@ struct Terms {
 /// What a look sees, in its terms.
 struct Evidence {
     terms: Terms,
-    /// Head less base.
+    /// Current less base.
     effect: f64,
     /// Standard deviation of a process value.
     spread: Option<f64>,
@@ -287,7 +287,7 @@ impl Terms {
 
     /// Standard deviation of a process value and its degrees of freedom: of all that is known,
     /// but never less than this run shows by itself. Where this run is the noisier one, what it
-    /// was pooled with says nothing of it: counting that freedom too would make the bands too
+    /// was pooled with does not describe it: counting that freedom too would make the bands too
     /// narrow for the chances they promise.
     fn spread(&self, own: Scatter, learned: Scatter) -> (Option<f64>, usize) {
         let all = own.and(learned);
@@ -479,7 +479,7 @@ fn conclude(
             } else if !spread_known {
                 (
                     true,
-                    "nothing tells how much processes differ: one process a side, and none learned",
+                    "the spread between processes is not known: one process a side, and no baseline to learn it from",
                 )
             } else if last.hidden_by_machines() {
                 (
@@ -631,8 +631,8 @@ mod tests {
     fn one_round_by_hand() {
         // Squares 2 and 2 with two degrees of freedom: sigma is the root of 2, and so is the error
         // of the difference of two means of two. Both bands are 6.9646 of it.
-        let (base, head) = ([100.0, 102.0], [110.0, 112.0]);
-        let decision = side_by_side(&base, &head, None, &lower(0.1));
+        let (base, current) = ([100.0, 102.0], [110.0, 112.0]);
+        let decision = side_by_side(&base, &current, None, &lower(0.1));
         assert_eq!(decision.effect, Some(Change::Absolute(10.0)));
         close(decision.sigma, 2.0_f64.sqrt());
         assert_eq!(decision.dof, 2);
@@ -642,15 +642,15 @@ mod tests {
         assert_eq!(decision.allowance, None);
         assert_eq!(decision.verdict, Verdict::Regressed);
         assert!(!decision.open && !decision.not_worse);
-        let decision = side_by_side(&base, &head, None, &lower(1.0));
+        let decision = side_by_side(&base, &current, None, &lower(1.0));
         assert_eq!(decision.verdict, Verdict::Inconclusive);
         assert!(decision.open);
-        let decision = side_by_side(&head, &base, None, &lower(0.1));
+        let decision = side_by_side(&current, &base, None, &lower(0.1));
         assert_eq!(decision.verdict, Verdict::Improved);
         assert!(decision.not_worse);
-        let decision = side_by_side(&base, &head, None, &lower(19.9));
+        let decision = side_by_side(&base, &current, None, &lower(19.9));
         assert_eq!(decision.verdict, Verdict::Pass);
-        let decision = side_by_side(&base, &head, None, &lower(19.8));
+        let decision = side_by_side(&base, &current, None, &lower(19.8));
         assert_eq!(decision.verdict, Verdict::Inconclusive);
     }
 
@@ -678,20 +678,20 @@ mod tests {
 
     #[test]
     fn drift_that_is_linear_within_a_round_cancels() {
-        // Base, head, head, base: the machine drifts by 3 a process.
+        // Base, current, current, base: the machine drifts by 3 a process.
         let at = |time: usize| 1000.0 + 3.0 * time as f64;
         let base = [at(0), at(3), at(4), at(7)];
-        let head = [at(1) + 2.0, at(2) + 2.0, at(5) + 2.0, at(6) + 2.0];
-        let decision = side_by_side(&base, &head, None, &lower(1.0));
+        let current = [at(1) + 2.0, at(2) + 2.0, at(5) + 2.0, at(6) + 2.0];
+        let decision = side_by_side(&base, &current, None, &lower(1.0));
         assert_eq!(decision.effect, Some(Change::Absolute(2.0)));
     }
 
     #[test]
     fn without_noise_a_change_of_exactly_the_tolerance_is_within_it() {
         let noiseless = |value: f64| [value; 6];
-        let verdict = |direction, base: f64, head: f64| {
+        let verdict = |direction, base: f64, current: f64| {
             let asked = relative(direction, 0.2);
-            side_by_side(&noiseless(base), &noiseless(head), None, &asked).verdict
+            side_by_side(&noiseless(base), &noiseless(current), None, &asked).verdict
         };
         use Direction::{Equal, Higher, Lower};
         for base in [1.0, 1000.0, 3e9, 1e-6] {
@@ -711,8 +711,9 @@ mod tests {
     fn a_counter_that_never_varies_passes_only_without_change_where_none_is_tolerated() {
         for scale in [Scale::Relative, Scale::Absolute] {
             let asked = question(scale, Direction::Lower, 0.0, &[1]);
-            let verdict =
-                |base: f64, head: f64| side_by_side(&[base; 4], &[head; 4], None, &asked).verdict;
+            let verdict = |base: f64, current: f64| {
+                side_by_side(&[base; 4], &[current; 4], None, &asked).verdict
+            };
             assert_eq!(verdict(1e12, 1e12), Verdict::Pass);
             assert_eq!(verdict(0.1, 0.1), Verdict::Pass);
             assert_eq!(verdict(1e12, 1e12 + 1.0), Verdict::Regressed);
@@ -725,7 +726,7 @@ mod tests {
     #[test]
     fn a_share_of_nothing_is_nothing() {
         let asked = relative(Direction::Lower, 50.0);
-        // Even one process a side tells that nothing stayed nothing.
+        // Even one process a side shows that zero stayed zero.
         let decision = side_by_side(&[0.0], &[0.0], None, &asked);
         assert_eq!(decision.verdict, Verdict::Pass);
         assert_eq!(decision.effect, Some(Change::Absolute(0.0)));
@@ -812,7 +813,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_control_and_a_second_machine_nothing_tells_how_machines_differ() {
+    fn without_a_control_and_a_second_machine_it_is_not_known_how_machines_differ() {
         let before = locked(&[&[10.0, 12.0]]);
         let decision = against_stored(&before, &[16.0, 18.0], None, &lower(1.0));
         assert_eq!(decision.allowance, None);
@@ -851,10 +852,10 @@ mod tests {
     fn an_early_pass_does_not_hide_what_is_measured_later() {
         let learned = locked(&[&[100.0; 4]]);
         let asked = question(Scale::Absolute, Direction::Lower, 1.0, &[1, 2]);
-        let (base, head) = ([100.0; 4], [100.0, 100.0, 100.0, 150.0]);
-        let first = side_by_side(&base[..2], &head[..2], Some(&learned), &asked);
+        let (base, current) = ([100.0; 4], [100.0, 100.0, 100.0, 150.0]);
+        let first = side_by_side(&base[..2], &current[..2], Some(&learned), &asked);
         assert_eq!(first.verdict, Verdict::Pass);
-        let later = side_by_side(&base, &head, Some(&learned), &asked);
+        let later = side_by_side(&base, &current, Some(&learned), &asked);
         assert_eq!(later.verdict, Verdict::Inconclusive);
         assert!(!later.not_worse);
     }
@@ -866,19 +867,19 @@ mod tests {
         let learned = locked(&[&[100.0; 4]]);
         let asked = |tolerance| question(Scale::Absolute, Direction::Lower, tolerance, &[1, 4]);
         let base = [100.0; 8];
-        let head = [111.0, 111.0, 89.0, 89.0, 111.0, 111.0, 89.0, 89.0];
-        let first = side_by_side(&base[..2], &head[..2], Some(&learned), &asked(10.0));
+        let current = [111.0, 111.0, 89.0, 89.0, 111.0, 111.0, 89.0, 89.0];
+        let first = side_by_side(&base[..2], &current[..2], Some(&learned), &asked(10.0));
         assert_eq!(first.verdict, Verdict::Regressed);
         // At the second look the change is 0 and the band about 20: nothing new is claimed, and
         // what was claimed is no longer what the samples say.
-        let later = side_by_side(&base, &head, Some(&learned), &asked(10.0));
+        let later = side_by_side(&base, &current, Some(&learned), &asked(10.0));
         assert_eq!((later.verdict, later.looks), (Verdict::Inconclusive, 2));
         // After a first round that is worse by 11, 39 without any change.
-        let mut head = [100.0; 80];
-        head[..2].fill(111.0);
+        let mut current = [100.0; 80];
+        current[..2].fill(111.0);
         let base = [100.0; 80];
         let both = question(Scale::Absolute, Direction::Lower, 10.0, &[1, 40]);
-        let later = side_by_side(&base, &head, Some(&learned), &both);
+        let later = side_by_side(&base, &current, Some(&learned), &both);
         assert_eq!(later.verdict, Verdict::Inconclusive);
         assert!(!later.open && !later.not_worse);
         assert!(later.why.contains("contradict"), "{}", later.why);
@@ -887,8 +888,8 @@ mod tests {
     #[test]
     fn looks_are_taken_where_planned_and_otherwise_at_what_is_there() {
         let asked = |looks: &[usize]| question(Scale::Absolute, Direction::Lower, 1.0, looks);
-        let (base, head) = ([1.0; 7], [5.0; 9]);
-        let taken = |looks: &[usize]| side_by_side(&base, &head, None, &asked(looks));
+        let (base, current) = ([1.0; 7], [5.0; 9]);
+        let taken = |looks: &[usize]| side_by_side(&base, &current, None, &asked(looks));
         assert_eq!(taken(&[1, 2, 3, 4]).looks, 3);
         assert_eq!(taken(&[4, 5]).looks, 1);
         // Two processes a side and round, less one a side.

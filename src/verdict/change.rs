@@ -1,11 +1,11 @@
-//! A signed difference between two values, and what is said of it.
+//! A signed difference between two values, and the verdict on it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::display_value;
 
-/// What is said of one metric of one kernel.
+/// The verdict on one metric of one kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -15,7 +15,7 @@ pub enum Verdict {
     Improved,
     /// Worse by more than the tolerance.
     Regressed,
-    /// The samples do not tell.
+    /// The samples do not decide.
     Inconclusive,
     /// There is no value to judge.
     NotMeasured,

@@ -599,14 +599,19 @@ pub fn shift(profile: &mut Json, metric: &str, by: f64) {
     refresh(profile);
 }
 
-/// Takes the noise out, of the timing pass: every launch reads the mean of all, but for a hundred
+/// Whether a metric or a capture of a profile is of the timing phase; recorded files say `pass`.
+fn is_timing(value: &Json) -> bool {
+    [&value["phase"], &value["pass"]].contains(&&json!(Phase::Timing))
+}
+
+/// Takes the noise out, of the timing phase: every launch reads the mean of all, but for a hundred
 /// thousandth by which every second process differs. What a test then plants is all there is.
 pub fn steady(profile: &mut Json) {
     let timing: Vec<String> = profile["identity"]["metrics"]
         .as_object()
         .unwrap()
         .iter()
-        .filter(|(_, metric)| metric["pass"] == json!(Phase::Timing))
+        .filter(|(_, metric)| is_timing(metric))
         .map(|(alias, _)| alias.clone())
         .collect();
     for alias in timing {
@@ -687,11 +692,9 @@ pub fn keep_launches(profile: &mut Json, count: usize) {
     refresh(profile);
 }
 
-/// Keeps the first processes of the timing pass only: what was measured in fewer.
+/// Keeps the first processes of the timing phase only: what was measured in fewer.
 pub fn keep_processes(profile: &mut Json, count: usize) {
-    let timing = |alias: &str, profile: &Json| {
-        profile["identity"]["metrics"][alias]["pass"] == json!(Phase::Timing)
-    };
+    let timing = |alias: &str, profile: &Json| is_timing(&profile["identity"]["metrics"][alias]);
     let whole = profile.clone();
     for kernel in profile["kernels"].as_array_mut().unwrap() {
         for (alias, series) in kernel["metrics"].as_object_mut().unwrap() {
@@ -703,9 +706,9 @@ pub fn keep_processes(profile: &mut Json, count: usize) {
     let mut kept = 0;
     let captures = profile["provenance"]["captures"].as_array_mut().unwrap();
     captures.retain(|capture| {
-        let is_timing = capture["pass"] == json!(Phase::Timing);
-        kept += usize::from(is_timing);
-        !is_timing || kept <= count
+        let timing = is_timing(capture);
+        kept += usize::from(timing);
+        !timing || kept <= count
     });
     profile["provenance"]["processes"] = json!(count);
     refresh(profile);

@@ -1,60 +1,60 @@
-//! Whether the two readers saw the same run.
+//! Whether a report and a CSV page state the same measurements.
 
-use super::{Launch, Recording, Value};
-use crate::counter::Unit;
+use crate::catalog::Unit;
+use crate::launch::Launch;
+use crate::recording::Recording;
+use crate::value::Value;
 
 /// Where a report and a CSV page of the same run differ.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Disagreement {
-    /// One of the two holds more launches.
-    #[error("the report holds {report} launches, the CSV page {csv}")]
+    /// The numbers of launches differ.
+    #[error("the report has {report} launches, the CSV page {csv}")]
     LaunchCount {
-        /// Launches in the report.
+        /// Number of launches in the report.
         report: usize,
-        /// Launches on the page.
+        /// Number of launches on the page.
         csv: usize,
     },
-    /// The launches at one place were of different sizes, so they are not the same.
+    /// The grid or the block of a launch differs.
     #[error(
         "launch {launch}: grid and block are {:?} {:?} in the report, {:?} {:?} on the CSV page",
         report[0], report[1], csv[0], csv[1]
     )]
     Shape {
-        /// Place of the launch, from 0.
+        /// Index of the launch, from 0.
         launch: usize,
         /// Grid and block in the report.
         report: [[u64; 3]; 2],
         /// Grid and block on the page.
         csv: [[u64; 3]; 2],
     },
-    /// The values of a counter differ by more than the page's rounding.
+    /// The values of a metric differ by more than the page's rounding.
     #[error(
-        "launch {launch}: {counter} is {} in the report and {} on the CSV page, which rounds by \
-         {tolerance:e} at most",
-        shown(report),
-        shown(csv)
+        "launch {launch}: {metric} is {report} in the report and {csv} on the CSV page, which \
+         rounds by {tolerance:e} at most"
     )]
     Value {
-        /// Place of the launch, from 0.
+        /// Index of the launch, from 0.
         launch: usize,
-        /// Full name of the counter.
-        counter: String,
-        /// Value in the report, [`Value::Missing`] where it has none.
+        /// Full name of the metric.
+        metric: String,
+        /// Value in the report; [`Value::Missing`] where it has none.
         report: Value,
         /// Value on the page, in base units.
         csv: Value,
-        /// The largest difference that printing explains, in base units.
+        /// The largest difference that rounding explains, in base units.
         tolerance: f64,
     },
-    /// Both state a unit, and not the same.
+    /// Both state a unit, and the units differ.
     #[error(
-        "launch {launch}: {counter} is in {report:?} in the report, in {csv:?} on the CSV page"
+        "launch {launch}: the unit of {metric} is {report:?} in the report, {csv:?} on the CSV page"
     )]
     Unit {
-        /// Place of the launch, from 0.
+        /// Index of the launch, from 0.
         launch: usize,
-        /// Full name of the counter.
-        counter: String,
+        /// Full name of the metric.
+        metric: String,
         /// Unit in the report.
         report: String,
         /// Unit on the page, after scaling.
@@ -62,22 +62,20 @@ pub enum Disagreement {
     },
 }
 
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Integer(number) => number.to_string(),
-        Value::Float(number) => number.to_string(),
-        Value::Text(text) => format!("{text:?}"),
-        Value::Missing => "missing".to_owned(),
-    }
-}
-
-/// Compares a report with the CSV page of the same run, launch by launch in their order, on the
-/// counters named: both must lack a counter, or both have it with values no further apart than
-/// the page's rounding explains.
+/// Compares a report with the CSV page of the same run, launch by launch in their order. Each of
+/// these metrics must be absent from both, or present in both with values that differ by no more
+/// than the page's rounding.
 ///
 /// # Errors
 /// The first [`Disagreement`].
-pub fn agree(report: &Recording, csv: &Recording, counters: &[&str]) -> Result<(), Disagreement> {
+///
+/// ```no_run
+/// let report = ncu_report::read_file("gemm.ncu-rep")?;
+/// let page = ncu_report::read_file("gemm.csv")?;
+/// ncu_report::agree(&report, &page, &["gpu__time_duration.sum"])?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn agree(report: &Recording, csv: &Recording, metrics: &[&str]) -> Result<(), Disagreement> {
     if report.launches.len() != csv.launches.len() {
         return Err(Disagreement::LaunchCount {
             report: report.launches.len(),
@@ -93,61 +91,69 @@ pub fn agree(report: &Recording, csv: &Recording, counters: &[&str]) -> Result<(
                 csv: shape(theirs),
             });
         }
-        for &counter in counters {
-            let half_step = csv.rounding.half_step(counter);
-            agree_on(index, counter, ours, theirs, half_step)?;
+        for &metric in metrics {
+            let half_step = csv.rounding.half_step(metric);
+            agree_on_value(index, metric, ours, theirs, half_step)?;
+            agree_on_unit(index, metric, ours, theirs)?;
         }
     }
     Ok(())
 }
 
-fn agree_on(
+fn agree_on_value(
     launch: usize,
-    counter: &str,
+    metric: &str,
     report: &Launch,
     csv: &Launch,
     half_step: f64,
 ) -> Result<(), Disagreement> {
     let value = |launch: &Launch| {
-        launch
-            .metrics
-            .get(counter)
-            .map_or(Value::Missing, |found| found.value.clone())
+        let found = launch.metrics.get(metric);
+        found.map_or(Value::Missing, |found| found.value.clone())
     };
-    let (ours, theirs) = (value(report), value(csv));
+    let (report, csv) = (value(report), value(csv));
     let largest = f64::max(
-        ours.number().unwrap_or_default().abs(),
-        theirs.number().unwrap_or_default().abs(),
+        report.number().unwrap_or_default().abs(),
+        csv.number().unwrap_or_default().abs(),
     );
     // The decimal on the page and the half step are themselves rounded to doubles.
     let tolerance = half_step + 4.0 * f64::EPSILON * largest;
-    let same = match (&ours, &theirs) {
+    let same = match (&report, &csv) {
         (Value::Missing, Value::Missing) => true,
-        (Value::Text(ours), Value::Text(theirs)) => ours == theirs,
-        // The page leaves a text cell empty where the report holds an empty text.
+        (Value::Text(report), Value::Text(csv)) => report == csv,
+        // The page prints an empty text as an empty cell.
         (Value::Text(text), Value::Missing) => text.is_empty(),
-        _ => match (ours.number(), theirs.number()) {
-            (Some(ours), Some(theirs)) => (ours - theirs).abs() <= tolerance,
+        _ => match (report.number(), csv.number()) {
+            (Some(report), Some(csv)) => (report - csv).abs() <= tolerance,
             _ => false,
         },
     };
-    if !same {
-        return Err(Disagreement::Value {
-            launch,
-            counter: counter.to_owned(),
-            report: ours,
-            csv: theirs,
-            tolerance,
-        });
+    if same {
+        return Ok(());
     }
-    let unit = |launch: &Launch| launch.metrics.get(counter).map(|found| found.unit);
+    Err(Disagreement::Value {
+        launch,
+        metric: metric.to_owned(),
+        report,
+        csv,
+        tolerance,
+    })
+}
+
+fn agree_on_unit(
+    launch: usize,
+    metric: &str,
+    report: &Launch,
+    csv: &Launch,
+) -> Result<(), Disagreement> {
+    let unit = |launch: &Launch| launch.metrics.get(metric).map(|found| found.unit);
     match (unit(report), unit(csv)) {
-        (Some(Unit::Known(ours)), Some(Unit::Known(theirs))) if ours != theirs => {
+        (Some(Unit::Known(report)), Some(Unit::Known(csv))) if report != csv => {
             Err(Disagreement::Unit {
                 launch,
-                counter: counter.to_owned(),
-                report: (*ours).to_owned(),
-                csv: (*theirs).to_owned(),
+                metric: metric.to_owned(),
+                report: (*report).to_owned(),
+                csv: (*csv).to_owned(),
             })
         }
         _ => Ok(()),

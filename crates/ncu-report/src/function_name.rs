@@ -1,13 +1,18 @@
-//! The function name in a kernel's signature.
+//! The function name in the signature of a kernel.
 
-/// `k2` of `void k2<float, 8>(T1 *, int)`: the last component, without parameters, template
-/// arguments, namespaces and the return type, as the report's own function name has it.
+/// The function name in a signature: without parameters, template arguments, namespaces and return
+/// type. A report states the same name. A signature that cannot be parsed is returned whole.
 ///
-/// What cannot be taken apart is returned whole.
+/// ```
+/// use ncu_report::function_name;
+///
+/// assert_eq!(function_name("void k2<float, 8>(T1 *, int)"), "k2");
+/// assert_eq!(function_name("void <unnamed>::softmax<float>(float *)"), "softmax");
+/// ```
 pub fn function_name(signature: &str) -> &str {
     let text = signature.trim();
     let text = match text.rfind(')') {
-        // What follows the parameters may qualify the function (`const`), and nothing else.
+        // Only a qualifier of the function (`const`) may follow the parameters.
         Some(close) if is_qualifier(&text[close + 1..]) => match opening(&text[..=close]) {
             Some(open) if open > 0 => text[..open].trim_end(),
             _ => text,
@@ -35,7 +40,7 @@ fn is_qualifier(text: &str) -> bool {
     )
 }
 
-/// Where the bracket opens that the last byte of `text` closes.
+/// The position of the bracket that the last byte of `text` closes.
 fn opening(text: &str) -> Option<usize> {
     let mut closed = Vec::new();
     let bytes = text.as_bytes();
@@ -43,8 +48,8 @@ fn opening(text: &str) -> Option<usize> {
         let in_angles = closed.last() == Some(&b'>');
         match byte {
             b')' | b']' | b'}' => closed.push(byte),
-            // The arrow of a trailing return type is no bracket, nor is a comparison that stands
-            // in parentheses.
+            // The arrow of a trailing return type is no bracket, and neither is a comparison in
+            // parentheses.
             b'>' if (closed.is_empty() || in_angles) && !text[..at].ends_with('-') => {
                 closed.push(byte);
             }
@@ -54,7 +59,7 @@ fn opening(text: &str) -> Option<usize> {
                     b'[' => b']',
                     _ => b'}',
                 };
-                // An angle bracket within that never opened was an operator.
+                // A closing angle bracket without an opening one was an operator.
                 while closed
                     .last()
                     .is_some_and(|&last| last == b'>' && expected != last)
@@ -77,14 +82,14 @@ fn opening(text: &str) -> Option<usize> {
     None
 }
 
-/// `operator>` and its like end in a bracket that closes nothing.
+/// `operator>` and similar names end in a bracket that closes nothing.
 fn is_operator(text: &str) -> bool {
     ["operator>", "operator>>", "operator->", "operator<=>"]
         .iter()
         .any(|operator| text.ends_with(operator))
 }
 
-/// What follows the last `::` or space outside all brackets.
+/// The text after the last `::` or space outside all brackets.
 fn last_component(text: &str) -> &str {
     let mut end = text.len();
     while end > 0 {
@@ -153,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_that_cannot_be_taken_apart_is_never_empty() {
+    fn the_name_in_a_signature_that_cannot_be_parsed_is_never_empty() {
         for signature in [
             "(", ")", "()", ">(", "<>()", "a<b(c", "::", "é)", "x::(", "void ",
         ] {

@@ -1,91 +1,73 @@
-//! Launches: what both readers produce.
+//! Launches of kernels, and the other results of ncu.
 
-use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 
-use super::metrics::Metrics;
-use super::report::SourceCounters;
-use super::rounding::Rounding;
-use crate::counter::{Chip, Unit};
+use crate::catalog::Chip;
+use crate::instructions::SourceCounters;
+use crate::metrics::Metrics;
+use crate::value::Measurement;
 
-/// Everything one `.ncu-rep` file or one CSV holds, in file order.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Recording {
-    /// The profiled launches in the order in which they ran.
-    pub launches: Vec<Launch>,
-    /// Version of the profiler that wrote the recording, as it spells it.
-    pub profiler_version: Option<String>,
-    /// The profiler's command line, as one string.
-    pub command_line: Option<String>,
-    /// When the session began, seconds since the Unix epoch.
-    pub created_unix_s: Option<u64>,
-    /// Version of the report format that the file states; CSV pages have none. Another one than
-    /// [`KNOWN_FORMAT_VERSION`](super::report::KNOWN_FORMAT_VERSION) is decoded all the same.
-    pub format_version: Option<u64>,
-    /// How far the printed numbers may lie from the measured ones; exact for a report.
-    pub rounding: Rounding,
-}
-
-/// What a result of the profiler stands for.
+/// The kind of a result of ncu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultKind {
     /// One launch of one kernel.
     Kernel,
-    /// One launch of a CUDA graph, profiled as a whole.
+    /// One launch of a CUDA graph, profiled as a whole (`--graph-profiling graph`).
     Graph,
-    /// A range between two marks.
+    /// A range between two marks (`--replay-mode range` or `app-range`).
     Range,
     /// A command list.
     CommandList,
 }
 
-/// The names of a kernel. Each reader spells the demangled name in its own way.
+/// The names of a kernel. Reports and CSV pages spell the demangled name differently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
-    /// The function name without parameters or template arguments.
+    /// The function name without parameters and template arguments. For another kind of result:
+    /// `graph`, `range` or `cmdlist`.
     pub function: String,
-    /// The linker's name; CSV pages do not hold it.
+    /// The mangled name; CSV pages do not state it.
     pub mangled: Option<String>,
-    /// The signature as the file spells it.
+    /// The signature in the file's spelling; the report has none for some library kernels.
     pub demangled: Option<String>,
 }
 
 /// One profiled launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
-    /// What kind of result this is.
+    /// The kind of the result.
     pub kind: ResultKind,
     /// The names of the kernel.
     pub kernel: Kernel,
-    /// Blocks in x, y, z.
+    /// Blocks in x, y, z; zeros where the file does not state them.
     pub grid: [u64; 3],
-    /// Threads a block in x, y, z.
+    /// Threads of a block in x, y, z; zeros where the file does not state them.
     pub block: [u64; 3],
     /// Identifier of the process that launched.
     pub process_id: Option<u32>,
     /// Ordinal of the device within the process.
     pub device: Option<u32>,
-    /// CUDA context.
+    /// Identifier of the CUDA context.
     pub context: Option<u32>,
-    /// CUDA stream.
+    /// Identifier of the CUDA stream.
     pub stream: Option<u32>,
-    /// Whether the profiler locked the clocks to base; `None` where the file does not say.
+    /// Whether ncu locked the clocks to the base clock; `None` where the file does not state it.
     pub clock_locked: Option<bool>,
     /// Major and minor compute capability of the device.
     pub compute_capability: Option<(u64, u64)>,
-    /// Counter name to value.
+    /// The metrics by their full names.
     pub metrics: Metrics,
-    /// Rows of the details page that name a metric by its label only. Shown, never gated.
+    /// Rows of the details page that have a label instead of the name of a metric.
     pub labels: Vec<Label>,
-    /// What was counted and sampled of single instructions; only reports hold it.
+    /// Counts and samples of single instructions, and the machine code. CSV pages have none, and
+    /// neither do reports without the section `SourceCounters`.
     pub source: Option<Arc<SourceCounters>>,
 }
 
 impl Launch {
-    /// The value of a counter, if it is there and a number.
-    pub fn number(&self, counter: &str) -> Option<f64> {
-        self.metrics.get(counter)?.value.number()
+    /// The value of a metric in its base unit, if it is present and a number.
+    pub fn number(&self, metric: &str) -> Option<f64> {
+        self.metrics.get(metric)?.value.number()
     }
 
     /// Whether both are launches of the same kernel with the same grid and block.
@@ -102,7 +84,7 @@ impl Launch {
     }
 }
 
-/// A row of a section on the details page, which carries a label instead of a counter name.
+/// A row of a section on the details page. It has a label instead of the name of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Label {
     /// The section, such as `GPU Speed Of Light Throughput`.
@@ -111,75 +93,4 @@ pub struct Label {
     pub name: String,
     /// Value and unit.
     pub measurement: Measurement,
-}
-
-/// A value with its unit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measurement {
-    /// The value.
-    pub value: Value,
-    /// Its unit.
-    pub unit: Unit,
-}
-
-/// A counter's value. Missing is a state, never a number.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// A whole number.
-    Integer(u64),
-    /// A finite floating-point number.
-    Float(f64),
-    /// A text, such as the name of the device.
-    Text(Text),
-    /// No scalar: an empty cell, `no data`, `n/a`, or a number that is not finite.
-    Missing,
-}
-
-/// A text that launches share. One word, so that it makes no value larger than a number does.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Text(Arc<Box<str>>);
-
-impl Deref for Text {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Text {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, formatter)
-    }
-}
-
-impl From<String> for Text {
-    fn from(text: String) -> Text {
-        Text(Arc::new(text.into()))
-    }
-}
-
-impl From<&str> for Text {
-    fn from(text: &str) -> Text {
-        Text(Arc::new(text.into()))
-    }
-}
-
-impl Value {
-    /// The number, if the value is one. Integers above 2^53 are rounded.
-    pub fn number(&self) -> Option<f64> {
-        match *self {
-            Value::Integer(number) => Some(number as f64),
-            Value::Float(number) if number.is_finite() => Some(number),
-            Value::Float(_) | Value::Text(_) | Value::Missing => None,
-        }
-    }
-
-    /// The text, if the value is one.
-    pub fn text(&self) -> Option<&str> {
-        match self {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
-    }
 }

@@ -1,45 +1,52 @@
-//! Reads what NVIDIA Nsight Compute (`ncu`) leaves: the binary `.ncu-rep` report and the pages
-//! that `ncu --csv` prints. No software of NVIDIA is needed.
+//! Reads the files of NVIDIA Nsight Compute (`ncu`) without NVIDIA's software: the binary
+//! `.ncu-rep` report, and the CSV pages that `ncu --csv` prints.
 //!
-//! [`report::read`] decodes a report at full precision, [`csv::read`] reads a page. Both return a
-//! [`Recording`]: the profiled launches, each with its kernel names, grid, block and counters with
-//! units. [`read`] chooses the reader by content. A report also holds what was counted and sampled
-//! of single instructions ([`Launch::source`]) and the machine code that ran ([`report::Cubin`]).
+//! [`read`] and [`read_file`] choose the reader by content; [`report::read`] decodes a report at
+//! full precision, [`csv::read`] reads a page. All return a [`Recording`]: the profiled launches,
+//! each with the names of its kernel, its grid and block, and its metrics with units.
 //!
-//! Nothing in a file is trusted: each length is checked before it is followed, and every error
-//! names the byte or the line.
+//! A report also contains counts and samples of single instructions ([`Launch::source`]), the
+//! machine code that ran ([`report::machine_code`]), and with it the source lines of each
+//! instruction ([`LineTable`]). [`agree`] compares a report with a page of the same run.
+//! [`report::strip`] makes a copy of a report that can be published.
+//!
+//! No file is trusted: each length is checked before it is used, and each error states the byte
+//! offset or the line.
+
+#![deny(missing_docs)]
 
 mod agree;
-mod counter;
+mod catalog;
 pub mod csv;
+mod describe;
 mod error;
 mod function_name;
+mod input;
+mod instructions;
 mod launch;
-mod lines;
+mod line_table;
 mod mangled_name;
 mod metrics;
+mod recording;
 pub mod report;
 mod rounding;
-mod wire;
+mod value;
 
 pub use agree::{Disagreement, agree};
-pub use counter::{Chip, Existence, Symbol, Unit, exists, unit_of};
+pub use catalog::{Chip, Existence, Symbol, Unit, exists, unit_of};
 pub use error::ReadError;
 pub use function_name::function_name;
-pub use launch::{Kernel, Label, Launch, Measurement, Recording, ResultKind, Text, Value};
-pub use lines::{Line, LineError, LineTable};
+pub use input::{MAX_FILE_SIZE, read, read_bounded, read_file};
+pub use instructions::{Cubin, InstructionCounters, SourceCounters};
+pub use launch::{Kernel, Label, Launch, ResultKind};
+pub use line_table::{Line, LineError, LineTable};
 pub use mangled_name::{base_name, demangled, placeless};
 pub use metrics::Metrics;
+pub use recording::Recording;
 pub use rounding::Rounding;
+pub use value::{Measurement, Text, Value};
 
-/// Reads a report or a CSV page, whichever the bytes are.
-///
-/// # Errors
-/// [`ReadError`], which says what is wrong and where.
-pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
-    if bytes.starts_with(report::MAGIC) {
-        report::read(bytes)
-    } else {
-        csv::read(bytes)
-    }
-}
+/// The example in the README is compiled as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

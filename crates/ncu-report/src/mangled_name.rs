@@ -1,16 +1,24 @@
-//! Mangled names as people, and ncu's filters, read them.
+//! Mangled names of kernels (Itanium C++ ABI) as people and ncu's filters read them.
 
 use std::borrow::Cow;
 
 use crate::function_name::function_name;
 
-/// What the compiler writes in the place of an anonymous namespace.
+/// The compiler's name for an anonymous namespace.
 const UNNAMED: &str = "_GLOBAL__N_";
-/// What it writes before a `static` kernel where device code is linked apart (`-rdc=true`).
+/// The compiler's prefix of a `static` kernel if device code is linked separately (`-rdc=true`).
 const STATIC: &str = "__nv_static_";
 
-/// The name without what the compiler derived from the source's place: kernels of an anonymous
-/// namespace, and `static` ones, hold the name of their file and a hash of its folder.
+/// A mangled name without the parts that depend on the path of the source. nvcc adds the name of
+/// the file and a hash of its folder to kernels in an anonymous namespace, and to `static` ones.
+///
+/// ```
+/// use ncu_report::placeless;
+///
+/// let name = placeless("_ZN36_GLOBAL__N__56698014_4_k_cu_19ff7e903hidEPf");
+/// assert_eq!(name, "_ZN_GLOBAL__N_3hidEPf");
+/// assert_eq!(placeless("_Z4overPf"), "_Z4overPf");
+/// ```
 pub fn placeless(mangled: &str) -> Cow<'_, str> {
     // `__nv_static_`, a length, and that many characters between underscores.
     let own = mangled.strip_prefix(STATIC).and_then(|rest| {
@@ -23,7 +31,7 @@ pub fn placeless(mangled: &str) -> Cow<'_, str> {
     }
     let mut name = String::new();
     while let Some(at) = rest.find(UNNAMED) {
-        // A part of a mangled name stands behind its length.
+        // The length of a part precedes it in a mangled name.
         let before = rest[..at].trim_end_matches(|c: char| c.is_ascii_digit());
         let length = rest[before.len()..at].parse::<usize>().ok();
         let part = length.filter(|length| *length >= UNNAMED.len());
@@ -36,14 +44,24 @@ pub fn placeless(mangled: &str) -> Cow<'_, str> {
     Cow::Owned(name)
 }
 
-/// The signature, where the name is a mangled one.
+/// The signature of a mangled name; `None` if the name is not mangled.
+///
+/// ```
+/// let signature = ncu_report::demangled("_Z2k1Pfi");
+/// assert_eq!(signature.as_deref(), Some("k1(float*, int)"));
+/// ```
 pub fn demangled(mangled: &str) -> Option<String> {
     let symbol = cpp_demangle::Symbol::new(mangled).ok()?;
     symbol.demangle().ok()
 }
 
-/// The function's name without namespaces, template arguments and parameters, as ncu matches it by
-/// default (`--kernel-name-base function`); what is no name of the Itanium C++ ABI is its own.
+/// The function name of a mangled name, as ncu's filters match it by default (`--kernel-name-base
+/// function`). A name that is not mangled is returned unchanged.
+///
+/// ```
+/// assert_eq!(ncu_report::base_name("_Z2k2IfLi8EEvPT_i"), "k2");
+/// assert_eq!(ncu_report::base_name("gemm"), "gemm");
+/// ```
 pub fn base_name(mangled: &str) -> String {
     match demangled(mangled) {
         Some(signature) => function_name(&signature).to_owned(),
@@ -56,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_the_source_is_no_part_of_a_name() {
+    fn a_name_does_not_depend_on_the_path_of_the_source() {
         // Printed by nvcc 13.0.88 for one source in two folders.
         for (here, there) in [
             (
@@ -97,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_functions_name_is_what_ncu_calls_it() {
+    fn the_base_name_is_the_one_that_ncu_uses() {
         // Mangled names and function names from reports of ncu 2025.3.1, and names by nvcc 13.0.88.
         let names = [
             ("_Z2k1Pfi", "k1"),

@@ -1,19 +1,28 @@
-//! The counters of a launch.
+//! The metrics of a launch.
 
 use std::collections::BTreeMap;
 use std::ops::Index;
 use std::sync::Arc;
 
-use super::Measurement;
+use crate::value::Measurement;
 
-/// How many values are shared or copied together.
-pub(super) const CHUNK: usize = 12;
+/// The number of values that are shared or copied together.
+pub(crate) const CHUNK: usize = 12;
 
-/// Counter name to value, sorted by name.
+/// The metrics of a launch: full name to value and unit, sorted by name.
 ///
-/// The launches of one recording have the same names and mostly the same values (some 200 device
-/// attributes), so both are shared between launches: names as a whole, values in chunks that are
-/// copied when they are written to.
+/// The launches of one recording have the same names, and many equal values (some 200 device
+/// attributes). Launches share both: the names as a whole, and the values in chunks, which are
+/// copied on write.
+///
+/// ```
+/// use ncu_report::{Measurement, Metrics, Unit, Value};
+///
+/// let measurement = Measurement { value: Value::Integer(12_224), unit: Unit::named("ns") };
+/// let metrics = Metrics::from([("gpu__time_duration.sum".into(), measurement)]);
+/// assert_eq!(metrics["gpu__time_duration.sum"].value.number(), Some(12_224.0));
+/// assert_eq!(metrics.get("dram__bytes.sum"), None);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
     names: Arc<[Arc<str>]>,
@@ -22,14 +31,14 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// No counters.
+    /// No metrics.
     pub fn new() -> Metrics {
         Metrics::default()
     }
 
-    /// `names` are sorted without repetition; `chunks` hold as many values, [`CHUNK`] in each but
+    /// `names` are sorted without repetition; `chunks` have as many values, [`CHUNK`] in each but
     /// the last.
-    pub(super) fn from_chunks(names: Arc<[Arc<str>]>, chunks: Vec<Arc<[Measurement]>>) -> Metrics {
+    pub(crate) fn from_chunks(names: Arc<[Arc<str>]>, chunks: Vec<Arc<[Measurement]>>) -> Metrics {
         debug_assert!(names.is_sorted());
         debug_assert_eq!(
             chunks.iter().map(|chunk| chunk.len()).sum::<usize>(),
@@ -38,7 +47,8 @@ impl Metrics {
         Metrics { names, chunks }
     }
 
-    pub(super) fn from_sorted(
+    /// `names` are sorted without repetition; `values` are as many.
+    pub(crate) fn from_sorted(
         names: Arc<[Arc<str>]>,
         values: impl IntoIterator<Item = Measurement>,
     ) -> Metrics {
@@ -49,38 +59,39 @@ impl Metrics {
         Metrics::from_chunks(names, chunks)
     }
 
-    fn place(&self, counter: &str) -> Result<usize, usize> {
-        self.names.binary_search_by(|name| (**name).cmp(counter))
+    fn place(&self, metric: &str) -> Result<usize, usize> {
+        self.names.binary_search_by(|name| (**name).cmp(metric))
     }
 
-    /// The value of a counter.
-    pub fn get(&self, counter: &str) -> Option<&Measurement> {
-        let place = self.place(counter).ok()?;
+    /// The value and the unit of a metric.
+    pub fn get(&self, metric: &str) -> Option<&Measurement> {
+        let place = self.place(metric).ok()?;
         self.chunks.get(place / CHUNK)?.get(place % CHUNK)
     }
 
-    /// The value of a counter, to be changed.
-    pub fn get_mut(&mut self, counter: &str) -> Option<&mut Measurement> {
-        let place = self.place(counter).ok()?;
+    /// The value of a metric, to change it.
+    pub fn get_mut(&mut self, metric: &str) -> Option<&mut Measurement> {
+        let place = self.place(metric).ok()?;
         Arc::make_mut(self.chunks.get_mut(place / CHUNK)?).get_mut(place % CHUNK)
     }
 
-    /// Whether the counter is there, with a value or [`Value::Missing`](super::Value::Missing).
-    pub fn contains_key(&self, counter: &str) -> bool {
-        self.place(counter).is_ok()
+    /// Whether the metric is present, with a value or with
+    /// [`Value::Missing`](crate::Value::Missing).
+    pub fn contains_key(&self, metric: &str) -> bool {
+        self.place(metric).is_ok()
     }
 
-    /// How many counters there are.
+    /// The number of metrics.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is no counter.
+    /// Whether there are no metrics.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// The counters by name.
+    /// The metrics, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Measurement)> {
         self.names.iter().zip(self.values())
     }
@@ -95,30 +106,30 @@ impl Metrics {
         self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
 
-    /// Sets a counter and returns its former value. A new name copies all: to build a large set,
-    /// collect it.
+    /// Sets a metric and returns its former value. A new name copies everything: collect an
+    /// iterator to build a large set.
     pub fn insert(
         &mut self,
-        counter: impl Into<Arc<str>>,
+        metric: impl Into<Arc<str>>,
         measurement: Measurement,
     ) -> Option<Measurement> {
-        let counter = counter.into();
-        if let Some(present) = self.get_mut(&counter) {
+        let metric = metric.into();
+        if let Some(present) = self.get_mut(&metric) {
             return Some(std::mem::replace(present, measurement));
         }
         let mut all = BTreeMap::from(std::mem::take(self));
-        all.insert(counter, measurement);
+        all.insert(metric, measurement);
         *self = all.into();
         None
     }
 
-    /// Takes a counter out.
-    pub fn remove(&mut self, counter: &str) -> Option<Measurement> {
-        if !self.contains_key(counter) {
+    /// Removes a metric and returns its value. It copies everything.
+    pub fn remove(&mut self, metric: &str) -> Option<Measurement> {
+        if !self.contains_key(metric) {
             return None;
         }
         let mut all = BTreeMap::from(std::mem::take(self));
-        let removed = all.remove(counter);
+        let removed = all.remove(metric);
         *self = all.into();
         removed
     }
@@ -128,15 +139,15 @@ impl Index<&str> for Metrics {
     type Output = Measurement;
 
     /// # Panics
-    /// Where the counter is not there, as a map does; [`Metrics::get`] does not.
+    /// If the metric is absent. [`Metrics::get`] does not panic.
     #[expect(
         clippy::panic,
-        reason = "indexing by a name that is absent is a mistake of the caller"
+        reason = "the index of an absent name is a mistake of the caller"
     )]
-    fn index(&self, counter: &str) -> &Measurement {
-        match self.get(counter) {
+    fn index(&self, metric: &str) -> &Measurement {
+        match self.get(metric) {
             Some(measurement) => measurement,
-            None => panic!("no counter {counter:?}"),
+            None => panic!("no metric {metric:?}"),
         }
     }
 }
@@ -189,8 +200,8 @@ impl<'a> IntoIterator for &'a Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Value;
-    use crate::counter::Unit;
+    use crate::catalog::Unit;
+    use crate::value::Value;
 
     fn number(value: u64) -> Measurement {
         Measurement {

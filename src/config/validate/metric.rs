@@ -2,16 +2,45 @@
 
 use std::collections::BTreeMap;
 
-use super::File;
+use super::file::File;
 use crate::config::error::{ConfigError, suggest};
+use crate::config::model::{Counts, Metric, Plausible, Suite, Toolchain, Variant};
 use crate::config::raw::{Counter, RawMetric, RawTolerance};
-use crate::config::{Counts, Metric, Plausible, Suite, Toolchain, Variant};
-use crate::metric::{self, DURATION_COUNTER, Direction, Level, Tolerance};
+use crate::metric::{self, Direction, Level, Role, Tolerance};
 use crate::terms::Phase;
 use ncu_report::Existence;
 
 impl File<'_> {
-    /// Takes each metric from the variants that its `variants` do not name.
+    /// Validates every metric; there is at least one.
+    pub(super) fn metrics(
+        &self,
+        raw: &BTreeMap<String, RawMetric>,
+        toolchain: &Toolchain,
+    ) -> Result<Vec<Metric>, ConfigError> {
+        let metrics = raw.iter();
+        let metrics = metrics
+            .map(|(alias, metric)| self.metric(alias, metric, toolchain))
+            .collect::<Result<Vec<_>, _>>()?;
+        if metrics.is_empty() {
+            return Err(self
+                .error(&["metric"], "no metric is defined, so nothing is gated")
+                .help(Some(
+                    "add `[metric.duration]`, or see `sparsek-gate init`".into(),
+                )));
+        }
+        if let Some(metric) = excused_without_duration(&metrics) {
+            return Err(self.error(
+                &["metric", &metric.alias, "unless_faster"],
+                format!(
+                    "`unless_faster` needs a metric of the counter {}, to decide what is faster",
+                    Role::Duration
+                ),
+            ));
+        }
+        Ok(metrics)
+    }
+
+    /// Removes each metric from the variants that its `variants` does not name.
     pub(super) fn narrow(
         &self,
         metrics: &BTreeMap<String, RawMetric>,
@@ -52,7 +81,7 @@ impl File<'_> {
         Ok(())
     }
 
-    /// Gives variants the tolerances that are theirs alone.
+    /// Applies the tolerances of single suites and variants.
     pub(super) fn tolerate(
         &self,
         metrics: &BTreeMap<String, RawMetric>,
@@ -67,7 +96,7 @@ impl File<'_> {
             .collect();
         let known: Vec<&str> = names.iter().map(String::as_str).collect();
         for (alias, raw) in metrics {
-            // A suite's name is the beginning of its variants': they come later, and count.
+            // A suite's name sorts before its variants' names, so the narrower name is applied last.
             for (name, own) in &raw.on {
                 let at = ["metric", alias, "on", name];
                 if !names.contains(name) {
@@ -79,7 +108,7 @@ impl File<'_> {
                     return Err(self.error(&at, format!("`{alias}` is not judged by a tolerance")));
                 }
                 if own.tolerance.is_none() && own.against.is_none() {
-                    return Err(self.error(&at, "it holds neither `tolerance` nor `against`"));
+                    return Err(self.error(&at, "it has neither `tolerance` nor `against`"));
                 }
                 let at = |key| ["metric", alias, "on", name, key];
                 let read = |key, raw: &Option<RawTolerance>| {
@@ -107,157 +136,35 @@ impl File<'_> {
         Ok(())
     }
 
-    pub(super) fn metric(
+    fn metric(
         &self,
         alias: &str,
         raw: &RawMetric,
         toolchain: &Toolchain,
     ) -> Result<Metric, ConfigError> {
-        let at = ["metric", alias];
-        self.name(&at, alias)?;
-        let (chip, chip_name) = (toolchain.chip, toolchain.chip_name);
-        let counter = match &raw.counter {
-            Some(Counter::Same(counter)) => counter.clone(),
-            Some(Counter::PerChip(table)) => table.get(chip_name).cloned().ok_or_else(|| {
-                self.error(
-                    &["metric", alias, "counter"],
-                    format!("no counter is named for the chip `{chip_name}`"),
-                )
-                .help(Some(format!("add `{chip_name} = \"...\"`")))
-            })?,
-            None => metric::builtin_alias(chip, alias)
-                .map(str::to_owned)
-                .ok_or_else(|| {
-                    self.error(
-                        &at,
-                        format!(
-                            "`{alias}` is no built-in alias on `{}`, so it needs a `counter`",
-                            toolchain.arch
-                        ),
-                    )
-                    .help(Some(suggest(
-                        alias,
-                        &metric::aliases(chip)
-                            .iter()
-                            .map(|alias| alias.name)
-                            .collect::<Vec<_>>(),
-                    )))
-                })?,
-        };
-        if let Existence::Unknown { nearest } = ncu_report::exists(chip, &counter) {
-            return Err(self
-                .error(
-                    &["metric", alias, "counter"],
-                    format!("the chip `{chip_name}` has no counter `{counter}`"),
-                )
-                .help(nearest.map(|name| format!("did you mean `{name}`?"))));
-        }
+        self.name(&["metric", alias], alias)?;
+        let counter = self.counter(alias, raw, toolchain)?;
         let level = raw.level.unwrap_or(Level::Deny);
         let phase = self.phase(alias, raw)?;
-        let direction = match (raw.direction, level) {
-            (Some(direction), _) => direction,
-            (None, _) if raw.exact => Direction::Equal,
-            (None, Level::Record) => Direction::Equal,
-            (None, _) => {
-                return Err(self
-                    .error(
-                        &at,
-                        format!("`{alias}` is gated, so it needs a `direction`"),
-                    )
-                    .help(Some(
-                        "`higher` is better, `lower` is better, or `equal`".into(),
-                    )));
-            }
-        };
-        let tolerance = match (&raw.tolerance, level) {
-            (Some(_), _) if raw.exact => {
-                return Err(self.error(
-                    &["metric", alias, "tolerance"],
-                    "an exact metric has no tolerance: any difference is other work",
-                ));
-            }
-            (Some(tolerance), _) => self.tolerance(&["metric", alias, "tolerance"], tolerance)?,
-            (None, _) if raw.exact => Tolerance::Absolute(0.0),
-            (None, Level::Record) => Tolerance::Absolute(0.0),
-            (None, _) => {
-                return Err(self
-                    .error(
-                        &at,
-                        format!("`{alias}` is gated, so it needs a `tolerance`"),
-                    )
-                    .help(Some(
-                        "such as `{ relative_percent = 2.0 }` or `{ absolute = 1.0 }`".into(),
-                    )));
-            }
-        };
-        let against = match &raw.against {
-            None => tolerance,
-            Some(_) if raw.exact => {
-                return Err(self.error(
-                    &["metric", alias, "against"],
-                    "an exact metric has no tolerance: any difference is other work",
-                ));
-            }
-            Some(against) => self.tolerance(&["metric", alias, "against"], against)?,
-        };
+        let direction = self.direction(alias, raw, level)?;
+        let (tolerance, against) = self.tolerances(alias, raw, level)?;
         let counts = self.counts(alias, raw, level)?;
-        let plausible = Plausible {
-            min: raw.plausible.min,
-            max: raw.plausible.max,
-            gain_percent: raw.plausible.gain_percent,
-        };
-        let believed = [plausible.min, plausible.max, plausible.gain_percent];
-        if believed.iter().flatten().any(|value| !value.is_finite()) {
-            return Err(self.error(
-                &["metric", alias, "plausible"],
-                "`plausible` takes finite numbers",
-            ));
-        }
-        let excludes_everything = plausible
-            .min
-            .zip(plausible.max)
-            .is_some_and(|(min, max)| min > max);
-        if excludes_everything || plausible.gain_percent.is_some_and(|gain| gain < 0.0) {
-            return Err(self.error(
-                &["metric", alias, "plausible"],
-                "nothing could be within these bounds of `plausible`",
-            ));
-        }
+        let plausible = self.plausible(alias, raw)?;
         if phase == Phase::Counting && !raw.exact && level != Level::Record {
             return Err(self
                 .error(
                     &["metric", alias, "phase"],
-                    "one process of the counting phase does not tell how much a value varies, so it cannot be judged",
+                    "the counting phase is one process, which does not show how much a value varies, so the metric cannot be judged",
                 )
                 .help(Some(
                     "set `exact = true`, `level = \"record\"`, or `phase = \"timing\"`".into(),
                 )));
         }
-        for (key, value) in [("min", raw.min), ("max", raw.max)] {
-            if value.is_some_and(|value| !value.is_finite()) {
-                return Err(self.error(
-                    &["metric", alias, key],
-                    format!("`{key}` is a finite number"),
-                ));
-            }
-            if value.is_some() && level == Level::Record {
-                return Err(self.error(
-                    &["metric", alias, key],
-                    format!(
-                        "`{key}` would hold nothing: a metric of level `record` is never judged"
-                    ),
-                ));
-            }
-        }
-        if let (Some(min), Some(max)) = (raw.min, raw.max)
-            && min > max
-        {
-            return Err(self.error(&["metric", alias, "min"], "`min` is larger than `max`"));
-        }
-        if raw.unless_faster && counter == DURATION_COUNTER {
+        self.limits(&["metric", alias], level, raw.min, raw.max)?;
+        if raw.unless_faster && Role::of(&counter) == Some(Role::Duration) {
             return Err(self.error(
                 &["metric", alias, "unless_faster"],
-                "`unless_faster` on the duration itself would excuse nothing",
+                "`unless_faster` has no meaning for the duration itself",
             ));
         }
         Ok(Metric {
@@ -278,6 +185,151 @@ impl File<'_> {
         })
     }
 
+    /// The counter that is named, or that the built-in alias stands for. It exists on the chip.
+    fn counter(
+        &self,
+        alias: &str,
+        raw: &RawMetric,
+        toolchain: &Toolchain,
+    ) -> Result<String, ConfigError> {
+        let (chip, chip_name) = (toolchain.chip, toolchain.chip_name);
+        let at = ["metric", alias, "counter"];
+        let counter = match &raw.counter {
+            Some(Counter::Same(counter)) => counter.clone(),
+            Some(Counter::PerChip(table)) => table.get(chip_name).cloned().ok_or_else(|| {
+                self.error(&at, format!("no counter is named for the chip `{chip_name}`"))
+                    .help(Some(format!("add `{chip_name} = \"...\"`")))
+            })?,
+            None => metric::builtin_alias(chip, alias)
+                .map(str::to_owned)
+                .ok_or_else(|| {
+                    let arch = &toolchain.arch;
+                    let known: Vec<&str> =
+                        metric::aliases(chip).iter().map(|alias| alias.name).collect();
+                    self.error(
+                        &["metric", alias],
+                        format!("`{alias}` is not a built-in name on `{arch}`, so the metric needs a `counter`"),
+                    )
+                    .help(Some(suggest(alias, &known)))
+                })?,
+        };
+        match ncu_report::exists(chip, &counter) {
+            Existence::Unknown { nearest } => Err(self
+                .error(
+                    &at,
+                    format!("the chip `{chip_name}` has no counter `{counter}`"),
+                )
+                .help(nearest.map(|name| format!("did you mean `{name}`?")))),
+            _ => Ok(counter),
+        }
+    }
+
+    fn direction(
+        &self,
+        alias: &str,
+        raw: &RawMetric,
+        level: Level,
+    ) -> Result<Direction, ConfigError> {
+        match raw.direction {
+            Some(direction) => Ok(direction),
+            None if raw.exact || level == Level::Record => Ok(Direction::Equal),
+            None => Err(self
+                .error(
+                    &["metric", alias],
+                    format!("`{alias}` is gated, so it needs a `direction`"),
+                )
+                .help(Some(
+                    "`higher` is better, `lower` is better, or `equal`".into(),
+                ))),
+        }
+    }
+
+    /// The tolerance towards a baseline, and towards a base that is measured side by side.
+    fn tolerances(
+        &self,
+        alias: &str,
+        raw: &RawMetric,
+        level: Level,
+    ) -> Result<(Tolerance, Tolerance), ConfigError> {
+        let read = |key, tolerance: &Option<RawTolerance>| {
+            let at = ["metric", alias, key];
+            match tolerance {
+                Some(_) if raw.exact => Err(self.error(
+                    &at,
+                    "an exact metric has no tolerance: any difference means different work",
+                )),
+                Some(tolerance) => self.tolerance(&at, tolerance).map(Some),
+                None => Ok(None),
+            }
+        };
+        let tolerance = match read("tolerance", &raw.tolerance)? {
+            Some(tolerance) => tolerance,
+            None if raw.exact || level == Level::Record => Tolerance::Absolute(0.0),
+            None => {
+                return Err(self
+                    .error(
+                        &["metric", alias],
+                        format!("`{alias}` is gated, so it needs a `tolerance`"),
+                    )
+                    .help(Some(
+                        "such as `{ relative_percent = 2.0 }` or `{ absolute = 1.0 }`".into(),
+                    )));
+            }
+        };
+        let against = read("against", &raw.against)?.unwrap_or(tolerance);
+        Ok((tolerance, against))
+    }
+
+    fn plausible(&self, alias: &str, raw: &RawMetric) -> Result<Plausible, ConfigError> {
+        let at = ["metric", alias, "plausible"];
+        let plausible = Plausible {
+            min: raw.plausible.min,
+            max: raw.plausible.max,
+            gain_percent: raw.plausible.gain_percent,
+        };
+        let bounds = [plausible.min, plausible.max, plausible.gain_percent];
+        if bounds.iter().flatten().any(|value| !value.is_finite()) {
+            return Err(self.error(&at, "`plausible` takes finite numbers"));
+        }
+        let bounds = plausible.min.zip(plausible.max);
+        if bounds.is_some_and(|(min, max)| min > max)
+            || plausible.gain_percent.is_some_and(|gain| gain < 0.0)
+        {
+            return Err(self.error(&at, "no value can be within these bounds of `plausible`"));
+        }
+        Ok(plausible)
+    }
+
+    /// Hard limits, of a metric of the gate or of a static metric.
+    pub(super) fn limits(
+        &self,
+        at: &[&str; 2],
+        level: Level,
+        min: Option<f64>,
+        max: Option<f64>,
+    ) -> Result<(), ConfigError> {
+        let [table, name] = *at;
+        for (key, value) in [("min", min), ("max", max)] {
+            let at = [table, name, key];
+            if value.is_some_and(|value| !value.is_finite()) {
+                return Err(self.error(&at, format!("`{key}` must be a finite number")));
+            }
+            if value.is_some() && level == Level::Record {
+                return Err(self.error(
+                    &at,
+                    format!("`{key}` has no effect: `{name}` is only recorded; set its `level`"),
+                ));
+            }
+        }
+        if let (Some(min), Some(max)) = (min, max)
+            && min > max
+        {
+            return Err(self.error(&[table, name, "min"], "`min` is larger than `max`"));
+        }
+        Ok(())
+    }
+
+    /// Validates one tolerance.
     pub(super) fn tolerance(
         &self,
         at: &[&str],
@@ -287,20 +339,16 @@ impl File<'_> {
             (Some(percent), None) => (percent, Tolerance::RelativePercent(percent)),
             (None, Some(value)) => (value, Tolerance::Absolute(value)),
             _ => {
-                return Err(self.error(
-                    at,
-                    "a tolerance is `relative_percent` or `absolute`, one of the two",
-                ));
+                return Err(
+                    self.error(at, "a tolerance is either `relative_percent` or `absolute`")
+                );
             }
         };
         if !(value.is_finite() && value >= 0.0) {
-            return Err(self.error(at, "a tolerance is a finite number, 0 or more"));
+            return Err(self.error(at, "a tolerance must be a finite number, 0 or more"));
         }
         if matches!(tolerance, Tolerance::RelativePercent(percent) if percent >= 100.0) {
-            return Err(self.error(
-                at,
-                "a tolerance is below 100 %: nothing falls by more, so that nothing could fail",
-            ));
+            return Err(self.error(at, "a tolerance must be below 100 %"));
         }
         Ok(tolerance)
     }
@@ -309,7 +357,7 @@ impl File<'_> {
         match (raw.phase, raw.exact) {
             (Some(Phase::Timing), true) => Err(self.error(
                 &["metric", alias, "phase"],
-                "an exact metric is counted: its phase is `counting`",
+                "an exact metric is counted: its phase must be `counting`",
             )),
             (phase, true) => Ok(phase.unwrap_or(Phase::Counting)),
             (phase, false) => Ok(phase.unwrap_or(Phase::Timing)),
@@ -330,20 +378,27 @@ impl File<'_> {
             (Some(factor), None) => (factor, Counts::Flop(factor)),
             (None, Some(factor)) => (factor, Counts::BytesWritten(factor)),
             _ => {
-                return Err(
-                    self.error(&at, "`counts` is `flop` or `bytes_written`, one of the two")
-                );
+                return Err(self.error(&at, "`counts` is either `flop` or `bytes_written`"));
             }
         };
         if !(factor.is_finite() && factor > 0.0) {
-            return Err(self.error(&at, "one count stands for a number above 0"));
+            return Err(self.error(&at, "`counts` takes a number above 0"));
         }
         if !raw.exact || level == Level::Record {
             return Err(self.error(
                 &at,
-                "what counts the declared work must be `exact`, and not only recorded",
+                "a metric that counts the declared work must be `exact`, and not only recorded",
             ));
         }
         Ok(Some(counts))
     }
+}
+
+/// The metric with `unless_faster`, where none of these measures the duration.
+pub(super) fn excused_without_duration(metrics: &[Metric]) -> Option<&Metric> {
+    let timed = metrics
+        .iter()
+        .any(|metric| metric.role() == Some(Role::Duration));
+    let mut excused = metrics.iter().filter(|metric| metric.unless_faster);
+    if timed { None } else { excused.next() }
 }

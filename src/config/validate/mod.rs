@@ -1,157 +1,84 @@
-//! Raw configuration to validated configuration; every complaint points at its line.
+//! Raw configuration to validated configuration. Every error points at its line.
 
+mod file;
+mod inherited;
 mod metric;
 mod profile;
 mod static_metric;
 mod suite;
 mod toolchain;
 mod trust;
+mod variant;
 mod waiver;
 
-use crate::metric::DURATION_COUNTER;
-use crate::terms::is_name;
-use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
-pub(crate) use suite::is_macro_name;
-
-use super::Config;
 use super::error::ConfigError;
-use super::old_words::old_name;
+use super::model::Config;
+use super::old_words::twice_named;
 use super::raw::RawConfig;
+use file::File;
+use inherited::Common;
 
-/// Longest time limit accepted, a day: beyond it the number is a slip.
-const LONGEST_TIMEOUT_S: f64 = 86_400.0;
+pub(crate) use variant::is_macro_name;
+
+/// Reads and validates the text of a configuration.
 pub(super) fn validate(path: &Path, source: &str) -> Result<Config, ConfigError> {
-    let raw: RawConfig =
-        toml::from_str(source).map_err(|error| ConfigError::from_toml(path, source, &error))?;
-    let tree =
-        DeTable::parse(source).map_err(|error| ConfigError::from_toml(path, source, &error))?;
+    let syntax = |error| ConfigError::from_toml(path, source, &error);
+    let tree = DeTable::parse(source).map_err(syntax)?;
     let file = File {
         path,
         source,
         tree: tree.get_ref(),
     };
+    if let Some((place, old, now)) = twice_named(file.tree) {
+        let place: Vec<&str> = place.iter().map(String::as_str).collect();
+        return Err(file
+            .error(
+                &[&place[..], &[now]].concat(),
+                format!("`{old}` is the old name of `{now}`, and both are set"),
+            )
+            .help(Some(format!("remove `{old}`"))));
+    }
+    let raw: RawConfig = toml::from_str(source).map_err(syntax)?;
     file.config(raw)
 }
 
-struct File<'a> {
-    path: &'a Path,
-    source: &'a str,
-    tree: &'a DeTable<'a>,
-}
-
 impl File<'_> {
-    /// Where the value of a key path stands, or the nearest table around it that exists.
-    fn span(&self, keys: &[&str]) -> Option<Range<usize>> {
-        let mut table = self.tree;
-        let mut found = None;
-        for (depth, key) in keys.iter().enumerate() {
-            let named = |wanted: &str| table.iter().find(|(name, _)| name.get_ref() == wanted);
-            let Some((name, value)) = named(key).or_else(|| named(old_name(key)?)) else {
-                break;
-            };
-            let last = depth + 1 == keys.len();
-            match value.get_ref() {
-                DeValue::Table(inner) => {
-                    found = Some(name.span());
-                    table = inner;
-                }
-                _ if last => found = Some(value.span()),
-                _ => break,
-            }
-        }
-        found
-    }
-
-    fn error(&self, keys: &[&str], message: impl Into<String>) -> ConfigError {
-        ConfigError::new(self.path, self.source, self.span(keys), message.into())
-    }
-
     fn config(&self, raw: RawConfig) -> Result<Config, ConfigError> {
-        let root = match self.path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-            _ => PathBuf::from("."),
-        };
-        let root = std::path::absolute(&root).map_err(|error| {
-            ConfigError::new(
-                self.path,
-                "",
-                None,
-                format!("cannot tell the current folder: {error}"),
-            )
-        })?;
-        let folder = |value: &Option<String>, key: &str, default: &str| {
-            let text = value.as_deref().unwrap_or(default);
-            if text.is_empty() {
-                return Err(self.error(&["paths", key], format!("`{key}` must name a folder")));
-            }
-            Ok(root.join(text))
-        };
-        let baselines = folder(&raw.paths.baselines, "baselines", "baselines")?;
-        // The folder is replaced as a whole, so `kernels/..` must not get by either.
+        let root = self.root()?;
+        let baselines = self.folder(&root, "baselines", &raw.paths.baselines, "baselines")?;
+        // The folder is replaced as a whole, so `kernels/..` must be refused too.
         let (within, whole) = (resolved(&baselines), resolved(&root));
         if within == whole || !within.starts_with(&whole) {
             return Err(self.error(
                 &["paths", "baselines"],
-                "`baselines` must be a folder below the configuration",
+                "`baselines` must be a folder below the configuration's folder",
             ));
         }
-        let work = folder(&raw.paths.work, "work", ".sparsek-gate")?;
-
+        let work = self.folder(&root, "work", &raw.paths.work, ".sparsek-gate")?;
         let toolchain = self.toolchain(raw.toolchain, &root)?;
         self.profile(&["profile"], &[&raw.profile])?;
         if let Some(seconds) = raw.verify.timeout_s {
             self.timeout(&["verify", "timeout_s"], seconds)?;
         }
-
-        let mut metrics = Vec::new();
-        for (alias, raw_metric) in &raw.metric {
-            metrics.push(self.metric(alias, raw_metric, &toolchain)?);
-        }
-        if metrics.is_empty() {
-            return Err(self
-                .error(
-                    &["metric"],
-                    "no metric is defined, so nothing could be gated",
-                )
-                .help(Some(
-                    "add `[metric.duration]`, or see `sparsek-gate init`".into(),
-                )));
-        }
-        if !metrics
-            .iter()
-            .any(|metric| metric.counter == DURATION_COUNTER)
-            && let Some(metric) = metrics.iter().find(|metric| metric.unless_faster)
-        {
-            return Err(self.error(
-                    &["metric", &metric.alias, "unless_faster"],
-                    format!("`unless_faster` needs a metric of the counter {DURATION_COUNTER} to tell what is faster"),
-                ));
-        }
-
-        let static_metrics = self.static_metrics(&raw.r#static)?;
-
-        let mut suites = Vec::new();
-        for (name, raw_suite) in &raw.suite {
-            suites.push(self.suite(
-                name,
-                raw_suite,
-                &raw.profile,
-                &raw.verify,
-                &metrics,
-                &static_metrics,
-            )?);
-        }
+        let metrics = self.metrics(&raw.metric, &toolchain)?;
+        let common = Common {
+            profile: &raw.profile,
+            verify: &raw.verify,
+            metrics: &metrics,
+            static_metrics: &self.static_metrics(&raw.r#static)?,
+        };
+        let suites = raw.suite.iter();
+        let mut suites = suites
+            .map(|(name, suite)| self.suite(name, suite, &common))
+            .collect::<Result<Vec<_>, _>>()?;
         self.narrow(&raw.metric, &mut suites)?;
         self.tolerate(&raw.metric, &mut suites)?;
-        let waivers = raw
-            .waiver
-            .iter()
-            .enumerate()
+        let waivers = raw.waiver.iter().enumerate();
+        let waivers = waivers
             .map(|(index, waiver)| self.waiver(index, waiver, &suites))
             .collect::<Result<_, _>>()?;
         Ok(Config {
@@ -167,42 +94,32 @@ impl File<'_> {
         })
     }
 
-    fn timeout(&self, at: &[&str], seconds: f64) -> Result<Duration, ConfigError> {
-        if seconds > 0.0 && seconds <= LONGEST_TIMEOUT_S {
-            Ok(Duration::from_secs_f64(seconds))
-        } else {
-            Err(self.error(
-                at,
-                format!("`timeout_s` is a number of seconds above 0 and up to {LONGEST_TIMEOUT_S}"),
-            ))
-        }
+    /// The folder of the configuration, absolute.
+    fn root(&self) -> Result<PathBuf, ConfigError> {
+        let parent = self.path.parent();
+        let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
+        std::path::absolute(parent.unwrap_or(Path::new("."))).map_err(|error| {
+            let message = format!("cannot find the current folder: {error}");
+            ConfigError::new(self.path, "", None, message)
+        })
     }
 
-    fn name(&self, at: &[&str], name: &str) -> Result<(), ConfigError> {
-        if is_name(name) {
-            return Ok(());
+    /// A folder of `[paths]`.
+    fn folder(
+        &self,
+        root: &Path,
+        key: &str,
+        value: &Option<String>,
+        default: &str,
+    ) -> Result<PathBuf, ConfigError> {
+        match value.as_deref().unwrap_or(default) {
+            "" => Err(self.error(&["paths", key], format!("`{key}` must name a folder"))),
+            text => Ok(root.join(text)),
         }
-        Err(self
-            .error(at, format!("`{name}` cannot be a name"))
-            .help(Some("a name has letters, digits, `_` and `-`, at most 64, and begins with a letter or digit".into())))
-    }
-
-    fn path_below(&self, at: &[&str], path: &str) -> Result<(), ConfigError> {
-        let below = !path.is_empty()
-            && Path::new(path)
-                .components()
-                .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if below {
-            return Ok(());
-        }
-        Err(self.error(
-            at,
-            format!("`{path}` must be a path below the configuration's folder"),
-        ))
     }
 }
 
-/// The path without `.` and `..`, by its words alone: the folder need not exist yet.
+/// The path without `.` and `..`. Only the text is used: the folder need not exist yet.
 fn resolved(path: &Path) -> PathBuf {
     let mut parts = PathBuf::new();
     for part in path.components() {

@@ -1,13 +1,11 @@
-//! `[profile]`, in each of the tables that may hold one.
+//! `[profile]`, in each of the tables that may contain one.
 
 use toml::de::DeValue;
 
-use super::File;
-use crate::config::error::suggest;
-use crate::config::raw::RawProfile;
-use crate::config::{
-    CacheControl, ClockControl, ConfigError, GraphProfiling, ProfileSettings, ReplayMode,
-};
+use super::file::{File, entry};
+use crate::config::error::{ConfigError, suggest};
+use crate::config::model::ProfileSettings;
+use crate::config::raw::{CacheControl, ClockControl, GraphProfiling, RawProfile, ReplayMode};
 use crate::terms::Tier;
 
 const DEFAULT_LAUNCHES: u32 = 20;
@@ -43,17 +41,39 @@ const OWN_NCU_ARGS: &[&str] = &[
 ];
 
 impl File<'_> {
+    /// Settings from several tables; the first that sets one counts. `at` is the narrowest of them.
     pub(super) fn profile(
         &self,
         at: &[&str],
         layers: &[&RawProfile],
     ) -> Result<ProfileSettings, ConfigError> {
-        fn first<'a, T: Clone + 'a>(
-            layers: &[&'a RawProfile],
-            field: impl Fn(&'a RawProfile) -> &'a Option<T>,
-        ) -> Option<T> {
-            layers.iter().find_map(|layer| field(layer).clone())
-        }
+        let counts = self.profile_counts(at, layers)?;
+        let timeout_s = first(layers, |p| &p.timeout_s).unwrap_or(DEFAULT_PROFILE_TIMEOUT_S);
+        let settings = ProfileSettings {
+            skip: first(layers, |p| &p.skip).unwrap_or(0),
+            ncu_args: self.ncu_args(at, layers)?,
+            accept_tiers: self.accepted_tiers(at, layers)?,
+            clock_control: first(layers, |p| &p.clock_control).unwrap_or(ClockControl::Base),
+            cache_control: first(layers, |p| &p.cache_control).unwrap_or(CacheControl::All),
+            replay_mode: first(layers, |p| &p.replay_mode).unwrap_or(ReplayMode::Kernel),
+            graph_profiling: first(layers, |p| &p.graph_profiling).unwrap_or(GraphProfiling::Node),
+            nvtx: first(layers, |p| &p.nvtx).unwrap_or_default(),
+            profiler_range: first(layers, |p| &p.profiler_range).unwrap_or(false),
+            keep_sass: first(layers, |p| &p.keep_sass).unwrap_or(false),
+            hotspots: first(layers, |p| &p.hotspots).unwrap_or(false),
+            timeout: self.timeout(&keys(&self.place(at, "timeout_s")), timeout_s)?,
+            launches: counts.launches,
+            processes: counts.processes,
+            max_processes: counts.max_processes,
+            counted_launches: counts.counted_launches,
+            rounds: counts.rounds,
+            max_rounds: counts.max_rounds,
+            retries: counts.retries,
+        };
+        Ok(settings)
+    }
+
+    fn profile_counts(&self, at: &[&str], layers: &[&RawProfile]) -> Result<Counts, ConfigError> {
         let launches = first(layers, |p| &p.launches).unwrap_or(DEFAULT_LAUNCHES);
         let processes = first(layers, |p| &p.processes).unwrap_or(DEFAULT_PROCESSES);
         let max_processes =
@@ -62,33 +82,6 @@ impl File<'_> {
             first(layers, |p| &p.counted_launches).unwrap_or(DEFAULT_COUNTED_LAUNCHES);
         let rounds = first(layers, |p| &p.rounds).unwrap_or(DEFAULT_ROUNDS);
         let max_rounds = first(layers, |p| &p.max_rounds).unwrap_or(DEFAULT_MAX_ROUNDS.max(rounds));
-        // The setting may stand in any of three tables; the variant's own is named, the others found.
-        let place = |setting: &str| -> Vec<String> {
-            let own: Vec<String> = at
-                .iter()
-                .map(|key| (*key).to_owned())
-                .chain([setting.to_owned()])
-                .collect();
-            let suite = at.get(1).map(|suite| {
-                vec![
-                    "suite".to_owned(),
-                    (*suite).to_owned(),
-                    "profile".to_owned(),
-                    setting.to_owned(),
-                ]
-            });
-            let global = vec!["profile".to_owned(), setting.to_owned()];
-            [Some(own), suite, Some(global.clone())]
-                .into_iter()
-                .flatten()
-                .find(|keys| self.has(keys))
-                .unwrap_or(global)
-        };
-        let complain = |setting: &str, message: String| {
-            let keys = place(setting);
-            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-            self.error(&keys, message)
-        };
         for (setting, value) in [
             ("launches", launches),
             ("processes", processes),
@@ -98,10 +91,8 @@ impl File<'_> {
             ("max_rounds", max_rounds),
         ] {
             if value == 0 || value > 10_000 {
-                return Err(complain(
-                    setting,
-                    format!("`{setting}` is a number from 1 to 10000"),
-                ));
+                let message = format!("`{setting}` must be a number from 1 to 10000");
+                return Err(self.wrong_setting(at, setting, message));
             }
         }
         for (setting, most, least) in [
@@ -109,73 +100,83 @@ impl File<'_> {
             ("max_rounds", max_rounds, rounds),
         ] {
             if most < least {
-                return Err(complain(
-                    setting,
-                    format!(
-                        "`{setting}` is {most}, fewer than the {least} that are always measured"
-                    ),
-                ));
+                let message = format!(
+                    "`{setting}` is {most}, fewer than the {least} that are always measured"
+                );
+                return Err(self.wrong_setting(at, setting, message));
             }
         }
         let retries = first(layers, |p| &p.retries).unwrap_or(0);
         if retries > MOST_RETRIES {
-            return Err(complain(
-                "retries",
-                format!("`retries` is a number from 0 to {MOST_RETRIES}"),
-            ));
+            let message = format!("`retries` must be a number from 0 to {MOST_RETRIES}");
+            return Err(self.wrong_setting(at, "retries", message));
         }
-        let ncu_args = first(layers, |p| &p.ncu_args).unwrap_or_default();
-        if let Some(argument) = ncu_args.iter().find(|argument| {
-            let name = argument.split('=').next().unwrap_or_default();
-            OWN_NCU_ARGS.contains(&name)
-        }) {
-            return Err(complain(
-                "ncu_args",
-                format!("`{argument}` is set by the tool itself"),
-            ));
-        }
-        let named = first(layers, |p| &p.accept_tiers).unwrap_or_default();
-        let accept_tiers: Vec<Tier> = named.iter().filter_map(|name| Tier::lower(name)).collect();
-        if let Some(unknown) = named.iter().find(|name| Tier::lower(name).is_none()) {
-            let known: Vec<&str> = Tier::ACCEPTABLE.iter().map(|tier| tier.as_str()).collect();
-            let error = complain(
-                "accept_tiers",
-                format!("`{unknown}` is no tier of measurement below the counters"),
-            );
-            return Err(error.help(Some(suggest(unknown, &known))));
-        }
-        let timeout_s = first(layers, |p| &p.timeout_s).unwrap_or(DEFAULT_PROFILE_TIMEOUT_S);
-        let keys = place("timeout_s");
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        Ok(ProfileSettings {
+        Ok(Counts {
             launches,
-            skip: first(layers, |p| &p.skip).unwrap_or(0),
             processes,
             max_processes,
             counted_launches,
             rounds,
             max_rounds,
-            clock_control: first(layers, |p| &p.clock_control).unwrap_or(ClockControl::Base),
-            cache_control: first(layers, |p| &p.cache_control).unwrap_or(CacheControl::All),
-            replay_mode: first(layers, |p| &p.replay_mode).unwrap_or(ReplayMode::Kernel),
-            graph_profiling: first(layers, |p| &p.graph_profiling).unwrap_or(GraphProfiling::Node),
-            nvtx: first(layers, |p| &p.nvtx).unwrap_or_default(),
-            profiler_range: first(layers, |p| &p.profiler_range).unwrap_or(false),
-            keep_sass: first(layers, |p| &p.keep_sass).unwrap_or(false),
-            timeout: self.timeout(&keys, timeout_s)?,
-            ncu_args,
-            accept_tiers,
-            hotspots: first(layers, |p| &p.hotspots).unwrap_or(false),
             retries,
         })
+    }
+
+    fn ncu_args(&self, at: &[&str], layers: &[&RawProfile]) -> Result<Vec<String>, ConfigError> {
+        let arguments = first(layers, |p| &p.ncu_args).unwrap_or_default();
+        let own = arguments.iter().find(|argument| {
+            let name = argument.split('=').next().unwrap_or_default();
+            OWN_NCU_ARGS.contains(&name)
+        });
+        match own {
+            Some(own) => {
+                let message = format!("`{own}` is set by the tool itself");
+                Err(self.wrong_setting(at, "ncu_args", message))
+            }
+            None => Ok(arguments),
+        }
+    }
+
+    fn accepted_tiers(
+        &self,
+        at: &[&str],
+        layers: &[&RawProfile],
+    ) -> Result<Vec<Tier>, ConfigError> {
+        let named = first(layers, |p| &p.accept_tiers).unwrap_or_default();
+        let tier = |name: &String| {
+            Tier::lower(name).ok_or_else(|| {
+                let known: Vec<&str> = Tier::ACCEPTABLE.iter().map(|tier| tier.as_str()).collect();
+                let message = format!("`{name}` is not a tier of measurement below the counters");
+                self.wrong_setting(at, "accept_tiers", message)
+                    .help(Some(suggest(name, &known)))
+            })
+        };
+        named.iter().map(tier).collect()
+    }
+
+    fn wrong_setting(&self, at: &[&str], setting: &str, message: String) -> ConfigError {
+        self.error(&keys(&self.place(at, setting)), message)
+    }
+
+    /// The path of a setting: in the variant's own table, the suite's, or the whole configuration's.
+    fn place(&self, at: &[&str], setting: &str) -> Vec<String> {
+        let path = |tables: &[&str]| -> Vec<String> {
+            let keys = tables.iter().chain([&setting]);
+            keys.map(|key| (*key).to_owned()).collect()
+        };
+        let suite = at.get(1).map(|suite| path(&["suite", suite, "profile"]));
+        let everywhere = path(&["profile"]);
+        [Some(path(at)), suite]
+            .into_iter()
+            .flatten()
+            .find(|keys| self.has(keys))
+            .unwrap_or(everywhere)
     }
 
     fn has(&self, keys: &[String]) -> bool {
         let mut table = Some(self.tree);
         for (depth, key) in keys.iter().enumerate() {
-            let Some((_, value)) =
-                table.and_then(|table| table.iter().find(|(name, _)| name.get_ref() == key))
-            else {
+            let Some((_, value)) = table.and_then(|table| entry(table, key)) else {
                 return false;
             };
             table = match value.get_ref() {
@@ -185,4 +186,27 @@ impl File<'_> {
         }
         true
     }
+}
+
+/// The settings that are numbers.
+struct Counts {
+    launches: u32,
+    processes: u32,
+    max_processes: u32,
+    counted_launches: u32,
+    rounds: u32,
+    max_rounds: u32,
+    retries: u32,
+}
+
+/// The setting of the first table that has it.
+fn first<'a, T: Clone + 'a>(
+    layers: &[&'a RawProfile],
+    field: impl Fn(&'a RawProfile) -> &'a Option<T>,
+) -> Option<T> {
+    layers.iter().find_map(|layer| field(layer).clone())
+}
+
+fn keys(path: &[String]) -> Vec<&str> {
+    path.iter().map(String::as_str).collect()
 }

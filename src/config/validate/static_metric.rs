@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::File;
+use super::file::File;
 use crate::binary::{STATIC_METRICS, StaticMetric};
 use crate::config::error::{ConfigError, suggest};
+use crate::config::model::{Metric, Plausible};
 use crate::config::raw::RawStatic;
-use crate::config::{Metric, Plausible};
-use crate::metric::{Level, Tolerance};
+use crate::metric::Tolerance;
 use crate::terms::Phase;
 
 impl File<'_> {
-    /// All static metrics, each as the configuration has it or as it is by default.
+    /// All static metrics, each as configured or by default.
     pub(super) fn static_metrics(
         &self,
         raw: &BTreeMap<String, RawStatic>,
@@ -42,34 +42,14 @@ impl File<'_> {
         if never_zero && raw.tolerance.is_some() {
             return Err(self.error(
                 &["static", name, "tolerance"],
-                "`never_zero` asks only whether there is any: it has no tolerance",
+                "`never_zero` only rejects a value of 0: it takes no tolerance",
             ));
         }
         let tolerance = match &raw.tolerance {
             Some(tolerance) => self.tolerance(&["static", name, "tolerance"], tolerance)?,
             None => Tolerance::Absolute(0.0),
         };
-        for (key, value) in [("min", raw.min), ("max", raw.max)] {
-            if value.is_some_and(|value| !value.is_finite()) {
-                return Err(self.error(
-                    &["static", name, key],
-                    format!("`{key}` is a finite number"),
-                ));
-            }
-            if value.is_some() && level == Level::Record {
-                return Err(self.error(
-                    &["static", name, key],
-                    format!(
-                        "`{key}` would hold nothing: `{name}` is only recorded; set its `level`"
-                    ),
-                ));
-            }
-        }
-        if let (Some(min), Some(max)) = (raw.min, raw.max)
-            && min > max
-        {
-            return Err(self.error(&["static", name, "min"], "`min` is larger than `max`"));
-        }
+        self.limits(&["static", name], level, raw.min, raw.max)?;
         Ok(Metric {
             alias: name.to_owned(),
             counter: metric.counter(),

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
-use super::File;
+use super::file::File;
+use crate::config::error::ConfigError;
+use crate::config::model::Toolchain;
+use crate::config::pins::{Mismatch, Pins};
 use crate::config::raw::{RawPins, RawToolchain};
-use crate::config::{ConfigError, Mismatch, Pins, Toolchain, VersionRange};
+use crate::config::version_range::VersionRange;
 use crate::metric;
 
 impl File<'_> {

@@ -1,8 +1,9 @@
 //! `[trust]`.
 
-use super::File;
+use super::file::File;
+use crate::config::error::ConfigError;
+use crate::config::model::Trust;
 use crate::config::raw::RawTrust;
-use crate::config::{ConfigError, Trust};
 
 impl File<'_> {
     pub(super) fn trust(&self, raw: RawTrust) -> Result<Trust, ConfigError> {

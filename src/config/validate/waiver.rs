@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use toml::de::DeValue;
 
-use super::File;
+use super::file::File;
 use crate::config::error::{ConfigError, suggest};
+use crate::config::model::{Suite, Variant, Waiver};
 use crate::config::raw::{ExpiryDate, RawWaiver};
-use crate::config::{Suite, Variant, Waiver};
 
 impl File<'_> {
     pub(super) fn waiver(

@@ -1,8 +1,8 @@
 //! The library that the CUDA driver loads into a program to record its kernels (`build.rs`
-//! compiles this file alone, `super::library` holds the result).
+//! compiles this file alone, `super::library` embeds the result).
 //!
 //! The driver loads what `CUDA_INJECTION64_PATH` names when the program initializes CUDA, and
-//! calls `InitializeInjection`. From then on CUPTI's activity records tell when each kernel began
+//! calls `InitializeInjection`. From then on CUPTI's activity records state when each kernel began
 //! and ended; they need no right to the performance counters
 //! (<https://developer.nvidia.com/CUPTI_ERROR_INSUFFICIENT_PRIVILEGES>: "tracing APIs produce
 //! normal results"). Each process writes one file, `$SPARSEK_GATE_KERNEL_RECORDS.<pid>`, which
@@ -34,7 +34,7 @@ const SUCCESS: Status = 0;
 const CONCURRENT_KERNEL: u32 = 10;
 /// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`: also buffers that are not full.
 const FLUSH_FORCED: u32 = 1;
-/// The first version whose kernel record holds a graph node at [`GRAPH_NODE`] (CUDA 11.1,
+/// The first version whose kernel record has a graph node at [`GRAPH_NODE`] (CUDA 11.1,
 /// `CUpti_ActivityKernel5`'s successor).
 const OLDEST_VERSION: u32 = 14;
 
@@ -60,7 +60,7 @@ const GRAPH_NODE: usize = 144;
 /// 3 × 3.2 MB cost a short program 10 ms.
 const DEVICE_BUFFERS: [(u32, usize); 2] = [(0, 256 << 10), (6, 1)];
 
-/// Holds some 4,800 records; CUPTI asks for one such buffer a launching thread.
+/// Space for some 4,800 records; CUPTI asks for one such buffer a launching thread.
 const BUFFER_BYTES: usize = 1 << 20;
 const ALIGNMENT: usize = 8;
 
@@ -267,7 +267,7 @@ fn library() -> Result<*mut c_void, String> {
     let why = unsafe {
         let text = dlerror();
         if text.is_null() {
-            "no reason is told".to_owned()
+            "no reason is given".to_owned()
         } else {
             CStr::from_ptr(text).to_string_lossy().into_owned()
         }

@@ -1,5 +1,5 @@
-//! The two libraries that kernel times need: the injected one, which this program holds, and
-//! NVIDIA's libcupti, which it looks for.
+//! The two libraries that kernel times need: the injected one, which is a part of this program, and
+//! NVIDIA's libcupti, which is looked for.
 
 use std::path::{Path, PathBuf};
 
@@ -13,62 +13,50 @@ use crate::toolchain::{cuda_roots, path_folders};
 /// libraries do not run on.
 const INJECTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libinjection.so"));
 
-/// What makes a program record its kernels.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorder {
-    /// The library that the driver loads.
-    pub injection: PathBuf,
-    /// The libcupti that it loads in turn, where the program has none of its own.
-    pub cupti: PathBuf,
-}
-
-impl Recorder {
-    /// Writes the injected library below the work folder, unless it is there, and finds a libcupti
-    /// for a driver that serves CUDA up to `cuda` (`major.minor`).
-    ///
-    /// # Errors
-    /// [`Error::Io`]; in words what is missing.
-    pub fn prepare(
-        toolchain: &Toolchain,
-        ncu: &Path,
-        work: &Path,
-        cuda: &str,
-    ) -> Result<Result<Recorder, String>, Error> {
-        if INJECTION.is_empty() {
-            return Ok(Err(
-                "this build of sparsek-gate has no library to record kernels with: build it for Linux with glibc"
-                    .to_owned(),
-            ));
-        }
-        let cupti = match locate(toolchain, ncu, cuda) {
-            Ok(cupti) => cupti,
-            Err(why) => return Ok(Err(why)),
-        };
-        let folder = work.join("cupti");
-        // A library that a program has mapped must not change, so its name is its content.
-        let injection = folder.join(format!("injection-{}.so", &sha256_hex(INJECTION)[..16]));
-        if !std::fs::read(&injection).is_ok_and(|bytes| bytes == INJECTION) {
-            std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-            write_atomically(&injection, INJECTION).map_err(Error::io("write", &injection))?;
-        }
-        Ok(Ok(Recorder { injection, cupti }))
+/// The path of the injected library below the work folder.
+///
+/// # Errors
+/// Why there is no such library.
+pub(super) fn injection_path(work: &Path) -> Result<PathBuf, String> {
+    if INJECTION.is_empty() {
+        return Err(
+            "this build of sparsek-gate has no library to record kernels with: build it for Linux with glibc"
+                .to_owned(),
+        );
     }
+    // A library that a program has mapped must not change, so its name is the hash of its content.
+    let name = format!("injection-{}.so", &sha256_hex(INJECTION)[..16]);
+    Ok(work.join("cupti").join(name))
 }
 
-/// The libcupti of the highest CUDA version that the driver serves, of several the first: the
-/// configuration, the toolkits, the Python environments on the PATH, Nsight Compute's own.
-fn locate(toolchain: &Toolchain, ncu: &Path, cuda: &str) -> Result<PathBuf, String> {
+/// Writes the injected library, unless it is there.
+pub(super) fn write_injection(path: &Path) -> Result<(), Error> {
+    if std::fs::read(path).is_ok_and(|bytes| bytes == INJECTION) {
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    write_atomically(path, INJECTION).map_err(Error::io("write", path))
+}
+
+/// The libcupti of the highest CUDA version that the driver supports (up to `cuda`, `major.minor`),
+/// of several the first: the configuration, the toolkits, the Python environments on the PATH,
+/// Nsight Compute's own.
+///
+/// # Errors
+/// Why there is none.
+pub(super) fn libcupti(toolchain: &Toolchain, ncu: &Path, cuda: &str) -> Result<PathBuf, String> {
     if let Some(path) = &toolchain.cupti {
         return if path.is_file() {
             Ok(path.clone())
         } else {
             Err(format!(
-                "`toolchain.cupti` is not there: {}",
+                "`toolchain.cupti` does not exist: {}",
                 path.display()
             ))
         };
     }
-    let served: u32 = cuda
+    let supported: u32 = cuda
         .split('.')
         .next()
         .and_then(|major| major.parse().ok())
@@ -78,7 +66,7 @@ fn locate(toolchain: &Toolchain, ncu: &Path, cuda: &str) -> Result<PathBuf, Stri
     for folder in &folders {
         for (version, path) in libraries(folder) {
             let better = best.as_ref().is_none_or(|(best, _)| version > *best);
-            if version.0 <= served && better {
+            if version.0 <= supported && better {
                 best = Some((version, path));
             }
         }
@@ -99,7 +87,7 @@ fn locate(toolchain: &Toolchain, ncu: &Path, cuda: &str) -> Result<PathBuf, Stri
     })
 }
 
-/// Folders that exist and may hold a libcupti.
+/// Folders that exist and may contain a libcupti.
 fn folders(ncu: &Path) -> Vec<PathBuf> {
     let target = format!("targets/{}-linux/lib", std::env::consts::ARCH);
     let mut folders = Vec::new();
@@ -139,7 +127,7 @@ fn folders(ncu: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// What lies in a folder under names that begin so, sorted.
+/// Entries of a folder whose names begin with `prefix`, sorted.
 fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
         .into_iter()
@@ -154,7 +142,7 @@ fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
 
 /// The libraries of a folder with the CUDA version in their names: `libcupti.so.13`, or
 /// `libcupti.so.12.9` as Nsight Compute ships them. A name such as `libcupti.so.2025.3.1` states
-/// another version, and is what a link with a CUDA version leads to.
+/// another version, and is the target of a link with a CUDA version.
 fn libraries(folder: &Path) -> Vec<((u32, u32), PathBuf)> {
     entries(folder, "libcupti.so.")
         .into_iter()
@@ -163,7 +151,7 @@ fn libraries(folder: &Path) -> Vec<((u32, u32), PathBuf)> {
             let mut parts = name.strip_prefix("libcupti.so.")?.split('.');
             let major: u32 = parts.next()?.parse().ok()?;
             let minor: u32 = parts.next().unwrap_or("0").parse().ok()?;
-            // Older ones hold records of another form.
+            // The records of older ones have another form.
             (12..1000)
                 .contains(&major)
                 .then_some(((major, minor), path))
@@ -176,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_of_the_newest_cuda_that_the_driver_serves_is_taken() {
+    fn the_library_of_the_newest_cuda_that_the_driver_supports_is_taken() {
         let folder = tempfile::tempdir().unwrap();
         let ncu = folder.path().join("target/ncu");
         let host = folder.path().join("host/target-linux-x64");

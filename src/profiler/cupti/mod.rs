@@ -1,39 +1,51 @@
-//! Kernel times without ncu and without a right to the counters: the program runs with a library
-//! injected that has NVIDIA's CUPTI record when each kernel began and ended.
+//! Kernel times without ncu and without a right to the counters: the program runs with an injected
+//! library, which makes NVIDIA's CUPTI record when each kernel began and ended.
 //!
-//! What is measured is the program as it runs: launches follow each other as it makes them, with
-//! caches as the launch before left them. ncu lets each launch run alone, and flushes the caches
-//! first unless it is told otherwise, so the two differ where that matters.
+//! This measures the program as it runs: launches follow each other as it makes them, with caches as
+//! the launch before left them. ncu runs each launch alone, and flushes the caches first unless
+//! `cache_control` is `none`, so the two differ where that matters.
 
 mod library;
 mod select;
 
+use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::session::failure_of_program;
-use super::{Capture, Pending, Profiler, Ran, Session};
+use super::capture::Pending;
+use super::session::{Profiler, Ran, Session};
 use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
 use crate::config::{KernelFilter, Variant};
-use crate::files::write_atomically;
 use crate::finding::{Code, Error, Finding, Stop};
-use crate::hash::sha256_hex;
-use crate::process::{self, Invocation};
+use crate::process::Invocation;
 use crate::terms::{Phase, Tier};
+use library::{injection_path, libcupti, write_injection};
 use select::only_ncu_selects;
 
-pub use library::Recorder;
-
-/// Times kernels, where the two libraries that it needs were found.
+/// Times kernels.
 #[derive(Debug)]
 pub struct Cupti {
-    recorder: Result<Recorder, String>,
+    /// The program `ncu`, whose installation may have a libcupti.
+    ncu: PathBuf,
+    /// NVIDIA's library, or why there is none. It is looked for once, when it is needed first.
+    libcupti: OnceCell<Result<PathBuf, String>>,
 }
 
 impl Cupti {
-    /// With the libraries, or why there are none.
-    pub fn new(recorder: Result<Recorder, String>) -> Cupti {
-        Cupti { recorder }
+    /// Nothing is looked for yet.
+    pub fn beside(ncu: &Path) -> Cupti {
+        Cupti {
+            ncu: ncu.to_path_buf(),
+            libcupti: OnceCell::new(),
+        }
+    }
+
+    fn libcupti(&self, session: &Session<'_>) -> Result<&PathBuf, String> {
+        let find = || libcupti(&session.config.toolchain, &self.ncu, &session.gpu.cuda);
+        self.libcupti
+            .get_or_init(find)
+            .as_ref()
+            .map_err(Clone::clone)
     }
 }
 
@@ -49,17 +61,17 @@ impl Profiler for Cupti {
     fn invocation(&self, session: &Session<'_>) -> Result<Invocation, Stop> {
         let variant = session.variant;
         let unavailable = |why| unavailable(variant, why);
-        let recorder = self.recorder.as_ref();
-        let recorder = recorder.map_err(|why| unavailable(why.clone()))?;
+        let injection = injection_path(&session.config.work).map_err(unavailable)?;
+        let libcupti = self.libcupti(session).map_err(unavailable)?;
         if let Some(why) = only_ncu_selects(variant) {
-            return Err(unavailable(format!("{why}, which only ncu knows")).into());
+            return Err(unavailable(format!("{why}, which only ncu supports")).into());
         }
         KernelFilter::of(variant.kernels.as_deref()).map_err(unavailable)?;
         let launches = variant.launches_needed(Phase::Timing);
         let mut invocation = session.invocation(session.program(&variant.profile_args, launches));
         for (name, path) in [
-            ("CUDA_INJECTION64_PATH", &recorder.injection),
-            ("SPARSEK_GATE_CUPTI", &recorder.cupti),
+            ("CUDA_INJECTION64_PATH", &injection),
+            ("SPARSEK_GATE_CUPTI", libcupti),
             ("SPARSEK_GATE_KERNEL_RECORDS", &session.path("process")),
         ] {
             let value = path.display().to_string();
@@ -68,17 +80,16 @@ impl Profiler for Cupti {
         Ok(invocation)
     }
 
-    fn clear(&self, session: &Session<'_>) -> Result<(), Error> {
+    fn prepare(&self, session: &Session<'_>) -> Result<(), Error> {
+        if let Ok(path) = injection_path(&session.config.work) {
+            write_injection(&path)?;
+        }
         remove(&session.path("process"))
     }
 
     fn finish(&self, session: &Session<'_>, ran: Ran) -> Result<Pending, Stop> {
         let (variant, gpu) = (session.variant, session.gpu);
-        let when = "while its kernels were recorded";
-        if let Some(finding) = failure_of_program(variant, ran.finished.ending, when, &ran.line) {
-            let log = process::tail(&ran.invocation.stdout, 12);
-            return Err(finding.detail(log).into());
-        }
+        ran.succeeded(variant, "while its kernels were recorded")?;
         let prefix = session.path("process");
         let processes = processes(variant, &prefix)?;
         let mut capture = KernelCapture::of(&gpu.name, &gpu.compute_capability, processes);
@@ -90,25 +101,14 @@ impl Profiler for Cupti {
         if capture.launches.is_empty() {
             return Err(none_selected(variant, &seen).into());
         }
-        let report_path = session.path("records");
-        let text = capture.text();
-        write_atomically(&report_path, text.as_bytes())
-            .map_err(Error::io("write", &report_path))?;
-        remove(&prefix)?;
+        let (path, text) = (session.path("records"), capture.text());
         let report = read(text.as_bytes()).map_err(|error| Error::Input {
-            path: report_path.clone(),
+            path: path.clone(),
             cause: error.to_string(),
         })?;
-        let capture = Capture {
-            report_sha256: sha256_hex(text.as_bytes()),
-            report_path,
-            page: None,
-            phase: Phase::Timing,
-            device: ran.device,
-            argv: ran.invocation.argv,
-            report,
-        };
-        Ok(Pending::of(capture, ran.finished.wall))
+        let pending = ran.keep_times(path, text.as_bytes(), report)?;
+        remove(&prefix)?;
+        Ok(pending)
     }
 }
 
@@ -132,7 +132,7 @@ fn processes(variant: &Variant, prefix: &Path) -> Result<Vec<ProcessRecords>, St
     if processes.is_empty() {
         return Err(unavailable(
             variant,
-            "no process of the program loaded the library that records them: none initialized CUDA, or its driver knows no CUDA_INJECTION64_PATH".to_owned(),
+            "no process of the program loaded the library that records them: none initialized CUDA, or the driver does not support CUDA_INJECTION64_PATH".to_owned(),
         )
         .into());
     }
@@ -166,10 +166,10 @@ fn on_one_device(session: &Session<'_>, capture: &KernelCapture) -> Result<(), F
             Code::NotMeasured,
             &session.variant.id,
             format!(
-                "the program launched on its device {}, and it was to see {} alone",
+                "the program launched on its device {}, but it may only use {}",
                 kernel.device, session.gpu.uuid
             ),
-            "let the program keep the CUDA_VISIBLE_DEVICES that it is given",
+            "do not change CUDA_VISIBLE_DEVICES in the program",
         ))
     })
 }
@@ -184,10 +184,10 @@ fn none_selected(variant: &Variant, seen: &[String]) -> Finding {
         Code::NoKernelsProfiled,
         &variant.id,
         format!(
-            "no kernel was recorded that is meant: the filter is {}, the program launched {seen}",
+            "no recorded kernel was selected: the filter is {}, the program launched {seen}",
             variant.kernels.as_deref().unwrap_or("(none)")
         ),
-        "mend `kernels` or `skip` of the variant",
+        "correct `kernels` or `skip` of the variant",
     )
 }
 

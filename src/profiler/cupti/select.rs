@@ -1,11 +1,11 @@
-//! Which of a program's launches are measured: what ncu does by `--kernel-name`, `--launch-skip`
-//! and `--launch-count`.
+//! Selects the launches of a program that are measured, as ncu does by `--kernel-name`,
+//! `--launch-skip` and `--launch-count`.
 
 use crate::capture::kernel_records::KernelCapture;
 use crate::config::{GraphProfiling, KernelFilter, Variant};
 use ncu_report::base_name;
 
-/// Settings that select launches in a way that only ncu knows.
+/// The setting that selects launches in a way that only ncu supports, where there is one.
 pub fn only_ncu_selects(variant: &Variant) -> Option<String> {
     const SELECTING: [&str; 8] = [
         "--kernel-name-base",
@@ -35,7 +35,7 @@ pub fn only_ncu_selects(variant: &Variant) -> Option<String> {
 }
 
 impl KernelCapture {
-    /// Keeps the launches that are meant: of those that match, `count` after the first `skip`.
+    /// Keeps the selected launches: of those that match, `count` after the first `skip`.
     pub fn select(&mut self, filter: &KernelFilter, skip: u32, count: u32) {
         let launches = std::mem::take(&mut self.launches);
         self.launches = launches

@@ -1,21 +1,21 @@
-//! What ncu's messages say, and whether a run of it measured what was asked. Its exit status
-//! proves nothing: it is 0 for an unknown metric and for no kernel at all.
+//! What ncu's messages mean, and whether a run of it measured what was asked. Its exit status is not
+//! enough: it is 0 for an unknown metric and for no kernel at all.
 
 use std::path::Path;
 
 use crate::config::Variant;
 use crate::finding::{Code, Finding};
-use crate::process::Ending;
+use crate::process::{Ending, last_lines};
 
 /// The file in the temporary folder by which several ncu take turns. It stays when they are over.
 pub(crate) const NCU_LOCK: &str = "nsight-compute-lock";
 
-/// What ncu's log says went wrong.
+/// What went wrong by ncu's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// `ERR_NVGPUCTRPERM`: the counters need a right that is not given.
+    /// `ERR_NVGPUCTRPERM`: the user has no right to the counters.
     NoPermission,
-    /// Another profiler holds the counters.
+    /// Another profiler uses the counters.
     Busy,
     /// The filters matched no kernel.
     NoKernels,
@@ -26,11 +26,11 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// What it is, in words, where it is the machine's.
+    /// A description of it.
     pub fn words(self) -> &'static str {
         match self {
             Trouble::NoPermission => "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM)",
-            Trouble::Busy => "another profiler holds the counters of this GPU",
+            Trouble::Busy => "another profiler uses the counters of this GPU",
             Trouble::Locked => {
                 "ncu cannot open the file by which several ncu take turns (InterprocessLockFailed): it is another user's"
             }
@@ -41,7 +41,7 @@ impl Trouble {
         }
     }
 
-    /// What mends it.
+    /// What to do about it.
     pub fn next(self) -> &'static str {
         match self {
             Trouble::NoPermission => {
@@ -54,12 +54,12 @@ impl Trouble {
             Trouble::Locked => {
                 "have its owner remove nsight-compute-lock from the temporary folder, or set TMPDIR to a folder of your own"
             }
-            Trouble::NoKernels => "see whether the program launches any",
+            Trouble::NoKernels => "check that the program launches a kernel",
             Trouble::NotSupported => "profile on a machine with direct access to the GPU",
         }
     }
 
-    /// What a log of ncu, or the output it shares with the program, says.
+    /// What went wrong by a log of ncu, or by the output that it shares with the program.
     pub fn in_log(log: &str) -> Option<Trouble> {
         const SIGNS: &[(&str, Trouble)] = &[
             ("ERR_NVGPUCTRPERM", Trouble::NoPermission),
@@ -97,8 +97,7 @@ pub(super) struct Logs {
     pub program: String,
 }
 
-/// Why a run of ncu is no measurement, judged from what it printed and left: its exit status is 0
-/// for an unknown metric and for no kernel at all.
+/// Why a run of ncu measured nothing, judged by what it printed and left.
 pub(super) fn judge(
     variant: &Variant,
     ending: Ending,
@@ -106,104 +105,89 @@ pub(super) fn judge(
     report: &Path,
     line: &str,
 ) -> Option<Finding> {
-    let deny = |code, message: String, next: String| {
-        let text = format!("{}{}", logs.program, logs.ncu);
-        let lines: Vec<&str> = text
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .collect();
-        Some(
-            Finding::deny(code, &variant.id, message, next)
-                .detail(lines[lines.len().saturating_sub(12)..].join("\n")),
-        )
-    };
-    if ending == Ending::TimedOut {
-        return deny(
+    let by_hand = format!("run it by hand: {line}");
+    let (code, message, next) = if ending == Ending::TimedOut {
+        let limit = variant.profile.timeout.as_secs_f64();
+        (
             Code::TimedOut,
             format!(
-                "profiling passed its time limit of {} s; ncu and the program were killed",
-                variant.profile.timeout.as_secs_f64()
+                "profiling exceeded its time limit of {limit} s; ncu and the program were killed"
             ),
-            format!("raise `profile.timeout_s` if it is only slow, or run it by hand: {line}"),
-        );
-    }
-    // ncu reports before its log file is open, or writes to standard output: both places count,
-    // until the program runs, which could print the same.
-    let started = logs.ncu.contains("==PROF== Connected to process");
-    let before = || Trouble::in_log(&logs.program).filter(|_| !started);
-    match Trouble::in_log(&logs.ncu).or_else(before) {
-        Some(
-            trouble @ (Trouble::NoPermission
-            | Trouble::Busy
-            | Trouble::Locked
-            | Trouble::NotSupported),
-        ) => {
-            let code = match trouble {
-                Trouble::NoPermission => Code::NoPermission,
-                Trouble::Busy | Trouble::Locked => Code::ProfilerBusy,
-                _ => Code::ProfilerUnsupported,
-            };
-            return deny(code, trouble.words().to_owned(), trouble.next().to_owned());
+            format!("raise `profile.timeout_s` if it is only slow, or {by_hand}"),
+        )
+    } else {
+        match logs.trouble() {
+            Some(trouble) => refused(variant, trouble, logs),
+            None => {
+                let (code, message) = failed(ending, &logs.ncu, report)?;
+                (code, message, by_hand)
+            }
         }
-        Some(Trouble::NoKernels) => {
+    };
+    let text = format!("{}{}", logs.program, logs.ncu);
+    Some(Finding::deny(code, &variant.id, message, next).detail(last_lines(&text, 12)))
+}
+
+impl Logs {
+    /// ncu reports before its log file is open, or writes to standard output: both places count,
+    /// until the program runs, which could print the same.
+    fn trouble(&self) -> Option<Trouble> {
+        let started = self.ncu.contains("==PROF== Connected to process");
+        let before = || Trouble::in_log(&self.program).filter(|_| !started);
+        Trouble::in_log(&self.ncu).or_else(before)
+    }
+}
+
+/// Code, message and next step of what ncu itself complained about.
+fn refused(variant: &Variant, trouble: Trouble, logs: &Logs) -> (Code, String, String) {
+    let code = match trouble {
+        Trouble::NoPermission => Code::NoPermission,
+        Trouble::Busy | Trouble::Locked => Code::ProfilerBusy,
+        Trouble::NotSupported => Code::ProfilerUnsupported,
+        Trouble::NoKernels => {
             let seen = available_kernels(&format!("{}\n{}", logs.ncu, logs.program));
-            let filter = variant.kernels.as_deref().unwrap_or("(none)");
             let seen = if seen.is_empty() {
                 "no kernel at all".to_owned()
             } else {
                 seen.join(", ")
             };
-            return deny(
+            let filter = variant.kernels.as_deref().unwrap_or("(none)");
+            return (
                 Code::NoKernelsProfiled,
                 format!(
                     "ncu profiled no kernel: the filter is {filter}, the program launched {seen}"
                 ),
-                "mend `kernels`, `skip` or the NVTX ranges of the variant".to_owned(),
+                "correct `kernels`, `skip` or the NVTX ranges of the variant".to_owned(),
             );
         }
-        None => {}
-    }
-    match ending {
-        Ending::Exited(0) if report.is_file() => None,
-        Ending::Exited(0) => deny(
-            Code::ProfilerFailed,
-            "ncu exited 0 and left no report".to_owned(),
-            format!("run it by hand: {line}"),
-        ),
-        Ending::Signalled(_) => deny(
-            Code::Crashed,
-            format!("ncu ended with {ending}"),
-            format!("run it by hand: {line}"),
-        ),
-        _ if logs
-            .ncu
-            .contains("==ERROR== The application returned an error code") =>
-        {
-            if vanished(&logs.ncu) {
-                deny(
-                    Code::Crashed,
-                    format!("the program crashed under ncu ({ending}): it never disconnected"),
-                    format!("run it by hand: {line}"),
-                )
-            } else {
-                deny(
-                    Code::ProgramFailed,
-                    format!(
-                        "the program failed under ncu ({ending}), though it passed when it was verified"
-                    ),
-                    format!("run it by hand: {line}"),
-                )
-            }
-        }
-        _ => deny(
-            Code::ProfilerFailed,
-            format!("ncu ended with {ending}"),
-            format!("run it by hand: {line}"),
-        ),
-    }
+    };
+    (code, trouble.words().to_owned(), trouble.next().to_owned())
 }
 
-/// Whether a process that ncu connected to ended without saying so: a signal took it.
+/// Code and message of a run without a complaint; `None` where it left a report.
+fn failed(ending: Ending, log: &str, report: &Path) -> Option<(Code, String)> {
+    Some(match ending {
+        Ending::Exited(0) if report.is_file() => return None,
+        Ending::Exited(0) => (
+            Code::ProfilerFailed,
+            "ncu exited 0, but it left no report".to_owned(),
+        ),
+        Ending::Signalled(_) => (Code::Crashed, format!("ncu ended with {ending}")),
+        _ if !log.contains("==ERROR== The application returned an error code") => {
+            (Code::ProfilerFailed, format!("ncu ended with {ending}"))
+        }
+        _ if vanished(log) => (
+            Code::Crashed,
+            format!("the program crashed under ncu ({ending}): it never disconnected"),
+        ),
+        _ => (
+            Code::ProgramFailed,
+            format!("the program failed under ncu ({ending}), although it passed its verification"),
+        ),
+    })
+}
+
+/// Whether a process that ncu connected to never disconnected: a signal ended it.
 fn vanished(log: &str) -> bool {
     let processes = |sign: &str| -> Vec<String> {
         log.lines()
@@ -297,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_matches_nothing_is_told_with_the_kernels_there_were() {
+    fn a_filter_that_matches_nothing_is_reported_with_the_launched_kernels() {
         let log = include_str!("../../../tests/data/ncu_logs/filter_matches_nothing.log");
         let finding = judged(Ending::Exited(0), log, "", LEFT_A_REPORT).unwrap();
         assert!(
@@ -315,13 +299,13 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_status_of_zero_without_a_report_is_no_measurement() {
+    fn an_exit_status_of_zero_without_a_report_is_a_failure() {
         let finding = judged(Ending::Exited(0), "", "", "/nonexistent.ncu-rep").unwrap();
         assert_eq!(finding.code, Code::ProfilerFailed);
     }
 
     #[test]
-    fn ncu_says_that_nothing_was_profiled_and_what_there_was() {
+    fn a_log_without_profiled_kernels_names_those_that_were_launched() {
         let log = "\
 ==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, profiling results may be inconsistent.
 ==PROF== Connected to process 1396 (/opt/sample/graph)
@@ -336,7 +320,7 @@ Available Kernels:
     }
 
     #[test]
-    fn the_lock_of_another_users_ncu_is_told_apart() {
+    fn the_lock_of_another_users_ncu_has_its_own_trouble() {
         let log = "\
 ==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock. Please check that this process has write permissions on this file.
 ==ERROR== Failed to prepare kernel for profiling
@@ -345,7 +329,7 @@ Available Kernels:
     }
 
     #[test]
-    fn what_the_program_prints_is_not_taken_for_a_word_of_ncus() {
+    fn a_line_of_the_program_is_not_taken_for_one_of_ncu() {
         assert_eq!(
             Trouble::in_log("my log: ERR_NVGPUCTRPERM was seen yesterday\n"),
             None

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use ncu_report::{ReadError, agree, csv, report};
 
-use super::{Capture, Page, Pending, Profiler, Ran, Session};
+use super::capture::{Capture, Page, Pending};
+use super::session::{Profiler, Ran, Session};
 use crate::device::State;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;

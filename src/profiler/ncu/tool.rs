@@ -1,12 +1,12 @@
-//! The profiler: how it is called and what its messages mean. Its exit status proves nothing.
+//! The program ncu: where it is and how it is called.
 
 use std::path::{Path, PathBuf};
 
 use crate::config::{ClockControl, Toolchain, Variant};
 use crate::finding::Error;
-use crate::metric::DURATION_COUNTER;
+use crate::metric::{Role, is_counter_name};
 use crate::terms::Phase;
-use crate::toolchain::version::remembered;
+use crate::toolchain::version::cached;
 use crate::toolchain::{env_folder, find, path_folders, query, versioned};
 
 /// An ncu that was found.
@@ -42,7 +42,7 @@ impl Ncu {
             }
         })?;
         let program = path.display().to_string();
-        let banner = remembered(work, &path, || query(vec![program, "--version".to_owned()]))?;
+        let banner = cached(work, &path, || query(vec![program, "--version".to_owned()]))?;
         let version = banner
             .lines()
             .find_map(|line| line.strip_prefix("Version "))
@@ -131,7 +131,7 @@ impl Ncu {
     ) -> Vec<String> {
         let mut argv = vec![self.path.display().to_string()];
         let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
-        option("--metrics", DURATION_COUNTER.to_owned());
+        option("--metrics", Role::Duration.to_string());
         option("--launch-count", "1".to_owned());
         option("--clock-control", clocks.to_string());
         option("--log-file", log.display().to_string());
@@ -168,13 +168,13 @@ impl Ncu {
         Ok(text
             .lines()
             .filter_map(|line| line.strip_prefix('"')?.split('"').next())
-            .filter(|name| name.contains("__"))
+            .filter(|name| is_counter_name(name))
             .map(str::to_owned)
             .collect())
     }
 }
 
-/// A home for ncu, which writes below it, where there is none.
+/// A HOME for ncu, which writes below it, where the environment has none.
 pub(crate) fn home(folder: &Path) -> Option<(String, String)> {
     let homeless = std::env::var_os("HOME").is_none_or(|home| home.is_empty());
     homeless.then(|| ("HOME".to_owned(), folder.display().to_string()))

@@ -1,5 +1,5 @@
-//! What the script builds when it is asked for, as JSON: words that repeat are held once, and
-//! positions of samples are two characters each.
+//! The data from which the script builds tables and strips, as JSON: repeated words are stored once,
+//! and positions of samples are two characters each.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::report::rows::{
 };
 use crate::verdict::Verdict;
 
-/// Bytes for the rows of metrics that pass or are recorded; what fails is always held.
+/// Bytes for the rows of metrics that pass or are recorded; rows that fail are always included.
 const ROW_BUDGET: usize = 2_400_000;
 /// Bytes for the strips of samples.
 const STRIP_BUDGET: usize = 1_400_000;
@@ -24,7 +24,7 @@ const STRIP_BUDGET: usize = 1_400_000;
 struct Data {
     words: Vec<String>,
     variants: Vec<Variant>,
-    findings: BTreeMap<&'static str, Vec<Told>>,
+    findings: BTreeMap<&'static str, Vec<FindingData>>,
     legend: &'static str,
 }
 
@@ -66,7 +66,7 @@ struct StripData {
     name: String,
     verdict: usize,
     class: &'static str,
-    told: String,
+    summary: String,
     reference: String,
     current: String,
     values: [u16; 2],
@@ -77,7 +77,7 @@ struct StripData {
 
 /// A finding that is not in the document itself.
 #[derive(Serialize)]
-struct Told {
+struct FindingData {
     code: &'static str,
     subject: String,
     message: String,
@@ -113,7 +113,7 @@ pub(super) fn embedded(outcome: &Outcome, shown_findings: usize) -> String {
         .map(|report| variant(report, &mut words, &mut room))
         .collect();
     let mut room = STRIP_BUDGET;
-    // Those that did not pass first: the room may end.
+    // Those that did not pass come first: there may be no room for all.
     for passing in [false, true] {
         for (report, variant) in outcome.variants.iter().zip(&mut variants) {
             add_strips(report, variant, passing, &mut words, &mut room);
@@ -125,7 +125,7 @@ pub(super) fn embedded(outcome: &Outcome, shown_findings: usize) -> String {
             .iter()
             .filter(|finding| finding.severity == severity)
             .skip(shown_findings)
-            .map(told)
+            .map(finding_data)
             .collect()
     };
     let data = Data {
@@ -143,8 +143,8 @@ pub(super) fn embedded(outcome: &Outcome, shown_findings: usize) -> String {
         .replace('<', "\\u003c")
 }
 
-fn told(finding: &Finding) -> Told {
-    Told {
+fn finding_data(finding: &Finding) -> FindingData {
+    FindingData {
         code: finding.code.as_str(),
         subject: one_line(&finding.subject()),
         message: one_line(&finding.message),
@@ -262,7 +262,7 @@ fn add_strips(
             name: strip.name,
             verdict: words.place(verdict_word(strip.verdict)),
             class: class(strip.verdict),
-            told: strip.told,
+            summary: strip.summary,
             reference: coded(&strip.reference),
             current: coded(&strip.current),
             values: strip.values,
@@ -276,7 +276,7 @@ fn add_strips(
     }
 }
 
-/// Processes apart by blanks: the location, then the launches, two digits of base 64 each.
+/// Processes separated by blanks: the location, then the launches, two digits of base 64 each.
 fn coded(processes: &[Process]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let step = |step: u16, text: &mut String| {

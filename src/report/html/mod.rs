@@ -1,7 +1,7 @@
 //! The report as one self-contained page: no network, no framework, no font from elsewhere.
 //!
-//! What a reader needs first is in the document; the tables and the strips of samples, which may be
-//! tens of thousands, lie in it as JSON and are built when their part is opened. The policy in the
+//! The document contains what a reader needs first. The tables and the strips of samples, which may
+//! be tens of thousands, are in it as JSON and are built when their part is opened. The policy in the
 //! page's head admits its own style and script by hash, and nothing else.
 
 mod data;
@@ -11,6 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
+use super::form::{Capability, Form};
 use super::plot::{
     Drawing, PLOT_STYLE, Size, THEME, ladders, rooflines, trend_drawings, troubled_strips,
 };
@@ -24,25 +25,34 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// Findings of a severity that are in the document; the script shows the others.
 const FINDINGS: usize = 15;
-/// So many warnings need not be folded away.
+/// Up to so many warnings are shown unfolded.
 const OPEN_WARNINGS: usize = 4;
 /// Elements of pictures that are in the document.
 const PICTURE_ELEMENTS: usize = 800;
 
-pub(super) fn render(outcome: &Outcome) -> String {
+/// The form.
+pub(super) const FORM: Form = Form {
+    name: "html",
+    help: "One self-contained page",
+    endings: &[".html"],
+    capabilities: &[Capability::Trends],
+    render,
+};
+
+fn render(outcome: &Outcome) -> String {
     let code = outcome.exit_code();
     let (word, _) = word(code);
     let title = format!("{word}: {} – sparsek-gate", code.meaning());
     let body = html! {
-        a class="skip" href="#main" { "Skip to what was found" }
+        a class="skip" href="#main" { "Skip to the findings" }
         (head(outcome))
         main id="main" {
             (findings(outcome, Severity::Deny, "What fails, and why"))
             (findings(outcome, Severity::Warn, "Warnings"))
             (pictures(outcome))
             section id="variants" aria-labelledby="variants-title" {
-                h2 id="variants-title" { "Every variant" }
-                noscript { p class="note" { "The tables and the samples of each variant are built by the script in this page, which does not run here. " code { "sparsek-gate report OUTCOME.json --format markdown" } " writes them as text." } }
+                h2 id="variants-title" { "Variants" }
+                noscript { p class="note" { "A script in this page builds the tables and the samples of each variant, and scripts do not run here. " code { "sparsek-gate report OUTCOME.json --format markdown" } " writes them as text." } }
             }
         }
         footer { "sparsek-gate " (env!("CARGO_PKG_VERSION")) ", outcome schema " (outcome.schema) ". This page is one file and loads nothing." }
@@ -83,7 +93,7 @@ pub(super) fn document(title: &str, body: &Markup, data: Option<&str>) -> String
     page.into_string()
 }
 
-/// As a policy names what it admits.
+/// The hash by which a policy admits a text.
 fn hash(text: &str) -> String {
     format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text)))
 }
@@ -175,7 +185,7 @@ fn findings(outcome: &Outcome, severity: Severity, title: &str) -> Markup {
         section id=(id) aria-labelledby=(format!("{id}-title")) {
             h2 id=(format!("{id}-title")) { (title) " " span class="count" { (found.len()) } }
             @if folded {
-                details class="folded" { summary { "They fail nothing: show them" } (list) }
+                details class="folded" { summary { "Show the warnings; they do not fail the check" } (list) }
             } @else { (list) }
         }
     }
@@ -199,11 +209,11 @@ fn one(finding: &Finding, class: &str, shows_next: bool) -> Markup {
     }
 }
 
-/// Text with what stands between backquotes as code.
+/// Text, in which the parts between backquotes are code.
 fn prose(text: &str) -> Markup {
     let text = one_line(text);
     let parts: Vec<&str> = text.split('`').collect();
-    // A backquote without its other half is one.
+    // A backquote without a second one is text.
     if parts.len().is_multiple_of(2) {
         return html! { (text) };
     }
@@ -226,7 +236,7 @@ fn pictures(outcome: &Outcome) -> Markup {
     let mut room = PICTURE_ELEMENTS;
     let mut left_out = 0;
     let mut drawn = Vec::new();
-    // The ladder and the roofline of a suite stand together.
+    // The ladder and the roofline of a suite are shown together.
     for (ladder, roofline) in ladders.iter().zip(&rooflines) {
         for (wide, narrow) in [ladder, roofline] {
             let picture = match (wide, narrow) {
@@ -250,7 +260,7 @@ fn pictures(outcome: &Outcome) -> Markup {
     html! {
         section id="pictures" aria-labelledby="pictures-title" {
             h2 id="pictures-title" { "Pictures" }
-            @if ladders.is_empty() { p class="note" { "Nothing ran, so there is nothing to draw." } }
+            @if ladders.is_empty() { p class="note" { "No program ran, so there is nothing to draw." } }
             @if let Some((wide, narrow)) = &strips { (figure(wide, narrow)) }
             @for picture in &drawn { (picture) }
             @for (wide, narrow) in trends.0.iter().zip(&trends.1) { (figure(wide, narrow)) }

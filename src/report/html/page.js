@@ -8,7 +8,7 @@
   const MARKS = { bad: "✕", open: "?", good: "▲", plain: "✓", quiet: "" };
   const data = JSON.parse(document.getElementById("data").textContent);
 
-  // Whatever is shown is text: no string of the data is ever read as markup.
+  // Everything is shown as text: no string of the data is ever read as markup.
   const make = (space, name, attributes, children) => {
     const node = space ? document.createElementNS(space, name) : document.createElement(name);
     for (const [key, value] of Object.entries(attributes || {})) node.setAttribute(key, value);
@@ -18,7 +18,7 @@
   const el = (name, attributes, ...children) => make(null, name, attributes, children);
   const svg = (name, attributes, ...children) => make(SVG, name, attributes, children);
 
-  // What stands between backquotes is code.
+  // Text between backquotes is code.
   const prose = (text) => {
     const parts = text.split("`");
     if (parts.length % 2 === 0) return [text];
@@ -108,11 +108,11 @@
     const x = (step) => left + (step / STEPS) * wide;
     const label = (attributes, text) => svg("text", attributes, text);
     const nodes = [
-      svg("title", {}, `${given.name}: ${given.told} (${word})`),
+      svg("title", {}, `${given.name}: ${given.summary} (${word})`),
       svg("text", { class: "name", x: 0, y: 13 }, shortened(given.name, narrow ? 32 : 60),
         svg("tspan", narrow ? { class: given.class, x: width, "text-anchor": "end" } : { class: given.class, dx: 8 }, `${MARKS[given.class]} ${word}`)),
     ];
-    if (!narrow) nodes.push(label({ class: "figure", x: width, y: 13, "text-anchor": "end" }, given.told));
+    if (!narrow) nodes.push(label({ class: "figure", x: width, y: 13, "text-anchor": "end" }, given.summary));
     nodes.push(svg("rect", { class: "rail", x: left, y: head, width: wide, height: 2 * half }));
     if (given.band) {
       const [from, to] = given.band.map(x);
@@ -152,7 +152,7 @@
       const button = inParts(place, count, STRIPS, (at) => strip(variant.strips[at], variant.reference));
       details.append(el("p", { class: "note" }, data.legend), place, button);
       if (variant.omitted[1] > 0) {
-        details.append(el("p", { class: "note" }, `The samples of ${variant.omitted[1]} further metrics are left out to keep this page small; the JSON form holds them.`));
+        details.append(el("p", { class: "note" }, `The samples of ${variant.omitted[1]} further metrics are left out to keep this page small; the JSON form contains them.`));
       }
     });
     return details;
@@ -165,18 +165,18 @@
       inside.append(el("ul", { class: "lines" }, ...variant.lines.map((line) => el("li", {}, line))));
     }
     if (variant.still.length > 0) {
-      const others = el("details", { class: "samples still" }, el("summary", {}, `What did not move: ${variant.still.length}`));
+      const others = el("details", { class: "samples still" }, el("summary", {}, `Metrics that did not move: ${variant.still.length}`));
       whenOpened(others, () => others.append(...table(variant, variant.still, `Further metrics of ${variant.title}`)));
       inside.append(others);
     }
     if (variant.omitted[0] > 0) {
-      inside.append(el("p", { class: "note" }, `${variant.omitted[0]} rows of metrics that pass or are only recorded are left out to keep this page small; the JSON form holds them.`));
+      inside.append(el("p", { class: "note" }, `${variant.omitted[0]} rows of metrics that pass or are only recorded are left out to keep this page small; the JSON form contains them.`));
     }
     const drawn = samples(variant);
     if (drawn !== null) inside.append(drawn);
   };
 
-  // The first to look at are open: what regressed, then what is not known.
+  // The first boxes are open: those with regressions, then those with open verdicts.
   const of = (look) => [...data.variants.keys()].filter((at) => data.variants[at].class === look);
   const opened = new Set([...of("bad"), ...of("open")].slice(0, OPEN));
   const box = (at) => {
@@ -201,20 +201,20 @@
   places.append(boxes, button);
   if (data.variants.length === 0) places.append(el("p", { class: "note" }, "No variant was judged."));
 
-  const finding = (told, look) => {
+  const finding = (found, look) => {
     const item = el("li", { class: look },
-      el("p", { class: "what" }, el("span", { class: "code" }, told.code), " ", el("strong", {}, told.subject)),
-      el("p", {}, ...prose(told.message)));
-    if (told.detail !== null) item.append(el("details", {}, el("summary", {}, "output"), el("pre", { tabindex: "0" }, told.detail)));
-    item.append(el("p", { class: "next" }, el("span", {}, "Next"), " ", ...prose(told.next)));
+      el("p", { class: "what" }, el("span", { class: "code" }, found.code), " ", el("strong", {}, found.subject)),
+      el("p", {}, ...prose(found.message)));
+    if (found.detail !== null) item.append(el("details", {}, el("summary", {}, "output"), el("pre", { tabindex: "0" }, found.detail)));
+    item.append(el("p", { class: "next" }, el("span", {}, "Next"), " ", ...prose(found.next)));
     return item;
   };
   for (const details of document.querySelectorAll("details.further")) {
-    const told = data.findings[details.dataset.severity];
+    const further = data.findings[details.dataset.severity];
     const look = details.dataset.severity === "fails" ? "bad" : "open";
     whenOpened(details, () => {
       const list = el("ol", { class: "findings" });
-      const button = inParts(list, told.length, ROWS, (at) => finding(told[at], look));
+      const button = inParts(list, further.length, ROWS, (at) => finding(further[at], look));
       details.append(list, button);
     });
   }

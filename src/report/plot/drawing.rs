@@ -1,4 +1,4 @@
-//! One picture: its body, and what tells of it to whoever cannot see it.
+//! One picture: its body, and a description for readers who cannot see it.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -52,9 +52,9 @@ pub(in crate::report) struct Drawing {
     pub height: f64,
     /// What it shows, in a few words.
     pub title: String,
-    /// What is seen in it, in words.
+    /// What it shows, as text.
     pub description: String,
-    /// How it is read, and by which formula it was drawn.
+    /// How to read it, and the formulas behind it.
     pub caption: String,
     /// Elements of SVG, from the origin.
     pub body: Markup,
@@ -97,7 +97,7 @@ impl Drawing {
         drawn.into_string() + "\n"
     }
 
-    /// Words in the place of a picture.
+    /// A sentence instead of a picture.
     pub fn sentence(why: &str) -> Drawing {
         Drawing {
             size: Size::Wide,
@@ -150,7 +150,7 @@ pub(super) fn text(text: &str) -> String {
     one_line(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }
 
-/// The first of a text, where there is no room for all of it.
+/// The start of a text, where there is no room for all of it.
 pub(super) fn shortened(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();

@@ -2,12 +2,12 @@
 
 use maud::html;
 
-use super::Group;
 use super::drawing::{Drawing, Size, px, shortened, text};
+use super::group::Group;
 use super::measured::{Side, class, duration, worst};
 use super::scale::with_prefix;
 use crate::judge::VariantReport;
-use crate::metric::display_value;
+use crate::metric::{Role, display_value};
 use crate::terms::Tier;
 use crate::verdict::Verdict;
 
@@ -37,8 +37,9 @@ pub(super) fn ladder(group: &Group<'_>, size: Size) -> Result<Drawing, String> {
         .collect();
     if steps.is_empty() {
         return Err(format!(
-            "{}: no ladder, for no duration (gpu__time_duration.sum) was measured",
-            group.name()
+            "{}: no ladder, because no duration ({}) was measured",
+            group.name(),
+            Role::Duration
         ));
     }
     steps.sort_by(|a, b| b.current.total_cmp(&a.current));
@@ -72,10 +73,10 @@ pub(super) fn ladder(group: &Group<'_>, size: Size) -> Result<Drawing, String> {
             @let verdict = worst(step.report);
             @let long = |seconds: f64| (seconds / longest * (width - 2.0)).max(1.0);
             g {
-                title { (text(&told(step))) }
+                title { (text(&description(step))) }
                 text class="name" x="0" y=(px(top + 13.0)) {
                     (text(&shortened(&step.report.variant.variant, columns)))
-                    @if let Some(word) = to_tell(verdict) {
+                    @if let Some(word) = notable(verdict) {
                         tspan class=(class(verdict)) dx="8" { (mark(verdict)) " " (word) }
                     }
                 }
@@ -92,7 +93,7 @@ pub(super) fn ladder(group: &Group<'_>, size: Size) -> Result<Drawing, String> {
         .first()
         .map_or("baseline", |step| step.report.mode.reference());
     let mut caption = format!(
-        "Bar: duration now, of one launch of each kernel, the slowest first. Tick: the {mode}."
+        "Bar: the current duration, of one launch of each kernel; the slowest variant first. Tick: the duration of the {mode}."
     );
     if group
         .reports
@@ -100,7 +101,7 @@ pub(super) fn ladder(group: &Group<'_>, size: Size) -> Result<Drawing, String> {
         .any(|report| report.work.flop.is_some())
         && size == Size::Wide
     {
-        caption.push_str(" FLOP/s: the declared FLOP by the duration.");
+        caption.push_str(" FLOP/s: the declared FLOP divided by the duration.");
     }
     if several {
         caption.push_str(&format!(" ×: speed-up over {base_name}."));
@@ -112,14 +113,17 @@ pub(super) fn ladder(group: &Group<'_>, size: Size) -> Result<Drawing, String> {
         size,
         height: steps.len() as f64 * ROW - (ROW - BAR - 28.0),
         title: format!("Durations of {}", group.name()),
-        description: steps.iter().map(told).collect::<Vec<String>>().join("; "),
+        description: steps
+            .iter()
+            .map(description)
+            .collect::<Vec<String>>()
+            .join("; "),
         caption,
         body,
     })
 }
 
-/// The duration that speed-ups are told against: that of the variant that never changes, or else
-/// of the slowest.
+/// The duration to which speed-ups refer: that of the control variant, or else of the slowest.
 fn compared_with(group: &Group<'_>, steps: &[Step<'_>]) -> (f64, String) {
     let control = group
         .control()
@@ -131,42 +135,42 @@ fn compared_with(group: &Group<'_>, steps: &[Step<'_>]) -> (f64, String) {
         })
 }
 
-fn told(step: &Step<'_>) -> String {
-    let mut told = format!(
+fn description(step: &Step<'_>) -> String {
+    let mut text = format!(
         "{}: {}",
         step.report.variant.variant,
         display_value(step.current * 1e9, Some("ns"))
     );
     if let Some(reference) = step.reference {
-        told.push_str(&format!(
+        text.push_str(&format!(
             ", {} {}",
             step.report.mode.reference(),
             display_value(reference * 1e9, Some("ns"))
         ));
     }
     if let Some(flop) = step.report.work.flop {
-        told.push_str(&format!(
+        text.push_str(&format!(
             ", {}",
             with_prefix(flop as f64 / step.current, "FLOP/s")
         ));
     }
     if step.report.tier != Tier::Counters {
-        told.push_str(&format!(", {}", step.report.tier));
+        text.push_str(&format!(", {}", step.report.tier));
     }
     if let Some(verdict) = worst(step.report) {
-        told.push_str(&format!(", {}", verdict.as_str()));
+        text.push_str(&format!(", {}", verdict.as_str()));
     }
-    told
+    text
 }
 
-/// The word of a verdict, where it is one to look at.
-pub(super) fn to_tell(verdict: Option<Verdict>) -> Option<&'static str> {
+/// The word of a verdict, unless it is a pass.
+pub(super) fn notable(verdict: Option<Verdict>) -> Option<&'static str> {
     verdict
         .filter(|verdict| *verdict != Verdict::Pass)
         .map(Verdict::as_str)
 }
 
-/// A mark beside the word, for those who do not see the colour.
+/// A mark beside the word, for readers who do not see the colour.
 pub(super) fn mark(verdict: Option<Verdict>) -> &'static str {
     match verdict {
         Some(Verdict::Regressed) => "✕",

@@ -2,18 +2,8 @@
 //! counter: an alias may be anything.
 
 use crate::judge::{Comparison, Summary, VariantReport};
-use crate::metric::DURATION_COUNTER;
+use crate::metric::{Role, is_tensor_share, tensor_flop_path};
 use crate::verdict::Verdict;
-
-const DRAM_READ: &str = "dram__bytes_read.sum";
-const DRAM_WRITTEN: &str = "dram__bytes_write.sum";
-/// Share of the DRAM's peak, in percent.
-pub(super) const DRAM_SHARE: &str = "dram__throughput.avg.pct_of_peak_sustained_elapsed";
-/// Counters of how busy the tensor pipe is, in percent of its peak.
-const TENSOR_SHARE_PREFIX: &str = "sm__pipe_tensor_";
-const TENSOR_SHARE_SUFFIX: &str = ".avg.pct_of_peak_sustained_elapsed";
-/// Counters of the FLOP that the tensor pipe did.
-const TENSOR_FLOP_PREFIX: &str = "sm__ops_path_tensor_op_";
 
 /// Which of the two profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +46,10 @@ fn values(
         .collect()
 }
 
+fn is(role: Role) -> impl Fn(&str) -> bool {
+    move |counter| Role::of(counter) == Some(role)
+}
+
 /// Seconds of one launch of each kernel, added up.
 pub(super) fn duration(report: &VariantReport, side: Side) -> Option<f64> {
     let seconds = durations(report, side)?.iter().sum::<f64>();
@@ -63,17 +57,17 @@ pub(super) fn duration(report: &VariantReport, side: Side) -> Option<f64> {
 }
 
 fn durations(report: &VariantReport, side: Side) -> Option<Vec<f64>> {
-    let values = values(report, side, "ns", |counter| counter == DURATION_COUNTER)?;
+    let values = values(report, side, "ns", is(Role::Duration))?;
     Some(values.iter().map(|value| value * 1e-9).collect())
 }
 
 /// Bytes that one launch of each kernel moved to and from DRAM.
 pub(super) fn dram_bytes(report: &VariantReport, side: Side) -> Option<f64> {
-    let sum = |name: &str| {
-        let values = values(report, side, "byte", |counter| counter == name)?;
+    let sum = |role| {
+        let values = values(report, side, "byte", is(role))?;
         Some(values.iter().sum::<f64>())
     };
-    let bytes = sum(DRAM_READ)? + sum(DRAM_WRITTEN)?;
+    let bytes = sum(Role::DramBytesRead)? + sum(Role::DramBytesWritten)?;
     (bytes > 0.0).then_some(bytes)
 }
 
@@ -94,21 +88,17 @@ fn busy(report: &VariantReport, side: Side, share: impl Fn(&str) -> bool) -> Opt
 
 /// Bytes per second at which the DRAM would be at its peak.
 pub(super) fn dram_ceiling(report: &VariantReport, side: Side) -> Option<f64> {
-    let busy = busy(report, side, |counter| counter == DRAM_SHARE)?;
+    let busy = busy(report, side, is(Role::DramThroughput))?;
     Some(dram_bytes(report, side)? / busy)
 }
 
-/// The counter that tells how busy the tensor pipe is, if one is measured.
+/// The counter of how busy the tensor pipe is, if one is measured.
 pub(super) fn tensor_counter(report: &VariantReport) -> Option<&str> {
     report
         .comparisons
         .iter()
         .map(|comparison| comparison.counter.as_str())
         .find(|counter| is_tensor_share(counter))
-}
-
-fn is_tensor_share(counter: &str) -> bool {
-    counter.starts_with(TENSOR_SHARE_PREFIX) && counter.ends_with(TENSOR_SHARE_SUFFIX)
 }
 
 /// FLOP per second at which the tensor pipe would be at its peak, at the clock it ran at: what it
@@ -118,9 +108,7 @@ pub(super) fn tensor_ceiling(report: &VariantReport, side: Side) -> Option<f64> 
     let mut counted = 0.0;
     let mut any = false;
     for comparison in &report.comparisons {
-        let is_flop = comparison.counter.starts_with(TENSOR_FLOP_PREFIX)
-            && comparison.counter.ends_with(".sum");
-        if is_flop {
+        if tensor_flop_path(&comparison.counter).is_some() {
             counted += side.of(comparison)?.value;
             any = true;
         }
@@ -130,7 +118,7 @@ pub(super) fn tensor_ceiling(report: &VariantReport, side: Side) -> Option<f64> 
     (flop > 0.0).then_some(flop / busy)
 }
 
-/// What a person must look at first.
+/// The verdict that a reader needs to see first.
 pub(in crate::report) fn worst(report: &VariantReport) -> Option<Verdict> {
     [
         Verdict::Regressed,

@@ -1,17 +1,17 @@
-//! The roofline of a suite's variants: how fast they compute for what they move, under ceilings
+//! The roofline of a suite's variants: their rate over their arithmetic intensity, under ceilings
 //! that were measured with them.
 
 use maud::{Markup, html};
 
-use super::Group;
 use super::drawing::{Drawing, Size, px, shortened, text};
-use super::ladder::{mark, to_tell};
+use super::group::Group;
+use super::ladder::{mark, notable};
 use super::measured::{
-    DRAM_SHARE, Side, class, dram_bytes, dram_ceiling, duration, tensor_ceiling, tensor_counter,
-    worst,
+    Side, class, dram_bytes, dram_ceiling, duration, tensor_ceiling, tensor_counter, worst,
 };
 use super::scale::{Axis, with_prefix};
 use crate::judge::VariantReport;
+use crate::metric::Role;
 use crate::terms::Tier;
 
 /// Variants that a picture has room for.
@@ -34,7 +34,7 @@ struct Point<'a> {
     current: Place,
 }
 
-/// The largest of what the variants' counters say a unit could do at most, and the smallest.
+/// The highest rate of a unit, as each variant's counters give it: the largest and the smallest.
 #[derive(Clone, Copy)]
 struct Ceiling {
     most: f64,
@@ -54,13 +54,13 @@ impl Ceiling {
         (!found.is_empty()).then_some(Ceiling { most, least })
     }
 
-    /// How far the variants are from agreeing, where that would be seen.
+    /// The range of the variants, if it is wide enough to be seen.
     fn range(self, unit: &str) -> String {
         if self.most - self.least < 0.02 * self.most {
             String::new()
         } else {
             format!(
-                " (the largest; the variants say {} to {})",
+                " (the largest; the variants give {} to {})",
                 with_prefix(self.least, unit),
                 with_prefix(self.most, unit)
             )
@@ -83,7 +83,7 @@ pub(super) fn roofline(group: &Group<'_>, size: Size) -> Result<Drawing, String>
         .collect();
     if points.is_empty() {
         return Err(format!(
-            "{}: no roofline, for {}",
+            "{}: no roofline, because {}",
             group.name(),
             why_not(group)
         ));
@@ -99,12 +99,13 @@ pub(super) fn roofline(group: &Group<'_>, size: Size) -> Result<Drawing, String>
         (frame.points(&points))
     };
     let mut caption = String::from(
-        "Filled: now; ring: the reference; the line joins the two. FLOP are declared in the configuration, time and DRAM bytes are counted.",
+        "Filled dot: current; ring: the reference; a line connects the two. FLOP are declared in the configuration; time and DRAM bytes are measured.",
     );
     if let Some(dram) = dram {
         caption.push_str(&format!(
-            " DRAM ceiling{}: (bytes read + written) / duration / {DRAM_SHARE}.",
-            dram.range("B/s")
+            " DRAM ceiling{}: (bytes read + written) / duration / {}.",
+            dram.range("B/s"),
+            Role::DramThroughput
         ));
     }
     let counter = group
@@ -113,7 +114,7 @@ pub(super) fn roofline(group: &Group<'_>, size: Size) -> Result<Drawing, String>
         .find_map(|report| tensor_counter(report));
     if let (Some(tensor), Some(counter)) = (tensor, counter) {
         caption.push_str(&format!(
-            " Ceiling of the tensor pipe at the measured clock, for the instructions that these kernels issue{}: tensor FLOP / duration / {counter}. It is no data sheet's peak.",
+            " Ceiling of the tensor pipe at the measured clock, for the instructions that these kernels issue{}: tensor FLOP / duration / {counter}. It is not the peak of a data sheet.",
             tensor.range("FLOP/s")
         ));
     }
@@ -124,7 +125,11 @@ pub(super) fn roofline(group: &Group<'_>, size: Size) -> Result<Drawing, String>
         size,
         height: frame.height,
         title: format!("Roofline of {}", group.name()),
-        description: points.iter().map(told).collect::<Vec<String>>().join("; "),
+        description: points
+            .iter()
+            .map(description)
+            .collect::<Vec<String>>()
+            .join("; "),
         caption,
         body,
     })
@@ -142,17 +147,21 @@ fn place(report: &VariantReport, side: Side) -> Option<Place> {
 fn why_not(group: &Group<'_>) -> String {
     let all = |lacks: fn(&VariantReport) -> bool| group.reports.iter().all(|report| lacks(report));
     if group.tier != Tier::Counters {
-        format!("{} read no DRAM counters", group.tier)
+        format!("{} do not include DRAM counters", group.tier)
     } else if all(|report| report.work.flop.is_none()) {
         "the suite declares no FLOP (`work = { flop = … }`)".to_owned()
     } else if all(|report| duration(report, Side::Current).is_none()) {
-        "no duration (gpu__time_duration.sum) was measured".to_owned()
+        format!("no duration ({}) was measured", Role::Duration)
     } else {
-        "no metric reads dram__bytes_read.sum and dram__bytes_write.sum".to_owned()
+        format!(
+            "no metric reads {} and {}",
+            Role::DramBytesRead,
+            Role::DramBytesWritten
+        )
     }
 }
 
-fn told(point: &Point<'_>) -> String {
+fn description(point: &Point<'_>) -> String {
     let place = |place: Place| {
         format!(
             "{} at {}",
@@ -160,18 +169,18 @@ fn told(point: &Point<'_>) -> String {
             with_prefix(place.intensity, "FLOP/B")
         )
     };
-    let mut told = format!("{}: {}", point.report.variant.variant, place(point.current));
+    let mut text = format!("{}: {}", point.report.variant.variant, place(point.current));
     if let Some(reference) = point.reference {
-        told.push_str(&format!(
+        text.push_str(&format!(
             ", {} {}",
             point.report.mode.reference(),
             place(reference)
         ));
     }
     if let Some(verdict) = worst(point.report) {
-        told.push_str(&format!(", {}", verdict.as_str()));
+        text.push_str(&format!(", {}", verdict.as_str()));
     }
-    told
+    text
 }
 
 /// The axes and where they lie.
@@ -297,7 +306,7 @@ impl Frame {
                 @let verdict = worst(point.report);
                 @let (x, y) = at(point.current);
                 g class=(class(verdict)) {
-                    title { (text(&told(point))) }
+                    title { (text(&description(point))) }
                     @if let Some((from_x, from_y)) = point.reference.map(at) {
                         (arrow((from_x, from_y), (x, y)))
                         circle class="ring" cx=(px(from_x)) cy=(px(from_y)) r="6.5" {}
@@ -308,7 +317,7 @@ impl Frame {
                     }
                     text class="name" x=(px(label.x)) y=(px(label.y + 4.0)) text-anchor=(label.anchor()) {
                         (text(&label.text))
-                        @if let Some(word) = to_tell(verdict) {
+                        @if let Some(word) = notable(verdict) {
                             tspan dx="6" { (mark(verdict)) " " (word) }
                         }
                     }
@@ -317,7 +326,7 @@ impl Frame {
         }
     }
 
-    /// Where the names stand: beside their points, moved down where they would cover each other.
+    /// The places of the names: beside their points, moved down where they would cover each other.
     fn labels(&self, points: &[Point<'_>]) -> Vec<Label> {
         let mut order: Vec<usize> = (0..points.len()).collect();
         order.sort_by(|a, b| points[*b].current.rate.total_cmp(&points[*a].current.rate));
@@ -329,7 +338,7 @@ impl Frame {
                 self.y.at(point.current.rate),
             );
             let name = shortened(&point.report.variant.variant, 22);
-            let word = to_tell(worst(point.report)).map_or(0, |word| word.chars().count() + 3);
+            let word = notable(worst(point.report)).map_or(0, |word| word.chars().count() + 3);
             let long = (name.chars().count() + word) as f64 * CHARACTER;
             let side = if x + 13.0 + long > self.right {
                 -1.0

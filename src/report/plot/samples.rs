@@ -1,10 +1,10 @@
 //! The samples of a judged metric beside those of its reference: every launch, the location of
-//! every process, the band of the noise, and what fails.
+//! every process, the noise band, and the limits.
 
 use maud::{Markup, html};
 
-use super::Group;
 use super::drawing::{Drawing, Size, px, shortened, text};
+use super::group::Group;
 use super::ladder::mark;
 use super::measured::class;
 use super::scale::Axis;
@@ -34,21 +34,21 @@ pub(in crate::report) struct Process {
 pub(in crate::report) struct Strip {
     pub name: String,
     pub verdict: Option<Verdict>,
-    pub told: String,
+    pub summary: String,
     pub reference_name: &'static str,
     pub reference: Vec<Process>,
     pub current: Vec<Process>,
-    /// What each side comes to.
+    /// The value of each side.
     pub values: [u16; 2],
-    /// The ends of the noise around the reference.
+    /// The ends of the noise band around the reference.
     pub band: Option<[u16; 2]>,
-    /// Beyond these it fails.
+    /// Beyond these the metric fails.
     pub limits: Vec<u16>,
     pub ticks: Vec<(u16, String)>,
 }
 
 impl Strip {
-    /// `None` where no samples are kept, or a value is none that can be drawn.
+    /// `None` where no samples are kept, or a value cannot be drawn.
     pub fn of(report: &VariantReport, comparison: &Comparison, kernels: bool) -> Option<Strip> {
         let samples = comparison.samples.as_ref()?;
         let (before, now) = (comparison.reference?.value, comparison.current?.value);
@@ -101,7 +101,7 @@ impl Strip {
         Some(Strip {
             name: text(&name),
             verdict: comparison.verdict,
-            told: text(&format!(
+            summary: text(&format!(
                 "{} → {}, {change}",
                 display_value(before, unit),
                 display_value(now, unit)
@@ -120,7 +120,7 @@ impl Strip {
         })
     }
 
-    /// The same, named with what it is a metric of.
+    /// The same, with the subject in its name.
     pub fn within(self, subject: &str) -> Strip {
         Strip {
             name: format!("{} of {subject}", self.name),
@@ -143,13 +143,13 @@ impl Strip {
             Size::Narrow => (32, Some(px(size.width()))),
         };
         html! {
-            title { (text(&format!("{}: {} ({})", self.name, self.told, verdict_word(self.verdict)))) }
+            title { (text(&format!("{}: {} ({})", self.name, self.summary, verdict_word(self.verdict)))) }
             text class="name" x="0" y="13" {
                 (text(&shortened(&self.name, columns)))
                 tspan class=(class(self.verdict)) dx=[end.is_none().then_some("8")] x=[end.as_ref()] text-anchor=[end.as_ref().map(|_| "end")] { (mark(self.verdict)) " " (verdict_word(self.verdict)) }
             }
             @if size == Size::Wide {
-                text class="figure" x=(px(size.width())) y="13" text-anchor="end" { (text(&self.told)) }
+                text class="figure" x=(px(size.width())) y="13" text-anchor="end" { (text(&self.summary)) }
             }
             rect class="rail" x=(px(left)) y=(px(HEAD)) width=(px(wide)) height=(px(2.0 * HALF)) {}
             @if let Some([from, to]) = self.band {
@@ -174,7 +174,7 @@ impl Strip {
     }
 }
 
-/// A label near an end must not stand out over it.
+/// A label near an end must not go beyond it.
 fn anchor(step: u16) -> &'static str {
     match step {
         step if step < STEPS / 12 => "start",
@@ -214,8 +214,8 @@ fn locations(processes: &[Process], top: f64, x: &impl Fn(u16) -> f64) -> String
     path
 }
 
-/// How a strip is read.
-pub(in crate::report) const LEGEND: &str = "Faint dots: launches, a line of them a process. Short marks: the location of each process. Tall mark: what the side comes to. Shaded: the noise around the reference. Dashed: beyond it, it fails.";
+/// How to read a strip.
+pub(in crate::report) const LEGEND: &str = "Faint dots: launches, one line for each process. Short marks: the location of each process. Tall mark: the value of the side. Shaded: the noise band around the reference. Dashed line: beyond it, the metric fails.";
 
 /// A picture of strips, each below the other.
 pub(in crate::report) fn strips(strips: &[Strip], size: Size, title: &str) -> Drawing {
@@ -224,11 +224,11 @@ pub(in crate::report) fn strips(strips: &[Strip], size: Size, title: &str) -> Dr
             g transform=(format!("translate(0 {})", px(STRIP * at as f64))) { (strip.body(size)) }
         }
     };
-    let told = |strip: &Strip| {
+    let description = |strip: &Strip| {
         format!(
             "{}: {}, {}",
             strip.name,
-            strip.told,
+            strip.summary,
             verdict_word(strip.verdict)
         )
     };
@@ -236,7 +236,11 @@ pub(in crate::report) fn strips(strips: &[Strip], size: Size, title: &str) -> Dr
         size,
         height: STRIP * strips.len() as f64 - 14.0,
         title: title.to_owned(),
-        description: strips.iter().map(told).collect::<Vec<String>>().join("; "),
+        description: strips
+            .iter()
+            .map(description)
+            .collect::<Vec<String>>()
+            .join("; "),
         caption: LEGEND.to_owned(),
         body,
     }
@@ -265,7 +269,7 @@ pub(super) fn sheet(group: &Group<'_>, size: Size) -> Result<Drawing, String> {
     }
     if drawings.is_empty() {
         return Err(format!(
-            "{}: no samples, for no metric is judged by its size",
+            "{}: no samples, because no metric is judged by its size",
             group.name()
         ));
     }

@@ -29,7 +29,7 @@ pub(super) fn trend(trend: &Trend, size: Size) -> Option<Drawing> {
             }
         }
     };
-    let told = |course: &&Course| {
+    let description = |course: &&Course| {
         let values: Vec<String> = course
             .values
             .iter()
@@ -43,7 +43,7 @@ pub(super) fn trend(trend: &Trend, size: Size) -> Option<Drawing> {
         format!("{}: {}", name(course, kernels), values.join(", "))
     };
     let mut caption = String::from(
-        "From acceptance to acceptance, the oldest first. Shaded: by how much processes or GPUs differed when it was locked, whichever is more, where that is known. A gap: the accepted profile is not to be had.",
+        "One point for each acceptance, the oldest first. Shaded: the difference between processes or between GPUs when it was locked, the larger of the two, where it is known. A gap: the accepted profile is not available.",
     );
     if trend.metrics.len() > MOST {
         caption.push_str(&format!(
@@ -55,7 +55,11 @@ pub(super) fn trend(trend: &Trend, size: Size) -> Option<Drawing> {
         size,
         height: PANEL * courses.len() as f64,
         title: format!("History of {} on {}", trend.variant, trend.gpu),
-        description: courses.iter().map(told).collect::<Vec<String>>().join("; "),
+        description: courses
+            .iter()
+            .map(description)
+            .collect::<Vec<String>>()
+            .join("; "),
         caption,
         body,
     })
@@ -82,7 +86,7 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
     let values: Vec<f64> = course.values.iter().flatten().flat_map(ends).collect();
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // What does not move must not look as if it did.
+    // A constant value must not look as if it moved.
     let room = ((high - low) * 0.1)
         .max(high.abs() * 0.002)
         .max(f64::MIN_POSITIVE);
@@ -95,7 +99,7 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
             left + 14.0 + (right - left - 28.0) * at as f64 / last
         }
     };
-    // A run of neighbours that are all known is one line; what is not known is a gap in it.
+    // Neighbours that are all known are one line; an unknown value is a gap in it.
     let known: Vec<(usize, Point)> = course
         .values
         .iter()
@@ -115,7 +119,7 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
         .last()
         .map(|(_, point)| display_value(point.value, unit))
         .unwrap_or_default();
-    // What never moved has one value to name.
+    // A constant has one tick.
     let ticks = if high > low { y.ticks(3) } else { vec![low] };
     // Dates must not run into each other.
     let every = (acceptances.len() as f64 * 96.0 / (right - left))
@@ -138,8 +142,8 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
         }
         @for (at, point) in &known {
             g {
-                title { (text(&told(*point, &acceptances[*at], unit))) }
-                // What was locked from one process has no noise that is known, and gets no bar.
+                title { (text(&point_text(*point, &acceptances[*at], unit))) }
+                // The noise of a profile of one process is not known, so it has no bar.
                 @if point.noise.is_some() {
                     @let [low, high] = ends(point).map(|end| y.at(end));
                     rect class="spread" x=(px(x(*at) - 9.0)) y=(px(high)) width="18" height=(px((low - high).max(1.0))) rx="3" {}
@@ -155,7 +159,7 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
     }
 }
 
-/// A label at an end must not stand out over it.
+/// A label at an end must not go beyond it.
 fn anchor(at: usize, of: usize) -> &'static str {
     match at {
         _ if of < 2 => "middle",
@@ -175,7 +179,7 @@ fn tick(value: f64, unit: Option<&str>) -> String {
     }
 }
 
-fn told(point: Point, acceptance: &Acceptance, unit: Option<&str>) -> String {
+fn point_text(point: Point, acceptance: &Acceptance, unit: Option<&str>) -> String {
     let noise = point.noise.map_or_else(String::new, |noise| {
         format!(" ±{}", Change::Absolute(noise).magnitude(unit))
     });

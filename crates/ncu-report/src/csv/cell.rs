@@ -1,8 +1,8 @@
-//! Cells: numbers with thousands separators, texts, and the several ways to say "nothing".
+//! Cells: numbers with thousands separators, texts, and the spellings of a missing value.
 
-use crate::Value;
+use crate::value::Value;
 
-/// What a cell says.
+/// The content of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cell<'a> {
     Missing,
@@ -10,7 +10,7 @@ pub(super) enum Cell<'a> {
     Text(&'a [u8]),
 }
 
-/// A printed number, kept as its decimal digits so that scaling it rounds once at most.
+/// A printed number, as its decimal digits: scaling rounds it once at most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     /// `digits` with the decimal point before the last `decimals` of them.
@@ -19,8 +19,24 @@ pub(super) enum Number {
         decimals: u8,
         negative: bool,
     },
-    /// A number in exponent form or with more digits than 64 bits hold.
+    /// A number in exponent form or with more digits than fit into 64 bits.
     Float(f64),
+}
+
+/// The text of a cell; what is not UTF-8 is replaced.
+pub(super) fn text(cell: &[u8]) -> String {
+    String::from_utf8_lossy(cell).into_owned()
+}
+
+/// The value of a cell with a whole number of 32 bits.
+pub(super) fn number_u32(cell: &[u8]) -> Option<u32> {
+    match Cell::parse(cell) {
+        Cell::Number(number) => match number.value(0) {
+            Value::Integer(number) => u32::try_from(number).ok(),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 impl<'a> Cell<'a> {
@@ -75,7 +91,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Whether the commas of the whole part stand before groups of three digits.
+/// Whether each comma of the whole part precedes a group of three digits.
 fn grouped(number: &[u8]) -> bool {
     let whole = number
         .split(|byte| b".eE".contains(byte))
@@ -93,7 +109,7 @@ fn grouped(number: &[u8]) -> bool {
             .is_none_or(|comma| comma < whole.len() + 1)
 }
 
-/// `1,234.56`, or `None` for anything else, well-formed numbers of another shape included.
+/// Parses `1,234.56`; `None` for anything else, well-formed numbers of another form included.
 #[inline]
 fn decimal(cell: &[u8]) -> Option<Number> {
     let (negative, unsigned) = match cell {
@@ -106,7 +122,7 @@ fn decimal(cell: &[u8]) -> Option<Number> {
     }
     let mut digits = 0_u64;
     let mut count = 0_u32;
-    // Digits since the last comma, counted from 4 where there was none yet.
+    // Digits since the last comma, or since the beginning.
     let mut group = 0_u32;
     let mut commas = false;
     let mut bytes = unsigned.iter();
@@ -172,7 +188,7 @@ impl Number {
         }
     }
 
-    /// How many decimals were printed.
+    /// The number of printed decimals.
     pub(super) fn decimals(self) -> u8 {
         match self {
             Number::Decimal { decimals, .. } => decimals,
@@ -190,8 +206,8 @@ fn finite(number: f64) -> Value {
     }
 }
 
-/// `digits` times a power of ten. Both factors are exact below 2^53 and 10^22, so that the result
-/// is rounded once and equals what parsing the decimal text would give.
+/// `digits` times a power of ten. Both factors are exact below 2^53 and 10^22, so the result is
+/// rounded once and equals the parsed decimal text.
 #[inline]
 fn scaled(digits: u64, exponent: i32) -> f64 {
     const EXACT: [f64; 23] = [
@@ -267,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_missing_and_never_zero() {
+    fn an_empty_cell_is_missing_and_never_zero() {
         for cell in [
             "", " ", "-", "no data", "nan", "-nan", "NaN", "n/a", "(!) n/a", "inf", "-inf", "1e999",
         ] {
@@ -276,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_stays_a_text() {
+    fn what_is_not_a_number_is_a_text() {
         for cell in [
             "NVIDIA H200",
             "0,1",

@@ -1,20 +1,40 @@
-//! The details page: a row a metric, some by name and some by label, and rows of rules.
+//! The details page: one row for each metric, some by name and some by label, and rows of rules.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::cell::Cell;
-use super::lines::Table;
+use super::cell::{Cell, text};
+use super::header::{DetailColumns, Header};
+use super::reading::Reading;
 use super::row::{Row, for_each_row};
-use super::{DetailColumns, Header, Reading, text};
-use crate::counter::{Unit, decimal_scale};
-use crate::{Label, Measurement, ReadError, Value};
+use super::tables::Table;
+use crate::catalog::{Unit, decimal_scale};
+use crate::error::ReadError;
+use crate::launch::Label;
+use crate::value::{Measurement, Value};
 
-/// Section under which the page lists counters that were asked for by name.
+/// The section of the metrics that the command line names.
 const ASKED_METRICS: &[u8] = b"Command line profiler metrics";
 
-/// ID and process, which tell launches apart.
+/// ID and process of a launch.
 type Key = (Vec<u8>, Vec<u8>);
+
+/// A page that is being read.
+struct Page<'p> {
+    header: &'p Header,
+    columns: DetailColumns,
+    reading: &'p mut Reading,
+    /// The index of the page's first launch in `reading`.
+    first: usize,
+    /// The metrics of each launch of the page.
+    metrics: Vec<BTreeMap<Arc<str>, Measurement>>,
+    /// Indices into `metrics`.
+    launches: HashMap<Key, usize>,
+    /// The launch of the row before; most rows have the same one.
+    current: Option<(Key, usize)>,
+    /// Names of metrics, which the launches share.
+    names: HashMap<Vec<u8>, Arc<str>>,
+}
 
 /// Reads the launches of a page into `reading`.
 pub(super) fn read(
@@ -23,97 +43,110 @@ pub(super) fn read(
     table: &Table<'_>,
     reading: &mut Reading,
 ) -> Result<(), ReadError> {
-    // Rows of a section have fewer cells than a header with the columns of the rules.
-    let (least, most) = (columns.value + 1, header.cells.len());
-    let mut names: HashMap<Vec<u8>, Arc<str>> = HashMap::new();
-    // Launches by ID and process, and the metrics of each.
-    let mut places: HashMap<Key, usize> = HashMap::new();
-    // Those of the row before, whose launch mostly has the next row too.
-    let mut current: Option<(Key, usize)> = None;
-    let mut metrics: Vec<BTreeMap<Arc<str>, Measurement>> = Vec::new();
     let first = reading.launches.len();
+    let mut page = Page {
+        header,
+        columns,
+        reading,
+        first,
+        metrics: Vec::new(),
+        launches: HashMap::new(),
+        current: None,
+        names: HashMap::new(),
+    };
+    // With rules the header has more columns than the row of a metric.
+    let (least, most) = (columns.value + 1, header.cells.len());
     for region in &table.rows {
         for_each_row(region, |row| {
             let cells = row.len();
             if cells < least || cells > most || (cells == least && row.ends_in_comma) {
-                return header.refuse_unless_foreign(&row, most);
+                return header.ignore_or_reject(&row, most);
             }
-            let (id, process) = (row.cell(0), row.cell(header.process_id));
-            let place = match &current {
-                Some(((last_id, last_process), place))
-                    if last_id == id && last_process == process =>
-                {
-                    *place
-                }
-                _ => {
-                    let key = (id.to_vec(), process.to_vec());
-                    let place = match places.get(&key) {
-                        Some(&place) => place,
-                        None => {
-                            reading.launches.push(header.launch(&row)?);
-                            metrics.push(BTreeMap::new());
-                            *places.entry(key.clone()).or_insert(metrics.len() - 1)
-                        }
-                    };
-                    current = Some((key, place));
-                    place
-                }
-            };
-            let metric = row.cell(columns.name);
-            // The row of a rule.
-            if metric.is_empty() {
-                return Ok(());
-            }
-            let (measurement, exponent) = measurement(&row, columns, reading);
-            let section = row.cell(columns.section);
-            if section == ASKED_METRICS || metric.windows(2).any(|pair| pair == b"__") {
-                let name = match names.get(metric) {
-                    Some(name) => Arc::clone(name),
-                    None => {
-                        let name: Arc<str> = text(metric).into();
-                        names.insert(metric.to_vec(), Arc::clone(&name));
-                        name
-                    }
-                };
-                reading.note_scale(&name, exponent);
-                metrics[place].insert(name, measurement);
-            } else if let Some(launch) = reading.launches.get_mut(first + place) {
-                launch.labels.push(Label {
-                    section: text(section),
-                    name: text(metric),
-                    measurement,
-                });
-            }
-            Ok(())
+            page.add(&row)
         })?;
     }
+    let metrics = page.metrics;
     for (launch, metrics) in reading.launches.iter_mut().skip(first).zip(metrics) {
         launch.metrics = metrics.into();
     }
     Ok(())
 }
 
-/// The value of a row in base units, and the power of ten that its unit was scaled by.
-fn measurement(
-    row: &Row<'_, '_>,
-    columns: DetailColumns,
-    reading: &mut Reading,
-) -> (Measurement, i8) {
-    let symbol = text(row.cell(columns.unit));
-    let (exponent, unit) = match decimal_scale(&symbol) {
-        Some((exponent, base)) => (exponent, Unit::Known(base)),
-        None => (0, Unit::Unknown),
-    };
-    let value = match Cell::parse(row.cell(columns.value)) {
-        Cell::Number(number) => {
-            reading.decimals = number.decimals().max(reading.decimals);
-            number.value(exponent)
+impl Page<'_> {
+    fn add(&mut self, row: &Row<'_, '_>) -> Result<(), ReadError> {
+        let launch = self.launch(row)?;
+        let metric = row.cell(self.columns.name);
+        // The row of a rule.
+        if metric.is_empty() {
+            return Ok(());
         }
-        Cell::Missing => Value::Missing,
-        Cell::Text(cell) => Value::Text(text(cell).into()),
-    };
-    // An empty unit beside `n/a` says nothing about the unit.
-    let says_nothing = value == Value::Missing && symbol.is_empty();
-    let unit = if says_nothing { Unit::Unknown } else { unit };
-    (Measurement { value, unit }, exponent)
+        let (measurement, exponent) = self.measurement(row);
+        let section = row.cell(self.columns.section);
+        if section == ASKED_METRICS || metric.windows(2).any(|pair| pair == b"__") {
+            let name = self.name(metric);
+            self.reading.note_scale(&name, exponent);
+            self.metrics[launch].insert(name, measurement);
+        } else if let Some(launch) = self.reading.launches.get_mut(self.first + launch) {
+            launch.labels.push(Label {
+                section: text(section),
+                name: text(metric),
+                measurement,
+            });
+        }
+        Ok(())
+    }
+
+    /// The index of the row's launch. The rows of a launch need not be consecutive.
+    fn launch(&mut self, row: &Row<'_, '_>) -> Result<usize, ReadError> {
+        let (id, process) = (row.cell(0), row.cell(self.header.process_id));
+        if let Some(((last_id, last_process), launch)) = &self.current
+            && last_id == id
+            && last_process == process
+        {
+            return Ok(*launch);
+        }
+        let key = (id.to_vec(), process.to_vec());
+        let launch = match self.launches.get(&key) {
+            Some(&launch) => launch,
+            None => {
+                self.reading.launches.push(self.header.launch(row)?);
+                self.metrics.push(BTreeMap::new());
+                let launch = self.metrics.len() - 1;
+                self.launches.insert(key.clone(), launch);
+                launch
+            }
+        };
+        self.current = Some((key, launch));
+        Ok(launch)
+    }
+
+    fn name(&mut self, metric: &[u8]) -> Arc<str> {
+        if let Some(name) = self.names.get(metric) {
+            return Arc::clone(name);
+        }
+        let name: Arc<str> = text(metric).into();
+        self.names.insert(metric.to_vec(), Arc::clone(&name));
+        name
+    }
+
+    /// The value of a row in base units, and the power of ten by which its unit was scaled.
+    fn measurement(&mut self, row: &Row<'_, '_>) -> (Measurement, i8) {
+        let symbol = text(row.cell(self.columns.unit));
+        let (exponent, unit) = match decimal_scale(&symbol) {
+            Some((exponent, base)) => (exponent, Unit::Known(base)),
+            None => (0, Unit::Unknown),
+        };
+        let value = match Cell::parse(row.cell(self.columns.value)) {
+            Cell::Number(number) => {
+                self.reading.decimals = number.decimals().max(self.reading.decimals);
+                number.value(exponent)
+            }
+            Cell::Missing => Value::Missing,
+            Cell::Text(cell) => Value::Text(text(cell).into()),
+        };
+        // An empty unit beside `n/a` does not state the unit.
+        let states_no_unit = value == Value::Missing && symbol.is_empty();
+        let unit = if states_no_unit { Unit::Unknown } else { unit };
+        (Measurement { value, unit }, exponent)
+    }
 }

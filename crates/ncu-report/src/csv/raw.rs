@@ -1,88 +1,83 @@
-//! The raw page: a row of units, then a row a launch with a column a counter.
+//! The raw page: a row of units, then one row for each launch with one column for each metric.
 
 use std::sync::Arc;
 
-use super::cell::Cell;
-use super::lines::Table;
+use super::cell::{Cell, text};
+use super::header::Header;
+use super::reading::Reading;
 use super::row::{Row, for_each_row};
-use super::{Header, Reading, text};
-use crate::counter::{Unit, decimal_scale};
-use crate::metrics::CHUNK;
-use crate::{Launch, Measurement, Metrics, ReadError, Text, Value};
+use super::tables::Table;
+use crate::catalog::{Unit, decimal_scale};
+use crate::error::ReadError;
+use crate::launch::Launch;
+use crate::metrics::{CHUNK, Metrics};
+use crate::value::{Measurement, Text, Value};
 
-/// A counter's column of the raw page.
+/// A page that is being read.
+struct Page<'a, 'p> {
+    header: &'p Header,
+    reading: &'p mut Reading,
+    /// Sorted by name.
+    columns: Vec<Column>,
+    /// The names of the columns.
+    names: Arc<[Arc<str>]>,
+    /// The values that each chunk of columns had in the last rows.
+    recent: Vec<Recent<'a>>,
+    units_were_read: bool,
+    /// The leading cells of the row before, without the ID.
+    head: Option<&'a [u8]>,
+}
+
+/// The column of a metric.
 struct Column {
     index: usize,
     name: Arc<str>,
     unit: Unit,
+    /// Power of ten by which the unit was scaled.
     exponent: i8,
-    /// The last text of the column: device attributes repeat in every row.
+    /// The last text of the column: device attributes are the same in every row.
     text: Option<Text>,
 }
 
 /// Reads the launches of a page into `reading`.
-pub(super) fn read(
+pub(super) fn read<'a>(
     header: &Header,
-    table: &Table<'_>,
+    table: &Table<'a>,
     reading: &mut Reading,
 ) -> Result<(), ReadError> {
-    let mut columns = columns(header);
-    let names: Arc<[Arc<str>]> = columns
-        .iter()
-        .map(|column| Arc::clone(&column.name))
-        .collect();
+    let columns = columns(header);
+    let names = columns.iter().map(|column| Arc::clone(&column.name));
+    let mut page: Page<'a, '_> = Page {
+        header,
+        reading,
+        names: names.collect(),
+        recent: vec![Recent::default(); columns.len().div_ceil(CHUNK)],
+        columns,
+        units_were_read: false,
+        head: None,
+    };
     let width = header.cells.len();
-    let mut recent = vec![Recent::default(); columns.len().div_ceil(CHUNK)];
-    let mut units_seen = false;
-    let mut head_before = None;
     for region in &table.rows {
-        // A cell takes four bytes or so, hence this is about as many rows as the region can hold.
-        reading.launches.reserve(region.bytes.len() / (4 * width));
+        // A cell takes about four bytes, so this is about the most rows that the region can have.
+        page.reading
+            .launches
+            .reserve(region.bytes.len() / (4 * width));
         for_each_row(region, |row| {
             if row.len() != width || row.ends_in_comma {
-                return header.refuse_unless_foreign(&row, width);
+                return header.ignore_or_reject(&row, width);
             }
-            if !units_seen {
-                units_seen = true;
-                return read_units(&row, &mut columns, reading);
+            if page.units_were_read {
+                page.add(&row)
+            } else {
+                page.units_were_read = true;
+                page.read_units(&row)
             }
-            // All but the ID.
-            let head = row.stretch(1, header.last_leading);
-            let mut launch = match reading.launches.last() {
-                Some(before) if head.is_some() && head == head_before => Launch {
-                    kernel: before.kernel.clone(),
-                    metrics: Metrics::new(),
-                    labels: Vec::new(),
-                    source: None,
-                    ..*before
-                },
-                _ => header.launch(&row)?,
-            };
-            head_before = head;
-            let decimals = &mut reading.decimals;
-            let chunks = columns
-                .chunks_mut(CHUNK)
-                .zip(&mut recent)
-                .map(|(columns, recent)| {
-                    let cells = stretch(columns, &row);
-                    recent.find(cells).unwrap_or_else(|| {
-                        let chunk: Chunk = columns
-                            .iter_mut()
-                            .map(|column| column.measurement(&row, decimals))
-                            .collect();
-                        recent.keep(cells, &chunk);
-                        chunk
-                    })
-                });
-            launch.metrics = Metrics::from_chunks(Arc::clone(&names), chunks.collect());
-            reading.launches.push(launch);
-            Ok(())
         })?;
     }
     Ok(())
 }
 
-/// The counters' columns, sorted by name.
+/// The columns of the metrics, sorted by name.
 fn columns(header: &Header) -> Vec<Column> {
     let mut columns: Vec<Column> = header
         .cells
@@ -102,25 +97,68 @@ fn columns(header: &Header) -> Vec<Column> {
     columns
 }
 
-fn read_units(
-    row: &Row<'_, '_>,
-    columns: &mut [Column],
-    reading: &mut Reading,
-) -> Result<(), ReadError> {
-    if !row.cell(0).is_empty() {
-        return Err(ReadError::csv(
-            row.line(),
-            "expected the row of units below the header, found a launch",
-        ));
-    }
-    for column in columns {
-        if let Some((exponent, base)) = decimal_scale(&text(row.cell(column.index))) {
-            column.unit = Unit::Known(base);
-            column.exponent = exponent;
-            reading.note_scale(&column.name, exponent);
+impl<'a> Page<'a, '_> {
+    fn read_units(&mut self, row: &Row<'a, '_>) -> Result<(), ReadError> {
+        if !row.cell(0).is_empty() {
+            return Err(ReadError::csv(
+                row.line(),
+                "expected the row of units after the header, found a launch",
+            ));
         }
+        for column in &mut self.columns {
+            if let Some((exponent, base)) = decimal_scale(&text(row.cell(column.index))) {
+                column.unit = Unit::Known(base);
+                column.exponent = exponent;
+                self.reading.note_scale(&column.name, exponent);
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn add(&mut self, row: &Row<'a, '_>) -> Result<(), ReadError> {
+        let mut launch = self.launch(row)?;
+        launch.metrics = self.metrics(row);
+        self.reading.launches.push(launch);
+        Ok(())
+    }
+
+    /// A launch without its metrics. Most rows have the leading cells of the row before.
+    fn launch(&mut self, row: &Row<'a, '_>) -> Result<Launch, ReadError> {
+        let head = row.stretch(1, self.header.last_leading);
+        let launch = match self.reading.launches.last() {
+            Some(before) if head.is_some() && head == self.head => Launch {
+                kernel: before.kernel.clone(),
+                metrics: Metrics::new(),
+                labels: Vec::new(),
+                source: None,
+                ..*before
+            },
+            _ => self.header.launch(row)?,
+        };
+        self.head = head;
+        Ok(launch)
+    }
+
+    #[inline]
+    fn metrics(&mut self, row: &Row<'a, '_>) -> Metrics {
+        let decimals = &mut self.reading.decimals;
+        let chunks =
+            self.columns
+                .chunks_mut(CHUNK)
+                .zip(&mut self.recent)
+                .map(|(columns, recent)| {
+                    let cells = stretch(columns, row);
+                    recent.find(cells).unwrap_or_else(|| {
+                        let chunk: Chunk = columns
+                            .iter_mut()
+                            .map(|column| column.measurement(row, decimals))
+                            .collect();
+                        recent.keep(cells, &chunk);
+                        chunk
+                    })
+                });
+        Metrics::from_chunks(Arc::clone(&self.names), chunks.collect())
+    }
 }
 
 impl Column {
@@ -152,25 +190,25 @@ impl Column {
     }
 }
 
-/// The text that holds the cells of these columns and nothing else.
+/// The text with the cells of these columns and no other cell.
 fn stretch<'a>(columns: &[Column], row: &Row<'a, '_>) -> Option<&'a [u8]> {
     let (first, last) = (columns.first()?, columns.last()?);
-    // ncu prints its columns sorted, so that these lie side by side; a page of another hand may not.
+    // ncu sorts its columns, so these are adjacent. In a page of another origin they may not be.
     let mut neighbours = columns.windows(2);
-    let side_by_side = neighbours.all(|pair| pair[1].index == pair[0].index + 1);
-    side_by_side.then(|| row.stretch(first.index, last.index))?
+    let adjacent = neighbours.all(|pair| pair[1].index == pair[0].index + 1);
+    adjacent.then(|| row.stretch(first.index, last.index))?
 }
 
 type Chunk = Arc<[Measurement]>;
 
-/// How many rows a chunk may be shared with: programs launch a few kernels in turn.
+/// The number of rows that a chunk may be shared with: programs launch a few kernels in turn.
 const RECENT: usize = 8;
 
-/// What a chunk's columns held lately, and the text that said so.
+/// The values that a chunk of columns had in the last rows, and their text.
 #[derive(Clone, Default)]
 struct Recent<'a> {
     chunks: Vec<(&'a [u8], Chunk)>,
-    /// The place to be given up next.
+    /// The index that is replaced next.
     oldest: usize,
 }
 

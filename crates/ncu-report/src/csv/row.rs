@@ -1,32 +1,32 @@
 //! Rows of a region, split into cells.
 //!
-//! ncu quotes every cell, so nearly all rows are split by looking for quotes, several bytes at a
-//! time. A row of another shape (with a quote within a cell, or a program's own line) is left to
-//! the csv crate, which gives the same cells for a plain row and defines them for any other.
+//! ncu quotes every cell, so nearly all rows are split by a search for quotes, eight bytes at a
+//! time. The csv crate splits a row of another form (with a quote in a cell, or a line of the
+//! program). It gives the same cells for a plain row.
 
 use std::io::Cursor;
 use std::ops::Range;
 
 use ::csv::{ByteRecord, Position, Reader, ReaderBuilder};
 
-use super::lines::Region;
-use crate::ReadError;
+use super::tables::Region;
+use crate::error::ReadError;
 
 /// A row of a page.
 pub(super) struct Row<'a, 'r> {
     region: &'r Region<'a>,
-    /// Where it begins within the region.
+    /// Offset in the region.
     start: usize,
     cells: Cells<'r>,
-    /// The text that the cells lie in, if the row is a plain one.
+    /// The text of the cells; empty unless the row is a plain one.
     plain: &'a [u8],
-    /// Whether the text ends with it and not with a line end.
+    /// Whether the text ends with this row, without a line end.
     pub(super) is_unterminated: bool,
-    /// Whether it then ends behind a comma, as a row does that lost its last cell.
+    /// Whether the text ends with this row and a comma, so that the last cell is lost.
     pub(super) ends_in_comma: bool,
 }
 
-/// Cells and the text that they lie in.
+/// Cells and their text.
 #[derive(Clone, Copy, Default)]
 struct Cells<'a> {
     text: &'a [u8],
@@ -41,13 +41,13 @@ impl<'a> Cells<'a> {
 }
 
 impl<'a> Row<'a, '_> {
-    /// Line of the file where it begins, from 1.
+    /// Line of the file, from 1.
     pub(super) fn line(&self) -> u64 {
         let above = self.region.bytes.get(..self.start).unwrap_or_default();
         self.region.line + above.iter().filter(|&&byte| byte == b'\n').count() as u64
     }
 
-    /// How many cells there are.
+    /// The number of cells.
     pub(super) fn len(&self) -> usize {
         self.cells.places.len()
     }
@@ -63,8 +63,8 @@ impl<'a> Row<'a, '_> {
         (0..self.len()).map(|column| self.cell(column))
     }
 
-    /// The text from one cell to another of a plain row. Between its cells stand their quotes,
-    /// which no cell holds, hence the same text has the same cells.
+    /// The text from one cell to another of a plain row. No cell contains a quote, so the quotes
+    /// between the cells are unique: the same text has the same cells.
     #[inline]
     pub(super) fn stretch(&self, first: usize, last: usize) -> Option<&'a [u8]> {
         self.plain
@@ -72,7 +72,7 @@ impl<'a> Row<'a, '_> {
     }
 }
 
-/// Hands each row of a region to `each`.
+/// Calls `each` for each row of a region.
 pub(super) fn for_each_row<'a>(
     region: &Region<'a>,
     mut each: impl FnMut(Row<'a, '_>) -> Result<(), ReadError>,
@@ -81,7 +81,7 @@ pub(super) fn for_each_row<'a>(
     let mut places = Vec::new();
     let mut next = 0;
     loop {
-        // The csv crate skips empty lines, and may stop between a carriage return and its line
+        // The csv crate ignores empty lines, and may stop between a carriage return and its line
         // feed.
         next += line_ends(&region.bytes[next..]);
         let start = next;
@@ -119,10 +119,10 @@ fn line_ends(text: &[u8]) -> usize {
         .count()
 }
 
-/// Splits the row that `text` begins with, if all its cells are quoted without a quote within, or
-/// empty, and returns its length with the line end.
+/// Splits the first row of `text` if each of its cells is quoted without a quote in it, or empty.
+/// Returns its length with the line end.
 fn split(text: &[u8], cells: &mut Vec<Range<usize>>) -> Option<usize> {
-    // No row of ncu begins with an empty cell that is not quoted, but an empty line would.
+    // No row of ncu begins with a cell that is not quoted.
     if !text.starts_with(b"\"") {
         return None;
     }
@@ -148,8 +148,7 @@ fn split(text: &[u8], cells: &mut Vec<Range<usize>>) -> Option<usize> {
     }
 }
 
-/// Where the first quote of `text` is. Cells are short, so that a call for each would cost more
-/// than the search.
+/// Offset of the first quote. Cells are short, so a call would cost more than the search.
 #[inline]
 fn find_quote(text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -157,7 +156,7 @@ fn find_quote(text: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk) {
         let zero_where_quote = u64::from_le_bytes(*word) ^ QUOTES;
-        // The lowest bit set is the highest of the first byte that is zero.
+        // The lowest set bit is the highest bit of the first zero byte.
         let found = zero_where_quote.wrapping_sub(ONES) & !zero_where_quote & (ONES << 7);
         if found != 0 {
             return Some(at + found.trailing_zeros() as usize / 8);
@@ -168,7 +167,7 @@ fn find_quote(text: &[u8]) -> Option<usize> {
     Some(at + rest)
 }
 
-/// Reads the rows that are not plain.
+/// The rows that are not plain.
 #[derive(Default)]
 struct OtherRows<'a> {
     reader: Option<Reader<Cursor<&'a [u8]>>>,
@@ -176,7 +175,7 @@ struct OtherRows<'a> {
 }
 
 impl<'a> OtherRows<'a> {
-    /// Reads the row that begins at `start` and returns where it ends.
+    /// Reads the row at `start` and returns the offset of its end.
     fn read(
         &mut self,
         region: &Region<'a>,
@@ -197,7 +196,7 @@ impl<'a> OtherRows<'a> {
             .map_err(|error| ReadError::csv(region.line, error.to_string()))?;
         places.clear();
         places.extend((0..self.record.len()).filter_map(|cell| self.record.range(cell)));
-        // Only what is no row at all would not move the reader on.
+        // The reader does not advance where there is no row.
         let end = usize::try_from(reader.position().byte()).unwrap_or(usize::MAX);
         Ok(end.clamp(start + 1, region.bytes.len()))
     }
@@ -209,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// What the csv crate makes of the same text.
+    /// The rows of the csv crate.
     fn reference(text: &[u8]) -> Vec<Vec<Vec<u8>>> {
         ReaderBuilder::new()
             .has_headers(false)

@@ -1,0 +1,102 @@
+//! Whether a chip has a metric.
+
+use super::chip::Chip;
+use super::nearest;
+use super::suffix::{has_suffix, split};
+use super::table::{find_base, has_table, unit_of_ncu_own};
+
+/// Families of ncu's own names that the table does not list in full: sections and versions of ncu
+/// add members.
+const OPEN_FAMILIES: &[&str] = &[
+    "breakdown:",
+    "c2clink__",
+    "derived_",
+    "device__attribute_",
+    "group:",
+    "numa__",
+    "nvlink__",
+    "profiler__",
+    "sass__",
+    "smsp__pcsamp_",
+];
+
+/// Whether a chip has a metric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Existence {
+    /// The base metric is in the table, and metrics of its type have the suffix.
+    ///
+    /// The table does not state which counters have a peak rate. A `.pct_of_peak_…` of a counter
+    /// without one is `Known`, and ncu measures it as `n/a`.
+    Known,
+    /// The chip has a table, and the metric is not in it.
+    Unknown {
+        /// The full name of the chip's metric with the most similar spelling, if one is similar.
+        nearest: Option<String>,
+    },
+    /// No table decides: the chip has none, or the name belongs to an open family of ncu's own
+    /// (`sass__`, `derived__`, `group:` …).
+    NoTable,
+}
+
+/// Whether the chip has the metric with this full name, such as `dram__bytes_read.sum`.
+///
+/// ```
+/// use ncu_report::{Chip, Existence, exists};
+///
+/// assert_eq!(exists(Chip::Gh100, "dram__bytes_read.sum"), Existence::Known);
+/// let nearest = Some("dram__bytes_read.sum".to_owned());
+/// assert_eq!(exists(Chip::Gh100, "dram__bytes_raed.sum"), Existence::Unknown { nearest });
+/// ```
+pub fn exists(chip: Chip, metric: &str) -> Existence {
+    if unit_of_ncu_own(metric).is_some() {
+        return Existence::Known;
+    }
+    let (name, suffix) = split(metric);
+    if let Some(base) = find_base(chip, name)
+        && has_suffix(base.kind, suffix)
+    {
+        return Existence::Known;
+    }
+    let in_open_family = OPEN_FAMILIES
+        .iter()
+        .any(|prefix| metric.starts_with(prefix));
+    if in_open_family || !has_table(chip) {
+        return Existence::NoTable;
+    }
+    Existence::Unknown {
+        nearest: nearest::name(chip, metric),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suffix_of_another_type_of_metric_does_not_exist() {
+        let unknown = |counter| matches!(exists(Chip::Gh100, counter), Existence::Unknown { .. });
+        assert_eq!(
+            exists(Chip::Gh100, "dram__bytes_read.sum"),
+            Existence::Known
+        );
+        assert_eq!(
+            exists(Chip::Gh100, "launch__registers_per_thread"),
+            Existence::Known
+        );
+        assert!(unknown("dram__bytes_read"));
+        assert!(unknown("dram__bytes_read.ratio"));
+        assert!(unknown("dram__bytes_read.sum.sum"));
+        assert!(unknown("dram__throughput.avg"));
+        assert!(unknown("smsp__warp_issue_stalled_gmma_per_warp_active.sum"));
+        assert!(unknown("smsp__stall_memory_dependency.avg.pct"));
+        assert!(unknown(""));
+        assert_eq!(
+            exists(Chip::Gh100, "sass__inst_executed_by_moonlight"),
+            Existence::NoTable
+        );
+        assert_eq!(
+            exists(Chip::Other, "dram__bytes_read.sum"),
+            Existence::NoTable
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! "Did you mean": the metric of a chip with the most similar name.
+
+use super::chip::Chip;
+use super::suffix::{
+    COUNTER_SUFFIXES, RATIO_SUFFIXES, ROLLUPS, THROUGHPUT_SUFFIXES, has_suffix, split,
+};
+use super::table::{Kind, bases, find_base, ncu_own};
+
+/// The full name most similar to `metric`, if one is similar.
+pub(super) fn name(chip: Chip, metric: &str) -> Option<String> {
+    let (wanted, suffix) = split(metric);
+    // The comparison takes quadratic time.
+    if wanted.len() > 200 || suffix.len() > 200 {
+        return None;
+    }
+    if let Some(base) = find_base(chip, wanted) {
+        return Some(format!(
+            "{wanted}{}",
+            nearest_suffix(base.kind, base.unit, suffix)
+        ));
+    }
+    let limit = (wanted.len() / 4).max(2);
+    let of_chip = bases(chip).map(|(name, base)| (distance(wanted, name, limit), name, Some(base)));
+    let own = ncu_own().map(|name| (distance(metric, name, limit), name, None));
+    let (distance, name, base) = of_chip.chain(own).min_by_key(|(distance, ..)| *distance)?;
+    if distance > limit {
+        return None;
+    }
+    Some(match base {
+        Some(base) => format!("{name}{}", nearest_suffix(base.kind, base.unit, suffix)),
+        None => name.to_owned(),
+    })
+}
+
+/// Edit distance. It is not computed where the difference of the lengths is above `limit`.
+fn distance(wanted: &str, name: &str, limit: usize) -> usize {
+    if wanted.len().abs_diff(name.len()) > limit {
+        return usize::MAX;
+    }
+    strsim::osa_distance(wanted, name)
+}
+
+/// The most similar suffix that metrics of this type have.
+fn nearest_suffix(kind: Kind, unit: &str, wanted: &str) -> String {
+    if has_suffix(kind, wanted) {
+        return wanted.to_owned();
+    }
+    if wanted.is_empty() {
+        return match kind {
+            Kind::Counter => ".sum",
+            Kind::Ratio if unit.is_empty() => ".pct",
+            Kind::Ratio => ".ratio",
+            Kind::Throughput => ".avg.pct_of_peak_sustained_elapsed",
+        }
+        .to_owned();
+    }
+    if kind == Kind::Throughput && ROLLUPS.contains(&wanted) {
+        return format!("{wanted}.pct_of_peak_sustained_elapsed");
+    }
+    let rolled = |rests: &'static [&'static str]| {
+        ROLLUPS
+            .iter()
+            .flat_map(move |rollup| rests.iter().map(move |rest| format!("{rollup}{rest}")))
+            .collect()
+    };
+    let suffixes: Vec<String> = match kind {
+        Kind::Counter => rolled(COUNTER_SUFFIXES),
+        Kind::Throughput => rolled(THROUGHPUT_SUFFIXES),
+        Kind::Ratio => RATIO_SUFFIXES
+            .iter()
+            .map(|&suffix| suffix.to_owned())
+            .collect(),
+    };
+    suffixes
+        .into_iter()
+        .min_by_key(|suffix| strsim::osa_distance(suffix, wanted))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_name_finds_its_neighbour() {
+        for (wrong, right) in [
+            ("dram__bytes_raed.sum", "dram__bytes_read.sum"),
+            ("dram__bytes_read", "dram__bytes_read.sum"),
+            ("dram__bytes_read.smu", "dram__bytes_read.sum"),
+            (
+                "dram__throughput.max",
+                "dram__throughput.max.pct_of_peak_sustained_elapsed",
+            ),
+            (
+                "dram__throughput",
+                "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+            ),
+            (
+                "sm__cycle_active.avg.pct_of_peak_sustained_elapsed",
+                "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
+            ),
+            (
+                "launch__register_per_thread",
+                "launch__registers_per_thread",
+            ),
+            (
+                "l1tex__t_sector_miss_rate.pct",
+                "l1tex__t_sector_hit_rate.pct",
+            ),
+        ] {
+            assert_eq!(name(Chip::Gh100, wrong).as_deref(), Some(right), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_name_like_no_other_has_no_neighbour() {
+        for wrong in ["", "x", "quite something else", &"a".repeat(500)] {
+            assert_eq!(name(Chip::Gh100, wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The parts of a metric's name: `dram__bytes_read.sum.per_second` is the base metric
+//! `dram__bytes_read`, the roll-up `.sum` and `.per_second`. NVIDIA documents them in the Nsight
+//! Compute Profiling Guide, "Metrics Structure".
+
+use super::table::Kind;
+
+/// How the values of the units of a chip become one value.
+pub(super) const ROLLUPS: &[&str] = &[".avg", ".max", ".min", ".sum"];
+
+/// What may follow the roll-up of a counter.
+pub(super) const COUNTER_SUFFIXES: &[&str] = &[
+    "",
+    ".pct_of_peak_sustained_active",
+    ".pct_of_peak_sustained_elapsed",
+    ".pct_of_peak_sustained_frame",
+    ".pct_of_peak_sustained_region",
+    ".peak_sustained",
+    ".peak_sustained_active",
+    ".peak_sustained_active.per_second",
+    ".peak_sustained_elapsed",
+    ".peak_sustained_elapsed.per_second",
+    ".peak_sustained_frame",
+    ".peak_sustained_frame.per_second",
+    ".peak_sustained_region",
+    ".peak_sustained_region.per_second",
+    ".per_cycle_active",
+    ".per_cycle_elapsed",
+    ".per_cycle_in_frame",
+    ".per_cycle_in_region",
+    ".per_second",
+];
+
+/// What may follow the roll-up of a throughput.
+pub(super) const THROUGHPUT_SUFFIXES: &[&str] = &[
+    ".pct_of_peak_sustained_active",
+    ".pct_of_peak_sustained_elapsed",
+    ".pct_of_peak_sustained_frame",
+    ".pct_of_peak_sustained_region",
+];
+
+/// The suffixes of a ratio, which has no roll-up.
+pub(super) const RATIO_SUFFIXES: &[&str] = &[".max_rate", ".pct", ".ratio"];
+
+/// The base metric and the suffix. Dots before the double underscore belong to the name, as in
+/// `FBSP.TriageCompute.dramc__throughput.avg`.
+pub(super) fn split(metric: &str) -> (&str, &str) {
+    let from = metric.find("__").unwrap_or(0);
+    match metric.get(from..).and_then(|rest| rest.find('.')) {
+        Some(dot) => metric.split_at(from + dot),
+        None => (metric, ""),
+    }
+}
+
+/// What follows the roll-up; `None` where the suffix begins with none.
+pub(super) fn after_rollup(suffix: &str) -> Option<&str> {
+    ROLLUPS
+        .iter()
+        .find_map(|rollup| suffix.strip_prefix(rollup))
+}
+
+/// Whether metrics of this type have the suffix.
+pub(super) fn has_suffix(kind: Kind, suffix: &str) -> bool {
+    let follows = |known: &[&str]| after_rollup(suffix).is_some_and(|rest| known.contains(&rest));
+    match kind {
+        Kind::Counter => follows(COUNTER_SUFFIXES),
+        Kind::Throughput => follows(THROUGHPUT_SUFFIXES),
+        Kind::Ratio => RATIO_SUFFIXES.contains(&suffix),
+    }
+}
+
+/// Whether values with this suffix are percentages.
+pub(super) fn is_percentage(suffix: &str) -> bool {
+    suffix == ".pct" || suffix.contains(".pct_of_peak_sustained_")
+}

@@ -1,0 +1,84 @@
+//! Reads bytes or a file of either kind.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use crate::error::ReadError;
+use crate::recording::Recording;
+use crate::{csv, report};
+
+/// Size of the largest file that [`read_file`] reads, in bytes. A `--set full` report of one
+/// launch has 2.6 MB.
+pub const MAX_FILE_SIZE: u64 = 1 << 30;
+
+/// Reads a report or CSV pages. The content decides which reader is used.
+///
+/// # Errors
+/// [`ReadError`] with the byte offset or the line; see [`report::read`] and [`csv::read`].
+///
+/// ```
+/// let empty_report = b"NVR\0\x02\0\0\0\x08\x07\0\0\0\0";
+/// let recording = ncu_report::read(empty_report)?;
+/// assert_eq!(recording.format_version, Some(7));
+/// assert!(recording.launches.is_empty());
+///
+/// let error = ncu_report::read(&empty_report[..7]).unwrap_err();
+/// assert!(error.to_string().starts_with("byte 4: "));
+/// # Ok::<(), ncu_report::ReadError>(())
+/// ```
+pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
+    if bytes.starts_with(report::MAGIC) {
+        report::read(bytes)
+    } else {
+        csv::read(bytes)
+    }
+}
+
+/// Reads a file with a report or CSV pages, of at most [`MAX_FILE_SIZE`] bytes.
+///
+/// # Errors
+/// [`ReadError::InFile`] with the path, around the error of [`read_bounded`] or [`read`].
+///
+/// ```no_run
+/// let recording = ncu_report::read_file("gemm.ncu-rep")?;
+/// for launch in &recording.launches {
+///     println!("{} {:?}", launch.kernel.function, launch.number("gpu__time_duration.sum"));
+/// }
+/// # Ok::<(), ncu_report::ReadError>(())
+/// ```
+pub fn read_file(path: impl AsRef<Path>) -> Result<Recording, ReadError> {
+    let path = path.as_ref();
+    read_bounded(path, MAX_FILE_SIZE)
+        .and_then(|bytes| read(&bytes))
+        .map_err(|source| ReadError::InFile {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })
+}
+
+/// The bytes of a file, if it has at most `limit` of them.
+///
+/// The limit is for the bytes that are read: a pipe states no size.
+///
+/// # Errors
+/// [`ReadError::Io`] and [`ReadError::TooLarge`].
+pub fn read_bounded(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, ReadError> {
+    let file = File::open(path)?;
+    let stated = file.metadata()?.len();
+    if stated > limit {
+        return Err(ReadError::TooLarge {
+            bytes: stated,
+            limit,
+        });
+    }
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(ReadError::TooLarge {
+            bytes: bytes.len() as u64,
+            limit,
+        });
+    }
+    Ok(bytes)
+}

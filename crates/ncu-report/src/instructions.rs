@@ -1,0 +1,64 @@
+//! Counts and samples of single instructions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::line_table::Line;
+
+/// The counts and samples of the instructions of one launch, and their machine code.
+///
+/// A report has them if ncu collected its section `SourceCounters`, as `--set full` does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceCounters {
+    /// The instructions with a count or a sample, by address.
+    pub instructions: Vec<InstructionCounters>,
+    /// The machine code that ran; `None` where the report does not contain it (`--import-sass no`).
+    pub cubin: Option<Cubin>,
+}
+
+impl SourceCounters {
+    /// The number of samples of all instructions.
+    pub fn samples(&self) -> u64 {
+        self.instructions
+            .iter()
+            .fold(0, |sum: u64, one| sum.saturating_add(one.samples))
+    }
+}
+
+/// The counts and samples of one instruction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InstructionCounters {
+    /// Address on the GPU.
+    pub address: u64,
+    /// Mangled name of the instruction's function; empty where the report does not name it.
+    pub function: Arc<str>,
+    /// Bytes from the beginning of the function; from the lowest address in the list where the
+    /// report does not name the function.
+    pub offset: u64,
+    /// How many warps executed the instruction (`inst_executed`); `None` where it was not counted.
+    pub executed: Option<u64>,
+    /// How many samples found a warp at the instruction (`smsp__pcsamp_sample_count`).
+    pub samples: u64,
+    /// Samples by the reason that the warp waited for, sorted by reason; without zeros. The reason
+    /// is the rest of the metric's name after `smsp__pcsamp_warps_issue_stalled_`.
+    pub stalls: Vec<(Arc<str>, u64)>,
+    /// The subset of `stalls` in which the scheduler issued no instruction (the metrics that end
+    /// in `_not_issued`).
+    pub not_issued: Vec<(Arc<str>, u64)>,
+    /// The source lines: the innermost first, then the calls that were inlined. Empty where the
+    /// code was compiled without `-lineinfo`.
+    pub lines: Vec<Line>,
+}
+
+/// A cubin (an ELF file with the machine code of a GPU) that launches share.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Cubin(
+    /// The bytes of the ELF file.
+    pub Arc<[u8]>,
+);
+
+impl fmt::Debug for Cubin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a cubin of {} bytes", self.0.len())
+    }
+}

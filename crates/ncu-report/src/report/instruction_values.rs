@@ -1,0 +1,182 @@
+//! Values of metrics by instruction: how often each instruction was executed, how often warps were
+//! sampled at it, and what they waited for.
+//!
+//! The values are lists under the metrics `inst_executed` and `smsp__pcsamp_*`, by the address of
+//! the instruction on the GPU.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use super::memory::Memory;
+use super::scalar::scalar;
+use super::sources::Source;
+use super::wire::Slice;
+use crate::error::ReadError;
+use crate::instructions::{InstructionCounters, SourceCounters};
+use crate::line_table::Line;
+use crate::value::Value;
+
+const EXECUTED: &str = "inst_executed";
+const SAMPLES: &str = "smsp__pcsamp_sample_count";
+const STALLED: &str = "smsp__pcsamp_warps_issue_stalled_";
+const NOT_ISSUED: &str = "_not_issued";
+
+/// What the values of a metric count at an instruction.
+enum Counted {
+    Executed,
+    Samples,
+    /// Samples of warps that waited for this reason.
+    Stalls(Arc<str>),
+    /// Those in which the scheduler issued nothing.
+    NotIssued(Arc<str>),
+}
+
+impl Counted {
+    /// By the name of the metric.
+    fn by(metric: &str) -> Option<Counted> {
+        match metric {
+            EXECUTED => Some(Counted::Executed),
+            SAMPLES => Some(Counted::Samples),
+            metric => {
+                let reason = metric.strip_prefix(STALLED)?;
+                Some(match reason.strip_suffix(NOT_ISSUED) {
+                    Some(reason) => Counted::NotIssued(reason.into()),
+                    None => Counted::Stalls(reason.into()),
+                })
+            }
+        }
+    }
+}
+
+/// Collects the values by instruction of one result after the other.
+pub(super) struct InstructionValues<'a> {
+    /// By `NameId`; `None` for metrics without values by instruction.
+    counted: Vec<Option<Counted>>,
+    /// `NameId` and value, of the current result.
+    values: Vec<(u32, Slice<'a>)>,
+}
+
+impl<'a> InstructionValues<'a> {
+    /// `names` are the names of the metrics, by `NameId`.
+    pub(super) fn new(names: &[Arc<str>]) -> InstructionValues<'a> {
+        InstructionValues {
+            counted: names.iter().map(|name| Counted::by(name)).collect(),
+            values: Vec::new(),
+        }
+    }
+
+    /// Adds the lists of a metric: `ProfileMetricResult { 3: repeated MetricValueList }`.
+    pub(super) fn add(&mut self, name_id: u32, mut metric: Slice<'a>) -> Result<(), ReadError> {
+        if !matches!(self.counted.get(name_id as usize), Some(Some(_))) {
+            return Ok(());
+        }
+        while let Some(field) = metric.field()? {
+            if field.number == 3 {
+                self.values.push((name_id, field.bytes()?));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the current result: its instructions by address, without function and lines.
+    pub(super) fn finish(
+        &mut self,
+        memory: &mut Memory,
+    ) -> Result<Vec<InstructionCounters>, ReadError> {
+        let mut found: BTreeMap<u64, InstructionCounters> = BTreeMap::new();
+        for (name_id, value) in self.values.drain(..) {
+            let (Some(Some(counted)), Some((address, count))) = (
+                self.counted.get(name_id as usize),
+                address_and_count(value)?,
+            ) else {
+                continue;
+            };
+            let instruction = match found.entry(address) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    memory.take(size_of::<InstructionCounters>(), value.offset)?;
+                    entry.insert(uncounted(address))
+                }
+            };
+            let (reasons, reason) = match counted {
+                Counted::Executed => {
+                    instruction.executed = Some(count);
+                    continue;
+                }
+                Counted::Samples => {
+                    instruction.samples = count;
+                    continue;
+                }
+                Counted::Stalls(reason) => (&mut instruction.stalls, reason),
+                Counted::NotIssued(reason) => (&mut instruction.not_issued, reason),
+            };
+            if count > 0 {
+                memory.take(size_of::<(Arc<str>, u64)>(), value.offset)?;
+                reasons.push((Arc::clone(reason), count));
+            }
+        }
+        let mut instructions: Vec<_> = found.into_values().collect();
+        for instruction in &mut instructions {
+            for reasons in [&mut instruction.stalls, &mut instruction.not_issued] {
+                reasons.sort();
+                reasons.dedup_by(|later, first| later.0 == first.0);
+            }
+        }
+        Ok(instructions)
+    }
+}
+
+/// `MetricValueList { 1: CorrelationId, 2: ElementValue }`: an address and a count. `None` where
+/// one of them is no integer.
+fn address_and_count(mut list: Slice<'_>) -> Result<Option<(u64, u64)>, ReadError> {
+    let (mut address, mut count) = (None, None);
+    while let Some(field) = list.field()? {
+        let place = match field.number {
+            1 => &mut address,
+            2 => &mut count,
+            _ => continue,
+        };
+        if let Value::Integer(number) = scalar(field.bytes()?)? {
+            *place = Some(number);
+        }
+    }
+    Ok(address.zip(count))
+}
+
+fn uncounted(address: u64) -> InstructionCounters {
+    InstructionCounters {
+        address,
+        function: Arc::from(""),
+        offset: 0,
+        executed: None,
+        samples: 0,
+        stalls: Vec::new(),
+        not_issued: Vec::new(),
+        lines: Vec::new(),
+    }
+}
+
+/// Adds function, offset and lines to instructions that are sorted by address.
+pub(super) fn with_source(
+    mut instructions: Vec<InstructionCounters>,
+    source: Option<&Source<'_>>,
+    memory: &mut Memory,
+) -> Result<SourceCounters, ReadError> {
+    let lowest = instructions.first().map_or(0, |first| first.address);
+    for instruction in &mut instructions {
+        let function = source.and_then(|source| source.function_at(instruction.address));
+        let Some((source, (start, name))) = source.zip(function) else {
+            instruction.offset = instruction.address - lowest;
+            continue;
+        };
+        instruction.offset = instruction.address - start;
+        instruction.function = Arc::clone(name);
+        instruction.lines = source.lines(name, instruction.offset);
+        memory.take(instruction.lines.len() * size_of::<Line>(), 0)?;
+    }
+    Ok(SourceCounters {
+        instructions,
+        cubin: source.and_then(Source::cubin),
+    })
+}

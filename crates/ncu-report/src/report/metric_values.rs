@@ -1,0 +1,161 @@
+//! The metrics of a result, under their names and with their units.
+
+use std::sync::Arc;
+
+use super::memory::Memory;
+use super::scalar::scalar;
+use super::strings::StringTable;
+use super::wire::Slice;
+use crate::catalog::{Chip, Unit, unit_of};
+use crate::error::ReadError;
+use crate::metrics::Metrics;
+use crate::value::{Measurement, Value};
+
+/// Attributes of the device, which are among the metrics of every result.
+const COMPUTE_CAPABILITY: [&str; 2] = [
+    "device__attribute_compute_capability_major",
+    "device__attribute_compute_capability_minor",
+];
+
+/// Reads the metrics of one result after the other.
+pub(super) struct MetricValues {
+    /// By `NameId`.
+    names: Vec<Arc<str>>,
+    /// By `NameId`: the index of the name in sorted order.
+    rank: Vec<u32>,
+    /// `NameId` of major and minor compute capability.
+    compute_capability: [Option<u32>; 2],
+    /// By `NameId`: the unit on `units_chip`, once it was needed.
+    units: Vec<Option<Unit>>,
+    /// The chip of the last result.
+    units_chip: Chip,
+    /// The metrics of the current result: rank, `NameId`, value.
+    found: Vec<(u32, u32, Value)>,
+    /// The names of the last result; most results have the same ones.
+    last_ranks: Vec<u32>,
+    last_names: Arc<[Arc<str>]>,
+}
+
+/// What was read of a metric.
+pub(super) struct Read {
+    pub(super) name_id: u32,
+    /// Whether it has values by instruction or by unit of the chip.
+    pub(super) has_list: bool,
+}
+
+impl MetricValues {
+    pub(super) fn new(strings: &StringTable<'_>) -> MetricValues {
+        let names: Vec<Arc<str>> = strings
+            .strings
+            .iter()
+            .map(|name| Arc::from(String::from_utf8_lossy(name).as_ref()))
+            .collect();
+        let id_of = |wanted: &str| {
+            let same = |(_, name): &(u32, &Arc<str>)| &***name == wanted;
+            (0..).zip(&names).find(same).map(|(id, _)| id)
+        };
+        MetricValues {
+            compute_capability: COMPUTE_CAPABILITY.map(id_of),
+            units: vec![None; names.len()],
+            units_chip: Chip::Other,
+            rank: ranks(&names),
+            names,
+            found: Vec::new(),
+            last_ranks: Vec::new(),
+            last_names: Arc::default(),
+        }
+    }
+
+    /// The names of the metrics, by `NameId`.
+    pub(super) fn names(&self) -> &[Arc<str>] {
+        &self.names
+    }
+
+    /// `ProfileMetricResult { 1: NameId, 2: MetricValue, 3: repeated MetricValueList }`. A metric
+    /// of which ncu collected only a list has no scalar.
+    pub(super) fn read(
+        &mut self,
+        mut message: Slice<'_>,
+        memory: &mut Memory,
+    ) -> Result<Read, ReadError> {
+        let offset = message.offset;
+        let (mut id, mut value, mut has_list) = (None, Value::Missing, false);
+        while let Some(field) = message.field()? {
+            match field.number {
+                3 => has_list = true,
+                1 => id = Some(field.integer()?),
+                2 => value = scalar(field.bytes()?)?,
+                _ => {}
+            }
+        }
+        let id = id.and_then(|id| u32::try_from(id).ok()).ok_or_else(|| {
+            ReadError::report(offset, "expected the NameId of a metric, found none")
+        })?;
+        let Some(&rank) = self.rank.get(id as usize) else {
+            return Err(ReadError::report(
+                offset,
+                format!(
+                    "a metric has the NameId {id}, the string table ends at {}",
+                    self.rank.len()
+                ),
+            ));
+        };
+        memory.take(size_of::<(Arc<str>, Measurement)>(), offset)?;
+        self.found.push((rank, id, value));
+        Ok(Read {
+            name_id: id,
+            has_list,
+        })
+    }
+
+    /// The compute capability of the device that the current result was measured on.
+    pub(super) fn compute_capability(&self) -> Option<(u64, u64)> {
+        let [major, minor] = self.compute_capability.map(|id| {
+            self.found.iter().find_map(|(_, found, value)| match value {
+                Value::Integer(number) if Some(*found) == id => Some(*number),
+                _ => None,
+            })
+        });
+        major.zip(minor)
+    }
+
+    /// Ends the current result: its metrics, with their units on `chip`.
+    pub(super) fn finish(&mut self, chip: Chip) -> Metrics {
+        if chip != self.units_chip {
+            self.units_chip = chip;
+            self.units.fill(None);
+        }
+        // Some metrics are repeated, with the same value.
+        self.found.sort_by_key(|(rank, ..)| *rank);
+        self.found.dedup_by_key(|(rank, ..)| *rank);
+        let ranks = self.found.iter().map(|(rank, ..)| *rank);
+        if !ranks.clone().eq(self.last_ranks.iter().copied()) {
+            self.last_ranks = ranks.collect();
+            let names = self
+                .found
+                .iter()
+                .map(|(_, id, _)| Arc::clone(&self.names[*id as usize]));
+            self.last_names = names.collect();
+        }
+        let (names, units) = (&self.names, &mut self.units);
+        let values = self.found.drain(..).map(|(_, id, value)| {
+            let unit =
+                *units[id as usize].get_or_insert_with(|| unit_of(chip, &names[id as usize]));
+            Measurement { value, unit }
+        });
+        Metrics::from_sorted(Arc::clone(&self.last_names), values)
+    }
+}
+
+/// For each name its index in sorted order. A name that is twice in the table has one index.
+fn ranks(names: &[Arc<str>]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..).take(names.len()).collect();
+    order.sort_by(|&a, &b| names[a as usize].cmp(&names[b as usize]));
+    let mut rank = vec![0; names.len()];
+    let mut index = 0;
+    for pair in order.windows(2) {
+        index += u32::from(names[pair[0] as usize] != names[pair[1] as usize]);
+        rank[pair[1] as usize] = index;
+    }
+    rank
+}

@@ -1,0 +1,224 @@
+//! The results of a report: launches of kernels, ranges, command lists and graphs.
+
+use std::sync::Arc;
+
+use super::block::Block;
+use super::instruction_values::{InstructionValues, with_source};
+use super::layout::{LAYOUTS, Layout};
+use super::memory::Memory;
+use super::metric_values::MetricValues;
+use super::sources::Sources;
+use super::strings::StringTable;
+use super::wire::Slice;
+use crate::catalog::Chip;
+use crate::error::ReadError;
+use crate::instructions::SourceCounters;
+use crate::launch::{Kernel, Launch, ResultKind};
+use crate::metrics::Metrics;
+use crate::value::Value;
+
+/// Turns result messages into launches.
+pub(super) struct Decoder<'a> {
+    metrics: MetricValues,
+    instructions: InstructionValues<'a>,
+    sources: Sources<'a>,
+    memory: Memory,
+}
+
+/// The fields of a result message, without its metrics.
+#[derive(Default)]
+struct Fields {
+    kernel: Kernel,
+    grid: Option<[u64; 3]>,
+    block: Option<[u64; 3]>,
+    context: Option<u32>,
+    stream: Option<u32>,
+    clock_locked: Option<bool>,
+    /// Reference of the source with the machine code.
+    source: Option<u64>,
+}
+
+impl<'a> Decoder<'a> {
+    pub(super) fn new(
+        strings: &StringTable<'_>,
+        sources: Sources<'a>,
+        memory: Memory,
+    ) -> Decoder<'a> {
+        let metrics = MetricValues::new(strings);
+        Decoder {
+            instructions: InstructionValues::new(metrics.names()),
+            metrics,
+            sources,
+            memory,
+        }
+    }
+
+    /// Adds the launches of a block, and returns what follows them in the payload.
+    pub(super) fn results(
+        &mut self,
+        block: &Block<'a>,
+        launches: &mut Vec<Launch>,
+    ) -> Result<Slice<'a>, ReadError> {
+        let mut payload = block.payload;
+        // Each turn takes at least four bytes, so a wrong count ends with the payload.
+        for _ in 0..block.sources {
+            payload.take_sized("a source")?;
+        }
+        for (layout, count) in LAYOUTS.iter().zip(block.results) {
+            for _ in 0..count {
+                let message = payload.take_sized(format_args!("a {} result", layout.name))?;
+                self.memory.take(size_of::<Launch>(), message.offset)?;
+                let mut launch = self.launch(layout, message)?;
+                launch.process_id = block.process_id;
+                launches.push(launch);
+            }
+        }
+        Ok(payload)
+    }
+
+    fn launch(&mut self, layout: &Layout, message: Slice<'a>) -> Result<Launch, ReadError> {
+        let fields = self.fields(layout, message)?;
+        let source = self.source(fields.source)?;
+        let compute_capability = self.metrics.compute_capability();
+        let chip = compute_capability.map_or(Chip::Other, |(major, minor)| {
+            Chip::from_compute_capability(major, minor)
+        });
+        let metrics = self.metrics.finish(chip);
+        let size = |field: Option<[u64; 3]>, names| {
+            field
+                .or_else(|| integers(&metrics, names))
+                .unwrap_or([0; 3])
+        };
+        let ordinal = |name| integers(&metrics, [name]).and_then(|[id]| u32::try_from(id).ok());
+        Ok(Launch {
+            kind: layout.kind,
+            kernel: fields.kernel,
+            grid: size(fields.grid, GRID),
+            block: size(fields.block, BLOCK),
+            process_id: None,
+            device: ordinal("launch__device_id"),
+            context: fields.context.or_else(|| ordinal("launch__context_id")),
+            stream: fields.stream.or_else(|| ordinal("launch__stream_id")),
+            clock_locked: fields.clock_locked,
+            compute_capability,
+            metrics,
+            labels: Vec::new(),
+            source,
+        })
+    }
+
+    /// `ProfileResult { 5: KernelMangledName, 6: KernelFunctionName, 7: KernelDemangledName,
+    /// 10: GridSize, 11: BlockSize, 13: MetricResults, 15: Source, 22: ContextID, 23: StreamID,
+    /// 25: ClockStatus }`. The other kinds of results have the fields of their [`Layout`].
+    fn fields(&mut self, layout: &Layout, mut message: Slice<'a>) -> Result<Fields, ReadError> {
+        let is_kernel = layout.kind == ResultKind::Kernel;
+        let mut fields = Fields::default();
+        if !is_kernel {
+            layout.name.clone_into(&mut fields.kernel.function);
+        }
+        while let Some(field) = message.field()? {
+            let number = Some(field.number);
+            match field.number {
+                number if number == layout.metrics => self.metric(field.bytes()?)?,
+                5 if is_kernel => fields.kernel.mangled = name(field.bytes()?),
+                6 if is_kernel => fields.kernel.function = field.bytes()?.text(),
+                7 if is_kernel => fields.kernel.demangled = name(field.bytes()?),
+                10 if is_kernel => fields.grid = Some(dimensions(field.bytes()?)?),
+                11 if is_kernel => fields.block = Some(dimensions(field.bytes()?)?),
+                15 if is_kernel => fields.source = source_reference(field.bytes()?)?,
+                _ if number == layout.context => fields.context = Some(field.integer_32()?),
+                _ if number == layout.stream => fields.stream = Some(field.integer_32()?),
+                _ if number == layout.clock => fields.clock_locked = clock_locked(field.bytes()?)?,
+                _ => {}
+            }
+        }
+        Ok(fields)
+    }
+
+    fn metric(&mut self, message: Slice<'a>) -> Result<(), ReadError> {
+        let metric = self.metrics.read(message, &mut self.memory)?;
+        if metric.has_list {
+            self.instructions.add(metric.name_id, message)?;
+        }
+        Ok(())
+    }
+
+    /// Counts and samples of single instructions; `None` where the result has none.
+    fn source(&mut self, reference: Option<u64>) -> Result<Option<Arc<SourceCounters>>, ReadError> {
+        let instructions = self.instructions.finish(&mut self.memory)?;
+        if instructions.is_empty() {
+            return Ok(None);
+        }
+        let source = match reference {
+            Some(reference) => self.sources.get(reference, &mut self.memory)?,
+            None => None,
+        };
+        let counters = with_source(instructions, source, &mut self.memory)?;
+        Ok(Some(Arc::new(counters)))
+    }
+}
+
+/// Metrics that state grid and block where the message has no field for them.
+const GRID: [&str; 3] = [
+    "launch__grid_dim_x",
+    "launch__grid_dim_y",
+    "launch__grid_dim_z",
+];
+const BLOCK: [&str; 3] = [
+    "launch__block_dim_x",
+    "launch__block_dim_y",
+    "launch__block_dim_z",
+];
+
+/// The values of these metrics, if all are integers.
+fn integers<const N: usize>(metrics: &Metrics, names: [&str; N]) -> Option<[u64; N]> {
+    let mut values = [0; N];
+    for (value, name) in values.iter_mut().zip(names) {
+        let Value::Integer(number) = metrics.get(name)?.value else {
+            return None;
+        };
+        *value = number;
+    }
+    Some(values)
+}
+
+/// The name of a kernel. That of a library kernel may be empty.
+fn name(text: Slice<'_>) -> Option<String> {
+    (!text.bytes.is_empty()).then(|| text.text())
+}
+
+/// `Uint64x3 { 1: X, 2: Y, 3: Z }`.
+fn dimensions(mut message: Slice<'_>) -> Result<[u64; 3], ReadError> {
+    let mut size = [0; 3];
+    while let Some(field) = message.field()? {
+        match field.number {
+            1 => size[0] = field.integer()?,
+            2 => size[1] = field.integer()?,
+            3 => size[2] = field.integer()?,
+            _ => {}
+        }
+    }
+    Ok(size)
+}
+
+/// `{ 1: Reference }` of the source with the machine code.
+fn source_reference(mut message: Slice<'_>) -> Result<Option<u64>, ReadError> {
+    let mut reference = None;
+    while let Some(field) = message.field()? {
+        if field.number == 1 {
+            reference = Some(field.integer()?);
+        }
+    }
+    Ok(reference)
+}
+
+/// `ClockStatus { 1: RequestedLock, 2: ExecutedLocked }`.
+fn clock_locked(mut message: Slice<'_>) -> Result<Option<bool>, ReadError> {
+    let mut locked = None;
+    while let Some(field) = message.field()? {
+        if field.number == 2 {
+            locked = Some(field.integer()? != 0);
+        }
+    }
+    Ok(locked)
+}

@@ -1,0 +1,93 @@
+//! Whether an immutable variant is still what was locked: the same sources, headers and flags.
+
+use super::lock::Lock;
+use crate::build::stated_flags;
+use crate::comparable::{added_sources, words};
+use crate::config::{Config, Variant};
+use crate::finding::{Code, Finding};
+use crate::hash::sha256_file;
+use crate::profile::Profile;
+
+/// The finding that an immutable variant is built from files that its lock does not list.
+pub fn immutable_additions(
+    variant: &Variant,
+    locked: &Profile,
+    current: &Profile,
+) -> Option<Finding> {
+    let new = added_sources(locked, current);
+    let message = format!(
+        "it is also built from {}, which its lock does not list",
+        words(&new, ", ")
+    );
+    (variant.immutable && !new.is_empty()).then(|| changed(variant, message))
+}
+
+/// Changes of an immutable variant's files and flags since they were locked.
+pub(super) fn immutable_changes(config: &Config, variant: &Variant, lock: &Lock) -> Vec<Finding> {
+    let mut changes: Vec<String> = Vec::new();
+    match (lock.immutable, variant.immutable) {
+        (true, false) => changes.push(
+            "its lock marks it immutable, and the configuration no longer does".to_owned(),
+        ),
+        (false, true) => changes.push(
+            "the configuration marks it immutable, and its lock does not list its sources: lock it again"
+                .to_owned(),
+        ),
+        _ => {}
+    }
+    if lock.immutable {
+        changes.extend(lock.sources.iter().filter_map(|(path, locked)| {
+            match sha256_file(&config.root.join(path)) {
+                Ok(hash) if hash == *locked => None,
+                Ok(hash) => Some(format!(
+                    "`{path}` changed since it was locked (sha256 {hash}, locked {locked})"
+                )),
+                Err(error) => Some(format!("`{path}` cannot be read: {error}")),
+            }
+        }));
+        changes.extend(changed_flags(
+            &stated_flags(&config.toolchain, variant),
+            &lock.flags,
+        ));
+    }
+    let changes = changes.into_iter();
+    changes.map(|message| changed(variant, message)).collect()
+}
+
+/// How the flags differ from the locked ones.
+fn changed_flags(current: &[String], locked: &[String]) -> Option<String> {
+    if current == locked {
+        return None;
+    }
+    let only = |these: &[String], those: &[String]| -> String {
+        let list: Vec<&str> = these
+            .iter()
+            .filter(|flag| !those.contains(flag))
+            .map(String::as_str)
+            .collect();
+        if list.is_empty() {
+            "nothing".to_owned()
+        } else {
+            list.join(" ")
+        }
+    };
+    let (added, removed) = (only(current, locked), only(locked, current));
+    Some(if added == removed {
+        format!(
+            "its flags have another order or number than the locked ones: {}, locked {}",
+            current.join(" "),
+            locked.join(" ")
+        )
+    } else {
+        format!("its flags changed since they were locked: added {added}, removed {removed}")
+    })
+}
+
+fn changed(variant: &Variant, message: String) -> Finding {
+    Finding::deny(
+        Code::ImmutableChanged,
+        &variant.id,
+        message,
+        "undo the change, or add it as a new variant: an immutable variant stays as it was locked",
+    )
+}

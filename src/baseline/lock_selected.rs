@@ -1,0 +1,309 @@
+//! Locks the latest profiles of the selected variants: all of them, or none.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::accept::{Acceptance, Candidate, Decision};
+use super::capture_index::CaptureIndex;
+use super::lock::Entry;
+use super::norm_line::{NormLine, norm_lines};
+use super::signature::{Signer, unknown_key};
+use super::store::{NewBaseline, Store};
+use crate::comparable::merge;
+use crate::config::{Config, Selected, Variant};
+use crate::evidence::unpinned;
+use crate::files::variant_folder;
+use crate::finding::{Code, Error, Finding, Stop, WarnReason};
+use crate::profile::Profile;
+use crate::terms::VariantId;
+
+/// What is to be locked, and by whom.
+#[derive(Debug)]
+pub struct LockOrder<'a> {
+    /// Folders of the profiles. Profiles of one variant from several folders become one baseline.
+    pub folders: &'a [PathBuf],
+    /// Whether only what the compiler made is locked.
+    pub static_only: bool,
+    /// Who accepts it, and why.
+    pub acceptance: &'a Acceptance,
+    /// Who signs the locks.
+    pub signer: Option<&'a Signer>,
+}
+
+/// What was locked.
+#[derive(Debug)]
+pub struct LockReport {
+    /// Whether the baselines were stored. They are not if any of them was refused.
+    pub locked: bool,
+    /// The baselines that were accepted.
+    pub baselines: Vec<LockedBaseline>,
+    /// Why baselines were refused, and warnings.
+    pub findings: Vec<Finding>,
+}
+
+/// A baseline that was accepted.
+#[derive(Debug, Serialize)]
+pub struct LockedBaseline {
+    /// The variant.
+    pub variant: VariantId,
+    /// The folder of its GPU model and tier.
+    pub gpu: String,
+    /// The normalized text, old and new.
+    pub changes: Vec<NormLine>,
+    /// The new entry of the ledger; absent where the same profile is locked already.
+    pub entry: Option<Entry>,
+}
+
+/// Refuses to lock in a pipeline, unless that is `allowed`. `ci` is the environment variable `CI`.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub fn refuse_in_pipeline(ci: Option<&str>, allowed: bool) -> Result<(), Error> {
+    let in_ci = ci.is_some_and(|value| !matches!(value, "" | "false" | "0"));
+    if in_ci && !allowed {
+        return Err(Error::Usage(
+            "the CI variable is set, and a pipeline that locks its own baselines gates nothing; to lock here all the same: --in-ci"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Locks the profiles of the selected variants: all of them, or none.
+///
+/// # Errors
+/// [`Error::Io`], and [`Error::Baseline`] where a lock cannot be signed.
+pub fn lock_selected(selected: &Selected, order: &LockOrder<'_>) -> Result<LockReport, Error> {
+    let store = Store::open_to_change(&selected.config.baselines)?;
+    let mut locking = Locking {
+        config: &selected.config,
+        store: &store,
+        order,
+        new: Vec::new(),
+        baselines: Vec::new(),
+        refusals: Vec::new(),
+        warnings: Vec::new(),
+    };
+    for variant in selected.variants() {
+        let compiled = locking.compiled(variant);
+        locking.note(compiled)?;
+        if !order.static_only {
+            let measured = locking.measured(variant);
+            locking.note(measured)?;
+        }
+    }
+    locking.finish()
+}
+
+struct Locking<'a> {
+    config: &'a Config,
+    store: &'a Store,
+    order: &'a LockOrder<'a>,
+    /// Those to be stored.
+    new: Vec<NewBaseline>,
+    baselines: Vec<LockedBaseline>,
+    refusals: Vec<Finding>,
+    warnings: Vec<Finding>,
+}
+
+impl Locking<'_> {
+    /// Keeps the finding on a variant, and goes on with the others.
+    fn note(&mut self, result: Result<(), Stop>) -> Result<(), Error> {
+        if let Err(stop) = result {
+            self.refusals.push(stop.finding()?);
+        }
+        Ok(())
+    }
+
+    /// Accepts or refuses the measured profiles of a variant.
+    fn measured(&mut self, variant: &Variant) -> Result<(), Stop> {
+        let (profiles, captures) = self.recorded(variant)?;
+        let profile = merge(profiles).map_err(|why| {
+            Finding::deny(
+                Code::NotComparable,
+                &variant.id,
+                format!("the profiles cannot become one baseline: {why}"),
+                "lock profiles of the same code that were taken under the same conditions",
+            )
+        })?;
+        let measured = unpinned(&variant.id, "measured", &profile.provenance.pins);
+        self.warnings.extend(measured);
+        self.decide(variant, &profile, |candidate| {
+            candidate.decide_measured(&captures)
+        })
+    }
+
+    /// The profiles of a variant, one from each of the folders, and their captures.
+    fn recorded(&self, variant: &Variant) -> Result<(Vec<Profile>, CaptureIndex), Stop> {
+        let mut profiles = Vec::new();
+        let mut captures = CaptureIndex::default();
+        for folder in self.order.folders {
+            match readable(Profile::recorded(folder, &variant.id), variant, "profile")? {
+                Some(profile) => profiles.push(profile),
+                None => {
+                    return Err(Finding::deny(
+                        Code::ProfileMissing,
+                        &variant.id,
+                        format!("{} contains no profile of it", folder.display()),
+                        format!("profile it: sparsek-gate profile {}", variant.id),
+                    )
+                    .into());
+                }
+            }
+            captures.add(&variant_folder(folder, &variant.id))?;
+        }
+        Ok((profiles, captures))
+    }
+
+    /// Accepts or refuses what the compiler made of a variant, if the static gate covers it. Unless
+    /// only this is to be locked, it may be missing.
+    fn compiled(&mut self, variant: &Variant) -> Result<(), Stop> {
+        if let Some(why) = variant.why_no_static_gate() {
+            if self.order.static_only {
+                let finding = Finding::deny(
+                    Code::NotMeasured,
+                    &variant.id,
+                    format!("nothing of it can be locked without a GPU: {why}"),
+                    format!(
+                        "profile it, and lock that: sparsek-gate profile {}",
+                        variant.id
+                    ),
+                );
+                self.warnings
+                    .push(finding.warn_for(WarnReason::NoStaticGate));
+            }
+            return Ok(());
+        }
+        let Some(profile) = self.compiled_profile(variant)? else {
+            return Ok(());
+        };
+        let pins = &profile.provenance.pins;
+        self.warnings
+            .extend(unpinned(&variant.id, "compiled", pins));
+        let stored = self.store.load(&profile.identity.folder(), &variant.id)?;
+        // The same code that was compiled at another time makes no new baseline.
+        let locked = stored.and_then(|stored| Profile::parse(stored.profile.as_deref()?).ok());
+        let locked = locked.filter(|locked| {
+            locked.kernels == profile.kernels
+                && locked.identity == profile.identity
+                && locked.provenance.sources == profile.provenance.sources
+                && locked.provenance.warnings == profile.provenance.warnings
+        });
+        let profile = locked.unwrap_or(profile);
+        self.decide(variant, &profile, |candidate| candidate.decide_compiled())
+    }
+
+    /// The static profile of a variant, the same in all folders that contain one.
+    fn compiled_profile(&self, variant: &Variant) -> Result<Option<Profile>, Stop> {
+        let mut profiles = Vec::new();
+        for folder in self.order.folders {
+            let profile = Profile::recorded_static(folder, &variant.id);
+            profiles.extend(readable(profile, variant, "build")?);
+        }
+        let Some((profile, others)) = profiles.split_first() else {
+            if !self.order.static_only {
+                return Ok(None);
+            }
+            return Err(Finding::deny(
+                Code::ProfileMissing,
+                &variant.id,
+                "it has no static profile",
+                format!("build it: sparsek-gate build {}", variant.id),
+            )
+            .into());
+        };
+        let other = others.iter().find(|other| other.kernels != profile.kernels);
+        if let Some(other) = other {
+            return Err(Finding::deny(
+                Code::NotComparable,
+                &variant.id,
+                format!(
+                    "the folders contain static profiles of different code ({} and {})",
+                    profile.provenance.created, other.provenance.created
+                ),
+                "lock profiles of the same code",
+            )
+            .into());
+        }
+        Ok(Some(profile.clone()))
+    }
+
+    fn decide(
+        &mut self,
+        variant: &Variant,
+        profile: &Profile,
+        decide: impl FnOnce(&Candidate<'_>) -> Decision,
+    ) -> Result<(), Stop> {
+        let stored = self.store.load(&profile.identity.folder(), &variant.id)?;
+        let decision = decide(&Candidate {
+            config: self.config,
+            variant,
+            profile,
+            stored: stored.as_ref(),
+            acceptance: self.order.acceptance,
+        });
+        let new = match decision {
+            Decision::Accepted(new) => *new,
+            Decision::Refused(findings) => {
+                self.refusals.extend(findings);
+                return Ok(());
+            }
+        };
+        let (norm, locked) = stored.map_or((None, None), |old| (old.norm, old.profile));
+        let unchanged = locked.is_some_and(|locked| locked == new.profile.as_bytes());
+        self.baselines.push(LockedBaseline {
+            variant: variant.id.clone(),
+            gpu: new.gpu.clone(),
+            changes: norm_lines(
+                &String::from_utf8_lossy(&norm.unwrap_or_default()),
+                &new.norm,
+            ),
+            entry: new.lock.ledger.last().cloned().filter(|_| !unchanged),
+        });
+        if !unchanged {
+            self.new.push(new);
+        }
+        Ok(())
+    }
+
+    /// Signs and stores the accepted baselines, if none was refused.
+    fn finish(mut self) -> Result<LockReport, Error> {
+        let locked = self.refusals.is_empty();
+        if let Some(signer) = self.order.signer {
+            for new in &mut self.new {
+                let id = &new.lock.variant;
+                new.signature = Some(signer.sign(&new.gpu, id, &new.lock.to_toml())?);
+            }
+            self.warnings.extend(unknown_key(self.config, signer));
+        }
+        if locked && !self.new.is_empty() {
+            self.store.replace(&self.new)?;
+        }
+        self.refusals.extend(self.warnings);
+        Ok(LockReport {
+            locked,
+            baselines: self.baselines,
+            findings: self.refusals,
+        })
+    }
+}
+
+/// A profile that was read. If its file is damaged, the finding says by which `command` it is made
+/// again.
+fn readable(
+    profile: Result<Option<Profile>, Error>,
+    variant: &Variant,
+    command: &str,
+) -> Result<Option<Profile>, Stop> {
+    profile.map_err(|error| match error {
+        Error::Input { .. } | Error::Io { .. } => Finding::deny(
+            Code::ProfileUnreadable,
+            &variant.id,
+            error.to_string(),
+            format!("{command} it again: sparsek-gate {command} {}", variant.id),
+        )
+        .into(),
+        error => error.into(),
+    })
+}

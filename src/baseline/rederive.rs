@@ -1,0 +1,221 @@
+//! Whether a profile is what its captures contain.
+
+use std::collections::BTreeSet;
+
+use super::capture_index::CaptureIndex;
+use crate::capture::{self, Format};
+use crate::config::Variant;
+use crate::finding::{Code, Finding};
+use crate::profile::import::conditions_of;
+use crate::profile::{
+    Derived, FileHash, Hotspots, Identity, KernelProfile, Profile, ProfileOrigin, Source, derive,
+};
+use crate::terms::{Phase, Tier};
+use ncu_report::Recording;
+
+/// Derives a profile's kernels from its captures again, and reports where they differ from it.
+pub fn rederive(variant: &Variant, profile: &Profile, captures: &CaptureIndex) -> Vec<Finding> {
+    let mut reader = Reader {
+        variant,
+        captures,
+        findings: Vec::new(),
+    };
+    let mut recordings = Vec::new();
+    let mut formats = Vec::new();
+    for record in &profile.provenance.captures {
+        let report = reader.read(&record.report);
+        let csv = record.csv.as_ref().and_then(|csv| reader.read(csv));
+        formats.push((report.as_ref().map(|(format, _)| *format), csv.is_some()));
+        recordings.push((
+            record,
+            report.map(|(_, report)| report),
+            csv.map(|(_, csv)| csv),
+        ));
+    }
+    if !reader.findings.is_empty() {
+        return reader.findings;
+    }
+    let altered = |what| deny(variant, Code::ProfileAltered, what);
+    if let Some(what) = not_this_tools(profile, &formats) {
+        return vec![altered(what)];
+    }
+    let sources: Vec<Source<'_>> = recordings
+        .iter()
+        .filter_map(|(record, report, csv)| {
+            Some(Source {
+                report: report.as_ref()?,
+                csv: csv.as_ref(),
+                phase: record.phase,
+                gpu_uuid: record.gpu_uuid.as_deref(),
+            })
+        })
+        .collect();
+    let mut differences: Vec<String> = sources
+        .iter()
+        .filter_map(|source| other_conditions(&profile.identity, source.report))
+        .collect();
+    differences.extend(other_numbers(profile, &sources));
+    differences.into_iter().map(altered).collect()
+}
+
+/// How the numbers that the captures contain differ from the profile's.
+fn other_numbers(profile: &Profile, sources: &[Source<'_>]) -> Option<String> {
+    let counters = profile
+        .identity
+        .metrics
+        .iter()
+        .map(|(alias, metric)| (alias.clone(), (metric.counter.clone(), metric.phase)))
+        .collect();
+    match derive(&counters, sources, profile.provenance.sources.keys()) {
+        Err(error) => Some(format!("no profile can be made of its captures: {error}")),
+        Ok(derived) => difference(profile, &derived)
+            .map(|what| format!("the profile differs from its captures: {what}")),
+    }
+}
+
+fn deny(variant: &Variant, code: Code, message: String) -> Finding {
+    let again = format!("profile it again: sparsek-gate profile {}", variant.id);
+    Finding::deny(code, &variant.id, message, again)
+}
+
+/// Reads the captures that a profile names.
+struct Reader<'a> {
+    variant: &'a Variant,
+    captures: &'a CaptureIndex,
+    /// The captures that are missing or cannot be read.
+    findings: Vec<Finding>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, file: &FileHash) -> Option<(Format, Recording)> {
+        let (name, sha256) = (&file.file, &file.sha256);
+        let (code, message) = match self.captures.path_of(sha256) {
+            Some(path) => match capture::read_file(path) {
+                Ok(found) => return Some(found),
+                Err(error) => (Code::CaptureUnreadable, error.to_string()),
+            },
+            None if self.captures.has_beside(name) => (
+                Code::ProfileAltered,
+                format!(
+                    "the capture `{name}` beside the profile is not the one that the profile names (sha256 {sha256})"
+                ),
+            ),
+            None => (
+                Code::CaptureMissing,
+                format!("the capture `{name}` (sha256 {sha256}) that the profile names is missing"),
+            ),
+        };
+        self.findings.push(deny(self.variant, code, message));
+        None
+    }
+}
+
+/// Why the captures cannot be those of this tool: one report with its CSV for each process, none twice.
+fn not_this_tools(profile: &Profile, formats: &[(Option<Format>, bool)]) -> Option<String> {
+    let reports: BTreeSet<&str> = profile
+        .provenance
+        .captures
+        .iter()
+        .map(|record| record.report.sha256.as_str())
+        .collect();
+    if profile.provenance.origin != ProfileOrigin::Measured {
+        return (reports.len() != formats.len()).then(|| {
+            format!(
+                "it names {} different reports for {} captures",
+                reports.len(),
+                formats.len()
+            )
+        });
+    }
+    let of_phase = |phase: Phase| {
+        let captures = &profile.provenance.captures;
+        captures
+            .iter()
+            .filter(|record| record.phase == Some(phase))
+            .count()
+    };
+    let processes = profile.provenance.processes as usize;
+    if of_phase(Phase::Timing) != processes
+        || reports.len() != formats.len()
+        || of_phase(Phase::Timing) + of_phase(Phase::Counting) != formats.len()
+    {
+        return Some(format!(
+            "it names {} different reports, {} of the timing phase, for {processes} profiler processes",
+            reports.len(),
+            of_phase(Phase::Timing)
+        ));
+    }
+    let tier = profile.identity.tier;
+    let whole = |(format, has_csv): &(Option<Format>, bool)| {
+        let of_tier = format.is_some_and(|format| format.tier() == tier && format != Format::Csv);
+        of_tier && *has_csv == (tier == Tier::Counters)
+    };
+    (!formats.iter().all(whole)).then(|| match tier {
+        Tier::Counters => {
+            "a measured profile has a report file and its CSV for each process".to_owned()
+        }
+        lower => format!("a profile of {lower} has one file for each process"),
+    })
+}
+
+/// A condition that the report's own command line contradicts.
+fn other_conditions(identity: &Identity, report: &Recording) -> Option<String> {
+    let recorded = conditions_of(report).named();
+    recorded
+        .into_iter()
+        .zip(identity.conditions.named())
+        .find(|((_, recorded), (_, stated))| recorded.is_some() && recorded != stated)
+        .map(|((what, recorded), (_, stated))| {
+            format!(
+                "{what} was {} by the report's own command line, and the profile says {}",
+                recorded.unwrap_or("unknown"),
+                stated.unwrap_or("unknown")
+            )
+        })
+}
+
+fn difference(profile: &Profile, derived: &Derived) -> Option<String> {
+    if profile.identity.gpu != derived.gpu
+        || profile.identity.compute_capability != derived.compute_capability
+    {
+        return Some(format!("they were taken on {}", derived.gpu));
+    }
+    if profile.identity.metrics != derived.metrics {
+        return Some("the units differ".to_owned());
+    }
+    if profile.kernels.len() != derived.kernels.len() {
+        return Some(format!(
+            "{} kernels, not {}",
+            derived.kernels.len(),
+            profile.kernels.len()
+        ));
+    }
+    for (stated, found) in profile.kernels.iter().zip(&derived.kernels) {
+        // Instructions are named by a disassembler, which is not part of the captures, and lines by
+        // the machine code, which a stripped copy lacks.
+        let plain = |kernel: &KernelProfile| KernelProfile {
+            hotspots: kernel
+                .hotspots
+                .as_ref()
+                .filter(|_| !profile.provenance.stripped)
+                .map(Hotspots::without_instructions),
+            ..kernel.clone()
+        };
+        let (stated, found) = (&plain(stated), &plain(found));
+        if stated == found {
+            continue;
+        }
+        if stated.hotspots != found.hotspots {
+            return Some(format!("{} has other hotspots", found.name));
+        }
+        let metric = found
+            .metrics
+            .iter()
+            .find(|(alias, series)| stated.metrics.get(*alias) != Some(series));
+        return Some(match metric {
+            Some((alias, _)) => format!("`{alias}` of {} has other samples", found.name),
+            None => format!("the kernel `{}` has other names, grid or block", found.name),
+        });
+    }
+    None
+}

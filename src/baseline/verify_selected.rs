@@ -1,0 +1,120 @@
+//! Verifies what is locked: of the selected variants, and of those that nothing gates.
+
+use super::capture_index::CaptureIndex;
+use super::rederive::rederive;
+use super::store::{Store, Stored};
+use super::verify::{Trusted, verify_files, verify_stored};
+use crate::config::{Config, Selected, Variant};
+use crate::evidence::unpinned;
+use crate::finding::{Code, Error, Finding};
+use crate::terms::{Tier, VariantId};
+
+/// What was verified.
+#[derive(Debug, Default)]
+pub struct VerifyReport {
+    /// The baselines without a finding, `GPU folder/suite/variant`.
+    pub verified: Vec<String>,
+    /// What is wrong with the others, and warnings.
+    pub findings: Vec<Finding>,
+}
+
+/// Verifies the baselines of the selected variants, and those that no check uses. With captures,
+/// the locked profiles are derived from them again. `names` are the variants and suites that the
+/// user named.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn verify_selected(
+    selected: &Selected,
+    names: &[String],
+    store: &Store,
+    captures: Option<&CaptureIndex>,
+) -> Result<VerifyReport, Error> {
+    let mut verifying = Verifying {
+        config: &selected.config,
+        captures,
+        report: VerifyReport::default(),
+    };
+    for variant in selected.variants() {
+        let baselines = store.all_of(&variant.id)?;
+        if baselines.is_empty() {
+            verifying.report.findings.push(no_baseline(variant));
+        }
+        for stored in baselines {
+            let trusted = verifying.verify(Some(variant), &stored);
+            let unpinned = trusted.as_ref().and_then(measured_unpinned);
+            verifying.report.findings.extend(unpinned);
+        }
+    }
+    for (gpu, id) in store.stored()? {
+        let meant = names.is_empty() || names.contains(&id.suite);
+        if !meant || selected.variants.iter().any(|variant| variant.id == id) {
+            continue;
+        }
+        if let Some(stored) = store.load(&gpu, &id)? {
+            let variant = selected.config.variant(&id);
+            verifying.verify(variant, &stored);
+            verifying.report.findings.push(unused(&gpu, &id, variant));
+        }
+    }
+    Ok(verifying.report)
+}
+
+struct Verifying<'a> {
+    config: &'a Config,
+    captures: Option<&'a CaptureIndex>,
+    report: VerifyReport,
+}
+
+impl Verifying<'_> {
+    /// Verifies one baseline, of a variant or of none that is configured.
+    fn verify(&mut self, variant: Option<&Variant>, stored: &Stored) -> Option<Trusted> {
+        let (trusted, mut findings) = match variant {
+            Some(variant) => verify_stored(self.config, variant, stored),
+            None => verify_files(self.config, stored),
+        };
+        // Without a variant there is nothing to derive the profile's kernels for. What the compiler
+        // made is derived again by compiling it: `check --static`.
+        if let (Some(trusted), Some(captures), Some(variant)) = (&trusted, self.captures, variant)
+            && trusted.profile.identity.tier != Tier::Static
+        {
+            findings.extend(rederive(variant, &trusted.profile, captures));
+        }
+        if findings.is_empty() {
+            let name = format!("{}/{}", stored.gpu, stored.variant);
+            self.report.verified.push(name);
+        }
+        self.report.findings.extend(findings);
+        trusted
+    }
+}
+
+/// That a locked profile was measured with another toolchain than is pinned.
+pub fn measured_unpinned(trusted: &Trusted) -> Option<Finding> {
+    let profile = &trusted.profile;
+    unpinned(&profile.variant, "measured", &profile.provenance.pins)
+}
+
+/// That a variant has no baseline.
+pub(super) fn no_baseline(variant: &Variant) -> Finding {
+    Finding::deny(
+        Code::NewBaseline,
+        &variant.id,
+        "it has no baseline yet".to_owned(),
+        format!("sparsek-gate baseline --lock --reason '...' {}", variant.id),
+    )
+}
+
+/// That no check uses a baseline.
+fn unused(gpu: &str, id: &VariantId, variant: Option<&Variant>) -> Finding {
+    let why = match variant {
+        Some(_) => "it is experimental, and only checked when named",
+        None => "it is not in the configuration",
+    };
+    Finding::deny(
+        Code::LockUnused,
+        id,
+        format!("it is locked on {gpu}, and no check uses the baseline: {why}"),
+        "put the variant back, or remove its baseline",
+    )
+}

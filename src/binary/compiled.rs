@@ -1,0 +1,124 @@
+//! Puts together what the compiler reported of each kernel and what its machine code shows.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::cubin;
+use super::error::BinaryError;
+use super::ptxas::{CompilerWarning, KernelResources};
+use super::sass::Census;
+
+/// What is known of a compiled kernel without running it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompiledKernel {
+    /// What ptxas reported.
+    #[serde(flatten)]
+    pub resources: KernelResources,
+    /// Shared memory a block that the driver reserves, in bytes: the kernel's section in the cubin
+    /// less its own static shared memory. 0 for a kernel without such a section, although the driver
+    /// reserves its share there too.
+    pub driver_shared_bytes: u32,
+    /// Constant bank 0, kernel arguments included, in bytes.
+    pub constant_bytes: u32,
+    /// Threads a block that `__launch_bounds__` allows, where it is stated.
+    pub max_threads: Option<u32>,
+    /// sha256 of the machine code (`.text` of the kernel), which `-lineinfo` does not change.
+    pub text_sha256: String,
+    /// How many performance warnings of ptxas are about it.
+    pub performance_warnings: u32,
+    /// Instructions by opcode with its modifiers; `None` where no disassembler was found.
+    pub opcodes: Option<BTreeMap<String, u32>>,
+}
+
+/// The kernels of one program by mangled name, and the compiler's warnings about them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compiled {
+    /// The kernels.
+    pub kernels: BTreeMap<String, CompiledKernel>,
+    /// Warnings that cost performance.
+    pub warnings: Vec<CompilerWarning>,
+}
+
+/// Whether a cubin has kernels; `true` for one that cannot be read.
+pub fn has_kernels(cubin: &[u8]) -> bool {
+    cubin::kernels(cubin).map_or(true, |kernels| !kernels.is_empty())
+}
+
+/// Puts together what the compiler reported and what is in the cubins. `census` has the
+/// instructions of each kernel, where a disassembler was found.
+///
+/// # Errors
+/// [`BinaryError`] where the two contradict each other.
+pub fn compiled(
+    resources: &BTreeMap<String, KernelResources>,
+    mut warnings: Vec<CompilerWarning>,
+    cubins: &[PathBuf],
+    census: Option<&Census>,
+) -> Result<Compiled, BinaryError> {
+    let mut found = BTreeMap::new();
+    for cubin in cubins {
+        found.extend(cubin::kernels(&std::fs::read(cubin)?)?);
+    }
+    // A warning about a function that kernels call is about every kernel that calls it.
+    for warning in &mut warnings {
+        warning
+            .function
+            .take_if(|name| !resources.contains_key(name));
+    }
+    let mut kernels = BTreeMap::new();
+    for (name, resources) in resources {
+        let code = found
+            .get(name)
+            .ok_or_else(|| BinaryError::NoCode(name.clone()))?;
+        let contradiction = |what, reported, found| BinaryError::Contradiction {
+            kernel: name.clone(),
+            what,
+            reported,
+            found,
+        };
+        if let Some(registers) = code.registers.filter(|own| *own != resources.registers) {
+            return Err(contradiction("registers", resources.registers, registers));
+        }
+        if let Some(barriers) = code.barriers.filter(|own| *own != resources.barriers) {
+            return Err(contradiction("barriers", resources.barriers, barriers));
+        }
+        let reserved = code.shared_bytes.checked_sub(resources.shared_bytes);
+        let opcodes = match census {
+            None => None,
+            Some(census) => {
+                let counted = census.get(name);
+                let missing = || BinaryError::Disassembly(format!("it lacks `{name}`"));
+                Some(counted.cloned().ok_or_else(missing)?)
+            }
+        };
+        // A warning without a function may be about any kernel.
+        let of_kernel = |warning: &&CompilerWarning| {
+            warning
+                .function
+                .as_ref()
+                .is_none_or(|function| function == name)
+        };
+        let count = warnings.iter().filter(of_kernel).count();
+        kernels.insert(
+            name.clone(),
+            CompiledKernel {
+                performance_warnings: u32::try_from(count).unwrap_or(u32::MAX),
+                resources: resources.clone(),
+                driver_shared_bytes: reserved.ok_or_else(|| {
+                    contradiction(
+                        "bytes of static shared memory",
+                        resources.shared_bytes,
+                        code.shared_bytes,
+                    )
+                })?,
+                constant_bytes: code.constant_bytes,
+                max_threads: code.max_threads,
+                text_sha256: code.text_sha256.clone(),
+                opcodes,
+            },
+        );
+    }
+    Ok(Compiled { kernels, warnings })
+}

@@ -1,0 +1,121 @@
+//! Builds the variants of a project, several at a time.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::artifact::{Artifact, Built};
+use super::command::build_by_command;
+use super::nvcc::NvccBuild;
+use crate::config::{Config, Recipe, Toolchain, Variant};
+use crate::finding::{Error, Finding, Stop};
+use crate::toolchain::{Nvcc, Nvdisasm, nvcc_flags};
+
+/// Builds variants.
+#[derive(Debug)]
+pub struct Builder<'a> {
+    config: &'a Config,
+    /// Looked for only if a variant needs it.
+    nvcc: Option<Nvcc>,
+    nvdisasm: Option<Nvdisasm>,
+}
+
+impl<'a> Builder<'a> {
+    /// A builder for these variants. nvcc is looked for only if one of them needs it.
+    ///
+    /// # Errors
+    /// [`Error::Environment`] where nvcc is needed and missing, or differs from the pinned version.
+    pub fn new(config: &'a Config, variants: &[&Variant]) -> Result<Self, Error> {
+        let needed = variants.iter().any(|variant| variant.needs_nvcc());
+        let nvcc = needed
+            .then(|| Nvcc::locate(&config.toolchain, &config.work))
+            .transpose()?;
+        if let Some(nvcc) = &nvcc {
+            let pin = config.toolchain.pins.cuda(&nvcc.version);
+            config.toolchain.enforce(&config.path, pin.as_slice())?;
+        }
+        let nvdisasm = nvcc
+            .as_ref()
+            .and_then(|nvcc| Nvdisasm::locate(&nvcc.root(), &config.work));
+        Ok(Builder {
+            config,
+            nvcc,
+            nvdisasm,
+        })
+    }
+
+    /// Builds all of them, as many at a time as there are processors, in the order given.
+    /// `done` is called for each as it ends.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine failed; a variant that does not build is a finding.
+    pub fn build_all(
+        &self,
+        variants: &[&Variant],
+        done: &(dyn Fn(&Variant, Result<&Artifact, &Finding>) + Sync),
+    ) -> Result<Vec<Built>, Error> {
+        let workers = std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(variants.len());
+        let next = AtomicUsize::new(0);
+        let results: Mutex<Vec<Option<Result<Artifact, Stop>>>> =
+            Mutex::new(variants.iter().map(|_| None).collect());
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    while let Some((index, variant)) = {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        variants.get(index).map(|variant| (index, *variant))
+                    } {
+                        let result = self.build(variant);
+                        match &result {
+                            Ok(artifact) => done(variant, Ok(artifact)),
+                            Err(Stop::Finding(finding)) => done(variant, Err(finding)),
+                            Err(Stop::Error(_)) => {}
+                        }
+                        if let Ok(mut results) = results.lock() {
+                            results[index] = Some(result);
+                        }
+                    }
+                });
+            }
+        });
+        let results = results
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut built = Vec::new();
+        for result in results {
+            let result = result.unwrap_or_else(|| Err(Error::Interrupted.into()));
+            built.push(match result {
+                Ok(artifact) => Ok(artifact),
+                Err(stop) => Err(stop.finding()?),
+            });
+        }
+        Ok(built)
+    }
+
+    fn build(&self, variant: &Variant) -> Result<Artifact, Stop> {
+        if let Recipe::Command { build, run, inputs } = &variant.recipe {
+            return build_by_command(self.config, variant, build.as_deref(), run, inputs);
+        }
+        let nvcc = self.nvcc.as_ref();
+        nvcc.and_then(|nvcc| NvccBuild::of(self.config, variant, nvcc, self.nvdisasm.as_ref()))
+            .ok_or_else(|| Error::Usage(format!("this builder was not made for {}", variant.id)))?
+            .build()
+    }
+}
+
+/// The program of a variant as it is now, where it was built before; nothing is built.
+pub fn built_program(config: &Config, nvcc: &Nvcc, variant: &Variant) -> Option<PathBuf> {
+    let nvdisasm = Nvdisasm::locate(&nvcc.root(), &config.work);
+    let build = NvccBuild::of(config, variant, nvcc, nvdisasm.as_ref())?;
+    build.cached()?.run.first().map(PathBuf::from)
+}
+
+/// A variant's flags as its lock records them: no path of a machine, no version of a compiler.
+pub fn stated_flags(toolchain: &Toolchain, variant: &Variant) -> Vec<String> {
+    match &variant.recipe {
+        Recipe::Nvcc { flags, defines, .. } => nvcc_flags(toolchain, flags, defines),
+        Recipe::Command { build, run, .. } => build.iter().flatten().chain(run).cloned().collect(),
+    }
+}

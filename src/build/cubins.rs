@@ -1,0 +1,40 @@
+//! The machine code that nvcc kept of a build.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::binary;
+
+/// The cubins in a folder that have kernels. Where nvcc built for several targets, those for
+/// `arch`; where kernels were linked in a step of their own, the linked ones, which run.
+pub(super) fn cubins_in(folder: &Path, arch: &str) -> io::Result<Vec<PathBuf>> {
+    let mut cubins = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "cubin") {
+            cubins.push(path);
+        }
+    }
+    let stem = |path: &Path| {
+        let stem = path.file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
+    };
+    // Built for several targets, they are named after the virtual one.
+    let target = format!(".{}", arch.replacen("sm_", "compute_", 1));
+    if cubins.iter().any(|path| stem(path).ends_with(&target)) {
+        cubins.retain(|path| stem(path).ends_with(&target));
+    }
+    cubins.sort();
+    let linked = |path: &Path| stem(path).trim_end_matches(&target).ends_with("_dlink");
+    let mut with_kernels = Vec::new();
+    for path in cubins {
+        if binary::has_kernels(&fs::read(&path)?) {
+            with_kernels.push(path);
+        }
+    }
+    if with_kernels.iter().any(|path| linked(path)) {
+        with_kernels.retain(|path| linked(path));
+    }
+    Ok(with_kernels)
+}

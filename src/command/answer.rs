@@ -1,0 +1,89 @@
+//! What a subcommand prints, and its exit code.
+
+use std::path::Path;
+
+use ncu_report::ReadError;
+use serde::Serialize;
+
+use crate::cli::Format;
+use crate::finding::{Error, ExitCode, Finding, Severity};
+use crate::judge::Outcome;
+use crate::report::{self as reports, Capability, Form};
+
+/// What the findings of a run without verdicts exit with.
+fn exit_code(findings: &[Finding]) -> ExitCode {
+    findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Deny)
+        .map(|finding| finding.code.exit_code())
+        .fold(ExitCode::Pass, ExitCode::worse)
+}
+
+/// The JSON form of whatever is not a report.
+#[derive(Serialize)]
+struct Answer<'a, T: Serialize> {
+    schema: u32,
+    #[serde(flatten)]
+    content: T,
+    findings: &'a [Finding],
+    exit_code: u8,
+}
+
+/// Prints content and findings in the asked form, and says what to exit with.
+pub(super) fn answer<T: Serialize>(
+    format: Format,
+    content: T,
+    findings: &[Finding],
+    text: impl FnOnce() -> String,
+) -> Result<ExitCode, Error> {
+    let code = exit_code(findings);
+    let text = match format {
+        Format::Text => format!(
+            "{}{}",
+            reports::clean(&text()),
+            reports::findings_text(findings)
+        ),
+        Format::Json => json(&Answer {
+            schema: 1,
+            content,
+            findings,
+            exit_code: code as u8,
+        }),
+    };
+    print(&text)?;
+    Ok(code)
+}
+
+/// A capture that the user named: missing is not the same as damaged.
+pub(super) fn unreadable(path: &Path, error: ReadError) -> Error {
+    match error {
+        ReadError::InFile { source, .. } => unreadable(path, *source),
+        ReadError::Io(source) => Error::named(path)(source),
+        error => Error::Input {
+            path: path.to_path_buf(),
+            cause: error.to_string(),
+        },
+    }
+}
+
+pub(super) fn json(value: &impl Serialize) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let mut text = reports::json_for_terminals(text);
+    text.push('\n');
+    text
+}
+
+pub(super) fn print(text: &str) -> Result<(), Error> {
+    reports::print(text).map_err(Error::io("write", "standard output"))
+}
+
+/// Prints an outcome. Only a form of commands may command the service that keeps the log.
+pub(super) fn print_outcome(outcome: &Outcome, form: &Form) -> Result<(), Error> {
+    let text = form.render(outcome);
+    if form.has(Capability::Commands) {
+        reports::print_commands(&text)
+    } else {
+        reports::print(&text)
+    }
+    .map_err(Error::io("write", "standard output"))
+}

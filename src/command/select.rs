@@ -1,0 +1,47 @@
+//! The variants that arguments select, and whether they were built with the pinned toolchain.
+
+use std::path::Path;
+
+use crate::build::Artifact;
+use crate::cli::{Selection, Trial};
+use crate::config::{Config, Pin, Selected};
+use crate::evidence::unpinned;
+use crate::finding::{Error, Finding};
+
+/// The variants that the arguments select.
+pub(super) fn select(
+    config: Config,
+    selection: &Selection,
+    trial: Option<&Trial>,
+) -> Result<Selected, Error> {
+    let overrides = trial.map_or(&[][..], |trial| &trial.define);
+    Selected::new(config, &selection.names, selection.experimental, overrides)
+}
+
+/// The same of the configuration at a path.
+pub(super) fn load(
+    config: &Path,
+    selection: &Selection,
+    trial: Option<&Trial>,
+) -> Result<Selected, Error> {
+    select(Config::load(config)?, selection, trial)
+}
+
+/// That variants were built, and perhaps run, with another toolchain than is pinned.
+pub(super) fn other_toolchain(
+    selected: &Selected,
+    artifacts: &[Option<Artifact>],
+    machine: &[Pin],
+) -> Vec<Finding> {
+    let pins_of = |artifact: &Artifact| {
+        let compiler = artifact.compiler.as_deref();
+        let pins = &selected.config.toolchain.pins;
+        let cuda = compiler.and_then(|version| pins.cuda(version));
+        machine.iter().cloned().chain(cuda).collect::<Vec<_>>()
+    };
+    let what = if machine.is_empty() { "built" } else { "run" };
+    let built = selected.variants.iter().zip(artifacts);
+    built
+        .filter_map(|(variant, artifact)| unpinned(&variant.id, what, &pins_of(artifact.as_ref()?)))
+        .collect()
+}

@@ -1,0 +1,62 @@
+//! Which kernels are profiled.
+
+/// Which kernels ncu profiles, by the function's own name.
+#[derive(Clone, Debug)]
+pub enum KernelFilter {
+    /// Every one.
+    All,
+    /// The one of that name.
+    Name(String),
+    /// Those that the expression is found in.
+    Pattern(regex::Regex),
+}
+
+impl KernelFilter {
+    /// Of `kernels` in the configuration.
+    ///
+    /// # Errors
+    /// Says that a pattern is one that only ncu understands.
+    pub fn of(kernels: Option<&str>) -> Result<KernelFilter, String> {
+        let Some(filter) = kernels else {
+            return Ok(KernelFilter::All);
+        };
+        let Some(pattern) = filter.strip_prefix("regex:") else {
+            return Ok(KernelFilter::Name(filter.to_owned()));
+        };
+        let expression = regex::Regex::new(pattern).map_err(|error| {
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default();
+            format!("the pattern `{pattern}` of `kernels` is one that only ncu understands: {last}")
+        })?;
+        Ok(KernelFilter::Pattern(expression))
+    }
+
+    /// Whether a function of that name is profiled.
+    pub fn matches(&self, name: &str) -> bool {
+        match self {
+            KernelFilter::All => true,
+            KernelFilter::Name(wanted) => wanted == name,
+            KernelFilter::Pattern(pattern) => pattern.is_match(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_matched_whole_and_a_pattern_anywhere() {
+        let name = KernelFilter::of(Some("gemm")).unwrap();
+        assert!(name.matches("gemm") && !name.matches("bsr_gemm"));
+        let pattern = KernelFilter::of(Some("regex:gemm$")).unwrap();
+        assert!(pattern.matches("bsr_gemm") && !pattern.matches("gemm_fast"));
+        assert!(KernelFilter::of(None).unwrap().matches("anything"));
+    }
+
+    #[test]
+    fn a_pattern_that_only_ncu_understands_is_told_as_such() {
+        let why = KernelFilter::of(Some("regex:^(?!slow)")).unwrap_err();
+        assert!(why.contains("only ncu understands"), "{why}");
+    }
+}

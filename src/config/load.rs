@@ -1,0 +1,80 @@
+//! Reading a configuration from a file or a text.
+
+use std::path::Path;
+
+use super::error::ConfigError;
+use super::model::Config;
+use super::validate::validate;
+
+impl Config {
+    /// Reads and validates a configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError`], which shows the line.
+    pub fn load(path: &Path) -> Result<Config, ConfigError> {
+        let source = std::fs::read_to_string(path).map_err(|error| {
+            ConfigError::new(
+                path,
+                "",
+                None,
+                format!("cannot read the configuration: {error}"),
+            )
+            .help(Some(
+                "`sparsek-gate init` writes one; `--config FILE` names another".into(),
+            ))
+        })?;
+        validate(path, &source)
+    }
+
+    /// Validates a text as the configuration at a path, whatever the file there holds.
+    ///
+    /// # Errors
+    /// [`ConfigError`], which shows the line.
+    pub fn parse(path: &Path, source: &str) -> Result<Config, ConfigError> {
+        validate(path, source)
+    }
+
+    /// A configuration of defaults, without suites, where there is no file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the current folder cannot be told.
+    pub fn defaults(path: &Path) -> Result<Config, ConfigError> {
+        // A configuration gates something.
+        const LEAST: &str =
+            "metric.duration = { direction = \"lower\", tolerance = { relative_percent = 3 } }";
+        validate(path, LEAST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::Tolerance;
+
+    #[test]
+    fn the_narrowest_name_gives_a_variant_its_tolerances() {
+        let path = Path::new("config.toml");
+        let tolerances = |metric: &str, id: (&str, &str)| {
+            let config = format!(
+                "[metric.m]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n{metric}\n\
+                 [suite.s.variant]\na.run = [\"x\"]\nb.run = [\"x\"]\n[suite.t.variant]\na.run = [\"x\"]\n"
+            );
+            let config = Config::parse(path, &config).unwrap();
+            let variant = config
+                .variants()
+                .find(|v| (&*v.id.suite, &*v.id.variant) == id);
+            let metric = &variant.unwrap().metrics[0];
+            (metric.tolerance, metric.against)
+        };
+        let (one, two) = (Tolerance::Absolute(1.0), Tolerance::Absolute(2.0));
+        let (three, four) = (Tolerance::Absolute(3.0), Tolerance::Absolute(4.0));
+        let both = "tolerance.absolute = 1\nagainst.absolute = 2\n\
+            on.s.against.absolute = 3\non.\"s/b\".tolerance.absolute = 4";
+        assert_eq!(tolerances(both, ("t", "a")), (one, two));
+        assert_eq!(tolerances(both, ("s", "a")), (one, three));
+        assert_eq!(tolerances(both, ("s", "b")), (four, three));
+        let alike = "tolerance.absolute = 1\non.s.tolerance.absolute = 2";
+        assert_eq!(tolerances(alike, ("s", "a")), (two, two));
+        assert_eq!(tolerances(alike, ("t", "a")), (one, one));
+    }
+}

@@ -1,0 +1,460 @@
+//! The validated configuration.
+
+use crate::metric::{Direction, Level, Role, Tolerance, measures};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ncu_report::Chip;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::suggest;
+use super::kernel_filter::KernelFilter;
+use super::pins::Pins;
+use super::raw::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
+use crate::binary::LaunchShape;
+use crate::terms::{Phase, Tier, VariantId};
+
+/// The name of the configuration file.
+pub const FILE_NAME: &str = "config.toml";
+
+/// A validated configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The file it was read from.
+    pub path: PathBuf,
+    /// The folder of the file; every relative path starts here, and every program runs here.
+    pub root: PathBuf,
+    /// Folder of the locked baselines.
+    pub baselines: PathBuf,
+    /// Folder for builds, captures and fresh profiles.
+    pub work: PathBuf,
+    /// Compiler and profiler.
+    pub toolchain: Toolchain,
+    /// CUDA ordinal of the GPU to measure on.
+    pub device: u32,
+    /// The suites, by name.
+    pub suites: Vec<Suite>,
+    /// Findings that are knowingly let pass for a time.
+    pub waivers: Vec<Waiver>,
+    /// Whose locks count.
+    pub trust: Trust,
+}
+
+/// Whose locks count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// minisign public keys, in base64.
+    pub public_keys: Vec<String>,
+    /// Whether a lock without a signature is refused.
+    pub require_signature: bool,
+}
+
+/// Lets the findings on one metric of one variant pass until a day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiver {
+    /// The variant.
+    pub variant: VariantId,
+    /// The metric's alias.
+    pub metric: String,
+    /// Why.
+    pub reason: String,
+    /// Who answers for it.
+    pub who: String,
+    /// The last day on which it helps, in UTC.
+    pub expires: jiff::civil::Date,
+}
+
+/// Where the tools are and what they build for.
+#[derive(Clone, Debug)]
+pub struct Toolchain {
+    /// Target, such as `sm_90a`.
+    pub arch: String,
+    /// The chip of that target, whose counter names the metrics resolve to.
+    pub chip: Chip,
+    /// The chip as ncu names it; empty where that is not known here.
+    pub chip_name: &'static str,
+    /// nvcc, where the configuration names one.
+    pub nvcc: Option<PathBuf>,
+    /// ncu, where the configuration names one.
+    pub ncu: Option<PathBuf>,
+    /// compute-sanitizer, where the configuration names one.
+    pub compute_sanitizer: Option<PathBuf>,
+    /// libcupti, where the configuration names one.
+    pub cupti: Option<PathBuf>,
+    /// Flags of every nvcc build.
+    pub flags: Vec<String>,
+    /// What tools, driver and GPU must be.
+    pub pins: Pins,
+}
+
+/// The variants of one problem: same inputs, same answer, comparable.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// Its name, also its folder under the baselines.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// Its variants, by name.
+    pub variants: Vec<Variant>,
+}
+
+/// What the kernels of a variant have to do, each launched once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Work {
+    /// Floating-point operations.
+    pub flop: Option<u64>,
+    /// Bytes that must be stored to global memory.
+    pub bytes_written: Option<u64>,
+}
+
+impl Metric {
+    /// What its counter measures; `None` of a counter that only the configuration knows.
+    pub fn role(&self) -> Option<Role> {
+        Role::of(&self.counter)
+    }
+}
+
+impl Work {
+    /// The key of declared work that none of these metrics counts.
+    pub(super) fn uncounted(&self, metrics: &[Metric]) -> Option<&'static str> {
+        let counted = |what: fn(&Counts) -> bool| {
+            metrics
+                .iter()
+                .any(|metric| metric.counts.as_ref().is_some_and(what))
+        };
+        if self.flop.is_some() && !counted(|counts| matches!(counts, Counts::Flop(_))) {
+            return Some("flop");
+        }
+        let bytes = counted(|counts| matches!(counts, Counts::BytesWritten(_)));
+        (self.bytes_written.is_some() && !bytes).then_some("bytes_written")
+    }
+}
+
+/// One version of a kernel.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// Its name.
+    pub id: VariantId,
+    /// One line for people.
+    pub description: String,
+    /// How its program comes to be.
+    pub recipe: Recipe,
+    /// Arguments of every run: the workload. Part of what makes profiles comparable.
+    pub args: Vec<String>,
+    /// Further arguments of the verifying run; `{result}` is the path of the result file.
+    pub verify_args: Vec<String>,
+    /// Further arguments of the profiled run; `{launches}` is how many must be launched.
+    pub profile_args: Vec<String>,
+    /// Further arguments of a run that times itself, where nothing else can; empty where the
+    /// program cannot. `{result}` is the path of the file for its times.
+    pub time_args: Vec<String>,
+    /// Added to the program's environment.
+    pub env: BTreeMap<String, String>,
+    /// ncu's kernel-name filter, `NAME` or `regex:PATTERN`.
+    pub kernels: Option<String>,
+    /// Function names that the capture must hold.
+    pub expect: Vec<String>,
+    /// The metrics of this variant, by alias.
+    pub metrics: Vec<Metric>,
+    /// The metrics of the compiled kernel, by name.
+    pub static_metrics: Vec<Metric>,
+    /// What is known of the kernel's launches before they happen.
+    pub launch: LaunchShape,
+    /// The work that its suite declares.
+    pub work: Work,
+    /// A reference whose sources must not change.
+    pub immutable: bool,
+    /// Left out unless it is asked for.
+    pub experimental: bool,
+    /// How it is profiled.
+    pub profile: ProfileSettings,
+    /// When the verifying run is killed, and each of those under compute-sanitizer.
+    pub verify_timeout: Duration,
+    /// Tools of compute-sanitizer that the verifying run is repeated under.
+    pub sanitizer: Vec<SanitizerTool>,
+    /// Arguments of the runs under compute-sanitizer, in the place of `args` and `verify_args`.
+    pub sanitizer_args: Option<Vec<String>>,
+}
+
+/// How a variant's program comes to be.
+#[derive(Clone, Debug)]
+pub enum Recipe {
+    /// One CUDA source, compiled by nvcc to one program.
+    Nvcc {
+        /// The source, relative to the root.
+        source: String,
+        /// Flags besides the toolchain's.
+        flags: Vec<String>,
+        /// `-D` constants: name to value; the empty value defines the name alone.
+        defines: BTreeMap<String, String>,
+    },
+    /// Any command that launches kernels.
+    Command {
+        /// Run before, if anything needs building.
+        build: Option<Vec<String>>,
+        /// The program and its fixed arguments.
+        run: Vec<String>,
+        /// Files the program is made of, relative to the root: what "the same source" means.
+        inputs: Vec<String>,
+    },
+}
+
+/// How ncu is run.
+#[derive(Clone, Debug)]
+pub struct ProfileSettings {
+    /// Launches profiled in one ncu process.
+    pub launches: u32,
+    /// Matching launches left out before them.
+    pub skip: u32,
+    /// Separate ncu processes that measure a profile.
+    pub processes: u32,
+    /// The most of them, where the answer is still open with fewer.
+    pub max_processes: u32,
+    /// Launches in the one process of the counting phase.
+    pub counted_launches: u32,
+    /// Rounds of base, head, head, base in a comparison side by side.
+    pub rounds: u32,
+    /// The most of them, where the answer is still open with fewer.
+    pub max_rounds: u32,
+    /// Clocks.
+    pub clock_control: ClockControl,
+    /// Caches.
+    pub cache_control: CacheControl,
+    /// Replay.
+    pub replay_mode: ReplayMode,
+    /// CUDA graphs.
+    pub graph_profiling: GraphProfiling,
+    /// NVTX ranges to profile (`--nvtx-include`).
+    pub nvtx: Vec<String>,
+    /// Profile only between cudaProfilerStart and cudaProfilerStop.
+    pub profiler_range: bool,
+    /// Keep machine code and sources in the report file.
+    pub keep_sass: bool,
+    /// When ncu and everything below it is killed.
+    pub timeout: Duration,
+    /// Further arguments of ncu.
+    pub ncu_args: Vec<String>,
+    /// Tiers below the counters that may stand in for them: what they cannot measure is then not
+    /// judged.
+    pub accept_tiers: Vec<Tier>,
+    /// Whether the counting phase samples where warps are.
+    pub hotspots: bool,
+    /// How often a measurement is repeated that failed for the machine's sake.
+    pub retries: u32,
+}
+
+/// A metric of the gate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// The name that people read.
+    pub alias: String,
+    /// The counter, as the configured chip names it.
+    pub counter: String,
+    /// Which way it gets better.
+    pub direction: Direction,
+    /// How much worse than a stored baseline, from any machine of the model, is no regression.
+    pub tolerance: Tolerance,
+    /// How much worse than a base measured side by side is no regression.
+    pub against: Tolerance,
+    /// Which capture measures it.
+    pub phase: Phase,
+    /// The same for the same work: any difference is other work, not another speed.
+    pub exact: bool,
+    /// What its counts stand for.
+    pub counts: Option<Counts>,
+    /// Outside of these it is not believed.
+    pub plausible: Plausible,
+    /// Smallest value allowed, in the counter's unit.
+    pub min: Option<f64>,
+    /// Largest value allowed, in the counter's unit.
+    pub max: Option<f64>,
+    /// What a regression does.
+    pub level: Level,
+    /// A regression only warns where the kernel became measurably faster.
+    pub unless_faster: bool,
+    /// A regression only where the reference has some and the current has none.
+    pub never_zero: bool,
+}
+
+/// What one count of a counter stands for; such counters of a profile are added up, and the sum
+/// must be what the suite declares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Counts {
+    /// So many floating-point operations.
+    Flop(f64),
+    /// So many bytes stored to global memory.
+    BytesWritten(f64),
+}
+
+/// What can be believed of a metric; `None` leaves it to what is known of the counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Plausible {
+    /// Smallest believable value, in the counter's unit.
+    pub min: Option<f64>,
+    /// Largest believable value, in the counter's unit.
+    pub max: Option<f64>,
+    /// Largest believable improvement, in percent of the reference.
+    pub gain_percent: Option<f64>,
+}
+
+impl Toolchain {
+    /// `major.minor` of the target; empty where its name does not tell.
+    pub fn compute_capability(&self) -> String {
+        let digits: String = self.arch.chars().filter(char::is_ascii_digit).collect();
+        match digits.split_at_checked(digits.len().saturating_sub(1)) {
+            Some((major, minor)) if !major.is_empty() => format!("{major}.{minor}"),
+            _ => String::new(),
+        }
+    }
+}
+
+impl Config {
+    /// Every variant, in the order of the names.
+    pub fn variants(&self) -> impl Iterator<Item = &Variant> {
+        self.suites.iter().flat_map(|suite| &suite.variants)
+    }
+
+    /// The variant of that name.
+    pub fn variant(&self, id: &VariantId) -> Option<&Variant> {
+        self.variants().find(|variant| variant.id == *id)
+    }
+
+    /// What a variant is, in one line: its suite's description and its own.
+    pub fn describe(&self, variant: &Variant) -> String {
+        let suite = self
+            .suites
+            .iter()
+            .find(|suite| suite.name == variant.id.suite);
+        let parts = [
+            suite.map_or("", |suite| &suite.description),
+            &variant.description,
+        ];
+        let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        said.join("; ")
+    }
+
+    /// The variants that the names select: a suite, `suite/variant`, or a variant's name in every
+    /// suite. Without names: all. Experimental variants only when named or asked for.
+    ///
+    /// # Errors
+    /// Says which name selects nothing.
+    pub fn select(&self, names: &[String], experimental: bool) -> Result<Vec<&Variant>, String> {
+        for name in names {
+            if !self
+                .variants()
+                .any(|variant| variant.is_named(name) || variant.id.suite == *name)
+            {
+                let mut known: Vec<String> = self
+                    .variants()
+                    .map(|variant| variant.id.to_string())
+                    .collect();
+                known.extend(self.suites.iter().map(|suite| suite.name.clone()));
+                known.extend(self.variants().map(|variant| variant.id.variant.clone()));
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                return Err(format!(
+                    "no variant or suite is called `{name}`: {}",
+                    suggest(name, &known)
+                ));
+            }
+        }
+        Ok(self
+            .variants()
+            .filter(|variant| {
+                let by_name = names.iter().any(|name| variant.is_named(name));
+                let by_suite = names.is_empty() || names.contains(&variant.id.suite);
+                by_name || by_suite && (experimental || !variant.experimental)
+            })
+            .collect())
+    }
+}
+
+impl Variant {
+    /// Whether this tool calls nvcc for it.
+    pub fn needs_nvcc(&self) -> bool {
+        matches!(self.recipe, Recipe::Nvcc { .. })
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.id.variant == name || self.id.to_string() == name
+    }
+
+    /// Its filter of kernels. What only ncu's own regular expressions can say lets all through.
+    pub fn kernel_filter(&self) -> KernelFilter {
+        KernelFilter::of(self.kernels.as_deref()).unwrap_or(KernelFilter::All)
+    }
+
+    /// Whether the compiler's work on it is known, and gated.
+    pub fn has_static_gate(&self) -> bool {
+        self.why_no_static_gate().is_none()
+    }
+
+    /// Why the static gate says nothing of it; `None` where it does.
+    pub fn why_no_static_gate(&self) -> Option<&'static str> {
+        let gated = |metric: &Metric| metric.level != Level::Record;
+        match self.recipe {
+            Recipe::Command { .. } => Some("its program is built by its own command"),
+            Recipe::Nvcc { .. } if self.static_metrics.iter().any(gated) => None,
+            Recipe::Nvcc { .. } => Some("every static metric is only recorded"),
+        }
+    }
+
+    /// What the aliases of its metrics stand for, and which pass measures each.
+    pub fn counters(&self) -> BTreeMap<String, (String, Phase)> {
+        self.counters_on(Tier::Counters)
+    }
+
+    /// The same of the metrics that a tier measures.
+    pub fn counters_on(&self, tier: Tier) -> BTreeMap<String, (String, Phase)> {
+        self.metrics
+            .iter()
+            .filter(|metric| measures(tier, &metric.counter, metric.phase))
+            .map(|metric| (metric.alias.clone(), (metric.counter.clone(), metric.phase)))
+            .collect()
+    }
+
+    /// Whether any of its metrics is measured in this pass.
+    pub fn has_phase(&self, phase: Phase) -> bool {
+        self.has_phase_on(Tier::Counters, phase)
+    }
+
+    /// Whether a tier measures any of its metrics in this pass.
+    pub fn has_phase_on(&self, tier: Tier, phase: Phase) -> bool {
+        let mut metrics = self.metrics.iter();
+        metrics.any(|metric| metric.phase == phase && measures(tier, &metric.counter, phase))
+    }
+
+    /// Whether the configuration takes a profile of this tier for a measurement.
+    pub fn accepts(&self, tier: Tier) -> bool {
+        tier == Tier::Counters || self.profile.accept_tiers.contains(&tier)
+    }
+
+    /// Launches that are profiled in one process of a pass.
+    pub fn launches(&self, phase: Phase) -> u32 {
+        match phase {
+            Phase::Timing => self.profile.launches,
+            Phase::Counting => self.profile.counted_launches,
+        }
+    }
+
+    /// Launches that the program must make to be profiled in full.
+    pub fn launches_needed(&self, phase: Phase) -> u32 {
+        self.launches(phase).saturating_add(self.profile.skip)
+    }
+}
+
+impl ProfileSettings {
+    /// Numbers of processes after which a profile is looked at: another two are measured where
+    /// the answer is still open.
+    pub fn process_looks(&self) -> Vec<u32> {
+        let mut looks: Vec<u32> = (self.processes..self.max_processes).step_by(2).collect();
+        looks.push(self.max_processes);
+        looks
+    }
+
+    /// Numbers of rounds after which base and head are looked at.
+    pub fn round_looks(&self) -> Vec<u32> {
+        (self.rounds..=self.max_rounds).collect()
+    }
+}

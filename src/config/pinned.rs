@@ -1,0 +1,79 @@
+//! Whether a machine is the one that the configuration pins.
+
+use std::path::Path;
+
+use super::model::Toolchain;
+use super::pins::{Mismatch, NEXT, Pin};
+use crate::finding::Error;
+
+impl Toolchain {
+    /// Whether code for the target runs on a GPU of this compute capability, `major.minor`.
+    pub fn arch_pin(&self, compute_capability: &str) -> Option<Pin> {
+        Some(Pin {
+            what: "arch".to_owned(),
+            wanted: self.arch.clone(),
+            found: Some(format!("compute capability {compute_capability}")),
+            held: runs_on(&self.arch, compute_capability)?,
+        })
+    }
+
+    /// Ends the run where the configuration says so and a pin does not hold.
+    ///
+    /// # Errors
+    /// [`Error::Environment`], with each pin that does not hold.
+    pub fn enforce(&self, config: &Path, pins: &[Pin]) -> Result<(), Error> {
+        let broken: Vec<String> = pins
+            .iter()
+            .filter(|pin| !pin.held)
+            .map(Pin::words)
+            .collect();
+        if broken.is_empty() || self.pins.mismatch == Mismatch::Warn {
+            return Ok(());
+        }
+        Err(Error::Environment {
+            what: format!(
+                "this machine is not the one that {} pins:\n  {}",
+                config.display(),
+                broken.join("\n  ")
+            ),
+            next: format!("{NEXT}; `mismatch = \"warn\"` there goes on with a warning"),
+        })
+    }
+}
+
+/// Whether code for `sm_90`, `sm_90a` or `sm_100f` runs on a compute capability `major.minor`:
+/// plain code on every later minor version, that with a suffix only where its features are.
+fn runs_on(arch: &str, compute_capability: &str) -> Option<bool> {
+    let target = arch.strip_prefix("sm_")?;
+    let suffix = target.trim_start_matches(|c: char| c.is_ascii_digit());
+    let number: u32 = target.strip_suffix(suffix)?.parse().ok()?;
+    let (major, minor) = compute_capability.split_once('.')?;
+    let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+    let (target_major, target_minor) = (number / 10, number % 10);
+    Some(match suffix {
+        "a" => (major, minor) == (target_major, target_minor),
+        _ => major == target_major && minor >= target_minor,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_runs_where_its_target_says() {
+        for (arch, capability, runs) in [
+            ("sm_90a", "9.0", true),
+            ("sm_90", "9.0", true),
+            ("sm_90a", "10.0", false),
+            ("sm_80", "8.9", true),
+            ("sm_89", "8.0", false),
+            ("sm_80", "9.0", false),
+            ("sm_100f", "10.3", true),
+            ("sm_100a", "10.3", false),
+            ("sm_120", "12.1", true),
+        ] {
+            assert_eq!(runs_on(arch, capability), Some(runs), "{arch} {capability}");
+        }
+    }
+}

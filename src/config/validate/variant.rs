@@ -1,0 +1,219 @@
+//! `[suite.NAME.variant.NAME]`.
+
+use std::collections::BTreeMap;
+
+use super::file::File;
+use super::inherited::Inherited;
+use crate::binary::LaunchShape;
+use crate::config::error::ConfigError;
+use crate::config::model::{Recipe, Variant};
+use crate::config::raw::{Define, RawVariant};
+use crate::terms::VariantId;
+
+const DEFAULT_VERIFY_TIMEOUT_S: f64 = 120.0;
+
+impl File<'_> {
+    /// Validates a variant; `id` is the names of suite and variant.
+    pub(super) fn variant(
+        &self,
+        id: [&str; 2],
+        raw: &RawVariant,
+        inherited: &Inherited<'_>,
+    ) -> Result<Variant, ConfigError> {
+        let [suite, name] = id;
+        let at = ["suite", suite, "variant", name];
+        self.name(&at, name)?;
+        let (outer, common) = (inherited.suite, inherited.common);
+        let recipe = self.recipe(id, raw)?;
+        let profile = self.profile(
+            &[&at[..], &["profile"]].concat(),
+            &[&raw.profile, &outer.profile, common.profile],
+        )?;
+        let kernels = self.kernels(id, raw, inherited)?;
+        let verify = [&raw.verify, &outer.verify, common.verify];
+        let verify_timeout = verify.iter().find_map(|layer| layer.timeout_s);
+        let sanitizer = verify.iter().find_map(|layer| layer.sanitizer.clone());
+        let own_or_outer = |own: &Option<Vec<String>>, outer: &Option<Vec<String>>| {
+            own.as_ref().or(outer.as_ref()).cloned()
+        };
+        let list = |own, outer| own_or_outer(own, outer).unwrap_or_default();
+        let work = match &raw.work {
+            None => inherited.work,
+            Some(own) => self.work(&[&at[..], &["work"]].concat(), own, inherited.metrics)?,
+        };
+        Ok(Variant {
+            id: VariantId {
+                suite: suite.to_owned(),
+                variant: name.to_owned(),
+            },
+            description: raw.description.clone().unwrap_or_default(),
+            recipe,
+            args: outer.args.iter().chain(&raw.args).cloned().collect(),
+            verify_args: list(&raw.verify_args, &outer.verify_args),
+            profile_args: list(&raw.profile_args, &outer.profile_args),
+            time_args: list(&raw.time_args, &outer.time_args),
+            env: raw.env.clone(),
+            kernels,
+            expect: list(&raw.expect, &outer.expect),
+            metrics: inherited.metrics.to_vec(),
+            static_metrics: common.static_metrics.to_vec(),
+            launch: LaunchShape {
+                dynamic_shared_bytes: raw.dynamic_shared_bytes,
+                threads: raw.threads_per_block,
+            },
+            work,
+            immutable: raw.immutable,
+            experimental: raw.experimental,
+            profile,
+            verify_timeout: self.timeout(
+                &[&at[..], &["verify", "timeout_s"]].concat(),
+                verify_timeout.unwrap_or(DEFAULT_VERIFY_TIMEOUT_S),
+            )?,
+            sanitizer: sanitizer.unwrap_or_default(),
+            sanitizer_args: own_or_outer(&raw.sanitizer_args, &outer.sanitizer_args),
+        })
+    }
+
+    /// How the program is made: from a `source`, or by a command that is `run`.
+    fn recipe(&self, id: [&str; 2], raw: &RawVariant) -> Result<Recipe, ConfigError> {
+        let [suite, name] = id;
+        match (&raw.source, &raw.run) {
+            (Some(source), None) => self.nvcc_recipe(id, raw, source),
+            (None, Some(run)) => self.command_recipe(id, raw, run),
+            (Some(_), Some(_)) => Err(self.error(
+                &["suite", suite, "variant", name, "run"],
+                "a variant has either a `source` or a `run`, not both",
+            )),
+            (None, None) => Err(self.error(
+                &["suite", suite, "variant", name],
+                format!("the variant `{suite}/{name}` needs a `source` (a .cu file) or a `run` (a command)"),
+            )),
+        }
+    }
+
+    fn nvcc_recipe(
+        &self,
+        [suite, name]: [&str; 2],
+        raw: &RawVariant,
+        source: &str,
+    ) -> Result<Recipe, ConfigError> {
+        let key = |key| ["suite", suite, "variant", name, key];
+        for (unwanted, present) in [
+            ("build", raw.build.is_some()),
+            ("inputs", raw.inputs.is_some()),
+        ] {
+            if present {
+                return Err(self.error(
+                    &key(unwanted),
+                    format!(
+                        "`{unwanted}` belongs to a variant with `run`, not to one with `source`"
+                    ),
+                ));
+            }
+        }
+        self.path_below(&key("source"), source)?;
+        Ok(Recipe::Nvcc {
+            source: source.to_owned(),
+            flags: raw.flags.clone(),
+            defines: self.defines(&key("defines"), &raw.defines)?,
+        })
+    }
+
+    fn command_recipe(
+        &self,
+        [suite, name]: [&str; 2],
+        raw: &RawVariant,
+        run: &[String],
+    ) -> Result<Recipe, ConfigError> {
+        let key = |key| ["suite", suite, "variant", name, key];
+        for (unwanted, present) in [
+            ("flags", !raw.flags.is_empty()),
+            ("defines", !raw.defines.is_empty()),
+        ] {
+            if present {
+                return Err(self.error(
+                    &key(unwanted),
+                    format!(
+                        "`{unwanted}` belongs to a variant with `source`, not to one with `run`"
+                    ),
+                ));
+            }
+        }
+        for (argv_key, argv) in [("run", Some(run)), ("build", raw.build.as_deref())] {
+            if argv.is_some_and(|argv| argv.first().is_none_or(String::is_empty)) {
+                return Err(self.error(
+                    &key(argv_key),
+                    format!("`{argv_key}` is a program and its arguments, such as [\"python3\", \"kernel.py\"]"),
+                ));
+            }
+        }
+        let inputs = raw.inputs.clone().unwrap_or_default();
+        for input in &inputs {
+            self.path_below(&key("inputs"), input)?;
+        }
+        if raw.immutable && inputs.is_empty() {
+            return Err(self.error(
+                &key("immutable"),
+                "an immutable variant with `run` needs `inputs`: the files that must not change",
+            ));
+        }
+        Ok(Recipe::Command {
+            build: raw.build.clone(),
+            run: run.to_vec(),
+            inputs,
+        })
+    }
+
+    /// The filter of kernels. A pattern must be a regular expression.
+    fn kernels(
+        &self,
+        [suite, name]: [&str; 2],
+        raw: &RawVariant,
+        inherited: &Inherited<'_>,
+    ) -> Result<Option<String>, ConfigError> {
+        let kernels = raw.kernels.as_ref().or(inherited.suite.kernels.as_ref());
+        let pattern = kernels.and_then(|filter| filter.strip_prefix("regex:"));
+        let error = pattern.and_then(|pattern| regex::Regex::new(pattern).err());
+        let message = error.map(|error| error.to_string()).unwrap_or_default();
+        let last = message.lines().last().unwrap_or_default();
+        // ncu accepts look-around and back-references; this library reports them as not supported.
+        if !last.is_empty() && !last.contains("not supported") {
+            let at: &[&str] = match &raw.kernels {
+                Some(_) => &["suite", suite, "variant", name, "kernels"],
+                None => &["suite", suite, "kernels"],
+            };
+            return Err(self.error(at, format!("not a regular expression: {last}")));
+        }
+        Ok(kernels.cloned())
+    }
+
+    fn defines(
+        &self,
+        at: &[&str],
+        raw: &BTreeMap<String, Define>,
+    ) -> Result<BTreeMap<String, String>, ConfigError> {
+        let mut defines = BTreeMap::new();
+        for (name, value) in raw {
+            let text = match value {
+                Define::Flag(true) => String::new(),
+                Define::Flag(false) => continue,
+                Define::Number(number) => number.to_string(),
+                Define::Text(text) => text.clone(),
+            };
+            if !is_macro_name(name) {
+                return Err(self.error(
+                    at,
+                    format!("`{name}` cannot be the name of a preprocessor constant"),
+                ));
+            }
+            defines.insert(name.clone(), text);
+        }
+        Ok(defines)
+    }
+}
+
+/// Whether `-D` can define a constant of this name.
+pub(crate) fn is_macro_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}

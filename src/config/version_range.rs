@@ -1,0 +1,136 @@
+//! Ranges of versions.
+
+use std::cmp::Ordering;
+
+/// A range of versions: `13.0` is what begins so, `>=2025.3, <2027` is what all of its bounds hold
+/// for. A bound compares as many numbers as it has, so that `<=13.0` holds for `13.0.88`.
+///
+/// Versions of drivers and of ncu have four numbers or a leading zero, which semantic versions
+/// must not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionRange {
+    text: String,
+    bounds: Vec<(Bound, Vec<u64>)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    Exactly,
+    AtLeast,
+    Above,
+    AtMost,
+    Below,
+}
+
+impl VersionRange {
+    /// Reads a range.
+    ///
+    /// # Errors
+    /// Says which part is none.
+    pub fn parse(text: &str) -> Result<VersionRange, String> {
+        const SIGNS: [(&str, Bound); 5] = [
+            (">=", Bound::AtLeast),
+            ("<=", Bound::AtMost),
+            (">", Bound::Above),
+            ("<", Bound::Below),
+            ("=", Bound::Exactly),
+        ];
+        let bound = |part: &str| {
+            let part = part.trim();
+            let (bound, version) = SIGNS
+                .iter()
+                .find_map(|(sign, bound)| Some((*bound, part.strip_prefix(sign)?)))
+                .unwrap_or((Bound::Exactly, part));
+            let numbers = numbers(version.trim())
+                .ok_or_else(|| format!("`{part}` is no version, nor a bound on one"))?;
+            Ok((bound, numbers))
+        };
+        Ok(VersionRange {
+            text: text.trim().to_owned(),
+            bounds: text.split(',').map(bound).collect::<Result<_, String>>()?,
+        })
+    }
+
+    /// Whether a version is in the range. What is no version is not.
+    pub fn holds(&self, version: &str) -> bool {
+        let Some(numbers) = numbers(version.trim_start_matches(['V', 'v'])) else {
+            return false;
+        };
+        self.bounds.iter().all(|(bound, wanted)| {
+            let order = (0..wanted.len())
+                .map(|at| numbers.get(at).unwrap_or(&0).cmp(&wanted[at]))
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal);
+            match bound {
+                Bound::Exactly => order.is_eq(),
+                Bound::AtLeast => order.is_ge(),
+                Bound::Above => order.is_gt(),
+                Bound::AtMost => order.is_le(),
+                Bound::Below => order.is_lt(),
+            }
+        })
+    }
+}
+
+impl std::fmt::Display for VersionRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+/// The numbers of a dotted version.
+pub(crate) fn numbers(version: &str) -> Option<Vec<u64>> {
+    let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    version
+        .split('.')
+        .map(|part| digits(part).then(|| part.parse().ok())?)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn holds(range: &str, version: &str) -> bool {
+        VersionRange::parse(range).unwrap().holds(version)
+    }
+
+    #[test]
+    fn a_version_alone_is_what_begins_so() {
+        assert!(holds("13.0", "V13.0.88"));
+        assert!(holds("13.0.88", "V13.0.88"));
+        assert!(holds("=2025.3.1.0", "2025.3.1.0"));
+        assert!(!holds("13.0", "V13.1.5"));
+        assert!(!holds("1", "V13.0.88"));
+        assert!(!holds("13.0.88", "V13.0"));
+    }
+
+    #[test]
+    fn every_bound_must_hold_and_compares_the_numbers_that_it_has() {
+        for (version, inside) in [
+            ("2025.2.9", false),
+            ("2025.3", true),
+            ("2025.3.1.0", true),
+            ("2026.4", true),
+            ("2027.1.0", false),
+            ("2027", false),
+        ] {
+            assert_eq!(holds(">=2025.3, <2027", version), inside, "{version}");
+        }
+        assert!(holds("<=13.0", "V13.0.88"));
+        assert!(!holds(">13.0", "V13.0.88"));
+        assert!(holds(">=580.65.06", "580.159.04"));
+        assert!(!holds(">=580.159.05", "580.159.04"));
+    }
+
+    #[test]
+    fn what_is_no_version_is_in_no_range() {
+        for text in ["", "V", "unknown", "13.x", "13..0", "-1"] {
+            assert!(!holds(">=0", text), "{text:?}");
+        }
+        for text in ["", ">=", "latest", "13.0,", "^13", ">= 13 0", "~>13"] {
+            assert!(VersionRange::parse(text).is_err(), "{text:?}");
+        }
+    }
+}

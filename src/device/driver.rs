@@ -1,0 +1,85 @@
+//! Calls of the NVIDIA driver.
+
+use std::panic::{self, AssertUnwindSafe};
+
+use cudarc::driver::{result, sys};
+
+use crate::finding::Error;
+
+/// Asks the driver. Where libcuda is missing or lacks a symbol, cudarc panics; this returns an error.
+pub(super) fn guarded<T>(ask: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Error> {
+    let missing = |what: String, next: &str| Error::Environment {
+        what,
+        next: format!(
+            "{next}; profiles recorded elsewhere need no GPU: `sparsek-gate check --from DIR`"
+        ),
+    };
+    // SAFETY: only tries to open the library.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(match unloadable() {
+            Some(why) => missing(
+                format!("no GPU can be used: the NVIDIA driver's library libcuda.so.1 cannot be loaded: {why}"),
+                "reinstall the driver, and check which libraries LD_LIBRARY_PATH puts before it",
+            ),
+            None => missing(
+                "no GPU can be used: the NVIDIA driver's library libcuda.so.1 is not on this machine".to_owned(),
+                "install the NVIDIA driver, or start the container with `--gpus all`",
+            ),
+        });
+    }
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let answer = panic::catch_unwind(AssertUnwindSafe(ask));
+    panic::set_hook(hook);
+    match answer {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(Refusal::NoSuchDevice { ordinal, count })) => Err(missing(
+            format!("there is no GPU {ordinal}: the driver shows {count}"),
+            "check `gpu.device` and CUDA_VISIBLE_DEVICES",
+        )),
+        Ok(Err(Refusal::Driver(error))) => Err(missing(
+            format!("the NVIDIA driver reports: {error}"),
+            "check that `nvidia-smi` works",
+        )),
+        Err(_) => Err(missing(
+            "the NVIDIA driver's library libcuda.so.1 is broken: it lacks a function that every driver has".to_owned(),
+            "reinstall the driver",
+        )),
+    }
+}
+
+/// Why the driver's library cannot be loaded, where there is one.
+fn unloadable() -> Option<String> {
+    // SAFETY: the library was tried before and does not load.
+    let error = unsafe { libloading::Library::new("libcuda.so.1") }.err()?;
+    let why =
+        std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+    (!why.contains("No such file or directory")).then_some(why)
+}
+
+pub(super) enum Refusal {
+    NoSuchDevice { ordinal: u32, count: i32 },
+    Driver(String),
+}
+
+impl From<result::DriverError> for Refusal {
+    fn from(error: result::DriverError) -> Self {
+        let text = error
+            .error_string()
+            .ok()
+            .and_then(|text| text.to_str().ok())
+            .unwrap_or("unknown error")
+            .to_owned();
+        Refusal::Driver(format!("{text} ({:?})", error.0))
+    }
+}
+
+/// The driver's handle of a GPU.
+pub(super) fn device(ordinal: u32) -> Result<sys::CUdevice, Refusal> {
+    let count = result::device::get_count()?;
+    let index = i32::try_from(ordinal)
+        .ok()
+        .filter(|index| *index < count)
+        .ok_or(Refusal::NoSuchDevice { ordinal, count })?;
+    Ok(result::device::get(index)?)
+}

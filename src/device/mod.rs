@@ -1,0 +1,17 @@
+//! The GPU: its identity, through cudarc; a lock, so that one run at a time measures on it; and its
+//! state while something runs on it, through NVML.
+
+mod driver;
+mod gpu;
+mod health;
+mod lock;
+mod owner;
+pub mod probe;
+mod state;
+mod watcher;
+
+pub use gpu::Gpu;
+pub use health::Health;
+pub use lock::GpuLock;
+pub use state::{ComputeProcess, Owner, Reading, Slowdown, Span, State};
+pub use watcher::{Unwatched, Watcher};

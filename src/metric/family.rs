@@ -1,0 +1,161 @@
+//! Counters that come in families, known by parts of their names.
+
+/// Floating-point operations on the tensor cores; what stands between names the instruction and its
+/// types.
+const TENSOR_FLOP: (&str, &str) = ("sm__ops_path_tensor_op_", ".sum");
+/// How busy the tensor pipe is.
+const TENSOR_SHARE: (&str, &str) = ("sm__pipe_tensor_", ".avg.pct_of_peak_sustained_elapsed");
+/// Blocks that one resource lets a multiprocessor run; the rest names the resource.
+const BLOCK_LIMIT: &str = "launch__occupancy_limit_";
+/// Floating-point instructions of threads; what stands between names the instruction.
+const THREAD_FLOP: (&str, &str) = ("smsp__sass_thread_inst_executed_op_", "_pred_on.sum");
+/// Part of every counter's name, after the unit of the chip.
+const UNIT_END: &str = "__";
+/// Beginnings of names that ncu itself makes, which no list of a chip's counters has.
+const NO_CHIP_COUNTER: [&str; 6] = [
+    "launch__",
+    "device__",
+    "sass__",
+    "derived__",
+    "profiler__",
+    "smsp__pcsamp",
+];
+/// What the name of a metric contains that describes the machine, the launch or the profiler, and
+/// not what the kernel did.
+const CIRCUMSTANCE: [&str; 8] = [
+    "device__attribute_",
+    "profiler__",
+    "numa__",
+    "nvlink__",
+    "c2clink__",
+    "launch__",
+    "pcsamp_",
+    "derived__",
+];
+
+fn between<'c>(counter: &'c str, (before, after): (&str, &str)) -> Option<&'c str> {
+    counter.strip_prefix(before)?.strip_suffix(after)
+}
+
+/// The path of a counter of FLOP on the tensor cores: `hmma_src_fp16_dst_fp32`. A path that goes on
+/// after another one, such as that after `hmma_src_fp16`, counts a part of it.
+pub(crate) fn tensor_flop_path(counter: &str) -> Option<&str> {
+    between(counter, TENSOR_FLOP)
+}
+
+/// FLOP of one count of a floating-point instruction outside of the tensor cores; `None` of any
+/// other counter. A fused multiply-add is two.
+pub(crate) fn thread_flop(counter: &str) -> Option<f64> {
+    match between(counter, THREAD_FLOP)? {
+        "ffma" | "dfma" | "hfma" => Some(2.0),
+        "fadd" | "fmul" | "dadd" | "dmul" | "hadd" | "hmul" => Some(1.0),
+        _ => None,
+    }
+}
+
+/// Whether a counter is the share of the tensor pipe's peak, in percent.
+pub(crate) fn is_tensor_share(counter: &str) -> bool {
+    between(counter, TENSOR_SHARE).is_some()
+}
+
+/// The resource of a counter of how many blocks it lets a multiprocessor run: `registers`.
+pub(crate) fn block_limit(counter: &str) -> Option<&str> {
+    counter.strip_prefix(BLOCK_LIMIT)
+}
+
+/// Whether a counter is how long something took, in any summary over its units.
+pub(crate) fn is_time(counter: &str) -> bool {
+    counter.starts_with("gpu__time_duration")
+}
+
+/// The least and the most, in percent, that a counter of percentages can be; `None` for any other.
+///
+/// The limits are those of real runs of an H200, with room. In the reports below `tests/data/ncu`
+/// (3,354 such values) the maximum over units reaches 101.1, as each unit is counted against one
+/// elapsed time and not against its own; a ratio of two counters reaches 100.003, as they were
+/// counted in two replay passes; averages end at 98.9, and at 98.2 in 960 launches on nine GPUs of
+/// unchanged kernels.
+pub fn bounds(counter: &str) -> Option<(f64, f64)> {
+    let (_, part) = counter.split_once('.')?;
+    if part.contains("max.pct_of_peak_") {
+        Some((0.0, 102.0))
+    } else if part.contains(".pct_of_peak_") || part == "pct" || part.ends_with(".pct") {
+        Some((0.0, 100.5))
+    } else {
+        None
+    }
+}
+
+/// Whether a text has the form of a counter's name.
+pub(crate) fn is_counter_name(name: &str) -> bool {
+    name.contains(UNIT_END)
+}
+
+/// Whether a list of the chip's counters must have a metric. The others are ncu's own.
+pub(crate) fn is_chip_counter(metric: &str) -> bool {
+    is_counter_name(metric)
+        && !metric.contains(':')
+        && !NO_CHIP_COUNTER
+            .iter()
+            .any(|beginning| metric.starts_with(beginning))
+}
+
+/// Whether a metric describes the machine, the launch or the profiler.
+pub(crate) fn is_circumstance(metric: &str) -> bool {
+    CIRCUMSTANCE.iter().any(|part| metric.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::Role;
+
+    #[test]
+    fn families_are_known_by_their_names() {
+        assert_eq!(
+            tensor_flop_path("sm__ops_path_tensor_op_hgmma_src_fp16.sum"),
+            Some("hgmma_src_fp16")
+        );
+        assert_eq!(thread_flop(Role::ThreadFfma.counter()), Some(2.0));
+        assert_eq!(
+            thread_flop("smsp__sass_thread_inst_executed_op_integer_pred_on.sum"),
+            None
+        );
+        assert!(is_tensor_share(Role::TensorActive.counter()));
+        assert_eq!(
+            block_limit("launch__occupancy_limit_shared_mem"),
+            Some("shared_mem")
+        );
+        assert!(is_time("gpu__time_duration.max"));
+        assert!(is_chip_counter(Role::Duration.counter()));
+        assert!(!is_chip_counter(Role::RegistersPerThread.counter()));
+        assert!(!is_chip_counter("group:memory__chart"));
+        assert!(is_circumstance("smsp__pcsamp_interval_cycles"));
+    }
+
+    #[test]
+    fn a_percentage_has_bounds_and_nothing_else_has() {
+        assert_eq!(
+            bounds("sm__cycles_active.max.pct_of_peak_sustained_elapsed"),
+            Some((0.0, 102.0))
+        );
+        for counter in [
+            "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
+            "sm__inst_executed_pipe_alu.sum.pct_of_peak_sustained_active",
+            "sm__warps_active.min.pct_of_peak_sustained_active",
+            "lts__t_sector_hit_rate.pct",
+            "FBSP.TriageCompute.dramc__throughput.avg.pct_of_peak_sustained_elapsed",
+        ] {
+            assert_eq!(bounds(counter), Some((0.0, 100.5)), "{counter}");
+        }
+        for counter in [
+            "gpu__time_duration.sum",
+            "dram__bytes_read.sum",
+            "smsp__inst_executed.avg.per_cycle_active",
+            "derived__pct_occupancy_per_block_size",
+            "l1tex__data_bank_conflicts_pipe_lsu.max",
+        ] {
+            assert_eq!(bounds(counter), None, "{counter}");
+        }
+    }
+}

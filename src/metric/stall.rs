@@ -1,0 +1,90 @@
+//! Counters of what warps wait for.
+
+/// Between the unit of the chip with the form of the counter, and the reason.
+const STALLED: &str = "issue_stalled_";
+/// Beginning of the counters of samples.
+const SAMPLED: &str = "smsp__pcsamp_warps_issue_stalled_";
+
+/// In which terms a counter gives the wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StallUnit {
+    /// Percent of the time in which warps are active.
+    TimePercent,
+    /// Samples of warps; only the sum over all reasons makes a share of the time of them.
+    Samples,
+    /// Cycles for each instruction.
+    CyclesPerInstruction,
+    /// Warps, or anything else that is no time.
+    Other,
+}
+
+/// A counter of one reason to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stall<'c> {
+    /// As ncu calls it: `long_scoreboard`.
+    pub reason: &'c str,
+    /// In which terms.
+    pub unit: StallUnit,
+}
+
+impl<'c> Stall<'c> {
+    /// Of a counter in any form: `smsp__average_warps_issue_stalled_wait_per_issue_active.ratio`.
+    /// Samples in which no other warp issued are counted a second time, and are `None`.
+    pub(crate) fn of(counter: &'c str) -> Option<Stall<'c>> {
+        let (_, rest) = counter.split_once(STALLED)?;
+        let rest = rest.split('.').next()?;
+        let reason = rest.split("_per_").next()?;
+        let unit = if counter.ends_with(".pct") {
+            StallUnit::TimePercent
+        } else if counter.starts_with(SAMPLED) {
+            StallUnit::Samples
+        } else if counter.ends_with(".ratio") {
+            StallUnit::CyclesPerInstruction
+        } else {
+            StallUnit::Other
+        };
+        (!reason.ends_with("_not_issued")).then_some(Stall { reason, unit })
+    }
+
+    /// Whether the warp waits: one that issues, or could, does not.
+    pub(crate) fn is_wait(self) -> bool {
+        !matches!(self.reason, "selected" | "not_selected")
+    }
+}
+
+/// Whether a counter is samples of warps by what they wait for, in either form.
+pub(crate) fn is_stall_sample(counter: &str) -> bool {
+    counter.starts_with(SAMPLED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_a_stall_counter_names_its_reason_and_unit() {
+        for (counter, expected) in [
+            (
+                "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
+                Some(("long_scoreboard", StallUnit::CyclesPerInstruction)),
+            ),
+            (
+                "smsp__warp_issue_stalled_mio_throttle_per_warp_active.pct",
+                Some(("mio_throttle", StallUnit::TimePercent)),
+            ),
+            (
+                "smsp__pcsamp_warps_issue_stalled_wait",
+                Some(("wait", StallUnit::Samples)),
+            ),
+            (
+                "smsp__warps_issue_stalled_wait.avg",
+                Some(("wait", StallUnit::Other)),
+            ),
+            ("smsp__pcsamp_warps_issue_stalled_wait_not_issued", None),
+            ("gpu__time_duration.sum", None),
+        ] {
+            let found = Stall::of(counter).map(|stall| (stall.reason, stall.unit));
+            assert_eq!(found, expected, "{counter}");
+        }
+    }
+}

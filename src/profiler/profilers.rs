@@ -1,0 +1,41 @@
+//! The profilers of one machine.
+
+use super::cupti::Cupti;
+use super::event_times::EventTimes;
+use super::ncu::Ncu;
+use super::session::Profiler;
+use crate::finding::Error;
+use crate::terms::Tier;
+
+/// The profilers of one machine, one a tier.
+pub struct Profilers {
+    ncu: Ncu,
+    cupti: Cupti,
+    event_times: EventTimes,
+}
+
+impl Profilers {
+    /// The profilers beside an installation of ncu. Nothing else is looked for yet.
+    pub fn new(ncu: Ncu) -> Profilers {
+        Profilers {
+            cupti: Cupti::beside(&ncu.path),
+            event_times: EventTimes,
+            ncu,
+        }
+    }
+
+    /// The profiler of a tier.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for the static tier, where nothing runs.
+    pub fn of(&self, tier: Tier) -> Result<&dyn Profiler, Error> {
+        match tier {
+            Tier::Counters => Ok(&self.ncu),
+            Tier::KernelTimes => Ok(&self.cupti),
+            Tier::EventTimes => Ok(&self.event_times),
+            Tier::Static => Err(Error::Usage(
+                "nothing runs on the static tier, so there is nothing to measure".to_owned(),
+            )),
+        }
+    }
+}

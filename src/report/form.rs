@@ -1,0 +1,61 @@
+//! What every form of a report states about itself. The table of all forms is in `forms.rs`.
+
+use crate::judge::Outcome;
+
+/// What a form does beyond showing the findings and the comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// It is for a terminal: it has colours, which a file does not keep.
+    Terminal,
+    /// It shows the trends of the baselines, which must be read from git's history.
+    Trends,
+    /// It consists of commands to the service that keeps the log.
+    Commands,
+    /// It is appended to the summary of a GitHub step, which other programs write to as well.
+    StepSummary,
+}
+
+/// One form of a report. Each is a constant in the file that renders it.
+#[derive(Debug)]
+pub struct Form {
+    /// As `--format` and `FORMAT:FILE` spell it.
+    pub name: &'static str,
+    /// The line of the help.
+    pub help: &'static str,
+    /// The ends of file names that select it.
+    pub endings: &'static [&'static str],
+    /// What else it does.
+    pub capabilities: &'static [Capability],
+    /// Renders an outcome.
+    pub render: fn(&Outcome) -> String,
+}
+
+impl Form {
+    /// Whether it does this.
+    pub fn has(&self, capability: Capability) -> bool {
+        self.capabilities.contains(&capability)
+    }
+
+    /// Renders an outcome.
+    pub fn render(&self, outcome: &Outcome) -> String {
+        (self.render)(outcome)
+    }
+
+    /// The same for a file: without colours.
+    pub fn render_to_file(&self, outcome: &Outcome) -> String {
+        let text = self.render(outcome);
+        if self.has(Capability::Terminal) {
+            anstream::adapter::strip_str(&text).to_string()
+        } else {
+            text
+        }
+    }
+}
+
+impl PartialEq for Form {
+    fn eq(&self, other: &Form) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Form {}

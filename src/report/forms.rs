@@ -1,0 +1,85 @@
+//! The table of the forms. A new form is a new file with its constant, and a line here.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+use super::form::Form;
+use super::{github, gitlab, html, json, junit, markdown, plot, sarif, terminal};
+
+/// All forms, in the order of the help.
+pub static FORMS: [&Form; 11] = [
+    &terminal::FORM,
+    &markdown::FORM,
+    &json::FORM,
+    &junit::FORM,
+    &sarif::FORM,
+    &github::FORM,
+    &gitlab::FORM,
+    &html::FORM,
+    &plot::LADDER,
+    &plot::ROOFLINE,
+    &plot::SAMPLES,
+];
+
+/// The form of this name.
+pub fn form(name: &str) -> Option<&'static Form> {
+    FORMS.into_iter().find(|form| form.name == name)
+}
+
+/// The form that a file's name selects: that of the longest ending.
+pub(super) fn form_of_file(name: &str) -> Option<&'static Form> {
+    let ending = |form: &&Form| {
+        let endings = form
+            .endings
+            .iter()
+            .filter(|ending| name.ends_with(**ending));
+        endings.map(|ending| ending.len()).max()
+    };
+    let matching = FORMS.into_iter().filter(|form| ending(form).is_some());
+    matching.max_by_key(ending)
+}
+
+/// The endings, each with its form: `.md (markdown)`.
+pub(super) fn endings() -> String {
+    let with_endings = FORMS.iter().filter(|form| !form.endings.is_empty());
+    let named = with_endings.map(|form| format!("{} ({})", form.endings.join(" or "), form.name));
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// Reads the name of a form from the command line.
+pub fn form_parser() -> impl TypedValueParser<Value = &'static Form> {
+    let values = FORMS.map(|form| PossibleValue::new(form.name).help(form.help));
+    PossibleValuesParser::new(values)
+        .try_map(|name| form(&name).ok_or_else(|| format!("`{name}` is not a form of a report")))
+}
+
+/// The help of `--report`.
+pub fn report_help() -> String {
+    format!(
+        "Write the report to a file too. The ending of the file's name selects the form: {}. A form \
+         before the name selects it as well, as in `markdown:$GITHUB_STEP_SUMMARY`, which is \
+         appended to. Repeatable",
+        endings()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_two_forms_share_a_name_or_an_ending() {
+        let names: BTreeSet<&str> = FORMS.iter().map(|form| form.name).collect();
+        assert_eq!(names.len(), FORMS.len());
+        let endings: Vec<&str> = FORMS
+            .iter()
+            .flat_map(|form| form.endings)
+            .copied()
+            .collect();
+        let own: BTreeSet<&str> = endings.iter().copied().collect();
+        assert_eq!(own.len(), endings.len());
+        for name in names {
+            assert_eq!(form(name).unwrap().name, name);
+        }
+    }
+}

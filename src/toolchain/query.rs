@@ -1,0 +1,40 @@
+//! Runs a tool for what it prints.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::finding::Error;
+use crate::process::{self, Ending, Query};
+
+/// How long a tool may take to print its version, or what else it is asked for.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What a tool prints on its standard output.
+pub(crate) fn query(argv: Vec<String>) -> Result<String, Error> {
+    // Some tools leave files in the folder where they run.
+    let dir = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
+    let program = argv.first().cloned().unwrap_or_default();
+    let query = Query {
+        argv,
+        dir: dir.path(),
+        env: BTreeMap::new(),
+        without: &[],
+        input: Vec::new(),
+        timeout: QUERY_TIMEOUT,
+        interruptible: true,
+    };
+    let printed = query.run().map_err(Error::io("run", &program))?;
+    if printed.ending != Ending::Exited(0) {
+        let complaint = String::from_utf8_lossy(&printed.stderr);
+        return Err(Error::Environment {
+            what: format!(
+                "`{}` ended with {}: {}",
+                process::shell_line(&query.argv),
+                printed.ending,
+                process::last_lines(&complaint, 3)
+            ),
+            next: format!("run it by hand; a broken installation of {program} is the usual cause"),
+        });
+    }
+    Ok(String::from_utf8_lossy(&printed.stdout).into_owned())
+}
