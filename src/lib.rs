@@ -3,8 +3,8 @@
 //! The modules are the stages of a run, in their order: [`config`] says what to do, [`build`]
 //! makes artifacts, [`verify`] asks whether their numbers are right, [`sanitize`] asks
 //! compute-sanitizer, [`capture`] runs ncu and reads what it left, [`cupti`] times kernels where
-//! ncu may not, [`profile`] normalizes that, [`baseline`] locks it, [`verdict`] compares and
-//! decides, [`report`] shows. [`trust`] says whose configuration and locks count, [`measure`] runs
+//! ncu may not, [`profile`] normalizes that, [`comparable`] lists in what two differ, [`baseline`]
+//! locks it, [`verdict`] compares and decides, [`report`] shows. [`trust`] says whose configuration and locks count, [`measure`] runs
 //! the stages up to the profile. Besides them:
 //! [`binary`] looks into what the compiler made, [`metric`] knows counters and units, [`device`]
 //! the GPU, [`toolchain`] the compiler and NVIDIA's tools, [`process`] runs programs, [`files`] and
@@ -19,6 +19,7 @@ pub mod build;
 pub mod capture;
 pub mod cli;
 pub mod command;
+pub mod comparable;
 pub mod config;
 pub mod device;
 pub mod diff;
