@@ -139,9 +139,9 @@ impl Machine {
         Some(machine)
     }
 
-    fn accepting(rung: &str) -> Option<Machine> {
+    fn accepting(tier: &str) -> Option<Machine> {
         let machine = Machine::new()?;
-        let accepted = format!("[profile]\naccept_rungs = [\"{rung}\"]");
+        let accepted = format!("[profile]\naccept_tiers = [\"{tier}\"]");
         machine
             .project
             .replace("config.toml", "[profile]", &accepted);
@@ -226,7 +226,7 @@ fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
     assert_eq!(machine.project.read("tmp/denied"), "asked\n");
     let profile = machine.project.json(PROFILE);
     let identity = &profile["identity"];
-    assert_eq!(identity["rung"], "kernel-times");
+    assert_eq!(identity["tier"], "kernel-times");
     // The settings of ncu mean nothing for what ncu did not measure.
     for condition in ["clock_control", "cache_control", "replay_mode"] {
         assert!(identity[condition].is_null(), "{condition}");
@@ -243,7 +243,7 @@ fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
 }
 
 #[test]
-fn an_accepted_rung_is_measured_locked_and_passes_with_a_warning() {
+fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
     let Some(machine) = Machine::locked() else {
         return;
     };
@@ -258,7 +258,7 @@ fn an_accepted_rung_is_measured_locked_and_passes_with_a_warning() {
     let report = machine.check(&[], 0);
     assert_eq!(report.denied(), Vec::<String>::new());
     assert!(report.warned().contains(&"counters-denied".to_owned()));
-    assert_eq!(report.variant("cp_async")["rung"], "kernel-times");
+    assert_eq!(report.variant("cp_async")["tier"], "kernel-times");
     assert_eq!(report.verdict("cp_async", "duration"), "pass");
     for metric in ["dram_bw", "stored_sectors"] {
         let comparison = report.comparison("cp_async", metric);
@@ -303,11 +303,11 @@ fn unchanged_code_passes_side_by_side_on_kernel_times_and_ncu_is_asked_once() {
 }
 
 #[test]
-fn an_accepted_rung_that_is_accepted_no_longer_fails_again() {
+fn an_accepted_tier_that_is_accepted_no_longer_fails_again() {
     let Some(machine) = Machine::locked() else {
         return;
     };
-    let accepted = "accept_rungs = [\"kernel-times\"]\n";
+    let accepted = "accept_tiers = [\"kernel-times\"]\n";
     machine.project.replace("config.toml", accepted, "");
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 3);
     assert!(report.denied().contains(&"counters-denied".to_owned()));
@@ -316,9 +316,10 @@ fn an_accepted_rung_that_is_accepted_no_longer_fails_again() {
 }
 
 #[test]
-fn a_profile_of_one_rung_is_never_compared_with_a_baseline_of_another() {
+fn a_profile_of_one_tier_is_never_compared_with_a_baseline_of_another() {
     let project = Project::shipped();
     project.edit_profile("cp_async", |profile| {
+        // The recording is of a version that named the key so.
         profile["identity"]["rung"] = json!("kernel-times");
     });
     let report = project.check(&["cp_async"], 3);
@@ -438,7 +439,7 @@ fn what_was_not_recorded_in_full_is_no_measurement() {
 }
 
 #[test]
-fn settings_that_only_ncu_can_honour_leave_the_rung_out_of_reach() {
+fn settings_that_only_ncu_can_honour_leave_the_tier_out_of_reach() {
     let Some(machine) = Machine::accepting("kernel-times") else {
         return;
     };
@@ -476,13 +477,13 @@ fn a_profiler_that_does_not_work_at_all_is_stepped_down_from_too() {
     .unwrap();
     machine.profile(0);
     assert_eq!(
-        machine.project.json(PROFILE)["identity"]["rung"],
+        machine.project.json(PROFILE)["identity"]["tier"],
         "kernel-times"
     );
 }
 
 #[test]
-fn a_variant_of_which_no_lower_rung_measures_anything_is_denied() {
+fn a_variant_of_which_no_lower_tier_measures_anything_is_denied() {
     let Some(machine) = Machine::accepting("kernel-times") else {
         return;
     };
@@ -578,7 +579,7 @@ fn without_cupti_the_programs_own_times_are_the_last_resort() {
     let report = machine.profile(0);
     assert!(report.message("counters-denied").contains("event-times"));
     let profile: Json = machine.project.json(PROFILE);
-    assert_eq!(profile["identity"]["rung"], "event-times");
+    assert_eq!(profile["identity"]["tier"], "event-times");
     assert_eq!(
         profile["kernels"][0]["metrics"]["duration"]["value"],
         261_500.0
@@ -620,19 +621,20 @@ fn an_edited_record_is_found() {
 }
 
 #[test]
-fn a_rung_that_does_not_exist_is_a_slip_in_the_configuration() {
+fn a_tier_that_does_not_exist_is_a_slip_in_the_configuration() {
     let project = Project::shipped();
     for (slip, meant) in [
         ("kernel_times", "kernel-times"),
         ("counters", "event-times"),
     ] {
-        let accepted = format!("[profile]\naccept_rungs = [\"{slip}\"]");
+        let accepted = format!("[profile]\naccept_tiers = [\"{slip}\"]");
         let whole = common::configuration();
         project.write("config.toml", whole.replacen("[profile]", &accepted, 1));
         project
             .run(&["check", "--from", common::RECORDED])
             .exits(2)
-            .says(&format!("`{slip}` is no rung"))
+            .says(&format!("`{slip}` is "))
+            .says("tier of measurement below the counters")
             .says(meant);
     }
 }
@@ -727,10 +729,10 @@ fn the_injected_library_writes_what_cupti_hands_over_and_never_stops_the_program
 }
 
 #[test]
-fn what_the_compiler_made_passes_alone_only_where_that_rung_is_accepted() {
+fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
     if Command::new("nvcc").arg("--version").output().is_err() {
         aloud(
-            "SKIPPED: the static rung of the ladder, there is no nvcc on the PATH; \
+            "SKIPPED: the static tier, there is no nvcc on the PATH; \
              `ci/install-cuda.sh target/cuda && source target/cuda/env.sh` installs one",
         );
         return;
@@ -761,15 +763,15 @@ fn what_the_compiler_made_passes_alone_only_where_that_rung_is_accepted() {
         "{:?}",
         report.warned()
     );
-    let rungs: Vec<&Json> = report.0["variants"]
+    let tiers: Vec<&Json> = report.0["variants"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|variant| &variant["rung"])
+        .map(|variant| &variant["tier"])
         .collect();
-    assert_eq!(rungs, [&json!("static")]);
+    assert_eq!(tiers, [&json!("static")]);
 
-    project.replace("config.toml", "accept_rungs = [\"static\"]\n", "");
+    project.replace("config.toml", "accept_tiers = [\"static\"]\n", "");
     let report = machine.check(&[], 3);
     assert!(
         report.denied().contains(&"no-permission".to_owned()),

@@ -167,7 +167,7 @@ fn a_profile_records_each_pin_and_what_was_there() {
     let ran = machine.run(&["profile", "--format", "json"]).exits(0);
     assert_eq!(ran.json().warned(), Vec::<String>::new());
     let profile = machine.project.json(PROFILE);
-    assert_eq!(profile["schema"], 2);
+    assert_eq!(profile["schema"], 3);
     assert_eq!(
         profile["provenance"]["pins"],
         json!([

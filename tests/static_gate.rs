@@ -50,18 +50,18 @@ fn fails_with(project: &Project, code: i32, finding: &str, words: &[&str]) {
 fn what_the_compiler_makes_is_judged_beside_what_was_measured() {
     let project = Project::whole();
     let report = project.check(&[], 0);
-    let rungs: Vec<(&str, &str)> = report.0["variants"]
+    let tiers: Vec<(&str, &str)> = report.0["variants"]
         .as_array()
         .unwrap()
         .iter()
         .map(|variant| {
             let text = |key: &str| variant[key].as_str().unwrap();
-            (text("variant"), text("rung"))
+            (text("variant"), text("tier"))
         })
         .collect();
     let both = |variant| [(variant, "counters"), (variant, "static")];
     assert_eq!(
-        rungs,
+        tiers,
         [
             "bsr_gemm/baseline",
             "bsr_gemm/cp_async",
@@ -167,10 +167,10 @@ fn a_missing_static_profile_does_not_pass() {
 }
 
 #[test]
-fn a_static_profile_of_another_variant_or_rung_is_not_used() {
+fn a_static_profile_of_another_variant_or_tier_is_not_used() {
     for edit in [
         |profile: &mut Json| profile["variant"] = json!("bsr_gemm/baseline"),
-        |profile: &mut Json| profile["identity"]["rung"] = json!("counters"),
+        |profile: &mut Json| profile["identity"]["tier"] = json!("counters"),
     ] {
         fails_with(&edited(edit), 5, "profile-unreadable", &["static profile"]);
     }
