@@ -191,13 +191,13 @@ fn where_a_mismatch_only_warns_it_is_told_recorded_and_told_again_of_what_is_loc
         return;
     };
     let machine = warning(machine);
-    let told = "cuda: V12.4.131, where `13.0` is pinned";
+    let message = "cuda: V12.4.131, where `13.0` is pinned";
     for command in ["build", "verify", "profile"] {
         let ran = machine.run(&[command, "--format", "json"]).exits(0);
         let report = ran.json();
         assert_eq!(report.warned(), ["toolchain-mismatch"], "{command}");
         assert!(
-            report.message("toolchain-mismatch").contains(told),
+            report.message("toolchain-mismatch").contains(message),
             "{command}"
         );
     }
@@ -210,14 +210,14 @@ fn where_a_mismatch_only_warns_it_is_told_recorded_and_told_again_of_what_is_loc
         .run(&lock)
         .exits(0)
         .says("toolchain-mismatch")
-        .says(told);
+        .says(message);
     for action in ["--verify", "--show"] {
         machine
             .run(&["baseline", action])
             .exits(0)
             .says("toolchain-mismatch");
     }
-    // Of the profile, and of the baseline it is held against.
+    // Of the profile, and of the baseline that it is compared with.
     let from = [
         "check",
         "--from",
@@ -248,14 +248,14 @@ fn what_was_recorded_is_held_to_the_pins_of_now_and_no_machine_that_judges_it() 
     );
     // No nvcc of that version is here, nor such a GPU: what counts is what the profile says.
     let report = project.check(&["cp_async"], 3);
-    let told = report.message("toolchain-mismatch");
+    let message = report.message("toolchain-mismatch");
     for words in [
         "cuda: V13.0.88, where `99` is pinned",
         "gpus: NVIDIA H200, where `NVIDIA B200` is pinned",
     ] {
-        assert!(told.contains(words), "{told}");
+        assert!(message.contains(words), "{message}");
     }
-    assert!(!told.contains("2025.3.1.0"), "{told}");
+    assert!(!message.contains("2025.3.1.0"), "{message}");
     project.replace(
         "config.toml",
         "gpus = [\"NVIDIA B200\"]",
@@ -283,7 +283,7 @@ fn profiles_of_several_machines_keep_the_pins_of_each() {
             profile["provenance"]["pins"] = pins;
         });
     }
-    // The same captures twice are no two machines, but what is told of them does not depend on it.
+    // The same captures twice are not two machines, but the findings do not depend on it.
     let lock = [
         "baseline", "--lock", "--reason", "first", "--who", "tester", "cp_async",
     ];
