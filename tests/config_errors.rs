@@ -749,7 +749,7 @@ fn a_waiver_names_a_variant_a_metric_a_day_and_who_answers() {
         (
             "variant = \"s/a\"",
             "variant = \"a\"",
-            "names no variant `a`",
+            "there is no variant `a`",
         ),
         (
             "metric = \"duration\"\nreason",
