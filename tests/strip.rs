@@ -254,7 +254,7 @@ fn a_copy_appears_whole_or_not_at_all() {
     project
         .run(&["strip", "config.toml", "copy.toml"])
         .exits(5)
-        .says("no kind that can be stripped");
+        .says("files of this kind cannot be stripped");
     project.run(&["strip", "nowhere", "copy"]).exits(2);
     let left: Vec<String> = fs::read_dir(project.path(""))
         .unwrap()
