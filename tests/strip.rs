@@ -274,7 +274,7 @@ fn a_report_of_a_format_that_is_not_known_is_not_published() {
     project
         .run(&["strip", "next.ncu-rep", "copy.ncu-rep"])
         .exits(5)
-        .says("what it would leak cannot be messages");
+        .says("a copy could contain what must be removed");
 }
 
 /// A machine on which ncu finds the GPU taken so often, and whose measurements may be repeated.
