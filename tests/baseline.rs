@@ -1,4 +1,4 @@
-//! `baseline`: what may be locked, what the lock holds, and what tampering is found.
+//! `baseline`: what may be locked, what the lock contains, and what tampering is found.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
@@ -55,7 +55,7 @@ fn refused(project: &Project, exit: i32, code: &str, words: &str) {
 }
 
 #[test]
-fn locking_writes_four_files_a_variant_that_hold_each_other() {
+fn locking_writes_four_files_for_a_variant_that_prove_each_other() {
     let project = Project::unlocked();
     project
         .lock("the first measurement")
@@ -651,7 +651,7 @@ fn flags_of_an_immutable_variant_in_another_order_are_other_flags() {
 }
 
 #[test]
-fn what_the_lock_says_of_immutable_sources_is_held_by_the_ledger() {
+fn the_ledger_proves_what_the_lock_says_of_immutable_sources() {
     let project = Project::locked();
     edit_lock(&project, "baseline", |table| {
         table["sources"]
@@ -765,7 +765,7 @@ fn a_hand_written_profile_does_not_pass_for_a_measured_one() {
     for (index, forgery) in forgeries.into_iter().enumerate() {
         let project = Project::locked();
         project.forge("cp_async", forgery);
-        // Every hash fits: neither the lock nor the hashes tell.
+        // Every hash fits: neither the lock nor the hashes show it.
         project.run(&["baseline", "--verify"]).exits(0);
         let ran = project
             .run(&[
@@ -1110,7 +1110,7 @@ fn the_shipped_baselines_are_locked_again_from_the_recordings_they_were_locked_f
 #[test]
 fn how_far_the_locked_gpus_are_apart_is_allowed_a_gpu_that_is_judged() {
     let project = two_machines();
-    // Of one of them alone, nothing tells.
+    // The spread of one alone is unknown.
     lock_with(&project, &["--reason", "one GPU"]).exits(0);
     let allowance = |project: &Project| {
         let ran = project.run(&["check", "--from", RECORDED, "--format", "json", "baseline"]);

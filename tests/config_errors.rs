@@ -6,7 +6,7 @@ mod common;
 
 use common::{Project, Ran, schema_complaints};
 
-/// One line a key, so that a complaint about a key can be told by its line.
+/// One line a key, so that the line of an error shows the key.
 const EVERY_KEY: &str = r#"[paths]
 baselines = "baselines"
 work = ".sparsek-gate"
@@ -728,7 +728,7 @@ fn tolerances_of_some_kernels_name_them_and_a_metric_that_has_one() {
 }
 
 #[test]
-fn what_is_believed_is_a_number() {
+fn plausible_bounds_are_numbers() {
     for bound in ["min = nan", "max = inf", "gain_percent = -inf"] {
         refused(
             "plausible = { min = 1, max = 2e9, gain_percent = 60 }",
@@ -749,7 +749,7 @@ fn a_waiver_names_a_variant_a_metric_a_day_and_who_answers() {
         (
             "variant = \"s/a\"",
             "variant = \"a\"",
-            "names no variant `a`",
+            "there is no variant `a`",
         ),
         (
             "metric = \"duration\"\nreason",
@@ -824,7 +824,7 @@ fn a_complaint_about_the_second_waiver_points_at_it() {
 }
 
 #[test]
-fn bounds_of_what_is_believed_that_exclude_everything_are_refused() {
+fn plausible_bounds_that_exclude_everything_are_refused() {
     for bounds in ["{ min = 2, max = 1 }", "{ gain_percent = -1 }"] {
         refused(
             "plausible = { min = 1, max = 2e9, gain_percent = 60 }",

@@ -604,7 +604,7 @@ fn a_file_of_kernel_times_is_inspected_and_not_imported() {
     machine
         .run(&["import", file, "--variant", "bsr_gemm/cp_async"])
         .exits(2)
-        .says("measured, not imported");
+        .says("which cannot be imported");
 }
 
 #[test]

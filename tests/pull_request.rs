@@ -1253,8 +1253,8 @@ fn a_tool_of_the_repository_is_followed_through_links() {
     };
     let brings = |project: &Project, file: &str| {
         commit(project);
-        let told = format!("ncu is taken from the repository, and this change brings `{file}`");
-        checked(project, &[]).exits(4).says(&told)
+        let message = format!("ncu is taken from the repository, and this change brings `{file}`");
+        checked(project, &[]).exits(4).says(&message)
     };
 
     let project = change();
@@ -1289,7 +1289,7 @@ fn a_tool_of_the_repository_is_followed_through_links() {
 }
 
 #[test]
-fn a_recording_is_told_of_wherever_the_repository_holds_it() {
+fn a_recording_is_reported_wherever_it_is_in_the_repository() {
     if !has_git() {
         return;
     }
@@ -1305,12 +1305,12 @@ fn a_recording_is_told_of_wherever_the_repository_holds_it() {
             .current_dir(folder.join("gate"));
         Ran::of(&command.output().unwrap()).exits(0).json().warned()
     };
-    let told = "recorded-in-change".to_owned();
-    assert!(!from(RECORDED).contains(&told));
+    let code = "recorded-in-change".to_owned();
+    assert!(!from(RECORDED).contains(&code));
     let beside = folder.join("recorded");
     fs::rename(folder.join("gate").join(RECORDED), &beside).unwrap();
     commit(&project);
-    assert!(from("../recorded").contains(&told));
+    assert!(from("../recorded").contains(&code));
     // Beside the repository it is an artifact, as a workflow hands it over that runs nothing of it.
     let workspace = Project::empty();
     copy(&BASE.path(""), &workspace.path("change"));
@@ -1323,7 +1323,7 @@ fn a_recording_is_told_of_wherever_the_repository_holds_it() {
         .current_dir(change)
         .output();
     let report = Ran::of(&output.unwrap()).exits(0).json();
-    assert!(!report.warned().contains(&told));
+    assert!(!report.warned().contains(&code));
 }
 
 #[test]
@@ -1417,7 +1417,7 @@ fn a_lock_without_a_variant_is_verified_too() {
 }
 
 #[test]
-fn a_malformed_key_is_told_at_its_line() {
+fn a_malformed_key_is_reported_at_its_line() {
     let project = Project::shipped();
     demand_signatures(&project, "RWnonsense");
     project
