@@ -50,9 +50,7 @@ impl Counted {
             }
         }
     }
-}
 
-impl Counted {
     /// Sets the count of an instruction. Samples by reason are not set: the list that they belong
     /// to is returned with the reason, unless the count is zero.
     fn set<'i>(
