@@ -145,8 +145,10 @@ impl LineTable {
             }
             if let Some(name) = names.get(&(row.address() >> OFFSET_BITS)) {
                 let offset = row.address() & ((1 << OFFSET_BITS) - 1);
-                let lines = self.functions.entry(name.clone()).or_default();
-                lines.push((offset, number));
+                match self.functions.get_mut(name) {
+                    Some(lines) => lines.push((offset, number)),
+                    None => drop(self.functions.insert(name.clone(), vec![(offset, number)])),
+                }
             }
             if row.end_sequence() {
                 (called_from, first_row) = (0, self.rows.len());

@@ -22,6 +22,9 @@ const SAMPLES: &str = "smsp__pcsamp_sample_count";
 const STALLED: &str = "smsp__pcsamp_warps_issue_stalled_";
 const NOT_ISSUED: &str = "_not_issued";
 
+/// Samples by reason.
+type Samples = Vec<(Arc<str>, u64)>;
+
 /// What the values of a metric count at an instruction.
 enum Counted {
     Executed,
@@ -46,6 +49,25 @@ impl Counted {
                 })
             }
         }
+    }
+
+    /// Sets the count of an instruction. Samples by reason are not set: the list that they belong
+    /// to is returned with the reason, unless the count is zero.
+    fn set<'i>(
+        &self,
+        instruction: &'i mut InstructionCounters,
+        count: u64,
+    ) -> Option<(&'i mut Samples, &Arc<str>)> {
+        match self {
+            Counted::Executed => instruction.executed = Some(count),
+            Counted::Samples => instruction.samples = count,
+            Counted::Stalls(reason) if count > 0 => return Some((&mut instruction.stalls, reason)),
+            Counted::NotIssued(reason) if count > 0 => {
+                return Some((&mut instruction.not_issued, reason));
+            }
+            Counted::Stalls(_) | Counted::NotIssued(_) => {}
+        }
+        None
     }
 }
 
@@ -85,6 +107,7 @@ impl<'a> InstructionValues<'a> {
         memory: &mut Memory,
     ) -> Result<Vec<InstructionCounters>, ReadError> {
         let mut found: BTreeMap<u64, InstructionCounters> = BTreeMap::new();
+        let no_name: Arc<str> = Arc::default();
         for (name_id, value) in self.values.drain(..) {
             let (Some(Some(counted)), Some((address, count))) = (
                 self.counted.get(name_id as usize),
@@ -96,22 +119,10 @@ impl<'a> InstructionValues<'a> {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => {
                     memory.take(size_of::<InstructionCounters>(), value.offset)?;
-                    entry.insert(uncounted(address))
+                    entry.insert(uncounted(address, &no_name))
                 }
             };
-            let (reasons, reason) = match counted {
-                Counted::Executed => {
-                    instruction.executed = Some(count);
-                    continue;
-                }
-                Counted::Samples => {
-                    instruction.samples = count;
-                    continue;
-                }
-                Counted::Stalls(reason) => (&mut instruction.stalls, reason),
-                Counted::NotIssued(reason) => (&mut instruction.not_issued, reason),
-            };
-            if count > 0 {
+            if let Some((reasons, reason)) = counted.set(instruction, count) {
                 memory.take(size_of::<(Arc<str>, u64)>(), value.offset)?;
                 reasons.push((Arc::clone(reason), count));
             }
@@ -144,10 +155,10 @@ fn address_and_count(mut list: Slice<'_>) -> Result<Option<(u64, u64)>, ReadErro
     Ok(address.zip(count))
 }
 
-fn uncounted(address: u64) -> InstructionCounters {
+fn uncounted(address: u64, no_name: &Arc<str>) -> InstructionCounters {
     InstructionCounters {
         address,
-        function: Arc::from(""),
+        function: Arc::clone(no_name),
         offset: 0,
         executed: None,
         samples: 0,
