@@ -423,11 +423,9 @@ fn sweep(root: &Path, places: &Path) {
         let gone = |pid: u32| {
             pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists()
         };
-        if owner.is_some_and(gone) {
-            if remove_worktree(root, &entry.path()).is_err() {
-                // git does not know it: the folder came from another clone.
-                let _ = std::fs::remove_dir_all(entry.path());
-            }
+        if owner.is_some_and(gone) && remove_worktree(root, &entry.path()).is_err() {
+            // git does not know it: the folder came from another clone.
+            let _ = std::fs::remove_dir_all(entry.path());
         }
     }
     let _ = git(root, &["worktree", "prune"]);
