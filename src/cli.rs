@@ -201,6 +201,9 @@ pub struct ProfileArgs {
     /// Constants for a trial.
     #[command(flatten)]
     pub trial: Trial,
+    /// Print what would be built and run, with every argv, and do neither.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Folder for profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -392,6 +395,10 @@ pub struct CheckArgs {
     /// prints. To be set from outside the change. Repeatable, or separated by commas.
     #[arg(long, value_name = "SHA256", value_delimiter = ',')]
     pub accept: Vec<String>,
+    /// Print what would be built and run, with every argv, and do neither; with `--format text` or
+    /// `json`.
+    #[arg(long, conflicts_with_all = ["from", "report"])]
+    pub dry_run: bool,
     /// Folder for new profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR", conflicts_with = "from")]
     pub output: Option<PathBuf>,

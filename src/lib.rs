@@ -6,9 +6,9 @@
 //! [`config`] is read, [`plan`] lists the jobs, [`build`] makes the programs, [`verify`] and
 //! [`sanitize`] check their numbers, [`profiler`] runs ncu or what stands in for it, [`capture`]
 //! reads what a job left, [`profile`] normalizes it. [`measure`] runs these steps. [`trust`] decides
-//! whose configuration and locks count, [`baseline`] locks and verifies profiles, [`judge`] compares
-//! them with the rule in [`verdict`], and [`report`] renders the outcome. [`command`] combines the
-//! steps into the subcommands of [`cli`].
+//! whose configuration and locks count, [`baseline`] locks and verifies profiles, [`comparable`]
+//! lists how two profiles differ, [`judge`] compares them with the rule in [`verdict`], and
+//! [`report`] renders the outcome. [`command`] combines the steps into the subcommands of [`cli`].
 //!
 //! Besides these: [`evidence`] finds incomplete, disturbed or implausible measurements, [`binary`]
 //! reads what the compiler made, [`device`] watches the GPU, [`toolchain`] finds compiler and tools,
@@ -23,6 +23,7 @@ pub mod build;
 pub mod capture;
 pub mod cli;
 pub mod command;
+pub mod comparable;
 pub mod config;
 pub mod device;
 pub mod diff;

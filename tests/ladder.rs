@@ -542,7 +542,7 @@ fn without_cupti_the_programs_own_times_are_the_last_resort() {
     assert!(
         report
             .message("kernel-times-unavailable")
-            .contains("is not there")
+            .contains("does not exist")
     );
 
     machine.project.replace(

@@ -524,7 +524,10 @@ const ATTACKS: &[Attack] = &[
                 profile["provenance"]["sources"] = json!({});
             });
         },
-        finding: ("profile-stale", "how the configuration builds it changed"),
+        finding: (
+            "profile-stale",
+            "the build command in the configuration changed",
+        ),
         consented: None,
     },
     Attack {
@@ -1352,9 +1355,9 @@ fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
     assert!(
         report
             .message("profile-stale")
-            .starts_with("the base was recorded of other code than the revision holds"),
+            .starts_with("the recorded base was built from different sources than the base commit"),
     );
-    // With the hash of the base's code it is somebody's word, and the baseline speaks against it.
+    // With the hash of the base's code only the baseline contradicts it.
     project.edit(&Project::base_path(VARIANT), |base| {
         base["provenance"]["sources"][&source] = json!(sha256_hex(BASE.read(&source).as_bytes()));
     });
@@ -1369,7 +1372,7 @@ fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
     assert!(
         report
             .message("drift")
-            .ends_with("no baseline on NVIDIA L4 bears out")
+            .ends_with("no baseline on NVIDIA L4 confirms the numbers of that base")
     );
 }
 

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::finding::{Code, Finding, Severity};
-use sparsek_gate::judge::{Comparison, Mode, Reference, compare};
+use sparsek_gate::judge::{Case, Comparison, Mode, Reference, compare};
 use sparsek_gate::metric::{Direction, Tolerance};
 use sparsek_gate::profile::{KernelProfile, MetricIdentity, Profile, Series};
 use sparsek_gate::terms::Phase;
@@ -133,7 +133,7 @@ fn judged(
             learned: None,
         },
     };
-    let (report, findings) = compare(variant, &reference, current, 1);
+    let (report, findings) = compare(&Case::new(variant, reference, current, 1));
     assert_eq!((report.mode, report.comparisons.len()), (mode, 1));
     (report.comparisons[0].clone(), findings)
 }
@@ -427,7 +427,7 @@ fn more_comparisons_widen_what_an_alarm_must_clear() {
         control: None,
     };
     let threshold = |comparisons| {
-        let (report, _) = compare(&variant, &reference, &profile, comparisons);
+        let (report, _) = compare(&Case::new(&variant, reference, &profile, comparisons));
         report.comparisons[0].threshold.unwrap()
     };
     assert!(threshold(100) > threshold(10) && threshold(10) > threshold(1));

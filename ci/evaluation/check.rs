@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use sparsek_gate::comparable::merge;
 use sparsek_gate::config::Variant;
 use sparsek_gate::finding::{Code, Finding, Severity};
-use sparsek_gate::judge::{Control, Reference, VariantReport, compare};
+use sparsek_gate::judge::{Case, Control, Reference, VariantReport, compare};
 use sparsek_gate::profile::Profile;
 use sparsek_gate::terms::VariantId;
 use sparsek_gate::verdict::{Change, Verdict};
@@ -106,7 +107,7 @@ pub fn against(
             base: &base,
             learned,
         };
-        let (report, findings) = compare(variant, &reference, &head, comparisons);
+        let (report, findings) = compare(&Case::new(variant, reference, &head, comparisons));
         answer = Answer::new(&report, &findings, A_ROUND * rounds.len());
         if !report.open(|_| false) || rounds.len() < look as usize {
             break;
@@ -132,7 +133,7 @@ pub fn stored(
     for look in variant.profile.process_looks() {
         let now = of_rounds(side, &drawn[..(look as usize).div_ceil(A_ROUND)]);
         let reference = Reference::Stored { locked, control };
-        let (report, findings) = compare(variant, &reference, &now, comparisons);
+        let (report, findings) = compare(&Case::new(variant, reference, &now, comparisons));
         let processes = now.provenance.processes as usize;
         let open = report.open(|_| false);
         last = Some((Answer::new(&report, &findings, processes), now));
@@ -172,7 +173,7 @@ pub fn lock(
         if profiles.is_empty() {
             continue;
         }
-        locks.insert(variant.id.clone(), Profile::merge(profiles)?);
+        locks.insert(variant.id.clone(), merge(profiles)?);
     }
     Ok(locks)
 }

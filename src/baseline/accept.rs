@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::capture_index::CaptureIndex;
-use super::changes::changes_since;
 use super::lock::{Entry, Lock};
 use super::rederive::rederive;
 use super::store::{NewBaseline, Stored};
 use crate::build::stated_flags;
+use crate::comparable::changes_since;
 use crate::config::{Config, Variant};
 use crate::evidence::{disturbed, incomplete, incomplete_compiled};
 use crate::finding::{Code, Error, Finding, Severity};

@@ -2,6 +2,7 @@
 
 use super::lock::Lock;
 use crate::build::stated_flags;
+use crate::comparable::{added_sources, words};
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Finding};
 use crate::hash::sha256_file;
@@ -13,22 +14,12 @@ pub fn immutable_additions(
     locked: &Profile,
     current: &Profile,
 ) -> Option<Finding> {
-    let listed = &locked.provenance.sources;
-    if !variant.immutable || listed.is_empty() {
-        return None;
-    }
-    let new: Vec<String> = current
-        .provenance
-        .sources
-        .keys()
-        .filter(|path| !listed.contains_key(*path))
-        .map(|path| format!("`{path}`"))
-        .collect();
+    let new = added_sources(locked, current);
     let message = format!(
         "it is also built from {}, which its lock does not list",
-        new.join(", ")
+        words(&new, ", ")
     );
-    (!new.is_empty()).then(|| changed(variant, message))
+    (variant.immutable && !new.is_empty()).then(|| changed(variant, message))
 }
 
 /// Changes of an immutable variant's files and flags since they were locked.

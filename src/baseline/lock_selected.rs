@@ -10,6 +10,7 @@ use super::lock::Entry;
 use super::norm_line::{NormLine, norm_lines};
 use super::signature::{Signer, unknown_key};
 use super::store::{NewBaseline, Store};
+use crate::comparable::merge;
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::unpinned;
 use crate::files::variant_folder;
@@ -118,7 +119,7 @@ impl Locking<'_> {
     /// Accepts or refuses the measured profiles of a variant.
     fn measured(&mut self, variant: &Variant) -> Result<(), Stop> {
         let (profiles, captures) = self.recorded(variant)?;
-        let profile = Profile::merge(profiles).map_err(|why| {
+        let profile = merge(profiles).map_err(|why| {
             Finding::deny(
                 Code::NotComparable,
                 &variant.id,

@@ -2,7 +2,6 @@
 
 mod accept;
 mod capture_index;
-mod changes;
 mod immutable;
 mod lock;
 mod lock_selected;
@@ -16,7 +15,6 @@ mod verify_selected;
 
 pub use accept::Acceptance;
 pub use capture_index::CaptureIndex;
-pub use changes::{Changes, changes_since};
 pub use immutable::immutable_additions;
 pub use lock::{Entry, Lock};
 pub use lock_selected::{LockOrder, LockReport, LockedBaseline, lock_selected, refuse_in_pipeline};

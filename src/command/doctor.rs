@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::answer::{json, print};
 use crate::cli::{DoctorArgs, Format};
 use crate::config::{self, Config};
-use crate::doctor::{self, Check, Patient, examine};
+use crate::doctor::{self, Check, Setup, examine};
 use crate::finding::{Error, ExitCode};
 use crate::report;
 
@@ -32,7 +32,7 @@ pub(super) fn run(path: &Path, arguments: &DoctorArgs) -> Result<ExitCode, Error
             ..Config::defaults(path)?
         }
     };
-    let checks = examine(&Patient {
+    let checks = examine(&Setup {
         config: &config,
         configured,
     })?;

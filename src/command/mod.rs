@@ -7,6 +7,7 @@ mod check;
 mod completions;
 mod diff;
 mod doctor;
+mod dry_run;
 mod history;
 mod import;
 mod init;

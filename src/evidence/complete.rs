@@ -17,7 +17,12 @@ pub fn incomplete_side(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     missing_parts(variant, profile, variant.profile.rounds.saturating_mul(2))
 }
 
-fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
+/// The launches and processes that one side of a comparison side by side lacks.
+pub(crate) fn missing_launches_side(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+    too_few_launches(variant, profile, variant.profile.rounds.saturating_mul(2))
+}
+
+fn too_few_launches(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
     let mut findings = Vec::new();
     for phase in [Phase::Timing, Phase::Counting] {
         if variant.has_phase_on(profile.identity.tier, phase)
@@ -31,6 +36,11 @@ fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Fi
             ));
         }
     }
+    findings
+}
+
+fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Finding> {
+    let mut findings = too_few_launches(variant, profile, processes);
     findings.extend(missing_kernels(variant, profile));
     for kernel in &profile.kernels {
         for metric in variant

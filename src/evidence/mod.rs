@@ -7,7 +7,9 @@ mod pins;
 mod plausible;
 
 pub use complete::{incomplete, incomplete_compiled, incomplete_side};
-pub(crate) use complete::{static_value, tier_gap_accepted, why_not_measured};
+pub(crate) use complete::{
+    missing_launches_side, static_value, tier_gap_accepted, why_not_measured,
+};
 pub use disturbed::{below_counters, disturbed};
 pub(crate) use disturbed::{disturbances, unwatched};
 pub use launched::launch_mismatches;

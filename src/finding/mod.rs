@@ -99,6 +99,38 @@ impl Finding {
         }
     }
 
+    /// The same of the base revision, beside which the current one was measured.
+    pub fn in_base(self) -> Self {
+        Finding {
+            message: format!("in the base: {}", self.message),
+            ..self
+        }
+    }
+
+    /// With what moved together with it.
+    pub fn with_causes(self, causes: &[String]) -> Self {
+        if causes.is_empty() {
+            return self;
+        }
+        Finding {
+            message: format!("{}; with it: {}", self.message, causes.join("; ")),
+            ..self
+        }
+    }
+
+    /// Whether it says that a kernel got worse.
+    pub fn says_worse(&self) -> bool {
+        matches!(
+            self.code,
+            Code::Regressed | Code::LimitExceeded | Code::WorkChanged
+        )
+    }
+
+    /// Whether it fails the run.
+    pub fn denies(&self) -> bool {
+        self.severity == Severity::Deny
+    }
+
     /// With the kernel it concerns.
     pub fn kernel(self, kernel: impl Into<String>) -> Self {
         Finding {

@@ -1,6 +1,6 @@
-//! The control: an unchanged kernel, measured again, tells how far this machine is from those that
-//! a baseline was locked on. It bounds the machines' difference, which is not one factor for all
-//! kernels, and so it only widens a band.
+//! The control: an unchanged kernel, measured again, shows how much this machine differs from
+//! those that a baseline was locked on. That difference is not one factor for all kernels, so it
+//! only widens a band.
 
 use std::collections::BTreeMap;
 

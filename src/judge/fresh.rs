@@ -11,7 +11,7 @@ use crate::measure::{BaseProject, Batch, Measured, Order, Watch, compile, measur
 use crate::profile::Profile;
 use crate::terms::VariantId;
 
-/// Where fresh profiles go, beside what, and who hears of it.
+/// What to build or measure, where the profiles go, and what shows the progress.
 #[derive(Clone, Copy)]
 pub struct Fresh<'a> {
     /// The variants.
@@ -20,7 +20,7 @@ pub struct Fresh<'a> {
     pub base: Option<&'a BaseProject>,
     /// The folder of the profiles.
     pub output: &'a Path,
-    /// Who hears of the stages.
+    /// Shows the stages.
     pub watch: &'a dyn Watch,
 }
 
@@ -42,8 +42,8 @@ impl Fresh<'_> {
         let compiled = compile(batch, self.base, self.output)?;
         outcome.findings.extend(compiled.findings);
         for variant in gated {
-            let (heads, bases) = (&compiled.compiled, &compiled.compiled_bases);
-            judge.compiled(variant, heads, bases, outcome);
+            let (current, bases) = (&compiled.compiled, &compiled.compiled_bases);
+            judge.compiled(variant, current, bases, outcome);
         }
         Ok(())
     }
@@ -57,7 +57,7 @@ impl Fresh<'_> {
             Some(_) => self.side_by_side(judge)?,
             None => self.alone(judge)?,
         };
-        // What is incomplete is reported again, with more words, by the comparison.
+        // The comparison reports what is incomplete, in more detail.
         let has_profile = |finding: &Finding| {
             let mut profiles = measured.profiles.iter();
             profiles.any(|profile| finding.concerns(&profile.variant))
@@ -66,18 +66,18 @@ impl Fresh<'_> {
             !has_profile(finding)
                 || matches!(
                     finding.code,
-                    Code::BaseUnavailable | Code::LaunchMismatch | Code::Retried
+                    Code::BaseUnavailable | Code::LaunchMismatch | Code::Retried | Code::Sanitizer
                 )
         };
         let findings = measured.findings.iter().filter(stays).cloned();
         outcome.findings.extend(findings);
         let selected = &self.selected.variants;
-        let (heads, controls) = measured
+        let (current, controls) = measured
             .profiles
             .into_iter()
             .partition(|profile| selected.iter().any(|one| one.id == profile.variant));
         let profiles = Profiles {
-            heads,
+            current,
             bases: measured.bases,
             controls,
             compiled: measured.compiled,
@@ -104,11 +104,8 @@ impl Fresh<'_> {
         }
     }
 
-    /// The controls first: what they say bounds the others' bands.
     fn alone(&self, judge: &Judge<'_>) -> Result<Measured, Error> {
-        let mut variants = self.selected.variants();
-        variants.extend(judge.controls_to_add());
-        variants.sort_by_key(|variant| !variant.immutable);
+        let variants = measuring_order(self.selected, judge);
         let mut seen: BTreeMap<VariantId, Profile> = BTreeMap::new();
         measure(self.order(&variants), &mut |variant, profile, _| {
             still_open(judge, &mut seen, variant, profile)
@@ -129,16 +126,16 @@ impl Fresh<'_> {
             }
             None => still_open(judge, &mut seen, variant, profile),
         })?;
-        // What has no base is judged against its stored baseline, and that needs a control.
-        let has_base = |head: &&Profile| {
+        // Variants without a base are judged against their baselines, and that needs a control.
+        let has_base = |current: &&Profile| {
             let mut bases = measured.bases.iter();
-            bases.any(|base| base.variant == head.variant)
+            bases.any(|base| base.variant == current.variant)
         };
         let alone: Vec<&str> = measured
             .profiles
             .iter()
-            .filter(|head| !has_base(head))
-            .map(|head| head.variant.suite.as_str())
+            .filter(|current| !has_base(current))
+            .map(|current| current.variant.suite.as_str())
             .collect();
         let mut controls = judge.controls_to_add();
         controls.retain(|control| alone.contains(&control.id.suite.as_str()));
@@ -149,6 +146,15 @@ impl Fresh<'_> {
         }
         Ok(measured)
     }
+}
+
+/// The variants in the order in which they are measured alone, with the controls that they need.
+/// The controls come first: what they read bounds the others' bands.
+pub fn measuring_order<'a>(selected: &'a Selected, judge: &Judge<'a>) -> Vec<&'a Variant> {
+    let mut variants = selected.variants();
+    variants.extend(judge.controls_to_add());
+    variants.sort_by_key(|variant| !variant.immutable);
+    variants
 }
 
 /// Whether the answer of a variant that is measured alone is still open. `seen` are the controls
@@ -172,7 +178,7 @@ fn no_static_gate(variant: &Variant, why: &str) -> Finding {
     Finding::deny(
         Code::NotMeasured,
         &variant.id,
-        format!("the static gate says nothing of it: {why}"),
+        format!("the static gate cannot judge it: {why}"),
         format!("measure it: sparsek-gate check {}", variant.id),
     )
     .warn_for(WarnReason::NoStaticGate)

@@ -1,157 +1,193 @@
 //! Which kernel of a profile is which kernel of a baseline.
 
-use super::compare::Mode;
 use super::metric::Pair;
+use super::mode::Mode;
+use super::next::lock_command;
 use crate::config::Variant;
 use crate::finding::{Code, Finding, WarnReason};
 use crate::profile::{KernelProfile, Profile};
 use crate::terms::{Phase, Tier};
 
-/// Pairs kernels by code, grid and block; what is left is told apart and named. A kernel that is
-/// launched in another shape, or has another name, is compared all the same: the change may hide a
-/// regression. Against the base such a change is what is being judged, and only told.
-pub(crate) fn match_kernels<'a>(
-    variant: &Variant,
-    baseline: &'a Profile,
+/// Why a kernel of the one profile is taken for one of the other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Match {
+    /// Same code, grid and block.
+    Same,
+    /// Same code, another grid or block.
+    OtherShape,
+    /// Another name, the same grid and block.
+    Renamed,
+}
+
+/// The kernels of two profiles, paired.
+pub(crate) struct Pairing<'a> {
+    reference: &'a Profile,
     current: &'a Profile,
-    mode: Mode,
-) -> (Vec<Pair<'a>>, Vec<Finding>) {
-    let mut pairs = Vec::new();
-    let mut gone = Vec::new();
+    pairs: Vec<(Pair<'a>, Match)>,
+    /// Kernels of the reference alone.
+    gone: Vec<&'a KernelProfile>,
+    /// Kernels of the current profile alone.
+    new: Vec<&'a KernelProfile>,
+}
+
+/// Pairs kernels by code, grid and block. A kernel that is launched in another shape, or has
+/// another name, is compared all the same: the change may hide a regression.
+pub(crate) fn pair_kernels<'a>(reference: &'a Profile, current: &'a Profile) -> Pairing<'a> {
     let mut left: Vec<&KernelProfile> = current.kernels.iter().collect();
-    let shape = |kernel: &KernelProfile| (kernel.grid, kernel.block);
     let mut take = |wanted: &dyn Fn(&KernelProfile) -> bool| {
         let at = left.iter().position(|kernel| wanted(kernel))?;
         Some(left.remove(at))
     };
-    for locked in &baseline.kernels {
-        match take(&|now| now.identity() == locked.identity() && shape(now) == shape(locked)) {
-            Some(now) => pairs.push(Pair {
-                reference: locked,
-                current: now,
-            }),
-            None => gone.push(locked),
+    let shape = |kernel: &KernelProfile| (kernel.grid, kernel.block);
+    let known = |now: &KernelProfile| {
+        let mut kernels = reference.kernels.iter();
+        kernels.any(|other| other.identity() == now.identity())
+    };
+    let mut pairs = Vec::new();
+    let mut unpaired = Vec::new();
+    for was in &reference.kernels {
+        match take(&|now| now.identity() == was.identity() && shape(now) == shape(was)) {
+            Some(now) => pairs.push((pair(was, now), Match::Same)),
+            None => unpaired.push(was),
         }
     }
-    let only = match current.identity.tier {
-        Tier::Static => " --static",
-        _ => "",
-    };
-    let relock = match mode {
-        Mode::Stored => format!(
-            "if that is meant, lock it: sparsek-gate baseline --lock{only} --reason '...' {}",
-            variant.id
-        ),
-        Mode::Against => format!(
-            "the base has nothing to hold it against: lock it in this change, and check it against that: sparsek-gate check{only} {}",
-            variant.id
-        ),
-    };
-    let mut findings = Vec::new();
-    let mut say = |code, kernel: &KernelProfile, message: String| {
-        let finding =
-            Finding::deny(code, &variant.id, message, relock.clone()).kernel(&kernel.name);
-        let beside = mode == Mode::Against;
-        findings.push(finding.warn_for(beside.then_some(WarnReason::SideBySide)));
-    };
-    let reference = mode.reference();
-    let mut missing = Vec::new();
-    for locked in gone {
-        if let Some(now) = take(&|now| now.identity() == locked.identity()) {
-            pairs.push(Pair {
-                reference: locked,
-                current: now,
-            });
-            say(
-                Code::LaunchChanged,
-                now,
-                format!(
+    let mut gone = Vec::new();
+    for was in unpaired {
+        if let Some(now) = take(&|now| now.identity() == was.identity()) {
+            pairs.push((pair(was, now), Match::OtherShape));
+        } else if let Some(now) = take(&|now| shape(now) == shape(was) && !known(now)) {
+            pairs.push((pair(was, now), Match::Renamed));
+        } else {
+            gone.push(was);
+        }
+    }
+    Pairing {
+        reference,
+        current,
+        pairs,
+        gone,
+        new: left,
+    }
+}
+
+fn pair<'a>(reference: &'a KernelProfile, current: &'a KernelProfile) -> Pair<'a> {
+    Pair { reference, current }
+}
+
+impl<'a> Pairing<'a> {
+    /// The kernels that are compared.
+    pub fn pairs(&self) -> impl Iterator<Item = Pair<'a>> {
+        self.pairs.iter().map(|(pair, _)| *pair)
+    }
+
+    /// Kernels that are launched otherwise, renamed, gone or new. Against the base the first two
+    /// are what the change is judged for, and only warn.
+    pub fn findings(&self, variant: &Variant, mode: Mode) -> Vec<Finding> {
+        let tier = self.current.identity.tier;
+        let next = match mode {
+            Mode::Stored => format!("if that is meant, lock it: {}", lock_command(variant, tier)),
+            Mode::Against => format!(
+                "the base has nothing to compare it with: lock it in this change, and check it against that: sparsek-gate check{} {}",
+                if tier == Tier::Static {
+                    " --static"
+                } else {
+                    ""
+                },
+                variant.id
+            ),
+        };
+        let beside = (mode == Mode::Against).then_some(WarnReason::SideBySide);
+        let finding = |(code, kernel, message): (Code, &KernelProfile, String)| {
+            Finding::deny(code, &variant.id, message, next.clone())
+                .kernel(&kernel.name)
+                .warn_for(beside)
+        };
+        let reference = mode.reference();
+        let pairs = self.pairs.iter();
+        let changed = pairs.filter_map(|(pair, how)| self.changed(*pair, *how, reference));
+        let shares = self.pairs();
+        let shares = shares.filter_map(|pair| self.other_share(pair, reference));
+        let gone = self.gone.iter().map(|was| {
+            let name = self.reference.label(was);
+            let message = format!("`{name}` of the {reference} was not measured");
+            (Code::KernelGone, *was, message)
+        });
+        let new = self.new.iter().map(|now| {
+            let name = self.current.label(now);
+            let message = format!("`{name}` is not in the {reference}");
+            (Code::KernelNew, *now, message)
+        });
+        let all = changed.chain(shares).chain(gone).chain(new);
+        all.map(finding).collect()
+    }
+
+    fn changed(
+        &self,
+        pair: Pair<'a>,
+        how: Match,
+        reference: &str,
+    ) -> Option<(Code, &'a KernelProfile, String)> {
+        let (was, now) = (pair.reference, pair.current);
+        match how {
+            Match::Same => None,
+            Match::OtherShape => {
+                let message = format!(
                     "`{}` is launched with grid {} and block {}, the {reference} with grid {} and block {}",
                     now.name,
                     dimensions(now.grid),
                     dimensions(now.block),
-                    dimensions(locked.grid),
-                    dimensions(locked.block)
-                ),
-            );
-        } else if let Some(now) = take(&|now| {
-            shape(now) == shape(locked)
-                && !baseline
-                    .kernels
-                    .iter()
-                    .any(|other| other.identity() == now.identity())
-        }) {
-            pairs.push(Pair {
-                reference: locked,
-                current: now,
-            });
-            say(
-                Code::KernelRenamed,
-                now,
-                format!(
+                    dimensions(was.grid),
+                    dimensions(was.block)
+                );
+                Some((Code::LaunchChanged, now, message))
+            }
+            Match::Renamed => {
+                let message = format!(
                     "`{}` of the {reference} is gone, and `{}` {}",
-                    baseline.label(locked),
-                    current.label(now),
+                    self.reference.label(was),
+                    self.current.label(now),
                     if now.code.is_some() {
                         "is new"
                     } else {
                         "is launched with the same grid and block"
                     }
-                ),
-            );
-        } else {
-            missing.push(locked);
+                );
+                Some((Code::KernelRenamed, now, message))
+            }
         }
     }
-    for pair in &pairs {
-        let shares = [(baseline, pair.reference), (current, pair.current)]
-            .map(|(profile, kernel)| Share::of(profile, kernel));
-        if let [Some(was), Some(is)] = shares
-            && was.differs(&is)
-        {
-            say(
-                Code::LaunchChanged,
-                pair.current,
-                format!(
-                    "`{}` makes up {:.0} % of the launches, in the {reference} {:.0} %: how often it is launched changed, and no metric of a launch tells that",
-                    pair.current.name,
-                    100.0 * is.of_all(),
-                    100.0 * was.of_all()
-                ),
+
+    /// No metric of a launch shows how often a kernel is launched.
+    fn other_share(
+        &self,
+        pair: Pair<'a>,
+        reference: &str,
+    ) -> Option<(Code, &'a KernelProfile, String)> {
+        let was = Share::of(self.reference, pair.reference)?;
+        let is = Share::of(self.current, pair.current)?;
+        was.differs(&is).then(|| {
+            let message = format!(
+                "`{}` makes up {:.0} % of the launches, in the {reference} {:.0} %: how often it is launched changed, and no metric of a launch shows that",
+                pair.current.name,
+                100.0 * is.of_all(),
+                100.0 * was.of_all()
             );
-        }
+            (Code::LaunchChanged, pair.current, message)
+        })
     }
-    for locked in missing {
-        say(
-            Code::KernelGone,
-            locked,
-            format!(
-                "`{}` of the {reference} was not measured",
-                baseline.label(locked)
-            ),
-        );
-    }
-    for now in left {
-        say(
-            Code::KernelNew,
-            now,
-            format!("`{}` is not in the {reference}", current.label(now)),
-        );
-    }
-    (pairs, findings)
 }
 
 /// How many of the launches that were profiled are one kernel's.
 struct Share {
     launches: usize,
     all: usize,
-    /// The profiler stops after so many launches, wherever in its turn the program is: a launch
-    /// more or less in each of them says nothing.
+    /// The profiler stops after so many launches, wherever the program is in its loop: one launch
+    /// more or less a process is no difference.
     processes: usize,
 }
 
 impl Share {
-    /// `None` where there is nothing to share, or what was measured was not a launch at a time.
+    /// `None` of a single kernel, and of the static tier, which launches nothing.
     fn of(profile: &Profile, kernel: &KernelProfile) -> Option<Share> {
         let all = profile.launch_count(Phase::Timing);
         let share = Share {
@@ -202,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_is_launched_more_often_than_another_was_is_told_apart_from_the_last_turn() {
+    fn a_kernel_that_is_launched_more_often_differs_by_more_than_the_last_turn() {
         let share = |first: usize| {
             let profile = two_kernels(first);
             Share::of(&profile, &profile.kernels[0]).unwrap()

@@ -1,4 +1,4 @@
-//! One metric of one kernel, judged: which samples are compared, and what the answer is told as.
+//! One metric of one kernel, judged: which samples are compared, and how the decision is shown.
 //! The mathematics is in [`crate::verdict::band`].
 
 use crate::verdict::{Change, Decision, Question, Scale, Verdict, against_stored, side_by_side};
@@ -6,8 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::control::Control;
+use super::mode::Mode;
 use crate::config::{Metric, Variant};
 use crate::evidence::{tier_gap_accepted, why_not_measured};
+use crate::finding::Finding;
 use crate::metric::{Direction, Level, Role, Tolerance};
 use crate::profile::{KernelProfile, Profile};
 use crate::statistics::Samples;
@@ -32,7 +34,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of a value that is what it is, and no sample of anything.
+    /// Of a value that was not sampled.
     pub fn of_one(value: f64) -> Summary {
         Summary {
             value,
@@ -68,14 +70,14 @@ pub enum Reference<'a> {
     Stored {
         /// The locked profile.
         locked: &'a Profile,
-        /// How far this machine is from those that were locked on.
+        /// How much this machine differs from those that were locked on.
         control: Option<&'a Control>,
     },
     /// The base revision, measured side by side with the current one.
     Base {
         /// The base's profile.
         base: &'a Profile,
-        /// The locked profile, of which the noise was learned.
+        /// The locked profile, which the noise is learned from.
         learned: Option<&'a Profile>,
     },
 }
@@ -86,6 +88,22 @@ impl<'a> Reference<'a> {
         match self {
             Reference::Stored { locked, .. } => locked,
             Reference::Base { base, .. } => base,
+        }
+    }
+
+    /// What is locked of the variant.
+    pub(crate) fn locked(&self) -> Option<&'a Profile> {
+        match self {
+            Reference::Stored { locked, .. } => Some(locked),
+            Reference::Base { learned, .. } => *learned,
+        }
+    }
+
+    /// What kind of reference it is.
+    pub(crate) fn mode(&self) -> Mode {
+        match self {
+            Reference::Stored { .. } => Mode::Stored,
+            Reference::Base { .. } => Mode::Against,
         }
     }
 
@@ -164,6 +182,53 @@ impl Comparison {
     pub fn role(&self) -> Option<Role> {
         Role::of(&self.counter)
     }
+
+    /// Of the values of both sides, before they are judged.
+    pub(crate) fn new(
+        metric: &Metric,
+        kernel: &str,
+        pair: Pair<'_>,
+        reference: Option<Summary>,
+        current: Option<Summary>,
+    ) -> Comparison {
+        Comparison {
+            kernel: kernel.to_owned(),
+            grid: pair.current.grid,
+            block: pair.current.block,
+            metric: metric.alias.clone(),
+            counter: metric.counter.clone(),
+            unit: None,
+            direction: metric.direction,
+            level: metric.level,
+            exact: metric.exact,
+            never_zero: false,
+            tolerance: metric.tolerance,
+            reference,
+            current,
+            samples: None,
+            change: None,
+            band: None,
+            allowance: None,
+            threshold: None,
+            verdict: None,
+            open: false,
+            not_worse: false,
+            why: String::new(),
+        }
+    }
+
+    /// Whether it is of the time that a launch took.
+    pub(crate) fn is_duration(&self) -> bool {
+        self.role() == Some(Role::Duration)
+    }
+
+    /// The finding with what it belongs to; it only warns where the metric's level says so.
+    pub(crate) fn finding(&self, finding: Finding) -> Finding {
+        finding
+            .kernel(&self.kernel)
+            .metric(&self.metric)
+            .warn_for(self.level.warn_reason())
+    }
 }
 
 /// Which profile lacks a value that could be judged.
@@ -182,98 +247,169 @@ pub(crate) struct Pair<'a> {
     pub current: &'a KernelProfile,
 }
 
-/// Judges a metric of a pair of kernels, as one of so many `comparisons` of the check.
-pub(crate) fn judge(
-    variant: &Variant,
-    metric: &Metric,
-    reference: &Reference<'_>,
-    current: &Profile,
-    pair: Pair<'_>,
-    comparisons: usize,
-) -> (Comparison, Option<Gap>) {
-    let before = reference.profile().samples(pair.reference, &metric.alias);
-    let now = current.samples(pair.current, &metric.alias);
-    let definition = |profile: &Profile| profile.identity.metrics.get(&metric.alias).cloned();
-    let unit = |profile: &Profile| definition(profile).and_then(|definition| definition.unit);
-    let mut comparison = Comparison {
-        kernel: pair.current.name.clone(),
-        grid: pair.current.grid,
-        block: pair.current.block,
-        metric: metric.alias.clone(),
-        counter: metric.counter.clone(),
-        unit: unit(current),
-        direction: metric.direction,
-        level: metric.level,
-        exact: metric.exact,
-        never_zero: false,
-        tolerance: reference.tolerance(metric),
-        reference: before.as_ref().map(Summary::from),
-        current: now.as_ref().map(Summary::from),
-        samples: None,
-        change: None,
-        band: None,
-        allowance: None,
-        threshold: None,
-        verdict: None,
-        open: false,
-        not_worse: false,
-        why: String::new(),
-    };
-    let gap = match (
-        why_not_measured(metric, current, pair.current),
-        why_not_measured(metric, reference.profile(), pair.reference),
-    ) {
-        (Some(why), _) => Some((Gap::Current, why)),
-        (None, Some(why)) => Some((Gap::Reference, format!("in the reference: {why}"))),
-        (None, None) => {
-            let was = unit(reference.profile()).unwrap_or_default();
-            let is = unit(current).unwrap_or_default();
-            (was != is).then(|| (Gap::Unit, format!("the unit was `{was}`, is `{is}`")))
-        }
-    };
-    let (before, now) = match (gap, before, now) {
-        (None, Some(before), Some(now)) => (before, now),
-        (gap, _, _) => {
-            let (side, why) = gap.unwrap_or((Gap::Current, "there is no sample".to_owned()));
-            let given_up = tier_gap_accepted(variant, metric, current);
-            let judged = metric.level != Level::Record && !given_up;
-            comparison.verdict = judged.then_some(Verdict::NotMeasured);
-            comparison.why = if given_up {
-                format!("not judged: {why}, and that is accepted")
-            } else {
-                why
-            };
-            return (comparison, Some(side));
-        }
-    };
-    if metric.exact {
-        judge_exact(&mut comparison, &before, &now);
-        return (comparison, None);
-    }
-    if metric.level != Level::Record {
-        comparison.samples = Some(Judged {
-            reference: before.machines().concat(),
-            current: now.machines().concat(),
-        });
-    }
-    let question = question(variant, metric, reference, comparisons);
-    let processes = now.process_values().concat();
-    let decision = match reference {
-        Reference::Stored { control, .. } => {
-            let control = control.and_then(|control| control.of(&metric.alias));
-            against_stored(&before, &processes, control, &question)
-        }
-        Reference::Base { learned, .. } => {
-            let learned = learned.and_then(|learned| noise_of(metric, pair.current, learned));
-            let base = before.process_values().concat();
-            side_by_side(&base, &processes, learned.as_ref(), &question)
-        }
-    };
-    tell(&mut comparison, decision);
-    (comparison, None)
+/// A current profile of a variant and what it is compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// The variant, with its metrics.
+    pub variant: &'a Variant,
+    /// What it is compared with.
+    pub reference: Reference<'a>,
+    /// The current profile.
+    pub current: &'a Profile,
+    /// How many comparisons the whole check judges.
+    pub comparisons: usize,
 }
 
-fn tell(comparison: &mut Comparison, decision: Decision) {
+impl<'a> Case<'a> {
+    /// Of a variant, in a check of so many comparisons.
+    pub fn new(
+        variant: &'a Variant,
+        reference: Reference<'a>,
+        current: &'a Profile,
+        comparisons: usize,
+    ) -> Case<'a> {
+        Case {
+            variant,
+            reference,
+            current,
+            comparisons,
+        }
+    }
+
+    /// What is compared of one metric of a pair of kernels.
+    pub(crate) fn quantity(&self, pair: Pair<'a>, metric: &'a Metric) -> Quantity<'a> {
+        Quantity {
+            case: *self,
+            pair,
+            metric,
+        }
+    }
+}
+
+/// One metric of a pair of kernels.
+#[derive(Clone, Copy)]
+pub(crate) struct Quantity<'a> {
+    pub case: Case<'a>,
+    pub pair: Pair<'a>,
+    pub metric: &'a Metric,
+}
+
+impl Quantity<'_> {
+    /// The judged comparison, and which side has no value for it.
+    pub fn judge(&self) -> (Comparison, Option<Gap>) {
+        let Quantity { case, pair, metric } = self;
+        let before = self.before();
+        let now = case.current.samples(pair.current, &metric.alias);
+        let mut comparison = Comparison {
+            unit: unit(case.current, metric),
+            tolerance: case.reference.tolerance(metric),
+            ..Comparison::new(
+                metric,
+                &pair.current.name,
+                *pair,
+                before.as_ref().map(Summary::from),
+                now.as_ref().map(Summary::from),
+            )
+        };
+        match (self.gap(), before, now) {
+            (None, Some(before), Some(now)) => {
+                self.decide(&mut comparison, &before, &now);
+                (comparison, None)
+            }
+            (gap, _, _) => {
+                let (side, why) = gap.unwrap_or((Gap::Current, "there is no sample".to_owned()));
+                self.not_measured(&mut comparison, why);
+                (comparison, Some(side))
+            }
+        }
+    }
+
+    /// The samples of the reference.
+    pub fn before(&self) -> Option<Samples> {
+        let reference = self.case.reference.profile();
+        reference.samples(self.pair.reference, &self.metric.alias)
+    }
+
+    fn gap(&self) -> Option<(Gap, String)> {
+        let Quantity { case, pair, metric } = self;
+        let reference = case.reference.profile();
+        if let Some(why) = why_not_measured(metric, case.current, pair.current) {
+            return Some((Gap::Current, why));
+        }
+        if let Some(why) = why_not_measured(metric, reference, pair.reference) {
+            return Some((Gap::Reference, format!("in the reference: {why}")));
+        }
+        let was = unit(reference, metric).unwrap_or_default();
+        let is = unit(case.current, metric).unwrap_or_default();
+        (was != is).then(|| (Gap::Unit, format!("the unit was `{was}`, is `{is}`")))
+    }
+
+    fn not_measured(&self, comparison: &mut Comparison, why: String) {
+        let given_up = tier_gap_accepted(self.case.variant, self.metric, self.case.current);
+        let judged = self.metric.level != Level::Record && !given_up;
+        comparison.verdict = judged.then_some(Verdict::NotMeasured);
+        comparison.why = if given_up {
+            format!("not judged: {why}, and the configuration accepts that")
+        } else {
+            why
+        };
+    }
+
+    fn decide(&self, comparison: &mut Comparison, before: &Samples, now: &Samples) {
+        if self.metric.exact {
+            return judge_exact(comparison, before, now);
+        }
+        if self.metric.level != Level::Record {
+            comparison.samples = Some(Judged {
+                reference: before.machines().concat(),
+                current: now.machines().concat(),
+            });
+        }
+        let question = self.question();
+        let processes = now.process_values().concat();
+        let decision = match self.case.reference {
+            Reference::Stored { control, .. } => {
+                let control = control.and_then(|control| control.of(&self.metric.alias));
+                against_stored(before, &processes, control, &question)
+            }
+            Reference::Base { learned, .. } => {
+                let learned =
+                    learned.and_then(|locked| noise_of(self.metric, self.pair.current, locked));
+                let base = before.process_values().concat();
+                side_by_side(&base, &processes, learned.as_ref(), &question)
+            }
+        };
+        show(comparison, decision);
+    }
+
+    fn question(&self) -> Question {
+        let Case {
+            variant, reference, ..
+        } = self.case;
+        let (scale, tolerance) = match reference.tolerance(self.metric) {
+            Tolerance::RelativePercent(percent) => (Scale::Relative, percent),
+            Tolerance::Absolute(value) => (Scale::Absolute, value),
+        };
+        let looks = match reference {
+            Reference::Stored { .. } => variant.profile.process_looks(),
+            Reference::Base { .. } => variant.profile.round_looks(),
+        };
+        Question {
+            scale,
+            direction: self.metric.direction,
+            tolerance,
+            comparisons: self.case.comparisons,
+            looks: looks.into_iter().map(|look| look as usize).collect(),
+        }
+    }
+}
+
+fn unit(profile: &Profile, metric: &Metric) -> Option<String> {
+    let definition = profile.identity.metrics.get(&metric.alias)?;
+    definition.unit.clone()
+}
+
+fn show(comparison: &mut Comparison, decision: Decision) {
     comparison.change = decision.effect;
     comparison.band = decision.alarm.filter(|band| band.is_finite());
     comparison.allowance = decision.allowance;
@@ -320,29 +456,6 @@ fn judge_exact(comparison: &mut Comparison, before: &Samples, now: &Samples) {
     comparison.verdict = Some(verdict);
     comparison.not_worse = verdict == Verdict::Pass;
     comparison.why = why.to_owned();
-}
-
-fn question(
-    variant: &Variant,
-    metric: &Metric,
-    reference: &Reference<'_>,
-    comparisons: usize,
-) -> Question {
-    let (scale, tolerance) = match reference.tolerance(metric) {
-        Tolerance::RelativePercent(percent) => (Scale::Relative, percent),
-        Tolerance::Absolute(value) => (Scale::Absolute, value),
-    };
-    let looks = match reference {
-        Reference::Stored { .. } => variant.profile.process_looks(),
-        Reference::Base { .. } => variant.profile.round_looks(),
-    };
-    Question {
-        scale,
-        direction: metric.direction,
-        tolerance,
-        comparisons,
-        looks: looks.into_iter().map(|look| look as usize).collect(),
-    }
 }
 
 /// The locked samples of the same counter and kernel, for their spread.

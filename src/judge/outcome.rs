@@ -4,8 +4,8 @@ use crate::trust::Authority;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::compare::VariantReport;
-use crate::finding::{ExitCode, Finding, Severity};
+use super::variant_report::VariantReport;
+use crate::finding::{ExitCode, Finding};
 use crate::metric::Level;
 use crate::profile::Trend;
 use crate::terms::VariantId;
@@ -65,7 +65,7 @@ pub struct Outcome {
     pub places: Vec<Place>,
     /// One entry a variant that was judged.
     pub variants: Vec<VariantReport>,
-    /// How baselines that were locked more than once went, where a report was to hold it.
+    /// The trends of baselines that were locked more than once, where a report shows them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub trends: Vec<Trend>,
     /// What else there is to tell.
@@ -93,12 +93,12 @@ impl Outcome {
         }
     }
 
-    /// The worst of all findings that deny. What judged nothing has measured nothing: that holds
-    /// for the run, and for each variant in it.
+    /// The worst of all findings that deny. A run, or a variant in it, that judged nothing has
+    /// measured nothing.
     pub fn exit_code(&self) -> ExitCode {
         if let Some(ended) = &self.ended {
             return match ExitCode::of(ended.exit_code) {
-                // What did not come to its end passed nothing.
+                // A run that did not end passed nothing.
                 ExitCode::Pass => ExitCode::Internal,
                 code => code,
             };
@@ -124,9 +124,15 @@ impl Outcome {
         };
         self.findings
             .iter()
-            .filter(|finding| finding.severity == Severity::Deny)
+            .filter(|finding| finding.denies())
             .map(|finding| finding.code.exit_code())
             .fold(nothing, ExitCode::worse)
+    }
+
+    /// Whether a finding about this variant fails the run.
+    pub fn denies(&self, variant: &VariantId) -> bool {
+        let mut findings = self.findings.iter();
+        findings.any(|finding| finding.concerns(variant) && finding.denies())
     }
 
     /// How many comparisons got this verdict.

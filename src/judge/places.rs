@@ -1,15 +1,15 @@
-//! Where what was judged stands in the sources.
+//! Where the judged variants and kernels are in the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use super::outcome::{Outcome, Place};
 use crate::build::definitions::Kernels;
 use crate::config::{Recipe, Selected, Variant};
 use crate::files::read_regular_up_to;
-use crate::judge::{Outcome, Place};
 use ncu_report::{base_name, function_name};
 
-/// Largest source that is looked into, 4 MiB: no report is worth reading what a person did not write.
+/// Largest source that is searched, 4 MiB: a larger one is generated.
 const LARGEST_SOURCE: u64 = 4 << 20;
 
 /// The source of each selected variant, and the definition of each of its kernels that was found in
@@ -74,12 +74,12 @@ fn kernels(variant: &Variant, outcome: &Outcome) -> BTreeSet<String> {
         .filter(|report| report.variant == variant.id)
         .flat_map(|report| &report.comparisons)
         .map(|comparison| comparison.kernel.clone());
-    let told = outcome
+    let of_findings = outcome
         .findings
         .iter()
         .filter(|finding| finding.concerns(&variant.id))
         .filter_map(|finding| finding.kernel.clone());
-    judged.chain(told).collect()
+    judged.chain(of_findings).collect()
 }
 
 /// A path in a profile is data: it may not lead out of the project.

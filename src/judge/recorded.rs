@@ -1,244 +1,311 @@
-//! Recorded profiles, and what their captures say against them.
+//! Recorded profiles, and what their captures show against them.
 
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::Path;
 
+use super::outcome::Outcome;
 use super::variants::{Judge, Profiles};
-use crate::baseline::{CaptureIndex, changes_since, rederive};
+use crate::baseline::{CaptureIndex, rederive};
+use crate::comparable::{changes_since, words};
 use crate::config::{Config, Selected, Variant};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, base_folder, variant_folder};
 use crate::finding::{Code, Error, Finding, WarnReason};
-use crate::judge::Outcome;
 use crate::profile::{Profile, ProfileOrigin};
-use crate::terms::Tier;
+use crate::terms::{Tier, VariantId};
 use crate::trust::{Authority, brought_by_change, unlike_base};
 
-/// The recorded profiles of the selected variants. Their verdict comes from their samples; where
-/// these are not those of the captures beside them, a warning says so, or a finding that denies
-/// where the authority is outside of what is here.
+/// The recorded profiles of the selected variants. Their verdict comes from their samples. Where
+/// these differ from the captures beside them, a finding says so: it denies where a change is
+/// under review, and else warns.
+///
+/// # Errors
+/// [`Error`] where files or git cannot be read; what concerns one variant is a finding.
 pub fn read_recorded(
     folder: &Path,
     plan: &Selected,
     judge: &Judge<'_>,
     outcome: &mut Outcome,
 ) -> Result<Profiles, Error> {
-    let mut profiles = Profiles::default();
-    let is_change = outcome.authority != Authority::WorkingTree;
-    // Of what nobody but its author judges, the samples count as they are.
-    let unproved = |variant: &Variant, findings| told(variant, findings, is_change);
+    let mut reading = Reading {
+        folder,
+        config: &plan.config,
+        judge,
+        authority: &outcome.authority,
+        profiles: Profiles::default(),
+        findings: Vec::new(),
+        stale: BTreeSet::new(),
+    };
     for variant in plan.variants() {
-        match Profile::recorded(folder, &variant.id) {
-            // Left alone it would be judged as nothing, and nothing fails no gate.
-            Ok(Some(profile)) if profile.variant != variant.id => {
-                outcome.findings.push(Finding::deny(
-                    Code::ProfileUnreadable,
-                    &variant.id,
-                    format!(
-                        "{} holds a profile of {}",
-                        variant_folder(folder, &variant.id).display(),
-                        profile.variant
-                    ),
-                    "record it again".to_owned(),
-                ));
-            }
-            Ok(Some(profile)) => {
-                let captures = CaptureIndex::of(&variant_folder(folder, &variant.id))?;
-                outcome
-                    .findings
-                    .extend(unproved(variant, rederive(variant, &profile, &captures)));
-                outcome
-                    .findings
-                    .extend(stale(&plan.config, variant, &profile));
-                outcome.findings.extend(stripped(variant, &profile));
-                if profile.provenance.origin == ProfileOrigin::Imported {
-                    let needless = is_change && judge.is_locked_measured(&profile);
-                    outcome.findings.push(
-                        Finding::deny(
-                            Code::ProfileImported,
-                            &variant.id,
-                            "the profile was imported: how many launches were asked for, and of which code, is not known".to_owned(),
-                            format!("measure it: sparsek-gate profile {}", variant.id),
-                        )
-                        .warn_for((!needless).then_some(WarnReason::ImportAllowed)),
-                    );
-                }
-                profiles.heads.push(profile);
-            }
-            Ok(None) => outcome.findings.push(Finding::deny(
-                Code::ProfileMissing,
-                &variant.id,
-                format!("{} holds no profile of it", folder.display()),
-                format!(
-                    "record one: sparsek-gate profile --output {} {}",
-                    folder.display(),
-                    variant.id
-                ),
-            )),
-            Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
-                outcome.findings.push(Finding::deny(
-                    Code::ProfileUnreadable,
-                    &variant.id,
-                    error.to_string(),
-                    "record it again".to_owned(),
-                ))
-            }
-            Err(error) => return Err(error),
-        }
-        let base = base_folder(folder, &variant.id).join(PROFILE_FILE);
-        // A link that leads nowhere is a base that cannot be read, not the lack of one.
-        if !base
-            .symlink_metadata()
-            .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-        {
-            match Profile::read(&base) {
-                Ok(profile) if profile.variant == variant.id => {
-                    let captures = CaptureIndex::of(&base_folder(folder, &variant.id))?;
-                    let altered = rederive(variant, &profile, &captures);
-                    let altered = unproved(variant, altered)
-                        .into_iter()
-                        .map(|finding| Finding {
-                            message: format!("in the base: {}", finding.message),
-                            ..finding
-                        });
-                    outcome.findings.extend(altered);
-                    profiles.bases.push(profile);
-                }
-                Ok(profile) => outcome.findings.push(Finding::deny(
-                    Code::ProfileUnreadable,
-                    &variant.id,
-                    format!("{} holds a profile of {}", base.display(), profile.variant),
-                    "record it again".to_owned(),
-                )),
-                Err(error) => outcome.findings.push(Finding::deny(
-                    Code::ProfileUnreadable,
-                    &variant.id,
-                    error.to_string(),
-                    "record it again".to_owned(),
-                )),
-            }
-        }
+        reading.current(variant)?;
+        reading.base(variant)?;
     }
     for variant in plan.variants() {
-        let of_base = base_folder(folder, &variant.id).join(STATIC_PROFILE_FILE);
-        let found = [
-            (Profile::recorded_static(folder, &variant.id), false),
-            (Profile::at(&of_base), true),
-        ];
-        for (found, is_base) in found {
-            let unreadable = match found {
-                Ok(None) => continue,
-                Ok(Some(profile))
-                    if profile.variant == variant.id && profile.identity.tier == Tier::Static =>
-                {
-                    let told = outcome.findings.iter().any(|finding| {
-                        finding.concerns(&variant.id) && finding.code == Code::ProfileStale
-                    });
-                    if !is_base && !told {
-                        let of_other_code = stale(&plan.config, variant, &profile);
-                        outcome.findings.extend(of_other_code);
-                    }
-                    let place = if is_base {
-                        &mut profiles.compiled_bases
-                    } else {
-                        &mut profiles.compiled
-                    };
-                    place.push(profile);
-                    continue;
-                }
-                Ok(Some(profile)) => format!("it is a profile of {}", profile.variant),
-                Err(error) => error.to_string(),
-            };
-            outcome.findings.push(Finding::deny(
-                Code::ProfileUnreadable,
-                &variant.id,
-                format!("its static profile cannot be used: {unreadable}"),
-                format!("make it again: sparsek-gate build {}", variant.id),
-            ));
-        }
+        reading.compiled(variant);
+        reading.compiled_base(variant);
     }
-    // A control that was not asked for bounds the machine's difference all the same.
-    let suites: Vec<&str> = plan
-        .variants()
-        .iter()
-        .map(|variant| variant.id.suite.as_str())
-        .collect();
-    for variant in plan.config.variants().filter(|variant| variant.immutable) {
-        if plan.variants.iter().any(|other| other.id == variant.id)
-            || !suites.contains(&variant.id.suite.as_str())
-        {
-            continue;
-        }
-        match Profile::recorded(folder, &variant.id) {
-            Ok(Some(profile)) if profile.variant == variant.id => {
-                let captures = CaptureIndex::of(&variant_folder(folder, &variant.id))?;
-                let altered = rederive(variant, &profile, &captures);
-                outcome.findings.extend(unproved(variant, altered));
-                profiles.controls.push(profile);
-            }
-            Ok(None) => {}
-            unreadable => {
-                let why = match unreadable {
-                    Err(error) => error.to_string(),
-                    Ok(_) => "it is the profile of another variant".to_owned(),
-                };
-                outcome.findings.push(Finding::deny(
-                    Code::ProfileUnreadable,
-                    &variant.id,
-                    format!("the control cannot be read: {why}"),
-                    "record it again, or take it out of the folder".to_owned(),
-                ));
-            }
-        }
+    for variant in judge.controls_beside() {
+        reading.control(variant)?;
     }
-    let trials = profiles.heads.iter().chain(&profiles.compiled);
-    let mut trials: Vec<Finding> = trials.filter_map(trial).collect();
-    trials.sort_by(|one, other| one.variant.cmp(&other.variant));
-    trials.dedup();
-    outcome.findings.extend(trials.into_iter().map(|finding| {
-        // Whoever tries a constant out knows; a change under review must not.
-        finding.warn_for((!is_change).then_some(WarnReason::NoReview))
-    }));
-    if is_change {
-        for base in profiles.bases.iter().chain(&profiles.compiled_bases) {
-            let sources = &base.provenance.sources;
-            let unlike = unlike_base(&plan.config.root, &outcome.authority, sources)?;
-            if !unlike.is_empty() {
-                outcome.findings.push(of_other_base(base, &unlike));
-            }
-        }
-        let brought = brought_by_change(&plan.config.root, &outcome.authority, folder)?;
-        if let Some(first) = brought.first() {
-            let finding = Finding::of_project(
-                Code::RecordedInChange,
-                format!(
-                    "the recording is part of the change, `{}` first: its numbers are the word of whoever proposes the change",
-                    first.path
-                ),
-                "record it where the change cannot write, and hand it to the check as an artifact",
-            );
-            outcome.findings.push(finding);
-        }
+    reading.trials();
+    if reading.is_change() {
+        reading.other_bases()?;
+        reading.part_of_change()?;
     }
+    let Reading {
+        profiles, findings, ..
+    } = reading;
+    outcome.findings.extend(findings);
     Ok(profiles)
 }
 
-/// Whoever records both sides could choose what to be compared with.
+struct Reading<'a> {
+    folder: &'a Path,
+    config: &'a Config,
+    judge: &'a Judge<'a>,
+    authority: &'a Authority,
+    profiles: Profiles,
+    findings: Vec<Finding>,
+    /// Variants whose measured profile is of other code.
+    stale: BTreeSet<VariantId>,
+}
+
+impl Reading<'_> {
+    /// Whether a change is under review: its author made the recording, and others judge it.
+    fn is_change(&self) -> bool {
+        *self.authority != Authority::WorkingTree
+    }
+
+    /// The measured profile of a variant. Without one nothing would be judged.
+    fn current(&mut self, variant: &Variant) -> Result<(), Error> {
+        let place = variant_folder(self.folder, &variant.id);
+        let finding = match Profile::recorded(self.folder, &variant.id) {
+            Ok(Some(profile)) if profile.variant == variant.id => {
+                self.altered(variant, &profile, &place, |finding| finding)?;
+                if let Some(stale) = stale(self.config, variant, &profile) {
+                    self.stale.insert(variant.id.clone());
+                    self.findings.push(stale);
+                }
+                self.findings.extend(stripped(variant, &profile));
+                self.findings.extend(self.imported(variant, &profile));
+                self.profiles.current.push(profile);
+                return Ok(());
+            }
+            Ok(Some(profile)) => of_another(variant, &place, &profile),
+            Ok(None) => Finding::deny(
+                Code::ProfileMissing,
+                &variant.id,
+                format!("{} contains no profile of it", self.folder.display()),
+                format!(
+                    "record one: sparsek-gate profile --output {} {}",
+                    self.folder.display(),
+                    variant.id
+                ),
+            ),
+            Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
+                unreadable(variant, error.to_string())
+            }
+            Err(error) => return Err(error),
+        };
+        self.findings.push(finding);
+        Ok(())
+    }
+
+    /// The profile of the base revision, where there is one.
+    fn base(&mut self, variant: &Variant) -> Result<(), Error> {
+        let folder = base_folder(self.folder, &variant.id);
+        let file = folder.join(PROFILE_FILE);
+        // A link that leads nowhere is a base that cannot be read, and not the lack of one.
+        let missing = file.symlink_metadata().err();
+        if missing.is_some_and(|error| error.kind() == ErrorKind::NotFound) {
+            return Ok(());
+        }
+        match Profile::read(&file) {
+            Ok(profile) if profile.variant == variant.id => {
+                self.altered(variant, &profile, &folder, Finding::in_base)?;
+                self.profiles.bases.push(profile);
+            }
+            Ok(profile) => self.findings.push(of_another(variant, &file, &profile)),
+            Err(error) => self.findings.push(unreadable(variant, error.to_string())),
+        }
+        Ok(())
+    }
+
+    /// The static profile of a variant, where there is one.
+    fn compiled(&mut self, variant: &Variant) {
+        let found = Profile::recorded_static(self.folder, &variant.id);
+        if let Some(profile) = self.static_profile(variant, found) {
+            if !self.stale.contains(&variant.id) {
+                self.findings.extend(stale(self.config, variant, &profile));
+            }
+            self.profiles.compiled.push(profile);
+        }
+    }
+
+    /// The same of the base revision.
+    fn compiled_base(&mut self, variant: &Variant) {
+        let file = base_folder(self.folder, &variant.id).join(STATIC_PROFILE_FILE);
+        let profile = self.static_profile(variant, Profile::at(&file));
+        self.profiles.compiled_bases.extend(profile);
+    }
+
+    fn static_profile(
+        &mut self,
+        variant: &Variant,
+        found: Result<Option<Profile>, Error>,
+    ) -> Option<Profile> {
+        let why = match found {
+            Ok(None) => return None,
+            Ok(Some(profile))
+                if profile.variant == variant.id && profile.identity.tier == Tier::Static =>
+            {
+                return Some(profile);
+            }
+            Ok(Some(profile)) => format!("it is a profile of {}", profile.variant),
+            Err(error) => error.to_string(),
+        };
+        self.findings.push(Finding::deny(
+            Code::ProfileUnreadable,
+            &variant.id,
+            format!("its static profile cannot be used: {why}"),
+            format!("make it again: sparsek-gate build {}", variant.id),
+        ));
+        None
+    }
+
+    /// The profile of a control that was not itself asked for: it bounds how much the machines
+    /// differ.
+    fn control(&mut self, variant: &Variant) -> Result<(), Error> {
+        let why = match Profile::recorded(self.folder, &variant.id) {
+            Ok(None) => return Ok(()),
+            Ok(Some(profile)) if profile.variant == variant.id => {
+                let place = variant_folder(self.folder, &variant.id);
+                self.altered(variant, &profile, &place, |finding| finding)?;
+                self.profiles.controls.push(profile);
+                return Ok(());
+            }
+            Ok(Some(_)) => "it is the profile of another variant".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.findings.push(Finding::deny(
+            Code::ProfileUnreadable,
+            &variant.id,
+            format!("the control cannot be read: {why}"),
+            "record it again, or remove it from the folder",
+        ));
+        Ok(())
+    }
+
+    /// What the captures beside a profile show against it.
+    fn altered(
+        &mut self,
+        variant: &Variant,
+        profile: &Profile,
+        folder: &Path,
+        side: fn(Finding) -> Finding,
+    ) -> Result<(), Error> {
+        let found = rederive(variant, profile, &CaptureIndex::of(folder)?);
+        let found = merged_if_all_missing(variant, found).into_iter();
+        let is_change = self.is_change();
+        self.findings.extend(found.map(|finding| {
+            let reason = match finding.code {
+                Code::ProfileAltered => (!is_change).then_some(WarnReason::NoReview),
+                _ => Some(WarnReason::SamplesDecide),
+            };
+            side(finding.warn_for(reason))
+        }));
+        Ok(())
+    }
+
+    /// An imported profile says little of its code: in a change it must not replace a measured one.
+    fn imported(&self, variant: &Variant, profile: &Profile) -> Option<Finding> {
+        let replaces_measured = self.is_change() && self.judge.is_locked_measured(profile);
+        (profile.provenance.origin == ProfileOrigin::Imported).then(|| {
+            Finding::deny(
+                Code::ProfileImported,
+                &variant.id,
+                "the profile was imported: the requested launches and the measured code are unknown",
+                format!("measure it: sparsek-gate profile {}", variant.id),
+            )
+            .warn_for((!replaces_measured).then_some(WarnReason::ImportAllowed))
+        })
+    }
+
+    /// Profiles with overridden constants are not of the code under review.
+    fn trials(&mut self) {
+        let profiles = self.profiles.current.iter();
+        let mut trials: Vec<Finding> = profiles
+            .chain(&self.profiles.compiled)
+            .filter_map(trial)
+            .collect();
+        trials.sort_by(|one, other| one.variant.cmp(&other.variant));
+        trials.dedup();
+        let reason = (!self.is_change()).then_some(WarnReason::NoReview);
+        let trials = trials.into_iter();
+        self.findings
+            .extend(trials.map(|finding| finding.warn_for(reason)));
+    }
+
+    /// Whoever records both sides could choose what to be compared with: the base must be made
+    /// from the sources of the base commit.
+    fn other_bases(&mut self) -> Result<(), Error> {
+        let bases = self.profiles.bases.iter();
+        for base in bases.chain(&self.profiles.compiled_bases) {
+            let sources = &base.provenance.sources;
+            let unlike = unlike_base(&self.config.root, self.authority, sources)?;
+            if !unlike.is_empty() {
+                self.findings.push(of_other_base(base, &unlike));
+            }
+        }
+        Ok(())
+    }
+
+    fn part_of_change(&mut self) -> Result<(), Error> {
+        let brought = brought_by_change(&self.config.root, self.authority, self.folder)?;
+        self.findings.extend(brought.first().map(|first| {
+            Finding::of_project(
+                Code::RecordedInChange,
+                format!(
+                    "the recording is part of the change, `{}` first: only the author of the change vouches for its numbers",
+                    first.path
+                ),
+                "record it where the change cannot write, and pass it to the check as an artifact",
+            )
+        }));
+        Ok(())
+    }
+}
+
+fn unreadable(variant: &Variant, why: String) -> Finding {
+    Finding::deny(
+        Code::ProfileUnreadable,
+        &variant.id,
+        why,
+        format!("record it again: sparsek-gate profile {}", variant.id),
+    )
+}
+
+fn of_another(variant: &Variant, place: &Path, profile: &Profile) -> Finding {
+    let (place, other) = (place.display(), &profile.variant);
+    unreadable(variant, format!("{place} contains a profile of {other}"))
+}
+
 fn of_other_base(base: &Profile, unlike: &[&str]) -> Finding {
     let files: Vec<String> = unlike.iter().map(|path| format!("`{path}`")).collect();
     Finding::deny(
         Code::ProfileStale,
         &base.variant,
         format!(
-            "the base was recorded of other code than the revision holds that this is judged by: {}",
+            "the recorded base was built from different sources than the base commit: {}",
             files.join(", ")
         ),
         "record both again with that revision: sparsek-gate check --against REV --output FOLDER",
     )
 }
 
-/// A profile with constants of a trial is not one of the code under review.
 fn trial(profile: &Profile) -> Option<Finding> {
     let overrides = &profile.provenance.overrides;
-    let finding = || {
+    (!overrides.is_empty()).then(|| {
         Finding::deny(
             Code::ProfileStale,
             &profile.variant,
@@ -248,37 +315,24 @@ fn trial(profile: &Profile) -> Option<Finding> {
             ),
             format!("record it again: sparsek-gate profile {}", profile.variant),
         )
-    };
-    (!overrides.is_empty()).then(finding)
+    })
 }
 
-/// What the captures of a recorded profile show against it. An altered profile of a change under
-/// review denies, the rest warns. Recordings without any captures are common: one line for all.
-fn told(variant: &Variant, findings: Vec<Finding>, is_change: bool) -> Vec<Finding> {
+/// Recordings without any captures are common: one finding replaces those of each capture.
+fn merged_if_all_missing(variant: &Variant, found: Vec<Finding>) -> Vec<Finding> {
     let missing = |finding: &Finding| finding.code == Code::CaptureMissing;
-    if findings.len() > 1 && findings.iter().all(missing) {
-        let one = Finding::deny(
-            Code::CaptureMissing,
-            &variant.id,
-            format!(
-                "{} captures that the profile names are not there: its numbers were not derived again",
-                findings.len()
-            ),
-            "keep the captures beside the profile where its numbers must be proved".to_owned(),
-        );
-        return vec![one.warn_for(WarnReason::SamplesDecide)];
+    if found.len() < 2 || !found.iter().all(missing) {
+        return found;
     }
-    let reason = |code| match code {
-        Code::ProfileAltered => (!is_change).then_some(WarnReason::NoReview),
-        _ => Some(WarnReason::SamplesDecide),
-    };
-    let findings = findings.into_iter();
-    findings
-        .map(|finding| {
-            let reason = reason(finding.code);
-            finding.warn_for(reason)
-        })
-        .collect()
+    vec![Finding::deny(
+        Code::CaptureMissing,
+        &variant.id,
+        format!(
+            "{} captures that the profile names are not there: its numbers were not derived again",
+            found.len()
+        ),
+        "keep the captures beside the profile where its numbers must be proved",
+    )]
 }
 
 /// A stripped copy may be judged, and the report says so.
@@ -287,25 +341,25 @@ fn stripped(variant: &Variant, profile: &Profile) -> Option<Finding> {
         Finding::deny(
             Code::ProfileStripped,
             &variant.id,
-            "the profile is a stripped copy: its captures are not those that were measured"
-                .to_owned(),
-            "ask whoever published it for the original, where that must be proved".to_owned(),
+            "the profile is a stripped copy: its captures are not those that were measured",
+            "where its numbers must be proved, ask the publisher for the original",
         )
         .warn_for(WarnReason::SamplesDecide)
     })
 }
 
-/// A recorded profile of other code says nothing of what is here.
+/// The finding that a recorded profile is of other code than what is here.
 fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Finding> {
     let code = changes_since(config, variant, profile).code;
-    let finding = Finding::deny(
-        Code::ProfileStale,
-        &variant.id,
-        format!(
-            "{} changed since the profile was recorded: the verdict is on that code, not on this",
-            code.join(", ")
-        ),
-        format!("record it again: sparsek-gate profile {}", variant.id),
-    );
-    (!code.is_empty()).then_some(finding)
+    (!code.is_empty()).then(|| {
+        Finding::deny(
+            Code::ProfileStale,
+            &variant.id,
+            format!(
+                "{} changed since the profile was recorded: the verdict is on that code, not on this",
+                words(&code, ", ")
+            ),
+            format!("record it again: sparsek-gate profile {}", variant.id),
+        )
+    })
 }

@@ -1,20 +1,21 @@
-//! How the judged baselines went, for a report that holds it.
+//! How the values of the judged baselines changed over time, for reports that show it.
 
 use std::path::Path;
 
+use super::outcome::Outcome;
+use super::variant_report::VariantReport;
 use crate::baseline::{Lock, Store};
 use crate::config::Selected;
 use crate::finding::Error;
 use crate::history::{Trend, judged_only, trend};
-use crate::judge::{Outcome, VariantReport};
 use crate::terms::Tier;
 use crate::verdict::Verdict;
 
-/// Most baselines that git is asked about, so that a report is written in no time.
+/// Most baselines that git is asked about, so that writing a report stays quick.
 const MOST: usize = 8;
 
 /// The trends of baselines that were locked more than once, those that got worse first. `baselines`
-/// is where their files lie in the working tree, which git knows the past of.
+/// is their folder in the working tree, whose past git records.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -53,10 +54,10 @@ pub fn trends(
             let below = path.strip_prefix(store.root()).unwrap_or(&path);
             baselines.join(below)
         };
-        // A lock that does not hold is told by itself.
+        // A broken lock has a finding of its own.
         if let Ok(mut course) = trend(&stored, &file("lock.toml"), &file("profile.json")) {
             judged_only(&mut course, variant);
-            // One point is no course.
+            // One point is no trend.
             course
                 .metrics
                 .retain(|metric| metric.values.iter().flatten().count() > 1);

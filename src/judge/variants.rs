@@ -1,26 +1,33 @@
 //! The selected variants against what is locked of them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::code::code_changes;
+use super::compare::{compare, compare_with_code, comparison_count};
+use super::compiled::compare_compiled;
+use super::control::Control;
+use super::drift::{drifted, unvouched};
+use super::metric::{Case, Reference};
+use super::mode::Mode;
+use super::next::lock_command;
+use super::outcome::{Origin, Outcome};
+use super::variant_report::VariantReport;
+use crate::baseline::{Store, immutable_additions, verify_stored};
+use crate::comparable::{changes_since, words};
+use crate::config::{Selected, Variant};
 use crate::evidence::{
     below_counters, disturbed, incomplete, incomplete_compiled, recorded_unpinned, unpinned,
 };
-use std::collections::BTreeMap;
-
-use crate::baseline::{Store, changes_since, immutable_additions, verify_stored};
-use crate::config::{Selected, Variant};
-use crate::finding::{Code, Error, Finding, Severity};
-use crate::judge::{
-    Control, Mode, Origin, Outcome, Reference, VariantReport, compare, compare_compiled,
-    comparison_count, explain_by_code,
-};
+use crate::finding::{Code, Error, Finding};
 use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
-use crate::verdict::Verdict;
 
 /// Profiles to judge.
 #[derive(Default)]
 pub struct Profiles {
-    pub heads: Vec<Profile>,
+    /// Of the selected variants.
+    pub current: Vec<Profile>,
     /// Of the base revision, of the variants that were measured side by side.
     pub bases: Vec<Profile>,
     /// Of controls that were not themselves asked for.
@@ -38,30 +45,49 @@ pub struct Judge<'a> {
     locked: BTreeMap<(String, VariantId), Profile>,
     /// The GPU models that a variant has a lock for.
     gpus: BTreeMap<VariantId, Vec<String>>,
+    /// Immutable variants whose files differ from their lock.
+    changed: BTreeSet<VariantId>,
+}
+
+/// The profiles of a variant that are judged together.
+#[derive(Clone, Copy)]
+struct Sides<'p> {
+    current: &'p Profile,
+    base: Option<&'p Profile>,
+    locked: Option<&'p Profile>,
+}
+
+/// What the measured profile of a variant already led to a finding about: the same of its code is
+/// not reported twice.
+#[derive(Clone, Copy, Default)]
+struct Reported {
+    added_sources: bool,
+    toolchain: bool,
 }
 
 impl<'a> Judge<'a> {
-    /// Verifies every lock of the selected variants; what is wrong with one is a finding.
+    /// Verifies every lock of the selected variants, and of the controls of their suites; what is
+    /// wrong with one is a finding.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
     pub fn new(plan: &'a Selected, store: &Store) -> Result<(Judge<'a>, Vec<Finding>), Error> {
-        let mut found = Vec::new();
+        let mut findings = Vec::new();
         let mut judge = Judge {
             plan,
             locked: BTreeMap::new(),
             gpus: BTreeMap::new(),
+            changed: BTreeSet::new(),
         };
-        let selected = plan.variants();
-        let controls = plan.config.variants().filter(|variant| {
-            variant.immutable
-                && !selected.iter().any(|other| other.id == variant.id)
-                && selected
-                    .iter()
-                    .any(|other| other.id.suite == variant.id.suite)
-        });
-        for variant in selected.iter().copied().chain(controls) {
+        let controls = judge.controls_beside();
+        for variant in plan.variants().into_iter().chain(controls) {
             let mut gpus = Vec::new();
             for stored in store.all_of(&variant.id)? {
-                let (trusted, findings) = verify_stored(&plan.config, variant, &stored);
-                found.extend(findings);
+                let (trusted, found) = verify_stored(&plan.config, variant, &stored);
+                if found.iter().any(|one| one.code == Code::ImmutableChanged) {
+                    judge.changed.insert(variant.id.clone());
+                }
+                findings.extend(found);
                 gpus.push(stored.gpu.clone());
                 if let Some(trusted) = trusted {
                     let key = (stored.gpu, variant.id.clone());
@@ -70,7 +96,22 @@ impl<'a> Judge<'a> {
             }
             judge.gpus.insert(variant.id.clone(), gpus);
         }
-        Ok((judge, found))
+        Ok((judge, findings))
+    }
+
+    /// Controls of the selected suites that are not themselves selected.
+    pub(crate) fn controls_beside(&self) -> Vec<&'a Variant> {
+        let selected = self.plan.variants();
+        let same_suite = |variant: &Variant| {
+            let mut selected = selected.iter();
+            selected.any(|other| other.id.suite == variant.id.suite)
+        };
+        self.plan
+            .config
+            .variants()
+            .filter(|variant| variant.immutable && same_suite(variant))
+            .filter(|variant| !selected.iter().any(|other| other.id == variant.id))
+            .collect()
     }
 
     /// How many comparisons the check judges, where all profiles are of the tier and the GPU model
@@ -95,6 +136,13 @@ impl<'a> Judge<'a> {
         self.locked.get(&(profile.identity.folder(), id.clone()))
     }
 
+    /// Whether the baseline that a profile is judged by was measured. Then so must be the profile:
+    /// an imported one says little of its code.
+    pub(crate) fn is_locked_measured(&self, profile: &Profile) -> bool {
+        self.locked(&profile.variant, profile)
+            .is_some_and(|locked| locked.provenance.origin == ProfileOrigin::Measured)
+    }
+
     /// Unchanged variants that must be measured beside those that were asked for.
     pub fn controls_to_add(&self) -> Vec<&'a Variant> {
         let plan = self.plan;
@@ -111,29 +159,26 @@ impl<'a> Judge<'a> {
             .collect()
     }
 
-    /// What the immutable variant of the suite says of this machine.
+    /// How far this machine is from those that the immutable variant of the suite was locked on.
+    /// An incomplete or disturbed control is ignored.
     pub fn control<'p>(
         &self,
         variant: &Variant,
         profile: impl Fn(&VariantId) -> Option<&'p Profile>,
     ) -> Option<Control> {
-        let candidates = self.plan.config.variants().filter(|other| {
+        let mut candidates = self.plan.config.variants().filter(|other| {
             other.immutable && other.id.suite == variant.id.suite && other.id != variant.id
         });
-        candidates
-            .filter_map(|other| {
-                let now = profile(&other.id)?;
-                // One that is not a whole and undisturbed measurement bounds nothing.
-                let sound = incomplete(other, now).is_empty()
-                    && disturbed(other, now)
-                        .iter()
-                        .all(|finding| finding.severity == Severity::Warn);
-                let control = Control::new(other, variant, self.locked(&other.id, now)?, now);
-                (sound && !control.displacements.is_empty()).then_some(control)
-            })
-            .next()
+        candidates.find_map(|other| {
+            let now = profile(&other.id)?;
+            let sound = incomplete(other, now).is_empty()
+                && !disturbed(other, now).iter().any(Finding::denies);
+            let control = Control::new(other, variant, self.locked(&other.id, now)?, now);
+            (sound && !control.displacements.is_empty()).then_some(control)
+        })
     }
 
+    /// A profile against its baseline; `None` where nothing is locked for its GPU.
     pub fn stored(
         &self,
         variant: &Variant,
@@ -142,286 +187,306 @@ impl<'a> Judge<'a> {
     ) -> Option<(VariantReport, Vec<Finding>)> {
         let locked = self.locked(&variant.id, profile)?;
         let reference = Reference::Stored { locked, control };
-        Some(compare(
-            variant,
-            &reference,
-            profile,
-            self.comparisons(profile),
-        ))
+        let case = self.case(variant, reference, profile);
+        Some(compare(&case))
     }
 
+    /// A profile against its base.
     pub fn against(
         &self,
         variant: &Variant,
         base: &Profile,
-        head: &Profile,
+        current: &Profile,
     ) -> (VariantReport, Vec<Finding>) {
-        let learned = self.locked(&variant.id, head);
+        let learned = self.locked(&variant.id, current);
         let reference = Reference::Base { base, learned };
-        compare(variant, &reference, head, self.comparisons(head))
+        compare(&self.case(variant, reference, current))
     }
 
+    fn case<'p>(
+        &self,
+        variant: &'p Variant,
+        reference: Reference<'p>,
+        current: &'p Profile,
+    ) -> Case<'p> {
+        Case::new(variant, reference, current, self.comparisons(current))
+    }
+
+    /// Judges all profiles.
     pub fn all(&self, profiles: &Profiles, outcome: &mut Outcome) {
         // A control that was measured along is itself not judged, but it must be sound.
-        let stored = profiles.heads.iter().any(|head| {
+        let any_stored = profiles.current.iter().any(|current| {
             !profiles
                 .bases
                 .iter()
-                .any(|base| base.variant == head.variant)
+                .any(|base| base.variant == current.variant)
         });
-        for control in profiles.controls.iter().filter(|_| stored) {
+        for control in profiles.controls.iter().filter(|_| any_stored) {
             if let Some(variant) = self.plan.config.variant(&control.variant) {
                 outcome.findings.extend(incomplete(variant, control));
                 outcome.findings.extend(disturbed(variant, control));
             }
         }
         for variant in self.plan.variants() {
-            let of = |profiles: &'_ [Profile]| {
-                profiles
-                    .iter()
-                    .find(|profile| profile.variant == variant.id)
-                    .cloned()
+            let reported = match of(variant, &profiles.current) {
+                Some(current) => self.measured(variant, current, profiles, outcome),
+                None => Reported::default(),
             };
-            let told = outcome.findings.len();
-            let judged = outcome.variants.len();
-            if let Some(profile) = of(&profiles.heads) {
-                self.one(variant, &profile, of(&profiles.bases), profiles, outcome);
-                self.by_code(variant, profiles, told, judged, outcome);
-            }
             if variant.has_static_gate() {
-                let (heads, bases) = (&profiles.compiled, &profiles.compiled_bases);
-                self.compiled(variant, heads, bases, outcome);
+                let (current, bases) = (&profiles.compiled, &profiles.compiled_bases);
+                let sides = of(variant, current).map(|current| Sides {
+                    current,
+                    base: of(variant, bases),
+                    locked: self.locked(&variant.id, current),
+                });
+                self.judge_code(variant, sides, reported, outcome);
             }
         }
     }
 
-    /// Explains what got worse when it ran by what the compiler made otherwise, in the findings and
-    /// the report from these places on.
-    fn by_code(
-        &self,
-        variant: &Variant,
-        profiles: &Profiles,
-        findings_from: usize,
-        reports_from: usize,
-        outcome: &mut Outcome,
-    ) {
-        let of = |profiles: &'_ [Profile]| -> Option<Profile> {
-            let mut profiles = profiles.iter();
-            profiles
-                .find(|profile| profile.variant == variant.id)
-                .cloned()
-        };
-        let Some(current) = of(&profiles.compiled) else {
-            return;
-        };
-        let against = outcome
-            .variants
-            .get(reports_from)
-            .is_some_and(|report| report.mode == Mode::Against);
-        let reference = match against {
-            true => of(&profiles.compiled_bases),
-            false => self.locked(&variant.id, &current).cloned(),
-        };
-        if let (Some(reference), Some(report)) = (reference, outcome.variants.get_mut(reports_from))
-        {
-            let findings = &mut outcome.findings[findings_from..];
-            explain_by_code(variant, &reference, &current, report, findings);
-        }
-    }
-
-    /// Whether the baseline that a profile is judged by was measured. Then so must be the profile:
-    /// an imported one says little of its code.
-    pub(crate) fn is_locked_measured(&self, profile: &Profile) -> bool {
-        self.locked(&profile.variant, profile)
-            .is_some_and(|locked| locked.provenance.origin == ProfileOrigin::Measured)
-    }
-
-    /// Judges what the compiler made of a variant.
+    /// Judges what the compiler made of a variant, where nothing of it is measured.
     pub fn compiled(
         &self,
         variant: &Variant,
-        heads: &[Profile],
+        compiled: &[Profile],
         bases: &[Profile],
         outcome: &mut Outcome,
     ) {
-        fn of<'p>(variant: &Variant, profiles: &'p [Profile]) -> Option<&'p Profile> {
-            let mut profiles = profiles.iter();
-            profiles.find(|profile| profile.variant == variant.id)
-        }
-        let Some(head) = of(variant, heads) else {
-            // Why it could not be built, or read, is told already.
-            let told = outcome
-                .findings
-                .iter()
-                .any(|finding| finding.concerns(&variant.id) && finding.severity == Severity::Deny);
-            if !told {
-                outcome.findings.push(Finding::deny(
-                    Code::ProfileMissing,
-                    &variant.id,
-                    "there is no static profile of it: what the compiler made is not known"
-                        .to_owned(),
-                    format!("build it: sparsek-gate check --static {}", variant.id),
-                ));
+        let sides = of(variant, compiled).map(|current| Sides {
+            current,
+            base: of(variant, bases),
+            locked: self.locked(&variant.id, current),
+        });
+        self.judge_code(variant, sides, Reported::default(), outcome);
+    }
+
+    /// Judges a measured profile.
+    fn measured(
+        &self,
+        variant: &Variant,
+        current: &Profile,
+        profiles: &Profiles,
+        outcome: &mut Outcome,
+    ) -> Reported {
+        let sides = Sides {
+            current,
+            base: of(variant, &profiles.bases),
+            locked: self.locked(&variant.id, current),
+        };
+        let answer = match sides.base {
+            Some(base) => Some(self.beside_base(variant, base, sides, profiles, outcome)),
+            None => self.beside_lock(variant, sides, profiles),
+        };
+        let judged = answer.is_some();
+        let added = added(variant, sides);
+        let pins = self.pins(variant, sides, outcome);
+        let reported = Reported {
+            added_sources: added.is_some(),
+            toolchain: !pins.is_empty(),
+        };
+        outcome.findings.extend(added);
+        outcome.findings.extend(pins);
+        match answer {
+            Some((report, findings)) => {
+                let conditions = self.changed_conditions(variant, current, &findings);
+                outcome.variants.push(report);
+                outcome.findings.extend(findings);
+                outcome.findings.extend(conditions);
             }
+            None => {
+                outcome.findings.extend(incomplete(variant, current));
+                outcome.findings.extend(below_counters(variant, current));
+            }
+        }
+        let lacking = self.without_lock(variant, current, judged);
+        outcome.findings.extend(lacking);
+        reported
+    }
+
+    fn beside_base(
+        &self,
+        variant: &Variant,
+        base: &Profile,
+        sides: Sides<'_>,
+        profiles: &Profiles,
+        outcome: &Outcome,
+    ) -> (VariantReport, Vec<Finding>) {
+        let code = of(variant, &profiles.compiled)
+            .zip(of(variant, &profiles.compiled_bases))
+            .map(|(current, base)| code_changes(base, current));
+        let learned = sides.locked;
+        let reference = Reference::Base { base, learned };
+        let case = self.case(variant, reference, sides.current);
+        let (mut report, mut findings) = compare_with_code(&case, code.unwrap_or_default());
+        match self.stored(variant, base, None) {
+            Some((drift, _)) => {
+                let locked = self.locked(&variant.id, base);
+                findings.extend(drifted(variant, &drift, same_code(base, locked)));
+                report.drift = drift.comparisons;
+            }
+            None if is_brought(outcome) => findings.push(unvouched(variant, base)),
+            None => {}
+        }
+        (report, findings)
+    }
+
+    fn beside_lock(
+        &self,
+        variant: &Variant,
+        sides: Sides<'_>,
+        profiles: &Profiles,
+    ) -> Option<(VariantReport, Vec<Finding>)> {
+        // The control must have run on the same GPU.
+        let uuids = sides.current.gpu_uuids();
+        let control = self.control(variant, |id| {
+            let mut all = profiles.current.iter().chain(&profiles.controls);
+            all.find(|other| other.variant == *id && other.gpu_uuids() == uuids)
+        });
+        let code = of(variant, &profiles.compiled).and_then(|current| {
+            let locked = self.locked(&variant.id, current)?;
+            Some(code_changes(locked, current))
+        });
+        let reference = Reference::Stored {
+            locked: sides.locked?,
+            control: control.as_ref(),
+        };
+        let case = self.case(variant, reference, sides.current);
+        Some(compare_with_code(&case, code.unwrap_or_default()))
+    }
+
+    /// Conditions in the configuration that neither profile was measured under. That the profiles
+    /// are not comparable with each other is enough said.
+    fn changed_conditions(
+        &self,
+        variant: &Variant,
+        current: &Profile,
+        findings: &[Finding],
+    ) -> Option<Finding> {
+        let conditions = changes_since(&self.plan.config, variant, current).conditions;
+        let not_comparable = |finding: &Finding| finding.code == Code::NotComparable;
+        (!conditions.is_empty() && !findings.iter().any(not_comparable)).then(|| {
+            Finding::deny(
+                Code::NotComparable,
+                &variant.id,
+                format!(
+                    "{} changed since baseline and profile were measured",
+                    words(&conditions, ", ")
+                ),
+                format!("measure both again: sparsek-gate profile {}", variant.id),
+            )
+        })
+    }
+
+    /// Judges the code of a variant, where it could be read.
+    fn judge_code(
+        &self,
+        variant: &Variant,
+        sides: Option<Sides<'_>>,
+        reported: Reported,
+        outcome: &mut Outcome,
+    ) {
+        let Some(sides) = sides else {
+            outcome.findings.extend(self.code_unknown(variant, outcome));
             return;
         };
-        let locked = self.locked(&variant.id, head);
-        let told_already = outcome
-            .findings
-            .iter()
-            .any(|finding| finding.concerns(&variant.id) && finding.code == Code::ImmutableChanged);
-        if !told_already {
-            let additions = locked.and_then(|locked| immutable_additions(variant, locked, head));
-            outcome.findings.extend(additions);
+        let current = sides.current;
+        if !reported.added_sources && !self.changed.contains(&variant.id) {
+            outcome.findings.extend(added(variant, sides));
         }
-        // Of what was measured too it is told already.
-        let told = outcome.findings.iter().any(|finding| {
-            finding.concerns(&variant.id) && finding.code == Code::ToolchainMismatch
-        });
-        if !told {
-            let is_recorded = matches!(outcome.origin, Origin::Recorded(_));
-            let toolchain = &self.plan.config.toolchain;
-            if is_recorded {
-                outcome.findings.extend(recorded_unpinned(toolchain, head));
-            }
-            for (what, profile) in [
-                ("compiled", Some(head).filter(|_| !is_recorded)),
-                ("its base was compiled", of(variant, bases)),
-                ("its static baseline was compiled", locked),
-            ] {
-                let pins = profile.map_or(&[][..], |profile| &profile.provenance.pins);
-                outcome.findings.extend(unpinned(&variant.id, what, pins));
-            }
+        if !reported.toolchain {
+            let pins = self.pins(variant, sides, outcome);
+            outcome.findings.extend(pins);
         }
-        let (report, findings) = match (of(variant, bases), locked) {
+        let answer = match (sides.base, sides.locked) {
             (Some(base), locked) => {
                 let (mut report, mut findings) =
-                    compare_compiled(variant, base, Mode::Against, head);
+                    compare_compiled(variant, base, Mode::Against, current);
                 match locked {
                     Some(locked) if is_brought(outcome) => {
                         let (drift, _) = compare_compiled(variant, locked, Mode::Stored, base);
-                        let same_code = locked.provenance.sources == base.provenance.sources;
+                        let same_code = same_code(base, Some(locked));
                         findings.extend(drifted(variant, &drift, same_code));
                         report.drift = drift.comparisons;
                     }
                     None if is_brought(outcome) => findings.push(unvouched(variant, base)),
                     _ => {}
                 }
-                (report, findings)
-            }
-            (None, Some(locked)) => compare_compiled(variant, locked, Mode::Stored, head),
-            (None, None) => {
-                outcome.findings.extend(incomplete_compiled(variant, head));
-                outcome
-                    .findings
-                    .extend(self.without_lock(variant, head, false));
-                return;
-            }
-        };
-        outcome.variants.push(report);
-        outcome.findings.extend(findings);
-        outcome
-            .findings
-            .extend(self.without_lock(variant, head, true));
-    }
-
-    fn one(
-        &self,
-        variant: &Variant,
-        profile: &Profile,
-        base: Option<Profile>,
-        profiles: &Profiles,
-        outcome: &mut Outcome,
-    ) {
-        // A control of another GPU says nothing of this one.
-        let control = self.control(variant, |id| {
-            let mut all = profiles.heads.iter().chain(&profiles.controls);
-            all.find(|other| other.variant == *id && other.gpu_uuids() == profile.gpu_uuids())
-        });
-        let answer = match &base {
-            Some(base) => {
-                let (mut report, mut findings) = self.against(variant, base, profile);
-                let drift = self.stored(variant, base, None);
-                if drift.is_none() && is_brought(outcome) {
-                    findings.push(unvouched(variant, base));
-                }
-                if let Some((drift, _)) = drift {
-                    let locked = self.locked(&variant.id, base);
-                    let same_code = locked
-                        .is_some_and(|locked| locked.provenance.sources == base.provenance.sources);
-                    findings.extend(drifted(variant, &drift, same_code));
-                    report.drift = drift.comparisons;
-                }
                 Some((report, findings))
             }
-            None => self.stored(variant, profile, control.as_ref()),
+            (None, Some(locked)) => Some(compare_compiled(variant, locked, Mode::Stored, current)),
+            (None, None) => None,
         };
         let judged = answer.is_some();
-        let locked = self.locked(&variant.id, profile);
-        let additions = locked.and_then(|locked| immutable_additions(variant, locked, profile));
-        outcome.findings.extend(additions);
-        // A recording is held to what is pinned now, not to what was when it was made.
-        let is_recorded = matches!(outcome.origin, Origin::Recorded(_));
-        let toolchain = &self.plan.config.toolchain;
-        if is_recorded {
-            outcome
-                .findings
-                .extend(recorded_unpinned(toolchain, profile));
-        }
-        for (what, profile) in [
-            ("measured", Some(profile).filter(|_| !is_recorded)),
-            ("its base was measured", base.as_ref()),
-            ("its baseline was measured", locked),
-        ] {
-            let pins = profile.map_or(&[][..], |profile| &profile.provenance.pins);
-            outcome.findings.extend(unpinned(&variant.id, what, pins));
-        }
-        if let Some((report, findings)) = answer {
-            let comparable = findings
-                .iter()
-                .all(|finding| finding.code != Code::NotComparable);
-            outcome.variants.push(report);
-            outcome.findings.extend(findings);
-            let conditions = changes_since(&self.plan.config, variant, profile).conditions;
-            if comparable && !conditions.is_empty() {
-                outcome.findings.push(Finding::deny(
-                    Code::NotComparable,
-                    &variant.id,
-                    format!(
-                        "{} changed since baseline and profile were measured",
-                        conditions.join(", ")
-                    ),
-                    format!("measure both again: sparsek-gate profile {}", variant.id),
-                ));
+        match answer {
+            Some((report, findings)) => {
+                outcome.variants.push(report);
+                outcome.findings.extend(findings);
             }
-        } else {
-            let tier = below_counters(variant, profile);
-            let gaps = incomplete(variant, profile);
-            outcome.findings.extend(gaps.into_iter().chain(tier));
+            None => {
+                let gaps = incomplete_compiled(variant, current);
+                outcome.findings.extend(gaps);
+            }
         }
-        outcome
-            .findings
-            .extend(self.without_lock(variant, profile, judged));
+        let lacking = self.without_lock(variant, current, judged);
+        outcome.findings.extend(lacking);
     }
 
-    /// What the lock of a variant lacks for it to be judged.
+    /// The finding that there is no code to judge, where none says why yet.
+    fn code_unknown(&self, variant: &Variant, outcome: &Outcome) -> Option<Finding> {
+        (!outcome.denies(&variant.id)).then(|| {
+            Finding::deny(
+                Code::ProfileMissing,
+                &variant.id,
+                "it has no static profile: its compiled code is unknown",
+                format!("build it: sparsek-gate check --static {}", variant.id),
+            )
+        })
+    }
+
+    /// Tools, driver and GPU of each side that differ from the pinned versions. A recording is
+    /// checked against the pins of today, not against those when it was made.
+    fn pins(&self, variant: &Variant, sides: Sides<'_>, outcome: &Outcome) -> Vec<Finding> {
+        let (own, of_base, of_locked) = match sides.current.identity.tier {
+            Tier::Static => (
+                "compiled",
+                "its base was compiled",
+                "its static baseline was compiled",
+            ),
+            _ => (
+                "measured",
+                "its base was measured",
+                "its baseline was measured",
+            ),
+        };
+        let pinned = |what, profile: Option<&Profile>| {
+            let pins = profile.map_or(&[][..], |profile| &profile.provenance.pins);
+            unpinned(&variant.id, what, pins)
+        };
+        let own = match outcome.origin {
+            Origin::Recorded(_) => recorded_unpinned(&self.plan.config.toolchain, sides.current),
+            Origin::Measured | Origin::Compiled => pinned(own, Some(sides.current)),
+        };
+        let others = [pinned(of_base, sides.base), pinned(of_locked, sides.locked)];
+        own.into_iter()
+            .chain(others.into_iter().flatten())
+            .collect()
+    }
+
+    /// The finding that no baseline is locked for a profile.
     fn without_lock(&self, variant: &Variant, profile: &Profile, judged: bool) -> Option<Finding> {
         let tier = profile.identity.tier;
         let folders = self.gpus.get(&variant.id).map_or(&[][..], Vec::as_slice);
-        // What the compiler made has locks of its own.
+        // Compiled code has locks of its own.
         let gpus: Vec<&str> = folders
             .iter()
             .map(String::as_str)
             .filter(|folder| (Tier::of_folder(folder) == Tier::Static) == (tier == Tier::Static))
             .collect();
-        let (what, only) = match tier {
-            Tier::Static => ("static baseline", " --static"),
-            _ => ("baseline", ""),
+        let what = match tier {
+            Tier::Static => "static baseline",
+            _ => "baseline",
         };
-        let lock = format!(
-            "sparsek-gate baseline --lock{only} --reason '...' {}",
-            variant.id
-        );
+        let lock = lock_command(variant, tier);
         if gpus.is_empty() {
             Some(Finding::deny(
                 Code::NewBaseline,
@@ -447,100 +512,20 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Whether both sides of a comparison were brought by whoever proposes the change.
+/// Whether both sides of a comparison came from whoever proposes the change.
 fn is_brought(outcome: &Outcome) -> bool {
     outcome.authority != Authority::WorkingTree && matches!(outcome.origin, Origin::Recorded(_))
 }
 
-/// A base that nothing locked says anything of.
-fn unvouched(variant: &Variant, base: &Profile) -> Finding {
-    Finding::deny(
-        Code::Drift,
-        &variant.id,
-        format!(
-            "it is compared with the base in the recording alone, whose numbers no baseline on {} bears out",
-            base.identity.gpu
-        ),
-        "lock a baseline on that GPU, or measure side by side where the change cannot write",
-    )
+fn of<'p>(variant: &Variant, profiles: &'p [Profile]) -> Option<&'p Profile> {
+    let mut profiles = profiles.iter();
+    profiles.find(|profile| profile.variant == variant.id)
 }
 
-/// Where the base itself is not where it was locked.
-fn drifted(variant: &Variant, drift: &VariantReport, same_code: bool) -> Vec<Finding> {
-    let why = if same_code {
-        "machine, driver or toolchain moved"
-    } else {
-        "its code is not the code that was locked"
-    };
-    let moved = drift.comparisons.iter().filter(|comparison| {
-        matches!(
-            comparison.verdict,
-            Some(Verdict::Regressed | Verdict::Improved)
-        )
-    });
-    moved
-        .map(|comparison| {
-            let unit = comparison.unit.as_deref();
-            let change = comparison
-                .change
-                .map(|change| change.display(unit))
-                .unwrap_or_default();
-            Finding::deny(
-                Code::Drift,
-                &variant.id,
-                format!(
-                    "the base reads {change} in `{}` of {} against its locked baseline: {why}, not this change",
-                    comparison.metric, comparison.kernel
-                ),
-                "look at the driver, the clocks and the compiler; lock the base anew where that is how it is now".to_owned(),
-            )
-            .kernel(&comparison.kernel)
-            .metric(&comparison.metric)
-        })
-        .collect()
+fn same_code(base: &Profile, locked: Option<&Profile>) -> bool {
+    locked.is_some_and(|locked| locked.provenance.sources == base.provenance.sources)
 }
 
-/// Locked variants that a check of everything, or of their suite, left out: taking a variant out
-/// of the configuration must not take it out of the gate unseen. Nor must one whose code is no
-/// longer gated.
-pub fn unchecked(plan: &Selected, store: &Store, names: &[String]) -> Result<Vec<Finding>, Error> {
-    let mut findings = Vec::new();
-    for id in store.variants()? {
-        let meant = names.is_empty() || names.contains(&id.suite);
-        if !meant || plan.variants.iter().any(|variant| variant.id == id) {
-            continue;
-        }
-        let why = match plan.config.variant(&id) {
-            None => "the configuration does not hold it",
-            Some(_) => "it is experimental, and was not asked for (--experimental)",
-        };
-        findings.push(Finding::deny(
-            Code::VariantGone,
-            &id,
-            format!("it is locked and was not checked: {why}"),
-            format!(
-                "put it back, or remove its baseline from {}",
-                plan.config.baselines.display()
-            ),
-        ));
-    }
-    for variant in &plan.variants {
-        let folders = store.gpus_of(&variant.id)?;
-        let mut compiled = folders
-            .iter()
-            .filter(|folder| Tier::of_folder(folder) == Tier::Static);
-        let (Some(why), Some(folder)) = (variant.why_no_static_gate(), compiled.next()) else {
-            continue;
-        };
-        findings.push(Finding::deny(
-            Code::VariantGone,
-            &variant.id,
-            format!("what the compiler makes of it is locked and was not checked: {why}"),
-            format!(
-                "put it back, or remove its baseline from {}",
-                plan.config.baselines.join(folder).display()
-            ),
-        ));
-    }
-    Ok(findings)
+fn added(variant: &Variant, sides: Sides<'_>) -> Option<Finding> {
+    immutable_additions(variant, sides.locked?, sides.current)
 }

@@ -1,16 +1,16 @@
-//! Waivers: findings that are knowingly let pass for a time.
+//! Waivers: findings that are accepted for a time.
 
 use super::outcome::Outcome;
 use crate::verdict::Verdict;
 use jiff::civil::Date;
 
 use crate::config::Waiver;
-use crate::finding::{Code, Finding, Severity, WarnReason};
+use crate::finding::{Code, Finding, WarnReason};
 use crate::terms::VariantId;
 
-/// Makes warnings of the findings that a waiver lets pass, and tells which waivers are past their
-/// last day and which had nothing to do. `today` is in UTC; `judged` tells whether this run judged
-/// a value of that metric of that variant: of what it did not, nothing is told.
+/// Makes warnings of the findings that a waiver covers, and reports waivers that are past their
+/// last day or cover nothing. `today` is in UTC; `judged` says whether this run judged a value of
+/// that metric of that variant: waivers of other values are not reported.
 pub fn apply_waivers(
     waivers: &[Waiver],
     today: Date,
@@ -24,7 +24,7 @@ pub fn apply_waivers(
             let waivers = waivers.iter().enumerate();
             waivers.filter(|(_, waiver)| !expired(waiver) && covers(waiver, finding))
         };
-        // Of several the one that helps longest, which need not be the first that is written.
+        // Of several the one that expires last.
         let longest = matching().max_by_key(|(_, waiver)| waiver.expires);
         for (at, _) in matching() {
             used[at] = true;
@@ -53,13 +53,13 @@ pub fn apply_waivers(
                     "{what} has expired: its last day was {}, today is {today}",
                     waiver.expires
                 ),
-                "remove it, or answer for a later day",
+                "remove it, or set a later day",
             )
         } else {
             Finding::deny(
                 Code::WaiverUnused,
                 &waiver.variant,
-                format!("{what} lets nothing pass: nothing was found that it covers"),
+                format!("{what} is not needed: no finding is covered by it"),
                 "remove it",
             )
         };
@@ -67,16 +67,16 @@ pub fn apply_waivers(
     }
 }
 
-/// Whether a finding would deny, and is about the value of the metric that is waived. That a
-/// program is wrong, that something was altered or was not measured is never waived.
+/// Whether a finding denies, and is about the value of the waived metric. Wrong numbers, altered
+/// files and missing measurements are never waived.
 fn covers(waiver: &Waiver, finding: &Finding) -> bool {
     WarnReason::Waived.excuses(finding.code)
-        && finding.severity == Severity::Deny
+        && finding.denies()
         && finding.concerns(&waiver.variant)
         && finding.metric.as_deref() == Some(&waiver.metric)
 }
 
-/// Lets pass what the configuration waives today.
+/// Applies the waivers of the configuration, as of today.
 pub fn waive(waivers: &[Waiver], outcome: &mut Outcome) {
     let variants = &outcome.variants;
     let judged = |variant: &VariantId, metric: &str| {
@@ -97,7 +97,7 @@ pub fn waive(waivers: &[Waiver], outcome: &mut Outcome) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::ExitCode;
+    use crate::finding::{ExitCode, Severity};
     use crate::judge::outcome::{Origin, Outcome};
     use jiff::civil::date;
 
@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn finding(code: Code, variant: &str, metric: &str) -> Finding {
-        Finding::deny(code, &id(variant), "slower", "mend it").metric(metric)
+        Finding::deny(code, &id(variant), "slower", "fix it").metric(metric)
     }
 
     const LAST: Date = date(2026, 12, 31);
@@ -155,7 +155,7 @@ mod tests {
             findings[0].message,
             "slower; waived until 2026-12-31 by ada: the new driver"
         );
-        assert_eq!(findings[0].next, "mend it");
+        assert_eq!(findings[0].next, "fix it");
     }
 
     #[test]
@@ -189,7 +189,8 @@ mod tests {
                 LAST,
                 &[finding(*code, "v", "duration")],
             );
-            let waived = findings[0].severity == Severity::Warn;
+            let waived = findings[0].message.contains("waived until");
+            assert!(!waived || findings[0].severity == Severity::Warn);
             let expected = [
                 "regressed",
                 "limit-exceeded",
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiver_without_anything_to_waive_is_told() {
+    fn a_waiver_that_covers_nothing_is_reported() {
         let warned = finding(Code::Regressed, "v", "duration").warn_for(WarnReason::MetricLevel);
         for found in [&[][..], std::slice::from_ref(&warned)] {
             let findings = applied(&[waiver("v", "duration", LAST)], LAST, found);

@@ -1,16 +1,18 @@
-//! The same work? Told before any speed is compared: a kernel that computes less is not faster.
+//! Whether a kernel does the same work, which comes before its speed: a kernel that computes less
+//! is not faster.
 
 use super::cause::counted;
-use super::compare::Mode;
 use super::metric::Comparison;
+use super::mode::Mode;
+use super::next::{WAIVE, lock_command};
 use crate::config::{Counts, Metric, Variant};
 use crate::evidence::why_not_measured;
 use crate::finding::{Code, Finding};
-use crate::metric::Level;
 use crate::profile::{KernelProfile, Profile};
+use crate::terms::Tier;
 use crate::verdict::Verdict;
 
-/// Whole numbers below this are told apart by a double, and their sums are exact.
+/// A double represents every whole number below this, and their sums, exactly.
 const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
 
 /// What the exact counters say of the work of each kernel. Where it changed, no other comparison
@@ -41,10 +43,12 @@ pub(crate) fn work_findings(
                 ),
                 match mode {
                     Mode::Stored => format!(
-                        "do the same work; if other work is meant, lock it: sparsek-gate baseline --lock --reason '...' {}",
-                        variant.id
+                        "do the same work; if other work is meant, lock it: {}",
+                        lock_command(variant, Tier::Counters)
                     ),
-                    Mode::Against => "do the same work; if other work is meant, let it pass for a time with a `[[waiver]]`".to_owned(),
+                    Mode::Against => {
+                        format!("do the same work; if other work is meant, {WAIVE}")
+                    }
                 },
             )
         } else if comparison.verdict == Some(Verdict::Inconclusive) {
@@ -52,21 +56,18 @@ pub(crate) fn work_findings(
                 Code::Inconclusive,
                 &variant.id,
                 format!(
-                    "{name}: {}, so whether it does the work of the {reference} is not known",
+                    "{name}: {}, so it is unknown whether it does the work of the {reference}",
                     comparison.why
                 ),
                 format!(
-                    "let every launch do the same work, or take `exact` off `{}`",
+                    "let every launch do the same work, or remove `exact` from `{}`",
                     comparison.metric
                 ),
             )
         } else {
             continue;
         };
-        let finding = finding
-            .kernel(&comparison.kernel)
-            .metric(&comparison.metric);
-        findings.push(finding.warn_for(comparison.level.warn_reason()));
+        findings.push(comparison.finding(finding));
     }
     for comparison in comparisons.iter_mut().filter(|comparison| {
         !comparison.exact
@@ -74,7 +75,7 @@ pub(crate) fn work_findings(
             && changed.contains(&launched(comparison))
     }) {
         comparison.verdict = Some(Verdict::Inconclusive);
-        // More samples would not tell.
+        // More samples would not change that.
         comparison.open = false;
         comparison.not_worse = false;
         comparison.why = "the work changed: a kernel that does other work is not faster".to_owned();
@@ -95,7 +96,7 @@ fn launched(comparison: &Comparison) -> (String, [u64; 3], [u64; 3]) {
 }
 
 /// The work that the suite declares against what the hardware counted, in one launch of each
-/// kernel of the profile. What was not measured is told by [`crate::evidence::incomplete`].
+/// kernel of the profile. What was not measured is reported by [`crate::evidence::incomplete`].
 pub(crate) fn declared_findings(variant: &Variant, profile: &Profile) -> Vec<Finding> {
     let flop = |counts| match counts {
         Counts::Flop(factor) => Some(factor),
@@ -126,14 +127,14 @@ fn declared_finding(
         return None;
     }
     let display = |value: f64| counted(value, unit);
-    let told = display(declared as f64);
+    let wanted = display(declared as f64);
     let message = if least != most {
         format!(
-            "the hardware counted {} in one launch of its kernels and {} in another, the suite declares {told}",
+            "the hardware counted {} in one launch of its kernels and {} in another, the suite declares {wanted}",
             display(least),
             display(most),
         )
-    } else if display(most) == told {
+    } else if display(most) == wanted {
         format!(
             "the hardware counted {most} {unit} in one launch of its kernels, the suite declares {declared} {unit}"
         )
@@ -144,7 +145,7 @@ fn declared_finding(
             format!(" ({:.1} %)", 100.0 * most / declared as f64)
         };
         format!(
-            "the hardware counted {} in one launch of its kernels, the suite declares {told}{share}",
+            "the hardware counted {} in one launch of its kernels, the suite declares {wanted}{share}",
             display(most)
         )
     };
@@ -153,7 +154,7 @@ fn declared_finding(
         &variant.id,
         message,
         format!(
-            "mend the kernel, or the `work` of the suite `{}` where the problem is another one",
+            "fix the kernel, or the `work` of the suite `{}` where the problem changed",
             variant.id.suite
         ),
     ))
@@ -210,6 +211,7 @@ mod tests {
     use crate::config::{Config, Work};
     use crate::finding::Severity;
     use crate::judge::cause::tests::comparison;
+    use crate::metric::Level;
     use crate::profile::{MetricIdentity, Series};
 
     fn exact(alias: &str, was: f64, is: f64, verdict: Verdict) -> Comparison {
@@ -471,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_told_as_other_work() {
+    fn a_missing_measurement_is_not_reported_as_other_work() {
         let stored: (&str, &[f64]) = ("stored", &[2.0]);
         assert!(declared(&[&[("wmma", &[7.0]), stored]]).is_empty());
         assert!(declared(&[&[("wmma", &[7.0]), ("fma", &[f64::NAN]), stored]]).is_empty());

@@ -4,7 +4,6 @@
 mod derive;
 mod hotspots;
 pub mod import;
-mod merge;
 mod norm;
 mod trend;
 

@@ -1,46 +1,44 @@
-//! Whether a profile is still one of the project as it is: same conditions, same code.
+//! The differences of a profile and the project as it is now: conditions and code.
 
+use super::difference::{Difference, Property};
 use crate::build::stated_flags;
 use crate::config::{Config, Recipe, Variant};
 use crate::hash::sha256_file;
 use crate::profile::{Conditions, Profile, ProfileOrigin};
 use crate::terms::Tier;
 
-/// What changed in the project since a profile was measured, each in a few words.
+/// What changed in the project since a profile was measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Conditions of the measurement that the configuration no longer names.
-    pub conditions: Vec<String>,
+    pub conditions: Vec<Difference>,
     /// Sources, headers and flags.
-    pub code: Vec<String>,
+    pub code: Vec<Difference>,
 }
 
 /// Compares a profile with the configuration and the files that it was measured from.
 pub fn changes_since(config: &Config, variant: &Variant, profile: &Profile) -> Changes {
-    let mut code: Vec<String> = profile
+    let mut code: Vec<Difference> = profile
         .provenance
         .sources
         .iter()
         .filter(|(path, measured)| {
             sha256_file(&config.root.join(path)).ok().as_ref() != Some(measured)
         })
-        .map(|(path, _)| format!("`{path}`"))
+        .map(|(path, _)| Difference::Source(path.clone()))
         .collect();
     for named in own_sources(variant) {
         let listed = profile.provenance.sources.contains_key(named);
         if profile.provenance.origin == ProfileOrigin::Measured && !listed {
-            code.push(format!("`{named}`, which the profile does not list,"));
+            code.push(Difference::UnlistedSource(named.clone()));
         }
     }
-    // Constants of a trial are flags too; such a profile says so itself.
+    // Constants of a trial are flags too, and are reported as such.
     if profile.provenance.overrides.is_empty() && !same_flags(config, variant, profile) {
-        code.push(
-            match variant.recipe {
-                Recipe::Nvcc { .. } => "the flags in the configuration",
-                Recipe::Command { .. } => "how the configuration builds it",
-            }
-            .to_owned(),
-        );
+        code.push(match variant.recipe {
+            Recipe::Nvcc { .. } => Difference::Flags,
+            Recipe::Command { .. } => Difference::BuildCommand,
+        });
     }
     Changes {
         conditions: changed_conditions(variant, profile),
@@ -60,7 +58,7 @@ fn same_flags(config: &Config, variant: &Variant, profile: &Profile) -> bool {
     let provenance = &profile.provenance;
     match (&variant.recipe, provenance.origin) {
         (_, ProfileOrigin::Imported) => true,
-        // A stripped copy holds its commands only in part.
+        // A stripped copy contains its commands only in part.
         (Recipe::Command { .. }, _) if provenance.stripped => true,
         (Recipe::Command { build, .. }, ProfileOrigin::Measured) => {
             provenance.build_argv == build.as_deref().unwrap_or_default()
@@ -74,15 +72,15 @@ fn same_flags(config: &Config, variant: &Variant, profile: &Profile) -> bool {
     }
 }
 
-/// What an imported profile was taken under is not the configuration's to say, but for the
-/// workload.
-fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<String> {
+/// Of an imported profile only the workload is compared: the configuration did not set its
+/// conditions.
+fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<Difference> {
     let mut changed = Vec::new();
     if profile.identity.tier == Tier::Static {
         return changed;
     }
     if profile.identity.workload != variant.args {
-        changed.push("the workload in the configuration".to_owned());
+        changed.push(Difference::Configured(Property::Workload));
     }
     let by_ncu = profile.identity.tier == Tier::Counters;
     if profile.provenance.origin == ProfileOrigin::Measured && by_ncu {
@@ -91,7 +89,7 @@ fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<String> {
         changed.extend(
             differing
                 .filter(|(stated, measured)| stated != measured)
-                .map(|((what, _), _)| format!("{what} in the configuration")),
+                .map(|((name, _), _)| Difference::Configured(Property::Condition(name))),
         );
     }
     changed

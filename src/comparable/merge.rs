@@ -1,0 +1,112 @@
+//! Profiles of one variant from several machines to one.
+
+use super::difference::words;
+use super::profiles::mergeable;
+use crate::profile::{KernelProfile, Profile, Provenance, Series};
+use crate::terms::Phase;
+
+/// One profile of the same variant and code, measured on several machines or in several runs: it
+/// then states how far the machines differ.
+///
+/// # Errors
+/// Says what differs that must not.
+pub fn merge(profiles: Vec<Profile>) -> Result<Profile, String> {
+    let mut profiles = profiles.into_iter();
+    let mut merged = profiles
+        .next()
+        .ok_or_else(|| "there is no profile to merge".to_owned())?;
+    for profile in profiles {
+        let differences = mergeable(&merged, &profile);
+        if !differences.is_empty() {
+            return Err(format!(
+                "{} differ between the profiles of {}",
+                words(&differences, ", "),
+                merged.variant
+            ));
+        }
+        merged = joined(merged, profile)?;
+    }
+    Ok(merged)
+}
+
+/// Both in one, of profiles without a difference.
+fn joined(mut one: Profile, other: Profile) -> Result<Profile, String> {
+    join_provenance(&mut one.provenance, other.provenance)?;
+    join_samples(&mut one, other.kernels)?;
+    Ok(one)
+}
+
+/// Of both. A version that one of them does not state is not known.
+fn join_provenance(one: &mut Provenance, other: Provenance) -> Result<(), String> {
+    one.created = one.created.clone().max(other.created);
+    one.processes = one
+        .processes
+        .checked_add(other.processes)
+        .ok_or_else(|| "the profiles have too many processes".to_owned())?;
+    one.captures.extend(other.captures);
+    for (own, others) in [
+        (&mut one.profiler, other.profiler),
+        (&mut one.compiler, other.compiler),
+        (&mut one.driver, other.driver),
+        (&mut one.gpu_uuid, other.gpu_uuid),
+        (&mut one.git, other.git),
+        (&mut one.artifact_sha256, other.artifact_sha256),
+    ] {
+        *own = match (own.take(), others) {
+            (Some(own), Some(others)) if own.split(", ").any(|part| part == others) => Some(own),
+            (Some(own), Some(others)) => Some(format!("{own}, {others}")),
+            _ => None,
+        };
+    }
+    for pin in other.pins {
+        if !one.pins.contains(&pin) {
+            one.pins.push(pin);
+        }
+    }
+    Ok(())
+}
+
+/// The provenance names the captures of both by now, in the order of the samples.
+fn join_samples(one: &mut Profile, kernels: Vec<KernelProfile>) -> Result<(), String> {
+    let machines = |phase| -> Vec<Option<String>> {
+        one.machines(phase)
+            .into_iter()
+            .map(|uuid| uuid.map(str::to_owned))
+            .collect()
+    };
+    let (timing, counting) = (machines(Phase::Timing), machines(Phase::Counting));
+    for mut kernel in kernels {
+        let own = one
+            .kernels
+            .iter_mut()
+            .find(|own| {
+                own.identity() == kernel.identity()
+                    && own.grid == kernel.grid
+                    && own.block == kernel.block
+            })
+            .ok_or_else(|| {
+                format!(
+                    "only one of the profiles of {} has the kernel `{}`",
+                    one.variant, kernel.name
+                )
+            })?;
+        for (alias, series) in &mut own.metrics {
+            let further = kernel
+                .metrics
+                .remove(alias)
+                .ok_or_else(|| format!("only one of the profiles has the metric `{alias}`"))?;
+            let phase = one.identity.metrics.get(alias).map(|metric| metric.phase);
+            let machines: Vec<Option<&str>> = match phase {
+                Some(Phase::Counting) => &counting,
+                _ => &timing,
+            }
+            .iter()
+            .map(Option::as_deref)
+            .collect();
+            let mut samples = std::mem::take(&mut series.samples);
+            samples.extend(further.samples);
+            *series = Series::new(samples, &machines);
+        }
+    }
+    Ok(())
+}

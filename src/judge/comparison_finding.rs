@@ -1,0 +1,214 @@
+//! The findings of one comparison: it got worse, it is open, it has no value, or its value is
+//! outside of a limit or implausible.
+
+use super::metric::{Comparison, Gap, Quantity, Reference};
+use super::mode::Mode;
+use super::next::{WAIVE, lock_command};
+use super::speed::Speed;
+use crate::config::{Metric, Variant};
+use crate::evidence::{Measurand, implausible, too_good};
+use crate::finding::{Code, Finding, WarnReason};
+use crate::metric::{bounds, display_value, display_values};
+use crate::verdict::Verdict;
+
+/// A duration that falls by more than this is reported as implausible.
+const DEFAULT_LARGEST_GAIN_PERCENT: f64 = 50.0;
+
+/// The finding of a verdict, where there is one.
+pub(crate) fn comparison_finding(
+    quantity: &Quantity<'_>,
+    gap: Option<Gap>,
+    comparison: &mut Comparison,
+    speed: Option<&Speed>,
+) -> Option<Finding> {
+    let finding = match comparison.verdict? {
+        Verdict::Pass | Verdict::Improved => return None,
+        // Counters of work have findings of their own.
+        Verdict::Regressed | Verdict::Inconclusive if comparison.exact => return None,
+        Verdict::Regressed => regressed(quantity, comparison, speed),
+        // It may have become better; that it is not worse is certain.
+        Verdict::Inconclusive if comparison.not_worse => return None,
+        Verdict::Inconclusive => inconclusive(quantity, comparison),
+        Verdict::NotMeasured => not_measured(quantity, gap, comparison)?,
+    };
+    Some(comparison.finding(finding))
+}
+
+fn name(comparison: &Comparison) -> String {
+    format!("`{}` of {}", comparison.metric, comparison.kernel)
+}
+
+fn change(comparison: &Comparison) -> String {
+    let unit = comparison.unit.as_deref();
+    let change = comparison.change.map(|change| change.display(unit));
+    change.unwrap_or_default()
+}
+
+fn regressed(
+    quantity: &Quantity<'_>,
+    comparison: &mut Comparison,
+    speed: Option<&Speed>,
+) -> Finding {
+    let variant = quantity.case.variant;
+    let unit = comparison.unit.as_deref();
+    let (was, is) = match (comparison.reference, comparison.current) {
+        (Some(was), Some(is)) => display_values(was.value, is.value, unit),
+        _ => Default::default(),
+    };
+    let band = match (comparison.change, comparison.band) {
+        (Some(change), Some(band)) => format!(" ±{}", change.with(band).magnitude(unit)),
+        _ => String::new(),
+    };
+    let message = format!(
+        "{}: {was} → {is}, {}{band} (tolerance {})",
+        name(comparison),
+        change(comparison),
+        comparison.tolerance.display(unit)
+    );
+    let is_faster = |speed: &&Speed| speed.relative_percent < 0.0 && !comparison.is_duration();
+    let next = match quantity.case.reference.mode() {
+        Mode::Stored => format!(
+            "fix the kernel, or accept it: {}",
+            lock_command(variant, quantity.case.current.identity.tier)
+        ),
+        Mode::Against => format!("fix the kernel, or {WAIVE}"),
+    };
+    let Some(speed) = speed.filter(is_faster) else {
+        return Finding::deny(Code::Regressed, &variant.id, message, next);
+    };
+    let faster = format!("the kernel became {:.1} % faster", -speed.relative_percent);
+    let message = format!("{message}, while {faster}");
+    if quantity.metric.unless_faster {
+        comparison.why =
+            "worse by more than the tolerance, and excused by `unless_faster`".to_owned();
+        return Finding::deny(Code::Regressed, &variant.id, message, next)
+            .warn_for(WarnReason::UnlessFaster);
+    }
+    comparison.why = format!("{}, though {faster}", comparison.why);
+    let next = format!(
+        "a faster kernel may use a unit less: if so, lock it, or set `unless_faster` on `{}`",
+        comparison.metric
+    );
+    Finding::deny(Code::Regressed, &variant.id, message, next)
+}
+
+fn inconclusive(quantity: &Quantity<'_>, comparison: &Comparison) -> Finding {
+    Finding::deny(
+        Code::Inconclusive,
+        &quantity.case.variant.id,
+        format!(
+            "{}: change {}; {}",
+            name(comparison),
+            change(comparison),
+            comparison.why
+        ),
+        match quantity.case.reference.mode() {
+            Mode::Stored => {
+                "measure side by side: sparsek-gate check --against REVISION; or raise `profile.max_processes`"
+            }
+            Mode::Against => "raise `profile.max_rounds`, or measure on a quieter machine",
+        },
+    )
+}
+
+/// `None` of what the current profile lacks: that it is incomplete is reported by itself.
+fn not_measured(
+    quantity: &Quantity<'_>,
+    gap: Option<Gap>,
+    comparison: &Comparison,
+) -> Option<Finding> {
+    let (variant, name, why) = (
+        quantity.case.variant,
+        name(comparison),
+        comparison.why.as_str(),
+    );
+    match gap {
+        Some(Gap::Current) => None,
+        None => Some(Finding::deny(
+            Code::NotMeasured,
+            &variant.id,
+            format!("{name} cannot be judged: {why}"),
+            "measure again, with a control whose values are plausible",
+        )),
+        Some(Gap::Reference | Gap::Unit) => Some(Finding::deny(
+            Code::NotComparable,
+            &variant.id,
+            format!("{name} cannot be compared: {why}"),
+            format!(
+                "lock a baseline that contains it: {}",
+                lock_command(variant, quantity.case.current.identity.tier)
+            ),
+        )),
+    }
+}
+
+/// A value outside of its hard limit: the comparison is then a regression.
+pub(crate) fn limit_finding(
+    variant: &Variant,
+    metric: &Metric,
+    comparison: &mut Comparison,
+) -> Option<Finding> {
+    let value = comparison.current?.value;
+    comparison.verdict?;
+    let unit = comparison.unit.as_deref();
+    let broken = match (metric.min, metric.max) {
+        (Some(min), _) if !(value >= min) => {
+            format!("below its limit of {}", display_value(min, unit))
+        }
+        (_, Some(max)) if !(value <= max) => {
+            format!("above its limit of {}", display_value(max, unit))
+        }
+        _ => return None,
+    };
+    let value = display_value(value, unit);
+    comparison.verdict = Some(Verdict::Regressed);
+    comparison.why.clone_from(&broken);
+    Some(comparison.finding(Finding::deny(
+        Code::LimitExceeded,
+        &variant.id,
+        format!("{} is {value}, {broken}", name(comparison)),
+        "fix the kernel, or change the limit in the configuration",
+    )))
+}
+
+/// An implausible value. That there is no value is reported by itself.
+pub(crate) fn doubt(quantity: &Quantity<'_>, comparison: &Comparison) -> Option<Finding> {
+    if matches!(comparison.verdict, None | Some(Verdict::NotMeasured)) {
+        return None;
+    }
+    let Quantity { case, pair, metric } = quantity;
+    let of = Measurand {
+        variant: &case.variant.id,
+        kernel: &comparison.kernel,
+        alias: &metric.alias,
+        counter: &metric.counter,
+        unit: comparison.unit.as_deref(),
+    };
+    let known = bounds(&metric.counter).unwrap_or((0.0, f64::MAX));
+    let plausible = (
+        metric.plausible.min.unwrap_or(known.0),
+        metric.plausible.max.unwrap_or(known.1),
+    );
+    let odd = |values: &[f64]| implausible(&of, values, Some(plausible));
+    let samples = case.current.samples(pair.current, &metric.alias)?;
+    let finding = odd(&samples.machines().concat().concat())
+        .or_else(|| {
+            // A baseline was examined when it was locked; a base was measured now.
+            let of_base = match case.reference {
+                Reference::Base { .. } => quantity.before()?,
+                Reference::Stored { .. } => return None,
+            };
+            Some(odd(&of_base.machines().concat().concat())?.in_base())
+        })
+        .or_else(|| {
+            let limit = metric.plausible.gain_percent.or_else(|| {
+                comparison
+                    .is_duration()
+                    .then_some(DEFAULT_LARGEST_GAIN_PERCENT)
+            })?;
+            let (before, now) = (comparison.reference?.value, comparison.current?.value);
+            let gain = || too_good(&of, metric.direction, before, now, limit);
+            (!metric.exact).then(gain).flatten()
+        })?;
+    Some(finding.warn_for(metric.level.warn_reason()))
+}

@@ -1,0 +1,24 @@
+//! The two kinds of references.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a variant was compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Its locked baseline.
+    Stored,
+    /// The base revision, measured side by side.
+    Against,
+}
+
+impl Mode {
+    /// What the reference is called.
+    pub fn reference(self) -> &'static str {
+        match self {
+            Mode::Stored => "baseline",
+            Mode::Against => "base",
+        }
+    }
+}

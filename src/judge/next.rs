@@ -1,0 +1,20 @@
+//! Next steps that several findings name.
+
+use crate::config::Variant;
+use crate::terms::Tier;
+
+/// The command that locks a new baseline of a variant, of what this tier measured or compiled.
+pub(crate) fn lock_command(variant: &Variant, tier: Tier) -> String {
+    let only = if tier == Tier::Static {
+        " --static"
+    } else {
+        ""
+    };
+    format!(
+        "sparsek-gate baseline --lock{only} --reason '...' {}",
+        variant.id
+    )
+}
+
+/// What accepts a change that is compared with its base, and not with a baseline.
+pub(crate) const WAIVE: &str = "accept it for a time with a `[[waiver]]`";

@@ -1,0 +1,38 @@
+//! Whether a kernel became faster, beside a metric that got worse.
+
+use super::metric::{Case, Pair};
+use crate::metric::{Level, Role};
+use crate::terms::Phase;
+use crate::verdict::{Change, Verdict};
+
+/// How the duration changed, where that is known and certain.
+pub(crate) struct Speed {
+    pub relative_percent: f64,
+}
+
+/// Only a duration that could itself be judged shows a speed, of a kernel that does the same work.
+pub(crate) fn speed_change<'a>(case: &Case<'a>, pair: Pair<'a>) -> Option<Speed> {
+    let metrics = &case.variant.metrics;
+    let metric = metrics
+        .iter()
+        .find(|metric| metric.role() == Some(Role::Duration) && metric.phase == Phase::Timing)?;
+    let other_work = metrics
+        .iter()
+        .filter(|metric| metric.exact && metric.level != Level::Record)
+        .any(|metric| case.quantity(pair, metric).judge().0.verdict != Some(Verdict::Pass));
+    if other_work {
+        return None;
+    }
+    let (comparison, gap) = case.quantity(pair, metric).judge();
+    let (None, Some(before), Some(now)) = (gap, comparison.reference, comparison.current) else {
+        return None;
+    };
+    let (Some(Change::RelativePercent(change) | Change::Absolute(change)), Some(band)) =
+        (comparison.change, comparison.band)
+    else {
+        return None;
+    };
+    (change.abs() > band && before.value > 0.0).then(|| Speed {
+        relative_percent: 100.0 * (now.value / before.value - 1.0),
+    })
+}

@@ -1,0 +1,117 @@
+//! What is reported about one judged variant.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cause::Cause;
+use super::control::Control;
+use super::hotspot::KernelHotspots;
+use super::metric::Comparison;
+use super::mode::Mode;
+use crate::config::{Variant, Work};
+use crate::metric::Level;
+use crate::profile::{Profile, Provenance};
+use crate::terms::{Tier, VariantId};
+use crate::verdict::Verdict;
+
+/// Everything about one judged variant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VariantReport {
+    /// Which one.
+    pub variant: VariantId,
+    /// Model of the GPU; the compiler's target on the static tier.
+    pub gpu: String,
+    /// How the current profile was measured.
+    #[serde(alias = "rung")]
+    pub tier: Tier,
+    /// What it was compared with.
+    pub mode: Mode,
+    /// What its kernels have to do, as declared.
+    pub work: Work,
+    /// Where the reference came from.
+    pub reference: Provenance,
+    /// Where the current profile came from.
+    pub current: Provenance,
+    /// The control that bounded the machine's difference.
+    pub control: Option<Control>,
+    /// Judged metrics.
+    pub comparisons: Vec<Comparison>,
+    /// What moved together with what got worse, of each kernel.
+    pub causes: Vec<KernelCauses>,
+    /// Where the time of kernels that got worse moved, where both sides were sampled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hotspots: Vec<KernelHotspots>,
+    /// Base now against the locked baseline, where base and head were measured side by side: how
+    /// far machine and toolchain have drifted. It fails no gate.
+    pub drift: Vec<Comparison>,
+}
+
+impl VariantReport {
+    /// Of two profiles, before anything is compared.
+    pub(crate) fn new(
+        variant: &Variant,
+        mode: Mode,
+        reference: &Profile,
+        current: &Profile,
+    ) -> VariantReport {
+        VariantReport {
+            variant: variant.id.clone(),
+            gpu: current.identity.gpu.clone(),
+            tier: current.identity.tier,
+            mode,
+            work: variant.work,
+            reference: reference.provenance.clone(),
+            current: current.provenance.clone(),
+            control: None,
+            comparisons: Vec::new(),
+            causes: Vec::new(),
+            hotspots: Vec::new(),
+            drift: Vec::new(),
+        }
+    }
+
+    /// Whether more samples may decide what is open. A variant that fails already is only measured
+    /// on for its duration. A waived metric decides nothing.
+    pub fn open(&self, waived: impl Fn(&str) -> bool) -> bool {
+        let fails = self.comparisons.iter().any(|comparison| {
+            comparison.verdict == Some(Verdict::Regressed)
+                && comparison.level == Level::Deny
+                && !waived(&comparison.metric)
+        });
+        let matters = |comparison: &Comparison| !fails || comparison.is_duration();
+        let unsure = |comparison: &Comparison| comparison.open && !comparison.not_worse;
+        self.comparisons
+            .iter()
+            .any(|comparison| matters(comparison) && unsure(comparison))
+    }
+}
+
+/// What moved together in one kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KernelCauses {
+    /// The kernel's function name.
+    pub kernel: String,
+    /// The change of its duration, where that is a regression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<String>,
+    /// The metrics in percent that moved with it, most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub percentages: Vec<String>,
+    /// The most telling first.
+    pub causes: Vec<Cause>,
+}
+
+impl KernelCauses {
+    /// All of it in one sentence, the most telling first.
+    pub fn sentence(&self) -> String {
+        let causes = self.causes.iter().map(|cause| cause.text.clone());
+        let percentages = self.percentages.join(", ");
+        let parts: Vec<String> = causes
+            .chain((!percentages.is_empty()).then_some(percentages))
+            .collect();
+        match &self.duration {
+            Some(duration) => format!("{duration}: {}", parts.join("; ")),
+            None => parts.join("; "),
+        }
+    }
+}
