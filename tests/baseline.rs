@@ -381,6 +381,23 @@ fn locking_what_is_locked_changes_nothing() {
     assert_eq!(stored(&project), before);
 }
 
+#[test]
+fn a_lock_written_with_old_names_is_not_locked_again() {
+    let project = Project::whole();
+    let path = Project::baseline_path("baseline", "profile.json");
+    let path = path.replacen(common::GPU, "sm-90a+static", 1);
+    let before = project.read(&path);
+    assert!(before.contains("\"rung\""));
+    let arguments = [
+        "baseline", "--lock", "--static", "--reason", "x", "--who", "y",
+    ];
+    project
+        .run(&[&arguments[..], &["--from", RECORDED, "baseline"]].concat())
+        .exits(0)
+        .says("already locked, unchanged");
+    assert_eq!(project.read(&path), before);
+}
+
 /// `check` and `baseline --verify` both find it, name it and exit with 4.
 #[track_caller]
 fn found(project: &Project, code: &str, words: &str) {

@@ -15,6 +15,7 @@ use crate::config::{Config, Selected, Variant};
 use crate::evidence::unpinned;
 use crate::files::variant_folder;
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
+use crate::hash::sha256_hex;
 use crate::profile::Profile;
 use crate::terms::VariantId;
 
@@ -251,7 +252,7 @@ impl Locking<'_> {
             }
         };
         let (norm, locked) = stored.map_or((None, None), |old| (old.norm, old.profile));
-        let unchanged = locked.is_some_and(|locked| locked == new.profile.as_bytes());
+        let unchanged = locked.is_some_and(|locked| is_unchanged(&locked, &new));
         self.baselines.push(LockedBaseline {
             variant: variant.id.clone(),
             gpu: new.gpu.clone(),
@@ -287,6 +288,16 @@ impl Locking<'_> {
             findings: self.refusals,
         })
     }
+}
+
+/// Whether the new baseline has the profile that is locked. An older version may have written it in
+/// other words; its bytes must then be those that were locked.
+fn is_unchanged(locked: &[u8], new: &NewBaseline) -> bool {
+    let mut entries = new.lock.ledger.iter().rev();
+    let before = entries.nth(1).map(|entry| &entry.profile_sha256);
+    locked == new.profile.as_bytes()
+        || before == Some(&sha256_hex(locked))
+            && Profile::parse(locked).is_ok_and(|profile| profile.to_json() == new.profile)
 }
 
 /// A profile that was read. If its file is damaged, the finding says by which `command` it is made
