@@ -60,13 +60,13 @@ fn judged(
     targets: &[Target],
     authority: &mut Authority,
 ) -> Result<Outcome, Error> {
-    let head = load(config, &arguments.selection, None)?;
+    let here = load(config, &arguments.selection, None)?;
     for target in targets {
-        refuse_target(&target.path, &head, arguments.from.as_deref())?;
+        refuse_target(&target.path, &here, arguments.from.as_deref())?;
     }
-    let baselines = head.config.baselines.clone();
+    let baselines = here.config.baselines.clone();
     let root = trust::root(
-        &head.config.root,
+        &here.config.root,
         arguments.baseline_ref.as_deref(),
         |name| std::env::var(name).ok(),
     )?;
@@ -76,20 +76,17 @@ fn judged(
         authority: found,
         findings,
         ..
-    } = &trust::establish(head.config, root, &arguments.accept)?;
+    } = &trust::establish(here.config, root, &arguments.accept)?;
     authority.clone_from(found);
     let plan = select(config.clone(), &arguments.selection, None)?;
     let mut outcome = Outcome::new(origin(arguments));
     outcome.authority = authority.clone();
     outcome.findings.extend(findings.iter().cloned());
     match &arguments.from {
-        None if arguments.r#static => {
-            fresh(&plan, store, arguments, &mut outcome)?;
-        }
         Some(folder) => {
             if !folder.is_dir() {
                 return Err(Error::Usage(format!(
-                    "`--from {}` is no folder",
+                    "`--from {}` is not a folder",
                     folder.display()
                 )));
             }
@@ -157,7 +154,7 @@ fn refuse_target(path: &Path, plan: &Selected, from: Option<&Path>) -> Result<()
     let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
     if !whole.parent().is_some_and(Path::is_dir) {
         return Err(Error::Usage(format!(
-            "`--report {}`: there is no such folder",
+            "`--report {}`: its folder does not exist",
             path.display()
         )));
     }
