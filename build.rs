@@ -1,5 +1,5 @@
-//! Compiles the library that the CUDA driver loads into measured programs, so that the tool stays
-//! one binary that holds it.
+//! Compiles the library that the CUDA driver loads into measured programs, and that is embedded into
+//! the tool, which stays one binary.
 
 use std::env;
 use std::error::Error;
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={SOURCE}");
     let library = Path::new(&env::var("OUT_DIR")?).join("libinjection.so");
     if env::var("CARGO_CFG_TARGET_OS")? != "linux" || env::var("CARGO_CFG_TARGET_ENV")? != "gnu" {
-        // The driver is a glibc library: into a program of another kind it loads nothing.
+        // The driver is a glibc library, so it can load the library only into a program with glibc.
         std::fs::write(&library, [])?;
         return Ok(());
     }

@@ -24,17 +24,17 @@ Among findings 5 outranks 3, 3 outranks 4, 4 outranks 1, 1 outranks 6.";
 /// Gate CUDA kernels on the hardware counters that Nsight Compute reads.
 ///
 /// From one config.toml: build every variant of a kernel, check that its numbers are right,
-/// profile it under ncu, lock what was measured, and fail when a kernel gets worse.
+/// profile it under ncu, lock the measured profiles, and fail when a kernel gets worse.
 #[derive(Debug, Parser)]
 #[command(version, after_long_help = EXIT_CODES, propagate_version = true)]
 pub struct Cli {
-    /// The configuration.
+    /// The configuration file.
     #[arg(long, short = 'C', global = true, value_name = "FILE", default_value = crate::config::FILE_NAME)]
     pub config: PathBuf,
     /// When to use colours.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -49,9 +49,9 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate build\n  sparsek-gate build bsr_gemm/cp_async -D STAGES=3"
     )]
     Build(StageArgs),
-    /// Build variants and ask each whether its numbers are right.
+    /// Build variants and run the check of each: are its numbers right?
     #[command(
-        after_help = "Examples:\n  sparsek-gate verify bsr_gemm\n  sparsek-gate verify --sanitizer memcheck,racecheck\n\nThe program decides: exit status 0, and `\"correct\": true` in its result file if verify_args\nhand it one as {result}."
+        after_help = "Examples:\n  sparsek-gate verify bsr_gemm\n  sparsek-gate verify --sanitizer memcheck,racecheck\n\nThe program decides: exit status 0, and `\"correct\": true` in its result file if verify_args\npass it one as {result}."
     )]
     Verify(VerifyArgs),
     /// Build, verify, run under ncu, normalize; keeps report, CSV, logs and argv.
@@ -59,9 +59,9 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate profile\n  sparsek-gate profile bsr_gemm/cp_async -D SMEM_PAD=0 --output trial\n\nA variant whose numbers are wrong is never profiled. Captures (report, CSV, logs, argv) stay\nbeside each profile."
     )]
     Profile(ProfileArgs),
-    /// Make a profile of a .ncu-rep or CSV that somebody else recorded.
+    /// Make a profile of a .ncu-rep or CSV that was recorded elsewhere.
     #[command(
-        after_help = "Examples:\n  sparsek-gate import theirs.ncu-rep --variant bsr_gemm/baseline\n  sparsek-gate import raw.csv --variant bsr_gemm/baseline --clock-control none \\\n      --cache-control all --replay-mode kernel --graph-profiling node\n\nA condition that is neither in the file nor stated is unknown, and compares with nothing."
+        after_help = "Examples:\n  sparsek-gate import theirs.ncu-rep --variant bsr_gemm/baseline\n  sparsek-gate import raw.csv --variant bsr_gemm/baseline --clock-control none \\\n      --cache-control all --replay-mode kernel --graph-profiling node\n\nA condition that is neither in the file nor stated is unknown. Such a profile cannot be compared."
     )]
     Import(ImportArgs),
     /// Show what is in a .ncu-rep or CSV: launches, metrics, units, provenance.
@@ -69,47 +69,47 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate inspect report.ncu-rep --metric throughput\n  sparsek-gate inspect report.ncu-rep --format json | jq '.launches[0].metrics | keys'"
     )]
     Inspect(InspectArgs),
-    /// Lock the latest profiles as baselines, or verify or show what is locked.
+    /// Lock the latest profiles as baselines, or verify, sign or show the locked ones.
     #[command(
         after_help = "Examples:\n  sparsek-gate baseline --lock --reason 'faster epilogue' bsr_gemm/cp_async\n  sparsek-gate baseline --verify --captures ci/recordings\n  sparsek-gate baseline --show"
     )]
     Baseline(BaselineArgs),
-    /// Verify the locks, compare with the baselines, report, and exit accordingly.
+    /// Verify the locks, compare with the baselines, report, and set the exit code.
     ///
-    /// Profiles afresh, or judges recorded profiles with --from DIR; the report says which.
+    /// Measures new profiles, or judges recorded ones with --from DIR; the report says which.
     #[command(
-        after_help = "Examples:\n  sparsek-gate check                                   # profile afresh, then judge\n  sparsek-gate check --from profiles --report out.md   # judge what another machine recorded\n  sparsek-gate check --static                          # registers, spills, machine code: no GPU\n  sparsek-gate check bsr_gemm --format json"
+        after_help = "Examples:\n  sparsek-gate check                                   # measure, then judge\n  sparsek-gate check --from profiles --report out.md   # judge recorded profiles\n  sparsek-gate check --static                          # registers, spills, machine code: no GPU\n  sparsek-gate check bsr_gemm --format json"
     )]
     Check(CheckArgs),
     /// Render the outcome of a check again, in another form.
     ///
-    /// It computes nothing anew. An outcome of another version of the format, or one that contradicts
-    /// itself, is refused.
+    /// Nothing is computed again. An outcome of an unknown version of the format, or one that
+    /// contradicts itself, is rejected.
     #[command(
-        after_help = "Exits with 0 once it is rendered, whatever the outcome says: this is no verdict.\n\nExamples:\n  sparsek-gate check --report outcome.json\n  sparsek-gate report outcome.json --report report.html --report junit.xml\n  sparsek-gate report outcome.json --format markdown"
+        after_help = "Exits with 0 after rendering, whatever the outcome says.\n\nExamples:\n  sparsek-gate check --report outcome.json\n  sparsek-gate report outcome.json --report report.html --report junit.xml\n  sparsek-gate report outcome.json --format markdown"
     )]
     Report(ReportArgs),
     /// Show the metrics of a variant over the history of its baseline.
     #[command(
-        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nThe ledger of the lock says who accepted what, and when; the values of the past come from git's\ncommits, where the sha256 of the profile there is the one in the ledger. Without --metric those\nthat are judged. ± is by how much processes, or GPUs, differed when it was locked.\n\n--format json: {schema, variant, baselines: [{variant, gpu, tier, acceptances: [{time, who, reason,\ncommit, profile_sha256, norm_sha256, missing, note}], metrics: [{kernel, metric, counter, unit,\nvalues: [{value, noise} or null, one an acceptance]}]}], findings, exit_code}; `missing` says why an\nacceptance has no values."
+        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nThe ledger of the lock says who accepted what, and when. Past values come from profiles in git's\ncommits whose sha256 is in the ledger. Without --metric the judged metrics are shown. ± is the\ndifference between processes, or GPUs, when the profile was locked.\n\n--format json: {schema, variant, baselines: [{variant, gpu, tier, acceptances: [{time, who, reason,\ncommit, profile_sha256, norm_sha256, missing, note}], metrics: [{kernel, metric, counter, unit,\nvalues: [{value, noise} or null, one for each acceptance]}]}], findings, exit_code}; `missing` says why an\nacceptance has no values."
     )]
     History(HistoryArgs),
     /// Show two profiles, reports or CSVs side by side; needs no configuration.
     #[command(
-        after_help = "Examples:\n  sparsek-gate diff before.ncu-rep after.ncu-rep\n  sparsek-gate diff before.csv after.ncu-rep --metric throughput --format json\n\nKernels are paired by name, grid and block, then by name, then by order. Without --metric the\nmetrics that matter and those that moved most are shown; --metric '' shows all. A value is the\nmedian of the launches, the spread how far they are apart. Nothing is judged: it exits with 0,\nor with 5 where a file is no measurement.\n\nJSON: before and after {path, format, conditions}; warnings; kernels [{before, after {name, grid,\nblock, launches}, paired_by, metrics [{metric, before, after {unit, value, min, max, launches},\nchange {relative_percent | absolute}, within_spread}], more_time, less_time}]; only_before,\nonly_after."
+        after_help = "Examples:\n  sparsek-gate diff before.ncu-rep after.ncu-rep\n  sparsek-gate diff before.csv after.ncu-rep --metric throughput --format json\n\nKernels are paired by name, grid and block, then by name, then by order. Without --metric the\nimportant metrics and those that changed most are shown; --metric '' shows all. A value is the\nmedian of the launches, the spread is their range. Nothing is judged: the exit code is 0, or 5\nif a file is not a measurement.\n\nJSON: before and after {path, format, conditions}; warnings; kernels [{before, after {name, grid,\nblock, launches}, paired_by, metrics [{metric, before, after {unit, value, min, max, launches},\nchange {relative_percent | absolute}, within_spread}], more_time, less_time}]; only_before,\nonly_after."
     )]
     Diff(DiffArgs),
-    /// Copy a capture or a folder of captures without what must not be published.
+    /// Copy a capture or a folder of captures without paths, names, sources and machine code.
     #[command(
         after_help = "Examples:\n  sparsek-gate strip report.ncu-rep public.ncu-rep\n  sparsek-gate strip .sparsek-gate/profiles published"
     )]
     Strip(StripArgs),
-    /// Say what this machine can do, and what mends what it cannot; changes nothing.
+    /// Check what this machine can do, and how to fix what it cannot; changes nothing.
     #[command(
-        after_help = "Examples:\n  sparsek-gate doctor\n  sparsek-gate doctor --format json | jq '.checks[] | select(.state == \"fail\")'\n\nExits with 0, or with 3 where something that the configuration needs does not work."
+        after_help = "Examples:\n  sparsek-gate doctor\n  sparsek-gate doctor --format json | jq '.checks[] | select(.state == \"fail\")'\n\nExits with 0, or with 3 if something that the configuration needs does not work."
     )]
     Doctor(DoctorArgs),
-    /// Launch one empty kernel: what the doctor profiles.
+    /// Launch one empty kernel, for the doctor to profile.
     #[command(hide = true)]
     Probe(ProbeArgs),
     /// Print the JSON Schema of config.toml, for editors.
@@ -129,11 +129,11 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// Which variants.
+/// Selected variants.
 #[derive(Args, Debug)]
 pub struct Selection {
     /// Variants or suites: `suite`, `suite/variant`, or a variant's name in every suite.
-    /// Without names: all that are not experimental.
+    /// Default: all that are not experimental.
     #[arg(value_name = "VARIANT")]
     pub names: Vec<String>,
     /// Include experimental variants.
@@ -141,7 +141,7 @@ pub struct Selection {
     pub experimental: bool,
 }
 
-/// How results are printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people.
@@ -169,11 +169,11 @@ pub struct InitArgs {
 /// Arguments of `verify`.
 #[derive(Args, Debug)]
 pub struct VerifyArgs {
-    /// What `build` takes too.
+    /// The arguments of `build`.
     #[command(flatten)]
     pub stage: StageArgs,
-    /// Repeat the verifying run under these tools of compute-sanitizer, instead of those that
-    /// `verify.sanitizer` names.
+    /// Repeat the verifying run under these tools of compute-sanitizer, instead of those in
+    /// `verify.sanitizer`.
     #[arg(long, value_name = "TOOL", value_delimiter = ',', value_parser = sanitizer_tools())]
     pub sanitizer: Vec<SanitizerTool>,
 }
@@ -181,13 +181,13 @@ pub struct VerifyArgs {
 /// Arguments of `build`.
 #[derive(Args, Debug)]
 pub struct StageArgs {
-    /// Which variants.
+    /// Selected variants.
     #[command(flatten)]
     pub selection: Selection,
     /// Constants for a trial.
     #[command(flatten)]
     pub trial: Trial,
-    /// How to print.
+    /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
 }
@@ -195,16 +195,19 @@ pub struct StageArgs {
 /// Arguments of `profile`.
 #[derive(Args, Debug)]
 pub struct ProfileArgs {
-    /// Which variants.
+    /// Selected variants.
     #[command(flatten)]
     pub selection: Selection,
     /// Constants for a trial.
     #[command(flatten)]
     pub trial: Trial,
+    /// Print what would be built and run, with every argv, and do neither.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Folder for profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// How to print.
+    /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
 }
@@ -232,7 +235,7 @@ pub struct ImportArgs {
     /// State how graphs were profiled, where the file does not say.
     #[arg(long, value_parser = parse_spelled::<GraphProfiling>)]
     pub graph_profiling: Option<GraphProfiling>,
-    /// How to print.
+    /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
 }
@@ -245,7 +248,7 @@ pub struct InspectArgs {
     /// Only metrics whose names contain this text.
     #[arg(long, value_name = "TEXT")]
     pub metric: Option<String>,
-    /// How to print.
+    /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
 }
@@ -254,26 +257,27 @@ pub struct InspectArgs {
 #[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("action").required(true).args(["lock", "sign", "verify", "show"])))]
 pub struct BaselineArgs {
-    /// Which variants.
+    /// Selected variants.
     #[command(flatten)]
     pub selection: Selection,
-    /// Accept the latest profiles as baselines; needs --reason.
+    /// Accept the latest profiles as baselines; requires --reason.
     #[arg(long, requires = "reason")]
     pub lock: bool,
-    /// With --lock: lock what the compiler made, and nothing that runs.
+    /// With --lock: lock only the static profiles.
     #[arg(long, requires = "lock")]
     pub r#static: bool,
-    /// Sign the locks that are there; needs --sign-key.
+    /// Sign the present locks; requires --sign-key.
     #[arg(long, requires = "sign_key")]
     pub sign: bool,
-    /// A secret key of minisign, to sign the locks with. Its password is asked for, or taken from
+    /// A minisign secret key to sign the locks with. Its password is read from the terminal or from
     /// SPARSEK_GATE_KEY_PASSWORD.
     #[arg(long, value_name = "FILE")]
     pub sign_key: Option<PathBuf>,
-    /// Verify that what is locked is unchanged, and its signatures; with --captures, that it was measured.
+    /// Verify that the locked files are unchanged, and their signatures; with --captures, also the
+    /// numbers.
     #[arg(long)]
     pub verify: bool,
-    /// Show what is locked, and the ledger.
+    /// Show the locked values and the ledger.
     #[arg(long)]
     pub show: bool,
     /// Why the profiles are accepted; goes into the ledger.
@@ -282,23 +286,23 @@ pub struct BaselineArgs {
     /// Who accepts [default: git's user.name]
     #[arg(long, value_name = "NAME")]
     pub who: Option<String>,
-    /// Folder of the profiles to lock [default: profiles in the work folder]. Repeated, profiles
-    /// from several GPUs of one model become one baseline, which knows how far these are apart.
+    /// Folder of the profiles to lock [default: profiles in the work folder]. Repeatable: profiles
+    /// from several GPUs of one model become one baseline, with the differences between the GPUs.
     #[arg(long, value_name = "DIR")]
     pub from: Vec<PathBuf>,
     /// Derive every locked number again from the captures in this folder.
     #[arg(long, value_name = "DIR", requires = "verify")]
     pub captures: Option<PathBuf>,
-    /// Lock although the CI environment variable is set.
+    /// Lock even if the environment variable CI is set.
     #[arg(long, requires = "lock")]
     pub in_ci: bool,
-    /// Lock profiles that were imported rather than measured by this tool.
+    /// Also lock profiles that were imported, not measured by this tool.
     #[arg(long, requires = "lock")]
     pub accept_imported: bool,
-    /// Lock an immutable variant with other sources or flags than before.
+    /// Also lock an immutable variant whose sources or flags changed.
     #[arg(long, requires = "lock")]
     pub accept_immutable: bool,
-    /// How to print.
+    /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
 }
@@ -311,7 +315,7 @@ pub struct ReportArgs {
     /// Files to write the report to.
     #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
     pub report: Vec<PathBuf>,
-    /// How to print.
+    /// Output format.
     #[arg(long, default_value = "text", value_parser = form_parser())]
     pub format: &'static Form,
 }
@@ -328,7 +332,7 @@ pub struct HistoryArgs {
     /// Draw it to a file: .svg or .html.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// How to print.
+    /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
 }
@@ -339,13 +343,13 @@ pub struct DiffArgs {
     /// A profile.json, .ncu-rep or CSV.
     #[arg(value_name = "A")]
     pub before: PathBuf,
-    /// Another.
+    /// The file to compare it with.
     #[arg(value_name = "B")]
     pub after: PathBuf,
     /// Only metrics whose names contain this text; the empty text shows all.
     #[arg(long, value_name = "TEXT")]
     pub metric: Option<String>,
-    /// How to print.
+    /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
 }
@@ -355,12 +359,12 @@ pub struct DiffArgs {
 pub struct StripArgs {
     /// A .ncu-rep, a CSV, a profile, or a folder of them.
     pub from: PathBuf,
-    /// Where the copy goes; must not exist.
+    /// The path of the copy; must not exist.
     pub to: PathBuf,
-    /// Keep the machine code that a report holds, without its debug information.
+    /// Keep the machine code in a report, without its debug information.
     #[arg(long)]
     pub keep_machine_code: bool,
-    /// How to print.
+    /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
 }
@@ -368,36 +372,40 @@ pub struct StripArgs {
 /// Arguments of `check`.
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// Which variants.
+    /// Selected variants.
     #[command(flatten)]
     pub selection: Selection,
     /// Judge the recorded profiles in this folder instead of measuring.
     #[arg(long, value_name = "DIR")]
     pub from: Option<PathBuf>,
-    /// Build this git revision too and measure both, interleaved on the same GPU: what differs is
-    /// the code, not the machine. In CI: the merge base.
+    /// Also build this git revision and measure both, interleaved on the same GPU, so only the code
+    /// differs. In CI: the merge base.
     #[arg(long, value_name = "REV", conflicts_with = "from")]
     pub against: Option<String>,
-    /// Judge what the compiler makes, and run nothing: registers, spills, machine code. Needs nvcc,
-    /// and no GPU.
+    /// Judge only what the compiler makes: registers, spills, machine code. Requires nvcc and no
+    /// GPU.
     #[arg(long, conflicts_with = "from")]
     pub r#static: bool,
-    /// Take baselines, locks, tolerances and waivers from this revision, and only the code from
-    /// here; `none`: all of it from the files that are here [default: in the pipeline of a pull
-    /// request the merge base with its target, else none]
+    /// Take baselines, locks, tolerances and waivers from this revision, and only the code from the
+    /// working tree; `none`: all from the working tree [default: in the pipeline of a pull request
+    /// the merge base with its target, else none]
     #[arg(long, value_name = "REV")]
     pub baseline_ref: Option<String>,
-    /// Consent to a baseline or a configuration that the change brings: the sha256 that the finding
-    /// prints. For whoever starts the run, not for the change. Repeatable, or separated by commas.
+    /// Accept a baseline or a configuration of the change under review: the sha256 that the finding
+    /// prints. To be set from outside the change. Repeatable, or separated by commas.
     #[arg(long, value_name = "SHA256", value_delimiter = ',')]
     pub accept: Vec<String>,
-    /// Folder for fresh profiles and captures [default: profiles in the work folder]
+    /// Print what would be built and run, with every argv, and do neither; with `--format text` or
+    /// `json`.
+    #[arg(long, conflicts_with_all = ["from", "report"])]
+    pub dry_run: bool,
+    /// Folder for new profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR", conflicts_with = "from")]
     pub output: Option<PathBuf>,
     /// Files to write the report to.
     #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
     pub report: Vec<PathBuf>,
-    /// How to print.
+    /// Output format.
     #[arg(long, default_value = "text", value_parser = form_parser())]
     pub format: &'static Form,
 }
@@ -405,7 +413,7 @@ pub struct CheckArgs {
 /// Arguments of `schema`.
 #[derive(Args, Debug)]
 pub struct SchemaArgs {
-    /// The schema of what `check --format json` prints, instead.
+    /// Print the schema of `check --format json` instead.
     #[arg(long)]
     pub outcome: bool,
 }
@@ -413,7 +421,7 @@ pub struct SchemaArgs {
 /// Arguments of `doctor`.
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
-    /// How to print.
+    /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
 }

@@ -1,5 +1,5 @@
-//! Where files of a variant lie, and writing them so that a killed process leaves the old content
-//! or the new.
+//! The places of a variant's files, and atomic writes: a killed process leaves the old content or the
+//! new.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -32,8 +32,8 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// Writes a file that somebody named: what a link leads to, and not the link; into a device or a
-/// pipe, and not in its place; anything else as [`write_atomically`].
+/// Writes a file that the user named: through a link to its target, into a device or a pipe, and
+/// anything else as [`write_atomically`] does.
 ///
 /// # Errors
 /// Where it cannot be written.
@@ -53,10 +53,10 @@ pub fn write_named(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Largest text that is read whole, 64 MiB: a profile of a thousand kernels is a tenth of it.
 const LARGEST_TEXT: u64 = 64 << 20;
 
-/// Reads a regular file of bounded size. A device or a pipe may have no end.
+/// Reads a regular file of bounded size. A device or a pipe may not end.
 ///
 /// # Errors
-/// Where it cannot be read, is no regular file, or is too large.
+/// Where it cannot be read, is not a regular file, or is too large.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     read_regular_up_to(path, LARGEST_TEXT)
 }
@@ -90,8 +90,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The work folder, existing. A new one is left out of git; what was there before is somebody
-/// else's to say.
+/// Creates the work folder where it does not exist, and keeps a new one out of git.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -109,8 +108,8 @@ pub fn variant_folder(base: &Path, variant: &VariantId) -> PathBuf {
     base.join(&variant.suite).join(&variant.variant)
 }
 
-/// The same, existing, and cleared of what earlier runs left there and in its folder of the base:
-/// a base of another run must not be taken for this one's. Other files stay.
+/// Creates the folder of a variant, and removes what earlier runs left in it and in its folder of the
+/// base: a base of another run must not be taken for this one's. Other files stay.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -149,8 +148,8 @@ fn clear(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes away what an earlier build left of a variant below `output`, and of the base it was held
-/// against: what is not made again must not be taken for what is here now.
+/// Removes the static profiles that an earlier build left of a variant below `output`, and of its
+/// base: a profile that is not made again must not be taken for a current one.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -159,7 +158,7 @@ pub fn clear_compiled(output: &Path, variant: &VariantId) -> Result<(), Error> {
         variant_folder(output, variant),
         base_folder(output, variant),
     ] {
-        let path = folder.join(crate::files::STATIC_PROFILE_FILE);
+        let path = folder.join(STATIC_PROFILE_FILE);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::io("clear", &path)(error));
@@ -170,13 +169,13 @@ pub fn clear_compiled(output: &Path, variant: &VariantId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Temporary files are private; what is kept is as readable as any file a program creates.
+/// Temporary files are private; a kept file is as readable as any file that a program creates.
 fn set_default_mode(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(0o644))
 }
 
-/// Folder of the base's profile, where base and head were measured side by side.
+/// Folder of the base's profile, where base and current were measured side by side.
 pub fn base_folder(output: &Path, variant: &VariantId) -> PathBuf {
     variant_folder(output, variant).join("base")
 }

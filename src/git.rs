@@ -502,7 +502,7 @@ impl Git<'_> {
         let options = HARMLESS.iter().chain(arguments);
         let words = std::iter::once(&self.program).chain(options);
         let env = [
-            // A commit is what its hash says, not what `refs/replace` puts in its place.
+            // A commit is identified by its hash, without what `refs/replace` puts in its place.
             ("GIT_NO_REPLACE_OBJECTS", "1"),
             // In a process group of its own git cannot ask at the terminal.
             ("GIT_TERMINAL_PROMPT", "0"),
@@ -530,8 +530,12 @@ impl Git<'_> {
                     _ => String::new(),
                 };
                 let end = format!("`git {}`: {ending}{reached}", arguments.join(" "));
-                let said = (!complaint.is_empty()).then_some(complaint);
-                Err(said.into_iter().chain([end]).collect::<Vec<_>>().join("; "))
+                let complaint = (!complaint.is_empty()).then_some(complaint);
+                Err(complaint
+                    .into_iter()
+                    .chain([end])
+                    .collect::<Vec<_>>()
+                    .join("; "))
             }
         }
     }

@@ -1,17 +1,22 @@
 //! `sparsek-gate` gates CUDA kernels on the hardware counters that NVIDIA Nsight Compute reads.
 //!
-//! The modules are the stages of a run, in their order: [`config`] says what to do, [`build`]
-//! makes artifacts, [`verify`] asks whether their numbers are right, [`sanitize`] asks
-//! compute-sanitizer, [`capture`] runs ncu and reads what it left, [`cupti`] times kernels where
-//! ncu may not, [`profile`] normalizes that, [`comparable`] lists in what two differ, [`baseline`]
-//! locks it, [`verdict`] compares and decides, [`report`] shows. [`trust`] says whose configuration and locks count, [`measure`] runs
-//! the stages up to the profile. Besides them:
-//! [`binary`] looks into what the compiler made, [`metric`] knows counters and units, [`device`]
-//! the GPU, [`toolchain`] the compiler and NVIDIA's tools, [`process`] runs programs, [`files`] and
-//! [`hash`] write and identify them, [`strip`] makes them fit to publish, [`diff`] puts two
-//! measurements side by side, [`git`] names the revision, [`history`] follows a baseline through
-//! the past, [`doctor`] examines the machine, and [`command`] composes the stages into the
-//! subcommands of [`cli`].
+//! The modules lie in layers; each uses only those below it. `docs/architecture.md` shows them, and
+//! a test checks it. A run uses them in this order:
+//!
+//! [`config`] is read, [`plan`] lists the jobs, [`build`] makes the programs, [`verify`] and
+//! [`sanitize`] check their numbers, [`profiler`] runs ncu or what stands in for it, [`capture`]
+//! reads what a job left, [`profile`] normalizes it. [`measure`] runs these steps. [`comparable`] lists
+//! in what two measurements differ, [`trust`] decides
+//! whose configuration and locks count, [`baseline`] locks and verifies profiles, [`judge`] compares
+//! them with the rule in [`verdict`], and [`report`] renders the outcome. [`command`] combines the
+//! steps into the subcommands of [`cli`].
+//!
+//! Besides these: [`evidence`] finds incomplete, disturbed or implausible measurements, [`binary`]
+//! reads what the compiler made, [`device`] watches the GPU, [`toolchain`] finds compiler and tools,
+//! [`history`] follows a baseline through the commits, [`diff`] compares two files, [`strip`] copies
+//! captures for publication, and [`doctor`] examines the machine. [`metric`], [`statistics`],
+//! [`finding`] and [`terms`] are shared words; [`process`], [`files`], [`git`] and [`hash`] reach
+//! the system.
 
 pub mod baseline;
 pub mod binary;

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         }
     };
     report::color(cli.color);
-    // What only reads has nothing to end or to clear away: a signal ends it wherever it waits.
+    // A command that only reads has nothing to stop or to clean up: a signal ends it at once.
     let only_reads = matches!(
         cli.command,
         Command::Inspect(_)
@@ -44,9 +44,7 @@ fn main() -> ExitCode {
         ));
     }
     let code = std::panic::catch_unwind(|| command::run(cli)).unwrap_or_else(|_| {
-        report::print_error(
-            "this is a defect of sparsek-gate; please report it with the message above",
-        );
+        report::print_error("this is a defect of sparsek-gate; report it with the message above");
         sparsek_gate::ExitCode::Internal
     });
     ExitCode::from(code as u8)

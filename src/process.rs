@@ -23,6 +23,7 @@ const POLL: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_millis(300);
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+static STARTS_NOTHING: AtomicBool = AtomicBool::new(false);
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
 /// Makes SIGINT, SIGTERM and SIGHUP stop the programs that run, rather than leave them behind.
@@ -41,6 +42,12 @@ pub fn stop_on_signals() -> io::Result<()> {
         signal_hook::flag::register(signal, Arc::clone(flag))?;
     }
     Ok(())
+}
+
+/// From now on no [`Invocation`] starts a program: a dry run promises that. A [`Query`] of git,
+/// which reads, still does.
+pub fn start_nothing() {
+    STARTS_NOTHING.store(true, Ordering::Relaxed);
 }
 
 /// Whether a signal asked the run to stop.
@@ -110,6 +117,9 @@ impl Invocation {
     /// # Errors
     /// Where the program could not be started at all, or its output files not be created.
     pub fn run(&self) -> io::Result<Finished> {
+        if STARTS_NOTHING.load(Ordering::Relaxed) {
+            return Err(io::Error::other("a dry run starts no program"));
+        }
         let mark = new_mark();
         let program = command(&self.argv)?;
         // What is added last acts first: standard error must follow a redirected standard output.
@@ -122,7 +132,7 @@ impl Invocation {
         let expression = placed(expression, &self.dir, &self.env, &mark);
         let started = Started::new(&expression, mark)?;
         let finished = started.wait(self.timeout, interrupted)?;
-        // Whatever outlived the program would disturb the next measurement.
+        // A process that outlives the program would disturb the next measurement.
         started.signal(Signal::KILL);
         Ok(finished)
     }

@@ -139,6 +139,15 @@ fn read_log(path: &Path, status: i32) -> Result<SanitizerLog, String> {
     Ok(log)
 }
 
+/// The argv of the program for a run under a tool, which writes its result to a path.
+pub(crate) fn sanitized_argv(variant: &Variant, artifact: &Artifact, result: &Path) -> Vec<String> {
+    let launches = variant.launches_needed(Phase::Timing);
+    match &variant.sanitizer_args {
+        Some(arguments) => filled_argv(variant, artifact, arguments.iter(), result, launches),
+        None => program_argv(variant, artifact, &variant.verify_args, result, launches),
+    }
+}
+
 /// A run under a tool, and its outcome.
 struct Run<'a> {
     variant: &'a Variant,
@@ -160,17 +169,9 @@ impl<'a> Run<'a> {
         std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         let file = |ending: &str| folder.join(format!("sanitizer-{tool}.{ending}"));
         let (log, result) = (file("log"), file("result.json"));
-        let launches = variant.launches_needed(Phase::Timing);
-        let (program, asks_for_result) = match &variant.sanitizer_args {
-            Some(arguments) => (
-                filled_argv(variant, artifact, arguments.iter(), &result, launches),
-                asks_for_result(arguments),
-            ),
-            None => (
-                program_argv(variant, artifact, &variant.verify_args, &result, launches),
-                asks_for_result(&variant.verify_args),
-            ),
-        };
+        let program = sanitized_argv(variant, artifact, &result);
+        let arguments = variant.sanitizer_args.as_ref();
+        let asks_for_result = asks_for_result(arguments.unwrap_or(&variant.verify_args));
         let argv = request.sanitizer.argv(tool, &log, &program);
         Ok(Run {
             variant,

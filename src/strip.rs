@@ -1,4 +1,4 @@
-//! Captures and profiles that are fit to be published: without sources, machine code, paths, and
+//! Copies of captures and profiles for publication: without sources, machine code, paths, and
 //! the names of people and machines, and with every number that was measured.
 
 mod text;
@@ -16,14 +16,14 @@ use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::profile::Profile;
 use ncu_report::report;
-use text::{Scrubber, held, suspects};
+use text::{Scrubber, first_of, suspects};
 
 /// What was stripped, and what of it.
 #[derive(Debug, Default, Serialize)]
 pub struct Stripped {
     /// The files that were written, by path below the copy.
     pub files: Vec<StrippedFile>,
-    /// How many of each kind were taken out, in all files.
+    /// How many of each kind were removed, in all files.
     pub removed: BTreeMap<&'static str, u64>,
     /// What was not copied.
     pub not_copied: Vec<NotCopied>,
@@ -36,7 +36,7 @@ pub struct StrippedFile {
     pub file: PathBuf,
     /// What it is.
     pub kind: &'static str,
-    /// How many of each kind were taken out of it.
+    /// How many of each kind were removed from it.
     pub removed: BTreeMap<&'static str, u64>,
 }
 
@@ -70,7 +70,7 @@ impl Kind {
     }
 }
 
-/// What a file is, by its content and then its name; `None` for what is not known.
+/// The kind of a file, by its content and then its name; `None` if it is unknown.
 fn kind_of(path: &Path, bytes: &[u8]) -> Option<Kind> {
     if bytes.starts_with(report::MAGIC) {
         return Some(Kind::Report);
@@ -87,16 +87,16 @@ fn kind_of(path: &Path, bytes: &[u8]) -> Option<Kind> {
     }
 }
 
-/// Copies a file, or a folder of them, without what must not be published. The copy appears whole,
-/// or not at all.
+/// Copies a file, or a folder of files, without what must not be published. The copy appears as a
+/// whole, or not at all.
 ///
 /// # Errors
 /// [`Error::Usage`] where the copy exists already, [`Error::Input`] where a file cannot be read
-/// as what it is, or would still hold what was to be taken out; [`Error::Io`].
+/// as what it is, or would still contain what must be removed; [`Error::Io`].
 pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped, Error> {
     if to.symlink_metadata().is_ok() {
         return Err(Error::Usage(format!(
-            "{} exists; name a place for the copy that does not",
+            "{} exists; name a path for the copy that does not exist",
             to.display()
         )));
     }
@@ -115,11 +115,11 @@ pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped
         .map_err(Error::io("create a folder in", parent))?;
     let copy = place.path().join("copy");
     if meta.is_dir() {
-        // A copy below what is copied would grow while it is read.
+        // A copy below the copied folder would grow while the folder is read.
         let (whole, target) = (absolute(from)?, absolute(parent)?);
         if target.starts_with(&whole) {
             return Err(Error::Usage(format!(
-                "{} lies in {}, which is to be copied",
+                "{} is inside {}, which is to be copied",
                 to.display(),
                 from.display()
             )));
@@ -146,7 +146,7 @@ pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped
     Ok(run.stripped)
 }
 
-const UNKNOWN: &str = "of no kind that can be stripped: reports (.ncu-rep), CSV, profiles and other JSON, kernel records, event times, .log and .argv";
+const UNKNOWN: &str = "files of this kind cannot be stripped; known are reports (.ncu-rep), CSV, profiles and other JSON, kernel records, event times, .log and .argv";
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {
     fs::canonicalize(path).map_err(Error::io("find", path))
@@ -165,7 +165,7 @@ impl Run {
         fs::create_dir(copy).map_err(Error::io("create", copy))?;
         let mut files = Vec::new();
         self.find(from, Path::new(""), &mut files)?;
-        // A profile holds the hashes of its captures, so these come first.
+        // A profile contains the hashes of its captures, so these come first.
         files.sort_by_key(|(file, kind)| (*kind == Kind::Profile, file.clone()));
         for (file, kind) in files {
             let path = from.join(&file);
@@ -230,7 +230,7 @@ impl Run {
         fs::read(path).map(Some).map_err(Error::io("read", path))
     }
 
-    /// The copy of a file, of which it is certain that nothing forbidden is left in it.
+    /// The copy of a file, after a search for anything forbidden that is left in it.
     fn file(
         &mut self,
         path: &Path,
@@ -254,13 +254,13 @@ impl Run {
             }
         };
         let forbidden = self.scrubber.forbidden();
-        if let Some(left) = held(&clean, &forbidden) {
+        if let Some(left) = first_of(&clean, &forbidden) {
             let code = match self.keep_machine_code {
-                true => ": perhaps in the machine code; strip that too",
+                true => ": it may be in the machine code; run without --keep-machine-code",
                 false => ": please report this",
             };
             return Err(input(format!(
-                "its copy would still hold `{left}`, and is not written{code}"
+                "its copy would still contain `{left}`, and is not written{code}"
             )));
         }
         self.hashes.insert(sha256_hex(bytes), sha256_hex(&clean));
@@ -285,7 +285,7 @@ impl Run {
             &mut report::Stripping {
                 keep_machine_code: self.keep_machine_code,
                 text: &mut |text| Some(scrubber.borrow_mut().whole(text)),
-                // What cannot be looked for may be anywhere.
+                // Without a pattern every content is suspect.
                 suspect: &|content| suspects.as_ref().is_none_or(|any| any.is_match(content)),
                 command: &mut conditions_only,
                 host: &mut |name| scrubber.borrow_mut().learn_host(name),
@@ -340,7 +340,7 @@ impl Run {
                 }
             }
         }
-        // Whatever else is text: messages of the compiler, what was found of the pins.
+        // All other texts: messages of the compiler, the versions found for the pins.
         Ok(json(scrubber, &profile.to_json()))
     }
 }
@@ -349,8 +349,8 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Of ncu's command line what says how was measured: without it, the conditions of an imported
-/// report are not known.
+/// The options of ncu's command line that say how it measured: without them, the conditions of an
+/// imported report are unknown.
 fn conditions_only(line: &str) -> String {
     const CONDITIONS: [&str; 4] = [
         "--clock-control",
@@ -375,7 +375,7 @@ fn conditions_only(line: &str) -> String {
     kept.join(" ")
 }
 
-/// Every text of a JSON document, in place: numbers and order stay as they are written.
+/// Scrubs every text of a JSON document in place: numbers and order stay as they are written.
 fn json(scrubber: &mut Scrubber, document: &str) -> String {
     let mut clean = String::with_capacity(document.len());
     let mut rest = document;
@@ -394,7 +394,7 @@ fn json(scrubber: &mut Scrubber, document: &str) -> String {
     clean + rest
 }
 
-/// The text that a JSON document begins with, quotes included.
+/// The text at the start of a JSON document, with its quotes.
 fn literal(document: &str) -> &str {
     let mut escaped = false;
     for (at, c) in document.char_indices().skip(1) {
@@ -408,7 +408,7 @@ fn literal(document: &str) -> &str {
     document
 }
 
-/// The pages that ncu prints, with what the program printed around them.
+/// Scrubs the pages that ncu prints, with what the program printed around them.
 fn csv(scrubber: &mut Scrubber, page: &str) -> String {
     let mut hidden: Vec<usize> = Vec::new();
     let mut host = None;
@@ -451,7 +451,7 @@ fn csv(scrubber: &mut Scrubber, page: &str) -> String {
     clean
 }
 
-/// Where the cells of a line lie that quotes them all; none for any other line.
+/// The positions of the cells in a line that quotes them all; none for any other line.
 fn cells(line: &str) -> Vec<std::ops::Range<usize>> {
     static CELL: std::sync::LazyLock<Option<Regex>> =
         std::sync::LazyLock::new(|| Regex::new(r#"\A"((?:[^"]|"")*)"(?:,|\s*\z)"#).ok());
@@ -473,7 +473,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_command_line_stays_how_was_measured() {
+    fn the_conditions_of_a_command_line_are_kept() {
         let line = "/opt/x/ncu --clock-control none --replay-mode=kernel -o /home/a/b ./p --cache-control $(id)";
         assert_eq!(
             conditions_only(line),

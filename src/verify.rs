@@ -67,13 +67,7 @@ pub fn verify(
     let result_path = folder.join("result.json");
     let asks_for_result = asks_for_result(&variant.verify_args);
     let log = folder.join("program.log");
-    let argv = program_argv(
-        variant,
-        artifact,
-        &variant.verify_args,
-        &result_path,
-        variant.launches_needed(Phase::Timing),
-    );
+    let argv = verify_argv(variant, artifact, &result_path);
     let mut env = env.clone();
     env.extend(variant.env.clone());
     let run = Invocation {
@@ -118,6 +112,12 @@ pub fn verify(
             Err(failure) => deny(failure.code, failure.message, then_run(&failure.next)),
         },
     }
+}
+
+/// The argv of the verifying run, which writes its result to a path.
+pub(crate) fn verify_argv(variant: &Variant, artifact: &Artifact, result: &Path) -> Vec<String> {
+    let launches = variant.launches_needed(Phase::Timing);
+    program_argv(variant, artifact, &variant.verify_args, result, launches)
 }
 
 /// Why a run of the program does not show correct numbers.

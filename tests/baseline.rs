@@ -1,4 +1,4 @@
-//! `baseline`: what may be locked, what the lock holds, and what tampering is found.
+//! `baseline`: what may be locked, what the lock contains, and what tampering is found.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
@@ -13,6 +13,7 @@ use common::{Damage, ENDINGS, GPU, Project, RECORDED, Ran, VARIANTS, refresh, sc
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::hash::sha256_hex;
+use sparsek_gate::profile::Profile;
 
 const CP_ASYNC: &str = "bsr_gemm/cp_async";
 
@@ -54,7 +55,7 @@ fn refused(project: &Project, exit: i32, code: &str, words: &str) {
 }
 
 #[test]
-fn locking_writes_four_files_a_variant_that_hold_each_other() {
+fn locking_writes_four_files_for_a_variant_that_prove_each_other() {
     let project = Project::unlocked();
     project
         .lock("the first measurement")
@@ -91,10 +92,11 @@ fn locking_writes_four_files_a_variant_that_hold_each_other() {
         let profile = project.read(&Project::baseline_path(variant, "profile.json"));
         assert_eq!(entry.profile_sha256, sha256_hex(profile.as_bytes()));
         // Full precision: the profile that is locked is the recorded one.
-        assert_eq!(
-            serde_json::from_str::<serde_json::Value>(&profile).unwrap(),
-            project.json(&Project::profile_path(variant))
-        );
+        let recorded = project.read(&Project::profile_path(variant));
+        let recorded = Profile::parse(recorded.as_bytes()).unwrap();
+        assert_eq!(profile, recorded.to_json());
+        // It is written in the words of this version.
+        assert!(profile.contains("\"tier\"") && profile.contains("\"phase\""));
     }
     assert!(read_lock(&project, "baseline").immutable);
     assert!(!read_lock(&project, "baseline").sources.is_empty());
@@ -162,7 +164,7 @@ fn locking_in_ci_needs_to_be_asked_for() {
 #[test]
 fn an_imported_profile_is_locked_knowingly_only() {
     let project = Project::unlocked();
-    // One report holds one pass: what was counted apart is not in it.
+    // One report is of one phase: what the counting phase measured is not in it.
     project.replace(
         "config.toml",
         "[suite.bsr_gemm]\n",
@@ -463,7 +465,7 @@ fn a_norm_text_that_is_not_the_profiles_is_found_even_where_every_hash_fits() {
     let project = Project::locked();
     let profile = project.read(&Project::baseline_path("cp_async", "profile.json"));
     project.forge_files("cp_async", "duration: 1.00\n", &profile);
-    found(&project, "tampered", "does not hold the values");
+    found(&project, "tampered", "does not contain the values");
 }
 
 fn edit_lock(project: &Project, variant: &str, edit: impl FnOnce(&mut toml::Table)) {
@@ -544,7 +546,7 @@ fn an_entry_taken_out_of_the_ledger_or_put_in_is_found() {
         &project,
         &["baseline"],
         "tampered",
-        "the last entry of the ledger is not the one that was locked",
+        "the last entry of the ledger was edited after it was locked",
     );
     project.write(&path, &whole);
     edit_lock(&project, "baseline", |table| {
@@ -567,7 +569,7 @@ fn an_edited_ledger_is_not_locked_over() {
     project.edit_profile("baseline", |profile| {
         profile["provenance"]["git"] = json!("fourth")
     });
-    refused(&project, 4, "tampered", "the past was edited");
+    refused(&project, 4, "tampered", "the ledger was edited");
     project.write(&Project::baseline_path("baseline", "lock.toml"), "gone");
     refused(&project, 4, "tampered", "the present lock cannot be read");
 }
@@ -602,7 +604,7 @@ fn sources_headers_and_flags_of_an_immutable_variant_stay_as_locked() {
 
     let project = Project::locked();
     project.replace("config.toml", "\"-O3\"", "\"-O2\"");
-    found(&project, "immutable-changed", "-O2 came, -O3 went");
+    found(&project, "immutable-changed", "added -O2, removed -O3");
 
     let project = Project::locked();
     project.replace(
@@ -613,7 +615,7 @@ fn sources_headers_and_flags_of_an_immutable_variant_stay_as_locked() {
     found(
         &project,
         "immutable-changed",
-        "-DTILE=64 came, nothing went",
+        "added -DTILE=64, removed nothing",
     );
 
     let project = Project::locked();
@@ -625,7 +627,7 @@ fn sources_headers_and_flags_of_an_immutable_variant_stay_as_locked() {
     found(
         &project,
         "immutable-changed",
-        "no longer marks it immutable",
+        "its lock marks it immutable, and the configuration no longer does",
     );
 
     let project = Project::locked();
@@ -649,7 +651,7 @@ fn flags_of_an_immutable_variant_in_another_order_are_other_flags() {
 }
 
 #[test]
-fn what_the_lock_says_of_immutable_sources_is_held_by_the_ledger() {
+fn the_ledger_proves_what_the_lock_says_of_immutable_sources() {
     let project = Project::locked();
     edit_lock(&project, "baseline", |table| {
         table["sources"]
@@ -661,7 +663,7 @@ fn what_the_lock_says_of_immutable_sources_is_held_by_the_ledger() {
     found(
         &project,
         "tampered",
-        "the sources or flags in the lock are not those",
+        "the sources or flags in the lock differ from those",
     );
     let project = Project::locked();
     edit_lock(&project, "baseline", |table| {
@@ -670,7 +672,7 @@ fn what_the_lock_says_of_immutable_sources_is_held_by_the_ledger() {
     found(
         &project,
         "tampered",
-        "the sources or flags in the lock are not those",
+        "the sources or flags in the lock differ from those",
     );
 }
 
@@ -763,7 +765,7 @@ fn a_hand_written_profile_does_not_pass_for_a_measured_one() {
     for (index, forgery) in forgeries.into_iter().enumerate() {
         let project = Project::locked();
         project.forge("cp_async", forgery);
-        // Every hash fits: neither the lock nor the hashes tell.
+        // Every hash fits: neither the lock nor the hashes show it.
         project.run(&["baseline", "--verify"]).exits(0);
         let ran = project
             .run(&[
@@ -917,7 +919,7 @@ fn an_import_does_not_clear_a_measurement_away() {
             RECORDED,
         ])
         .exits(2)
-        .says("holds a measured profile");
+        .says("contains a measured profile");
     assert!(project.path(&capture).exists());
 }
 
@@ -955,7 +957,7 @@ fn second(variant: &str) -> String {
     format!("second/bsr_gemm/{variant}/profile.json")
 }
 
-/// Leaves two processes of the timing pass.
+/// Leaves two processes of the timing phase.
 fn half(profile: &mut Json, first: usize) {
     for place in ["/identity/metrics", "/kernels/0/metrics"] {
         let metrics = profile.pointer_mut(place).unwrap();
@@ -968,6 +970,7 @@ fn half(profile: &mut Json, first: usize) {
         *samples = samples[first..first + 2].to_vec();
     }
     let captures = profile["provenance"]["captures"].as_array_mut().unwrap();
+    // The recorded files have the old name of `phase`.
     captures.retain(|capture| capture["pass"] == "timing");
     *captures = captures[first..first + 2].to_vec();
     profile["provenance"]["processes"] = json!(2);
@@ -1107,7 +1110,7 @@ fn the_shipped_baselines_are_locked_again_from_the_recordings_they_were_locked_f
 #[test]
 fn how_far_the_locked_gpus_are_apart_is_allowed_a_gpu_that_is_judged() {
     let project = two_machines();
-    // Of one of them alone, nothing tells.
+    // The spread of one alone is unknown.
     lock_with(&project, &["--reason", "one GPU"]).exits(0);
     let allowance = |project: &Project| {
         let ran = project.run(&["check", "--from", RECORDED, "--format", "json", "baseline"]);

@@ -13,7 +13,7 @@ use common::{
     scale, scale_processes, shift,
 };
 use serde_json::{Value as Json, json};
-use sparsek_gate::profile::Profile;
+use sparsek_gate::judge::Outcome;
 
 const DURATION: &str = "duration";
 const GATED: [&str; 4] = ["duration", "sm_active", "tensor_core", "dram_bw"];
@@ -22,7 +22,7 @@ const GATED: [&str; 4] = ["duration", "sm_active", "tensor_core", "dram_bw"];
 fn the_shipped_recordings_pass_against_the_shipped_baselines() {
     let project = Project::shipped();
     let report = project.check(&[], 0);
-    assert_eq!(report.0["schema"], 3);
+    assert_eq!(report.0["schema"], Outcome::SCHEMA);
     assert_eq!(report.0["origin"]["kind"], "recorded");
     assert_eq!(report.denied(), Vec::<String>::new());
     assert_eq!(report.warned(), Vec::<String>::new());
@@ -443,7 +443,7 @@ fn fewer_counted_launches_than_were_asked_for_are_not_measured() {
     let report = project.check(&["cp_async"], 6);
     assert_eq!(report.denied(), ["not-measured", "not-measured"]);
     let words = format!(
-        "{counted} launches were measured in process 1 of the counting pass where {}",
+        "{counted} launches were measured in process 1 of the counting phase, but {} were requested",
         counted + 1
     );
     for finding in report.findings("deny") {
@@ -671,11 +671,12 @@ fn a_folder_of_profiles_that_is_not_there_is_a_slip_on_the_command_line() {
 #[test]
 fn a_profile_that_cannot_be_read_fails_its_variant() {
     let whole = Project::unlocked().read(&Project::profile_path("cp_async"));
-    let schema = format!("\"schema\": {}", Profile::SCHEMA);
-    assert!(whole.contains(&schema));
-    let other_schema = whole.replacen(&schema, "\"schema\": 99", 1);
-    // The one before held no passes and no machines.
-    let earlier_schema = whole.replacen(&schema, "\"schema\": 1", 1);
+    // The recordings are of the oldest schema that is still read.
+    let schema = "\"schema\": 2";
+    assert!(whole.contains(schema));
+    let other_schema = whole.replacen(schema, "\"schema\": 99", 1);
+    // The one before had no phases and no machines.
+    let earlier_schema = whole.replacen(schema, "\"schema\": 1", 1);
     let without_kernels = whole.replacen("\"kernels\"", "\"colonels\"", 1);
     for (what, text) in [
         ("cut", &whole[..whole.len() / 2]),
@@ -1027,7 +1028,7 @@ fn reports_are_written_in_the_form_that_their_ending_names() {
     );
     assert!(markdown.contains("| duration | ") && markdown.contains("**regressed**"));
     let json = project.json("b.json");
-    assert_eq!(json["schema"], 3);
+    assert_eq!(json["schema"], Outcome::SCHEMA);
     assert_eq!(json["exit_code"], 1);
     let text = project.read("c.txt");
     assert!(
@@ -1037,14 +1038,14 @@ fn reports_are_written_in_the_form_that_their_ending_names() {
 }
 
 #[test]
-fn a_report_of_an_unknown_ending_is_refused_before_anything_is_done() {
+fn a_report_of_an_unknown_ending_is_rejected_before_anything_is_done() {
     let project = Project::locked();
     project
         .run(&[
             "check", "--from", RECORDED, "--report", "a.md", "--report", "b.docx",
         ])
         .exits(2)
-        .says(".md, .json, .txt, .html, .xml (JUnit), .sarif, .codequality.json");
+        .says(".txt (text), .md (markdown), .json (json), .xml (junit), .sarif or .sarif.json (sarif), .codequality.json");
     assert!(!project.path("a.md").exists());
 }
 

@@ -6,7 +6,7 @@ mod common;
 
 use common::{Project, Ran, schema_complaints};
 
-/// One line a key, so that a complaint about a key can be told by its line.
+/// One line a key, so that the line of an error shows the key.
 const EVERY_KEY: &str = r#"[paths]
 baselines = "baselines"
 work = ".sparsek-gate"
@@ -342,7 +342,7 @@ fn a_typo_in_a_small_table_within_a_line_is_refused_too() {
 }
 
 #[test]
-fn a_static_metric_that_could_hold_nothing_is_refused() {
+fn a_static_metric_without_effect_is_refused() {
     refused(
         "[static.registers]",
         "[static.register]",
@@ -365,7 +365,7 @@ fn a_static_metric_that_could_hold_nothing_is_refused() {
     refused(
         "never_zero = true",
         "never_zero = true\ntolerance = { absolute = 1 }",
-        &["it has no tolerance"],
+        &["it takes no tolerance"],
     );
     refused("{ absolute = 4 }", "{ absolute = -4 }", &["0 or more"]);
 }
@@ -453,27 +453,27 @@ fn numbers_out_of_their_range_are_refused() {
         (
             "launches = 20",
             "launches = 0",
-            "`launches` is a number from 1 to 10000",
+            "`launches` must be a number from 1 to 10000",
         ),
         (
             "launches = 20",
             "launches = 10001",
-            "`launches` is a number from 1 to 10000",
+            "`launches` must be a number from 1 to 10000",
         ),
         (
             "processes = 2",
             "processes = 0",
-            "`processes` is a number from 1 to 10000",
+            "`processes` must be a number from 1 to 10000",
         ),
         (
             "launches = 10",
             "launches = 0",
-            "`launches` is a number from 1 to 10000",
+            "`launches` must be a number from 1 to 10000",
         ),
         (
             "launches = 5",
             "launches = 0",
-            "`launches` is a number from 1 to 10000",
+            "`launches` must be a number from 1 to 10000",
         ),
         ("timeout_s = 120.0", "timeout_s = 0", "above 0"),
         ("timeout_s = 120.0", "timeout_s = -1.0", "above 0"),
@@ -536,7 +536,7 @@ fn more_looks_are_no_fewer_than_the_first() {
         "counted_launches = 3",
     ] {
         let name = setting.split(' ').next().unwrap();
-        let words = format!("`{name}` is a number from 1 to 10000");
+        let words = format!("`{name}` must be a number from 1 to 10000");
         refused(setting, &format!("{name} = 0"), &[&words]);
         refused(setting, &format!("{name} = 10001"), &[&words]);
     }
@@ -728,7 +728,7 @@ fn tolerances_of_some_kernels_name_them_and_a_metric_that_has_one() {
 }
 
 #[test]
-fn what_is_believed_is_a_number() {
+fn plausible_bounds_are_numbers() {
     for bound in ["min = nan", "max = inf", "gain_percent = -inf"] {
         refused(
             "plausible = { min = 1, max = 2e9, gain_percent = 60 }",
@@ -744,12 +744,12 @@ fn a_waiver_names_a_variant_a_metric_a_day_and_who_answers() {
         (
             "variant = \"s/a\"",
             "variant = \"s/x\"",
-            "names no variant `s/x`",
+            "there is no variant `s/x`",
         ),
         (
             "variant = \"s/a\"",
             "variant = \"a\"",
-            "names no variant `a`",
+            "there is no variant `a`",
         ),
         (
             "metric = \"duration\"\nreason",
@@ -824,7 +824,7 @@ fn a_complaint_about_the_second_waiver_points_at_it() {
 }
 
 #[test]
-fn bounds_of_what_is_believed_that_exclude_everything_are_refused() {
+fn plausible_bounds_that_exclude_everything_are_refused() {
     for bounds in ["{ min = 2, max = 1 }", "{ gain_percent = -1 }"] {
         refused(
             "plausible = { min = 1, max = 2e9, gain_percent = 60 }",
@@ -879,11 +879,11 @@ fn a_gated_metric_says_which_way_is_better_and_by_how_much_it_may_move() {
 }
 
 #[test]
-fn a_limit_on_a_metric_that_is_only_recorded_would_hold_nothing() {
+fn a_limit_on_a_metric_that_is_only_recorded_is_refused() {
     refused(
         "min = 0\nmax = 1e9\nlevel = \"deny\"",
         "max = 1e9\nlevel = \"record\"",
-        &["`record`"],
+        &["`max` has no effect", "`duration` is only recorded"],
     );
 }
 
@@ -1144,7 +1144,7 @@ fn a_pin_is_a_version_or_bounds_on_one_and_a_gpu_has_a_name() {
         (">=2025.3, <2027", ">=2025.3, <", "`<`"),
         (r#"driver = ">=580""#, r#"driver = """#, "``"),
     ] {
-        let words = [word, "is no version", ">=2025.3, <2027"];
+        let words = [word, "is not a version", ">=2025.3, <2027"];
         refused(from, to, &words);
     }
     refused(

@@ -171,7 +171,7 @@ fn the_report_names_the_control() {
     for format in ["text", "markdown"] {
         let ran = project.run(&["check", "--from", RECORDED, "--format", format, "cp_async"]);
         ran.exits(0)
-            .says("the machine's difference is bounded by bsr");
+            .says("the difference between machines is bounded by bsr");
     }
 }
 

@@ -1,5 +1,5 @@
 //! `sparsek-gate doctor`, on machines that stand-ins make up: whole ones, and each with one thing
-//! wrong. It names that thing and what mends it, and changes nothing.
+//! wrong. It names that thing and what to do about it, and changes nothing.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
@@ -114,7 +114,7 @@ fn a_machine_that_is_as_pinned_is_all_green() {
         ("GPU lock", &["free"]),
         (
             "built programs",
-            &["1 of these sources, with code for sm_90a"],
+            &["1 from these sources, with code for sm_90a"],
         ),
     ] {
         checks.says(what, "ok", words);
@@ -219,7 +219,7 @@ fn without_cuda_and_without_a_driver_each_missing_thing_is_a_line() {
         checks.says(what, "skipped", &[]);
     }
     let text = machine.run(&["doctor"]).exits(3).out;
-    assert!(text.contains("4 things to mend first"), "{text}");
+    assert!(text.contains("4 things to fix first"), "{text}");
 }
 
 fn has_driver() -> bool {
@@ -228,7 +228,7 @@ fn has_driver() -> bool {
 }
 
 #[test]
-fn a_library_of_the_driver_that_is_none_is_told_with_what_the_loader_says() {
+fn a_damaged_library_of_the_driver_is_reported_with_the_loaders_message() {
     let Some(machine) = Machine::new() else {
         return;
     };
@@ -257,7 +257,7 @@ fn a_library_of_the_driver_that_is_none_is_told_with_what_the_loader_says() {
 }
 
 #[test]
-fn a_library_of_the_driver_that_lacks_a_function_is_told_and_is_no_panic() {
+fn a_library_of_the_driver_that_lacks_a_function_is_reported_without_a_panic() {
     let Some(machine) = Machine::new() else {
         return;
     };
@@ -299,7 +299,7 @@ fn a_library_of_the_driver_that_lacks_a_function_is_told_and_is_no_panic() {
 }
 
 #[test]
-fn a_launch_that_fails_is_the_drivers_and_not_laid_to_ncu() {
+fn a_launch_that_fails_is_attributed_to_the_driver_and_not_to_ncu() {
     let Some(machine) = Machine::new() else {
         return;
     };
@@ -366,7 +366,7 @@ fn a_tool_a_driver_or_a_gpu_that_is_not_as_pinned_fails_or_warns_as_configured()
 }
 
 #[test]
-fn a_driver_whose_version_cannot_be_told_does_not_hold_its_pin() {
+fn a_driver_of_unknown_version_differs_from_its_pin() {
     let Some(machine) = Machine::new() else {
         return;
     };
@@ -376,8 +376,12 @@ fn a_driver_whose_version_cannot_be_told_does_not_hold_its_pin() {
     }
     let cuda = libraries().unwrap().0;
     let checks = examined(&machine.with_libraries(&[cuda]), 3);
-    checks.says("driver", "fail", &["cannot be told", "`>=580` is pinned"]);
-    // Without NVML nothing is told of the GPU's state, and that is a line too.
+    checks.says(
+        "driver",
+        "fail",
+        &["of an unknown version", "`>=580` is pinned"],
+    );
+    // Without NVML the GPU's state is unknown, which is a line of its own.
     checks.says("GPU state", "warn", &["NVML", "libnvidia-ml.so.1"]);
 }
 
@@ -434,7 +438,7 @@ fn counters_that_another_profiler_holds_are_told_with_what_lets_them_go() {
 }
 
 #[test]
-fn an_ncu_that_reads_nothing_is_believed_in_no_exit_status() {
+fn an_ncu_that_reads_nothing_fails_with_every_exit_status() {
     for (answer, words) in [
         ("exit 0", "No such file"),
         (
@@ -464,7 +468,7 @@ fn an_ncu_that_reads_nothing_is_believed_in_no_exit_status() {
 }
 
 #[test]
-fn what_the_gpu_says_against_itself_is_told() {
+fn faults_that_the_gpu_reports_are_checks() {
     odd(
         "NVML_REASONS",
         "0x60",
@@ -513,7 +517,7 @@ fn what_the_gpu_says_against_itself_is_told() {
 }
 
 #[test]
-fn an_instance_of_a_split_gpu_is_told_though_nvml_does_not_know_it() {
+fn an_instance_of_a_split_gpu_is_reported_although_nvml_does_not_show_it() {
     let Some(machine) = Machine::new() else {
         return;
     };
@@ -574,7 +578,7 @@ fn a_profile_beside_another_process_is_warned_of_before_it_is_measured() {
 }
 
 #[test]
-fn a_lock_that_a_living_process_holds_is_told_and_one_that_was_left_is_not() {
+fn a_lock_of_a_running_process_is_reported_and_one_that_was_left_is_not() {
     let Some(machine) = Machine::new() else {
         return;
     };
@@ -590,7 +594,7 @@ fn a_lock_that_a_living_process_holds_is_told_and_one_that_was_left_is_not() {
     checks.says(
         "GPU lock",
         "warn",
-        &["which lives", &own, &format!("kill {own}")],
+        &["which is running", &own, &format!("kill {own}")],
     );
     // ncu would fail beside the other.
     checks.says("counters", "skipped", &["another sparsek-gate"]);
@@ -612,7 +616,7 @@ fn a_lock_of_ncus_that_cannot_be_opened_fails() {
 }
 
 #[test]
-fn baselines_that_a_killed_process_was_storing_are_told_and_left() {
+fn baselines_that_a_killed_process_was_storing_are_reported_and_left() {
     let Some(machine) = Machine::new() else {
         return;
     };
@@ -643,7 +647,11 @@ fn a_built_program_without_code_for_the_target_fails() {
     checks.says(
         "built programs",
         "fail",
-        &["bsr_gemm/baseline holds sm_80", "not for sm_90a", "rm -r"],
+        &[
+            "bsr_gemm/baseline has code for sm_80",
+            "not for sm_90a",
+            "rm -r",
+        ],
     );
     // What was built of other sources is not asked.
     machine.project.write("kernels/a.cu", "// another\n");
@@ -713,5 +721,5 @@ fn the_doctor_reads_the_configuration_as_every_command_does() {
         .run(&["doctor"])
         .exits(2)
         .says("config.toml:")
-        .says("`newest` is no version");
+        .says("`newest` is not a version");
 }

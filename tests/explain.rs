@@ -300,7 +300,7 @@ fn a_regression_says_at_which_lines_the_time_moved() {
 }
 
 #[test]
-fn lines_of_a_file_that_changed_are_not_held_against_each_other() {
+fn lines_of_a_file_that_changed_are_not_compared() {
     let before = hotspots("uncoalesced");
     let mut now = hotspots("bank_conflict");
     now["file_bytes"]["ring.cuh"] = json!(1);
@@ -315,7 +315,7 @@ fn lines_of_a_file_that_changed_are_not_held_against_each_other() {
     assert_eq!(moved["now"][0]["line"], 174);
     let text = moved["text"].as_str().unwrap();
     assert!(
-        text.contains("lines cannot be compared, time is now: 47.4 % at ring.cuh:174"),
+        text.contains("lines cannot be compared; the time is now: 47.4 % at ring.cuh:174"),
         "{text}"
     );
     // What the whole kernel waits for can be compared.

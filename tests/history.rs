@@ -111,8 +111,8 @@ fn every_acceptance_is_shown_with_its_commit_and_the_values_of_then() {
     assert!(values[1]["noise"].as_f64() > values[0]["noise"].as_f64());
     assert_eq!(values[0], values[2]);
     // Noise of a share is in points, as in every other report.
-    let told = project.run(&["history", "cp_async"]).exits(0).out;
-    let noisy = told
+    let text = project.run(&["history", "cp_async"]).exits(0).out;
+    let noisy = text
         .lines()
         .find(|line| line.contains(" sm_active "))
         .unwrap();
@@ -171,7 +171,7 @@ fn every_acceptance_is_shown_with_its_commit_and_the_values_of_then() {
 }
 
 #[test]
-fn a_past_profile_that_is_not_to_be_had_is_told_and_never_a_number() {
+fn a_missing_past_profile_is_reported_and_is_never_a_number() {
     if !git_is_here() {
         return;
     }
@@ -203,14 +203,14 @@ fn a_past_profile_that_is_not_to_be_had_is_told_and_never_a_number() {
     assert_eq!(durations(&shallow)[1], Json::Null);
     assert_eq!(durations(&shallow)[0], durations(&whole)[0]);
 
-    // A commit whose profile is not the accepted one holds none of it.
+    // A commit whose profile is not the accepted one does not count.
     git(&project, &["checkout", "--quiet", &commits[1]]);
     let text = project.read(&profile);
     project.write(&profile, text.replacen("\"value\": ", "\"value\":  ", 1));
     let edited = history(&project, &[]);
     assert!(
         durations(&edited)[1]["value"].is_f64(),
-        "the commit holds it"
+        "the commit contains it"
     );
     std::fs::remove_dir_all(project.path(".git")).unwrap();
     let alone = history(&project, &["--metric", "duration"]);
@@ -229,7 +229,7 @@ fn a_past_profile_that_is_not_to_be_had_is_told_and_never_a_number() {
     project
         .run(&["history", CP_ASYNC])
         .exits(4)
-        .says("the past was edited");
+        .says("the ledger was edited");
     project
         .run(&["history", "bsr_gemm/baseline"])
         .exits(4)

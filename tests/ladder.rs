@@ -227,7 +227,7 @@ fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
     let profile = machine.project.json(PROFILE);
     let identity = &profile["identity"];
     assert_eq!(identity["tier"], "kernel-times");
-    // What ncu was told says nothing of what it did not measure.
+    // The settings of ncu mean nothing for what ncu did not measure.
     for condition in ["clock_control", "cache_control", "replay_mode"] {
         assert!(identity[condition].is_null(), "{condition}");
     }
@@ -319,17 +319,18 @@ fn an_accepted_tier_that_is_accepted_no_longer_fails_again() {
 fn a_profile_of_one_tier_is_never_compared_with_a_baseline_of_another() {
     let project = Project::shipped();
     project.edit_profile("cp_async", |profile| {
+        // The recording is of a version that named the key so.
         profile["identity"]["rung"] = json!("kernel-times");
     });
     let report = project.check(&["cp_async"], 3);
-    let told = report.message("not-comparable");
+    let message = report.message("not-comparable");
     assert!(
-        told.contains("by kernel-times, and has a baseline only for nvidia-h200"),
-        "{told}"
+        message.contains("by kernel-times, and has a baseline only for nvidia-h200"),
+        "{message}"
     );
     assert_eq!(report.0["variants"], json!([]));
 
-    // Put into the folder of another tier by hand, it is not what that folder holds.
+    // Put into the folder of another tier by hand, it does not fit that folder.
     let Some(machine) = Machine::locked() else {
         return;
     };
@@ -425,9 +426,9 @@ fn what_was_not_recorded_in_full_is_no_measurement() {
         machine.project.write("cp_async.sh", program(0, &lines));
         let report = machine.profile(code);
         assert_eq!(report.denied()[0], finding, "{case}");
-        let told = report.message(finding);
-        assert!(told.contains(why), "{case}: {told}");
-        // Why ncu was not what measured is told too.
+        let message = report.message(finding);
+        assert!(message.contains(why), "{case}: {message}");
+        // Why ncu did not measure is reported too.
         let beside = ["no-permission", "counters-denied"];
         let warned = report.warned();
         assert!(
@@ -455,8 +456,8 @@ fn settings_that_only_ncu_can_honour_leave_the_tier_out_of_reach() {
             report.denied(),
             ["no-permission", "kernel-times-unavailable"]
         );
-        let told = report.message("kernel-times-unavailable");
-        assert!(told.contains(why), "{told}");
+        let message = report.message("kernel-times-unavailable");
+        assert!(message.contains(why), "{message}");
     }
 }
 
@@ -542,7 +543,7 @@ fn without_cupti_the_programs_own_times_are_the_last_resort() {
     assert!(
         report
             .message("kernel-times-unavailable")
-            .contains("is not there")
+            .contains("does not exist")
     );
 
     machine.project.replace(
@@ -603,7 +604,7 @@ fn a_file_of_kernel_times_is_inspected_and_not_imported() {
     machine
         .run(&["import", file, "--variant", "bsr_gemm/cp_async"])
         .exits(2)
-        .says("measured, not imported");
+        .says("which cannot be imported");
 }
 
 #[test]
@@ -632,12 +633,13 @@ fn a_tier_that_does_not_exist_is_a_slip_in_the_configuration() {
         project
             .run(&["check", "--from", common::RECORDED])
             .exits(2)
-            .says(&format!("`{slip}` is no tier"))
+            .says(&format!("`{slip}` is "))
+            .says("tier of measurement below the counters")
             .says(meant);
     }
 }
 
-/// What the injected library, as the program holds it, writes of the stand-in for a program.
+/// What the injected library, as it is embedded in this program, writes about a stand-in program.
 fn injected(machine: &Machine, how: &str, goes_wrong: &str) -> (Option<i32>, Vec<String>) {
     let folder = machine.project.path(".sparsek-gate/cupti");
     let injection = fs::read_dir(&folder)
@@ -675,7 +677,7 @@ fn the_injected_library_writes_what_cupti_hands_over_and_never_stops_the_program
         assert_eq!(texts.len(), 1, "{texts:?}");
         let process = ProcessRecords::parse(&texts[0]).unwrap();
         assert_eq!(process.cupti_version, 130001);
-        let told: Vec<(u64, Option<u64>, &str)> = process
+        let records: Vec<(u64, Option<u64>, &str)> = process
             .kernels
             .iter()
             .map(|kernel| {
@@ -688,7 +690,7 @@ fn the_injected_library_writes_what_cupti_hands_over_and_never_stops_the_program
             .collect();
         let (first, second) = ("_Z5firstPf", "_ZN1a6secondIiEEvv");
         assert_eq!(
-            told,
+            records,
             [
                 (1, Some(100_000), first),
                 (2, Some(200_000), second),
@@ -721,8 +723,8 @@ fn the_injected_library_writes_what_cupti_hands_over_and_never_stops_the_program
     ] {
         let (status, texts) = injected(&machine, "exit", goes_wrong);
         assert_eq!(status, Some(0), "{goes_wrong}");
-        let told = ProcessRecords::parse(&texts[0]).unwrap_err().to_string();
-        assert!(told.contains(why), "{goes_wrong}: {told}");
+        let message = ProcessRecords::parse(&texts[0]).unwrap_err().to_string();
+        assert!(message.contains(why), "{goes_wrong}: {message}");
     }
 }
 
@@ -730,7 +732,7 @@ fn the_injected_library_writes_what_cupti_hands_over_and_never_stops_the_program
 fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
     if Command::new("nvcc").arg("--version").output().is_err() {
         aloud(
-            "SKIPPED: the static tier of the ladder, there is no nvcc on the PATH; \
+            "SKIPPED: the static tier, there is no nvcc on the PATH; \
              `ci/install-cuda.sh target/cuda && source target/cuda/env.sh` installs one",
         );
         return;

@@ -72,7 +72,7 @@ fn elements(page: &str) -> usize {
 }
 
 #[test]
-fn a_page_of_a_thousand_kernels_is_small_and_holds_few_elements() {
+fn a_page_of_a_thousand_kernels_is_small_and_has_few_elements() {
     for (variants, kernels) in [(1000, 1), (1, 1000)] {
         let page = html(&large(variants, kernels, 30));
         assert!(page.len() < 5_000_000, "{} bytes", page.len());
@@ -104,11 +104,11 @@ fn a_page_says_what_the_other_forms_say() {
     let (word, meaning) = headline.split_once(": ").unwrap();
     assert!(page.contains(word));
     assert!(page.contains(&meaning[..meaning.find(" (").unwrap()]));
-    // Every cell of the tables of the text, which holds the same rows.
+    // Every cell of the tables of the text, which has the same rows.
     let data = page.split("id=\"data\">").nth(1).unwrap();
     let data: Json = serde_json::from_str(data.split("</script>").next().unwrap()).unwrap();
-    let mut told = HashSet::new();
-    strings(&data, &mut told);
+    let mut shown = HashSet::new();
+    strings(&data, &mut shown);
     let mut rows = 0;
     for line in text.lines() {
         let cells: Vec<&str> = line
@@ -119,7 +119,7 @@ fn a_page_says_what_the_other_forms_say() {
         if line.starts_with(' ') && cells.len() >= 8 && cells[0] != "metric" {
             rows += 1;
             for cell in cells {
-                assert!(told.contains(cell), "{cell:?} of {line}");
+                assert!(shown.contains(cell), "{cell:?} of {line}");
             }
         }
     }
@@ -150,7 +150,7 @@ fn a_page_loads_nothing_and_runs_nothing_that_it_was_given() {
 }
 
 #[test]
-fn pictures_tell_what_was_measured_or_why_they_are_not_there() {
+fn pictures_show_what_was_measured_or_state_why_they_are_missing() {
     let recorded = recorded();
     let roofline = picture(&recorded, Picture::Roofline).unwrap();
     // 68.72 GFLOP in 271.25 us; the data sheet of an H200 promises 4.8 TB/s.

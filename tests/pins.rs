@@ -53,9 +53,9 @@ fn another_compiler_ends_every_run_that_builds_before_it_does() {
     for command in ["build", "verify", "profile"] {
         let ran = machine.run(&[command]).exits(3);
         for words in [
-            "config.toml pins",
+            "this machine differs from the pins of config.toml",
             "cuda: V12.4.131, where `13.0` is pinned",
-            "next: install what is pinned",
+            "next: install the pinned version",
             "mismatch = \"warn\"",
         ] {
             assert!(
@@ -69,7 +69,7 @@ fn another_compiler_ends_every_run_that_builds_before_it_does() {
 }
 
 #[test]
-fn everything_that_differs_is_told_at_once() {
+fn every_difference_is_reported_at_once() {
     let Some(machine) = other_compiler() else {
         return;
     };
@@ -92,7 +92,7 @@ fn everything_that_differs_is_told_at_once() {
 }
 
 #[test]
-fn a_command_is_held_to_the_pins_of_what_it_uses() {
+fn a_command_checks_the_pins_of_what_it_uses() {
     let Some(machine) = Machine::new() else {
         return;
     };
@@ -135,7 +135,7 @@ fn a_command_is_held_to_the_pins_of_what_it_uses() {
 }
 
 #[test]
-fn what_cannot_be_told_does_not_hold() {
+fn an_unknown_version_violates_its_pin() {
     let Some(machine) = Machine::new() else {
         return;
     };
@@ -147,13 +147,10 @@ fn what_cannot_be_told_does_not_hold() {
     machine
         .run(&["profile"])
         .exits(3)
-        .says("driver: it cannot be told, where `>=580` is pinned");
+        .says("driver: unknown, where `>=580` is pinned");
     untouched(&machine);
     let machine = warning(machine);
-    machine
-        .run(&["profile"])
-        .exits(0)
-        .says("driver: it cannot be told");
+    machine.run(&["profile"]).exits(0).says("driver: unknown");
     let pins = machine.project.json(PROFILE)["provenance"]["pins"].clone();
     let unknown = json!({ "what": "driver", "wanted": ">=580", "held": false });
     assert!(pins.as_array().unwrap().contains(&unknown), "{pins:#}");
@@ -167,7 +164,7 @@ fn a_profile_records_each_pin_and_what_was_there() {
     let ran = machine.run(&["profile", "--format", "json"]).exits(0);
     assert_eq!(ran.json().warned(), Vec::<String>::new());
     let profile = machine.project.json(PROFILE);
-    assert_eq!(profile["schema"], 2);
+    assert_eq!(profile["schema"], 3);
     assert_eq!(
         profile["provenance"]["pins"],
         json!([
@@ -189,18 +186,18 @@ fn a_profile_records_each_pin_and_what_was_there() {
 }
 
 #[test]
-fn where_a_mismatch_only_warns_it_is_told_recorded_and_told_again_of_what_is_locked() {
+fn a_mismatch_that_only_warns_is_reported_recorded_and_reported_again_when_locked() {
     let Some(machine) = other_compiler() else {
         return;
     };
     let machine = warning(machine);
-    let told = "cuda: V12.4.131, where `13.0` is pinned";
+    let mismatch = "cuda: V12.4.131, where `13.0` is pinned";
     for command in ["build", "verify", "profile"] {
         let ran = machine.run(&[command, "--format", "json"]).exits(0);
         let report = ran.json();
         assert_eq!(report.warned(), ["toolchain-mismatch"], "{command}");
         assert!(
-            report.message("toolchain-mismatch").contains(told),
+            report.message("toolchain-mismatch").contains(mismatch),
             "{command}"
         );
     }
@@ -213,14 +210,14 @@ fn where_a_mismatch_only_warns_it_is_told_recorded_and_told_again_of_what_is_loc
         .run(&lock)
         .exits(0)
         .says("toolchain-mismatch")
-        .says(told);
+        .says(mismatch);
     for action in ["--verify", "--show"] {
         machine
             .run(&["baseline", action])
             .exits(0)
             .says("toolchain-mismatch");
     }
-    // Of the profile, and of the baseline it is held against.
+    // Of the profile, and of the baseline it is compared with.
     let from = [
         "check",
         "--from",
@@ -241,7 +238,7 @@ fn where_a_mismatch_only_warns_it_is_told_recorded_and_told_again_of_what_is_loc
 }
 
 #[test]
-fn what_was_recorded_is_held_to_the_pins_of_now_and_no_machine_that_judges_it() {
+fn a_recording_is_checked_against_todays_pins_and_not_the_machine_that_judges_it() {
     let project = Project::shipped();
     project.replace("config.toml", "cuda = \"13.0\"", "cuda = \"99\"");
     project.replace(
@@ -251,14 +248,14 @@ fn what_was_recorded_is_held_to_the_pins_of_now_and_no_machine_that_judges_it() 
     );
     // No nvcc of that version is here, nor such a GPU: what counts is what the profile says.
     let report = project.check(&["cp_async"], 3);
-    let told = report.message("toolchain-mismatch");
+    let message = report.message("toolchain-mismatch");
     for words in [
         "cuda: V13.0.88, where `99` is pinned",
         "gpus: NVIDIA H200, where `NVIDIA B200` is pinned",
     ] {
-        assert!(told.contains(words), "{told}");
+        assert!(message.contains(words), "{message}");
     }
-    assert!(!told.contains("2025.3.1.0"), "{told}");
+    assert!(!message.contains("2025.3.1.0"), "{message}");
     project.replace(
         "config.toml",
         "gpus = [\"NVIDIA B200\"]",
@@ -286,7 +283,7 @@ fn profiles_of_several_machines_keep_the_pins_of_each() {
             profile["provenance"]["pins"] = pins;
         });
     }
-    // The same captures twice are no two machines, but what is told of them does not depend on it.
+    // The same captures twice are not two machines, but the message does not depend on that.
     let lock = [
         "baseline", "--lock", "--reason", "first", "--who", "tester", "cp_async",
     ];
@@ -319,7 +316,7 @@ fn git(machine: &Machine, arguments: &[&str]) {
 }
 
 #[test]
-fn the_pins_of_the_working_tree_hold_for_the_base_too() {
+fn the_pins_of_the_working_tree_count_for_the_base_too() {
     if Command::new("git").arg("--version").output().is_err() {
         aloud("SKIPPED: there is no git on the PATH");
         return;
@@ -343,8 +340,8 @@ fn the_pins_of_the_working_tree_hold_for_the_base_too() {
     assert!(!report.warned().contains(&"toolchain-mismatch".to_owned()));
     let base = ".sparsek-gate/profiles/bsr_gemm/baseline/base/profile.json";
     let pins = machine.project.json(base)["provenance"]["pins"].clone();
-    let held = pin("cuda", "12.4", "V12.4.131", true);
-    assert!(pins.as_array().unwrap().contains(&held), "{pins:#}");
+    let kept = pin("cuda", "12.4", "V12.4.131", true);
+    assert!(pins.as_array().unwrap().contains(&kept), "{pins:#}");
 }
 
 #[test]

@@ -213,7 +213,7 @@ const ATTACKS: &[Attack] = &[
             slower(project);
             project.forge(VARIANT, |profile| scale(profile, "duration", 1.1));
         },
-        finding: ("tampered", "rewrites the past in the ledger"),
+        finding: ("tampered", "rewrites the ledger"),
         consented: None,
     },
     Attack {
@@ -268,7 +268,7 @@ const ATTACKS: &[Attack] = &[
             assert!(lock.contradictions().is_empty());
             project.write(&path, lock.to_toml());
         },
-        finding: ("tampered", "entry 1 (2026-11-21T04:32:25Z) is another now"),
+        finding: ("tampered", "entry 1 (2026-11-21T04:32:25Z) was changed"),
         consented: None,
     },
     Attack {
@@ -393,9 +393,9 @@ const ATTACKS: &[Attack] = &[
         },
         finding: (
             "policy-changed",
-            "the baselines are looked for in `others`, not in `baselines`",
+            "the folder of baselines is `others`, not `baselines`",
         ),
-        // Another past stays another past.
+        // A rewritten ledger stays rewritten.
         consented: Some(4),
     },
     Attack {
@@ -480,7 +480,7 @@ const ATTACKS: &[Attack] = &[
             project.write(".sparsek-gate/builds/0123/program", "fast");
             commit(project);
         },
-        finding: ("tampered", "into the folder of builds"),
+        finding: ("tampered", "to the folder of builds"),
         consented: None,
     },
     Attack {
@@ -490,10 +490,7 @@ const ATTACKS: &[Attack] = &[
             fs::rename(folder.join("baselines"), folder.join(".baselines.next")).unwrap();
             commit(project);
         },
-        finding: (
-            "tampered",
-            "where only a store that was interrupted leaves files",
-        ),
+        finding: ("tampered", "a name that only an interrupted store leaves"),
         consented: None,
     },
     Attack {
@@ -915,7 +912,7 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
     );
     checked(&project, &[])
         .exits(3)
-        .says("the history here does not reach");
+        .says("does not contain the merge base");
 
     let project = pull_request();
     let config = project.read("config.toml");
@@ -1108,7 +1105,7 @@ fn signatures_are_made_carried_along_and_verified() {
     project
         .run(&["baseline", "--sign", "--sign-key", "config.toml"])
         .exits(5)
-        .says("no secret key of minisign");
+        .says("not a minisign secret key");
 }
 
 /// The plain tool agrees, where it is installed.
@@ -1191,7 +1188,7 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
     relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
     checked(&project, &[])
         .exits(4)
-        .says("the lock is not what was signed");
+        .says("the lock was changed after it was signed");
     let lock = project.path(&Project::baseline_path(VARIANT, "lock.toml"));
     fs::remove_file(lock.with_extension("toml.minisig")).unwrap();
     let report = checked(&project, &[]).exits(4).json();
@@ -1256,8 +1253,8 @@ fn a_tool_of_the_repository_is_followed_through_links() {
     };
     let brings = |project: &Project, file: &str| {
         commit(project);
-        let told = format!("ncu is taken from the repository, and this change brings `{file}`");
-        checked(project, &[]).exits(4).says(&told)
+        let message = format!("ncu is taken from the repository, and this change brings `{file}`");
+        checked(project, &[]).exits(4).says(&message)
     };
 
     let project = change();
@@ -1292,7 +1289,7 @@ fn a_tool_of_the_repository_is_followed_through_links() {
 }
 
 #[test]
-fn a_recording_is_told_of_wherever_the_repository_holds_it() {
+fn a_recording_is_reported_wherever_it_is_in_the_repository() {
     if !has_git() {
         return;
     }
@@ -1308,12 +1305,12 @@ fn a_recording_is_told_of_wherever_the_repository_holds_it() {
             .current_dir(folder.join("gate"));
         Ran::of(&command.output().unwrap()).exits(0).json().warned()
     };
-    let told = "recorded-in-change".to_owned();
-    assert!(!from(RECORDED).contains(&told));
+    let code = "recorded-in-change".to_owned();
+    assert!(!from(RECORDED).contains(&code));
     let beside = folder.join("recorded");
     fs::rename(folder.join("gate").join(RECORDED), &beside).unwrap();
     commit(&project);
-    assert!(from("../recorded").contains(&told));
+    assert!(from("../recorded").contains(&code));
     // Beside the repository it is an artifact, as a workflow hands it over that runs nothing of it.
     let workspace = Project::empty();
     copy(&BASE.path(""), &workspace.path("change"));
@@ -1326,7 +1323,7 @@ fn a_recording_is_told_of_wherever_the_repository_holds_it() {
         .current_dir(change)
         .output();
     let report = Ran::of(&output.unwrap()).exits(0).json();
-    assert!(!report.warned().contains(&told));
+    assert!(!report.warned().contains(&code));
 }
 
 #[test]
@@ -1407,7 +1404,7 @@ fn a_lock_without_a_variant_is_verified_too() {
         .run(&["baseline", "--verify"])
         .exits(0)
         .says("lock-unused")
-        .says("the configuration does not hold it");
+        .says("it is not in the configuration");
     let norm = Project::baseline_path(VARIANT, "norm.txt");
     project.write(
         &norm,
@@ -1420,7 +1417,7 @@ fn a_lock_without_a_variant_is_verified_too() {
 }
 
 #[test]
-fn a_malformed_key_is_told_at_its_line() {
+fn a_malformed_key_is_reported_at_its_line() {
     let project = Project::shipped();
     demand_signatures(&project, "RWnonsense");
     project

@@ -14,11 +14,11 @@ use std::sync::{Arc, LazyLock, Mutex};
 use common::{Project, keep_launches, repository, samples};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
-use sparsek_gate::finding::{Code, ExitCode, Finding, Severity};
+use sparsek_gate::finding::{Code, ExitCode, Finding, Reported, Severity};
 use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::judge::{Comparison, Origin, Outcome};
 use sparsek_gate::profile::{Profile, norm_text};
-use sparsek_gate::report::form;
+use sparsek_gate::report::{findings_page, form};
 use sparsek_gate::verdict::Verdict;
 
 use made::large;
@@ -28,15 +28,21 @@ const WORSE: &str = "ci/recordings/h200-worse/bsr_gemm/cp_async";
 const COUNTERS: &str = "baselines/nvidia-h200/bsr_gemm";
 const STATIC: &str = "baselines/sm-90a+static/bsr_gemm";
 
-/// A file of the repository that holds a golden form.
+/// A file of the repository with a golden form.
 fn golden_path(name: &str) -> PathBuf {
     repository().join("tests/data/outcomes").join(name)
 }
 
-/// Holds a text to a file of the repository; `INSTA_UPDATE=always` writes that file.
+/// Compares a text with a file of the repository; `INSTA_UPDATE=always` writes that file.
 #[track_caller]
 fn is_golden(name: &str, text: &str) {
-    let path = golden_path(name);
+    is_generated(&format!("tests/data/outcomes/{name}"), text);
+}
+
+/// The same for any file of the repository.
+#[track_caller]
+fn is_generated(name: &str, text: &str) {
+    let path = repository().join(name);
     if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
         fs::write(&path, text).unwrap();
     }
@@ -45,8 +51,8 @@ fn is_golden(name: &str, text: &str) {
     let at = differing.unwrap_or(golden.lines().count().min(text.lines().count()));
     assert!(
         golden == text,
-        "tests/data/outcomes/{name} differs from line {} on:\n  was {}\n  is  {}\n\
-         where that is meant: INSTA_UPDATE=always cargo test --test reports",
+        "{name} differs from line {} on:\n  was {}\n  is  {}\n\
+         If that is intended: INSTA_UPDATE=always cargo test --test reports",
         at + 1,
         golden.lines().nth(at).unwrap_or("nothing"),
         text.lines().nth(at).unwrap_or("nothing"),
@@ -314,7 +320,7 @@ const SARIF: &str = "tests/data/schemas/sarif-2.1.0.schema.json";
 const GITLAB: &str = "tests/data/schemas/gitlab-codequality.schema.json";
 const OUTCOME: &str = "docs/outcome.schema.json";
 
-/// Holds each form to its schema, and to what it says about the whole.
+/// Checks each form against its schema, and its counts against the outcome.
 #[track_caller]
 fn forms_fit(outcome: &Outcome) {
     let failed = outcome.exit_code() != ExitCode::Pass;
@@ -403,7 +409,7 @@ fn annotations(text: &str) -> Vec<&str> {
     commands
 }
 
-/// Holds Markdown to what the report itself writes: no link, no image, no HTML but its own, which
+/// Checks that Markdown contains only what the report itself writes: no link, no image, no HTML but its own, which
 /// is closed, and tables whose rows are as wide as their heads.
 #[track_caller]
 fn markdown(text: &str) {
@@ -491,7 +497,7 @@ fn every_form_fits_its_schema() {
 }
 
 #[test]
-fn a_schema_that_fits_everything_is_none() {
+fn the_schemas_reject_broken_files() {
     let broken: [(&str, &str); 3] = [
         (SARIF, r#"{"version": "2.1.0", "runs": [{"results": []}]}"#),
         (
@@ -520,6 +526,52 @@ fn the_schema_of_the_outcome_in_the_repository_is_the_one_of_the_types() {
         "docs/outcome.schema.json is not what the types say; write it again:\n  \
          cargo run -- schema --outcome > docs/outcome.schema.json"
     );
+}
+
+#[test]
+fn the_reference_of_the_findings_is_generated_from_their_codes() {
+    let page = findings_page();
+    is_generated("docs/findings.md", &page);
+    let width = |line: &str| line.matches(" | ").count();
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
+    assert_eq!(rows.len(), Code::ALL.len() + 1);
+    assert!(rows.iter().all(|row| width(row) == width(rows[0])));
+    // The severity in it is the one that findings have.
+    for finding in golden_outcome().findings {
+        let expected = match finding.code.reported() {
+            Reported::Fails => Some(Severity::Deny),
+            Reported::Warns => Some(Severity::Warn),
+            Reported::Either => None,
+        };
+        let severity = finding.severity;
+        assert!(
+            expected.is_none_or(|expected| expected == severity),
+            "{finding:?}"
+        );
+    }
+}
+
+#[test]
+fn an_outcome_of_schema_3_is_rendered_as_before() {
+    let project = Project::empty();
+    let stored = fs::read_to_string(golden_path("schema_3.json")).unwrap();
+    assert!(stored.contains("\"schema\": 3,") && stored.contains("\"rung\": \"static\""));
+    project.write("outcome.json", &stored);
+    let arguments = ["report", "outcome.json", "--report"];
+    for name in ["schema_3.txt", "schema_3.md"] {
+        project.run(&[&arguments[..], &[name]].concat()).exits(0);
+        is_golden(name, &project.read(name));
+    }
+    // Rendered as JSON it is an outcome of this version, of the same text.
+    project
+        .run(&[&arguments[..], &["now.json"]].concat())
+        .exits(0);
+    let now = fitting(&project.read("now.json"), OUTCOME);
+    assert_eq!(now["schema"], Outcome::SCHEMA);
+    project
+        .run(&["report", "now.json", "--report", "now.txt"])
+        .exits(0);
+    assert_eq!(project.read("now.txt"), project.read("schema_3.txt"));
 }
 
 #[test]
@@ -625,14 +677,14 @@ fn a_stored_outcome_is_rendered_as_the_check_rendered_it() {
 }
 
 #[test]
-fn a_file_that_is_no_outcome_of_this_version_or_contradicts_itself_is_refused() {
+fn a_file_that_is_not_an_outcome_of_a_known_version_or_contradicts_itself_is_rejected() {
     let project = Project::empty();
     let golden = fs::read_to_string(golden_path("every_verdict.json")).unwrap();
     let edits: [(&str, &str, &str); 5] = [
         (
-            "\"schema\": 3,",
+            "\"schema\": 4,",
             "\"schema\": 2,",
-            "schema 2, and this version reads schema 3",
+            "its schema is 2, but this version reads schema 3 to 4",
         ),
         (
             "\"exit_code\": 4,",
@@ -647,9 +699,9 @@ fn a_file_that_is_no_outcome_of_this_version_or_contradicts_itself_is_refused() 
         (
             "\"severity\": \"deny\"",
             "\"severity\": \"none\"",
-            "no whole outcome",
+            "not a complete outcome",
         ),
-        ("\"schema\": 3,", "", "missing field `schema`"),
+        ("\"schema\": 4,", "", "missing field `schema`"),
     ];
     for (from, to, says) in edits {
         assert!(golden.contains(from), "{from}");
@@ -665,7 +717,7 @@ fn a_file_that_is_no_outcome_of_this_version_or_contradicts_itself_is_refused() 
     project.write(
         "outcome.json",
         json!({
-            "schema": 3, "origin": {"kind": "measured"}, "authority": {"kind": "working-tree"},
+            "schema": 4, "origin": {"kind": "measured"}, "authority": {"kind": "working-tree"},
             "variants": [], "findings": [], "ended": {"message": "x", "exit_code": 0},
             "exit_code": 0, "meaning": "every gate passed",
         })
@@ -711,7 +763,7 @@ fn a_file_that_is_no_outcome_of_this_version_or_contradicts_itself_is_refused() 
 }
 
 #[test]
-fn why_a_run_ended_stands_in_every_form() {
+fn every_form_states_why_a_run_ended() {
     let project = every_verdict();
     fs::remove_dir_all(project.path("baselines")).unwrap();
     project.write("baselines", "no folder");
@@ -807,9 +859,9 @@ fn with_everywhere(text: &str, few: usize) -> Outcome {
         report.reference.captures.clear();
         report.current.captures.clear();
     }
-    let mut told = BTreeMap::new();
+    let mut seen = BTreeMap::new();
     outcome.findings.retain(|finding| {
-        let times = told.entry(finding.code.as_str()).or_insert(0);
+        let times = seen.entry(finding.code.as_str()).or_insert(0);
         *times += 1;
         *times <= few / 2 + usize::from(finding.code == Code::Tampered)
     });
@@ -960,7 +1012,7 @@ fn a_kernel_that_got_slower_with_each_of_its_grids_fails_for_each() {
         last.contains(&format!(" {} more rows", 400 - shown)),
         "{last}"
     );
-    // Nobody could tell two rows apart that say the same.
+    // The grid distinguishes rows that are otherwise equal.
     for format in ["text", "markdown", "html"] {
         let text = rendered(&outcome, format);
         let text = text.replace('\\', "");

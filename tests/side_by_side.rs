@@ -113,7 +113,7 @@ fn what_drifts_on_both_sides_is_a_warning_and_fails_nothing() {
         project
             .run(&["check", "--from", RECORDED, "cp_async"])
             .exits(0)
-            .says("drift of the base, now against its locked baseline: ");
+            .says("drift of the base from its locked baseline: ");
     }
 }
 

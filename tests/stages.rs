@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::{Project, Ran};
 use serde_json::Value as Json;
 
-/// Answers as nvcc 13.0 does, and "compiles" to a script that holds the source. Every call is
+/// Answers as nvcc 13.0 does, and "compiles" to a script with the source in it. Every call is
 /// noted. A source with `#error` fails with a message, one with `SLOW` takes its time.
 const NVCC: &str = r##"#!/bin/sh
 if [ "$1" = --version ]; then
@@ -86,7 +86,7 @@ fn project() -> Project {
     let cubin = common::repository().join("tests/data/static/kernel.cubin");
     fs::copy(cubin, project.path("kernel.cubin")).unwrap();
     program(&project, "toolkit/bin/nvcc", NVCC);
-    // nvcc needs a host compiler; this one only tells its version.
+    // nvcc needs a host compiler; this one only prints its version.
     program(
         &project,
         "host/g++",

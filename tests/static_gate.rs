@@ -170,7 +170,7 @@ fn a_missing_static_profile_does_not_pass() {
 fn a_static_profile_of_another_variant_or_tier_is_not_used() {
     for edit in [
         |profile: &mut Json| profile["variant"] = json!("bsr_gemm/baseline"),
-        |profile: &mut Json| profile["identity"]["rung"] = json!("counters"),
+        |profile: &mut Json| profile["identity"]["tier"] = json!("counters"),
     ] {
         fails_with(&edited(edit), 5, "profile-unreadable", &["static profile"]);
     }
@@ -313,7 +313,7 @@ fn what_is_locked_and_no_longer_gated_does_not_pass() {
     project
         .run(&["baseline", "--lock", "--static", "--reason", "nothing"])
         .exits(0)
-        .says("nothing to lock without a GPU");
+        .says("can be locked without a GPU");
 }
 
 #[test]

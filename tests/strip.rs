@@ -14,7 +14,7 @@ use ncu_report::Launch;
 use serde_json::Value as Json;
 use sparsek_gate::capture::read_file;
 
-/// What the recordings hold, and no copy may: folders, host, addresses, sources.
+/// What the recordings contain, and no copy may: folders, host, addresses, sources.
 const FORBIDDEN: [&str; 9] = [
     "/opt/",
     "/usr/",
@@ -27,7 +27,7 @@ const FORBIDDEN: [&str; 9] = [
     "GPU-cdbc441e",
 ];
 
-fn holds(path: &Path, text: &str) -> bool {
+fn contains(path: &Path, text: &str) -> bool {
     let bytes = fs::read(path).unwrap();
     let text = regex::bytes::Regex::new(&regex::escape(text)).unwrap();
     text.is_match(&bytes)
@@ -46,7 +46,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What a report holds of measurements, without what tells which GPU of the machine it was.
+/// The measurements in a report, without what identifies the GPU of the machine.
 fn measured(path: &Path) -> Vec<(Launch, Vec<String>)> {
     let (_, report) = read_file(path).unwrap();
     let launches = report.launches.into_iter();
@@ -70,7 +70,7 @@ fn measured(path: &Path) -> Vec<(Launch, Vec<String>)> {
 }
 
 #[test]
-fn a_stripped_report_holds_every_number_and_nothing_that_is_forbidden() {
+fn a_stripped_report_contains_every_number_and_nothing_forbidden() {
     let project = Project::empty();
     let recorded = repository().join("tests/data/ncu");
     let mut seen: Vec<&str> = Vec::new();
@@ -86,10 +86,10 @@ fn a_stripped_report_holds_every_number_and_nothing_that_is_forbidden() {
         let (source, copy) = (from.display().to_string(), to.display().to_string());
         project.run(&["strip", &source, &copy]).exits(0);
         for text in FORBIDDEN {
-            if holds(&from, text) {
+            if contains(&from, text) {
                 seen.push(text);
             }
-            assert!(!holds(&to, text), "{name} still holds {text}");
+            assert!(!contains(&to, text), "{name} still contains {text}");
         }
         assert!(fs::metadata(&to).unwrap().len() < fs::metadata(&from).unwrap().len());
         assert!(measured(&from) == measured(&to), "{name}");
@@ -102,13 +102,13 @@ fn a_stripped_report_holds_every_number_and_nothing_that_is_forbidden() {
     for text in ["/opt/", "192.0.2.2", "#include <cuda_fp16.h>"] {
         assert!(
             seen.contains(&text),
-            "no recording holds {text}: the search proves nothing"
+            "no recording contains {text}, so the search proves nothing"
         );
     }
 }
 
 #[test]
-fn what_was_removed_is_told_by_kind_and_count() {
+fn what_was_removed_is_listed_by_kind_and_count() {
     let project = Project::empty();
     let from = repository().join("tests/data/ncu/full_set.ncu-rep");
     let from = from.display().to_string();
@@ -128,8 +128,8 @@ fn what_was_removed_is_told_by_kind_and_count() {
         .says("source file ×2")
         .says("debug information ×1");
     let kept = project.path("with-code.ncu-rep");
-    assert!(holds(&kept, "\x7fELF") && !holds(&kept, "/opt/"));
-    assert!(!holds(&project.path("copy.ncu-rep"), "\x7fELF"));
+    assert!(contains(&kept, "\x7fELF") && !contains(&kept, "/opt/"));
+    assert!(!contains(&project.path("copy.ncu-rep"), "\x7fELF"));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_stripped_folder_is_judged_as_the_original_and_says_what_it_is() {
     let texts = ["capture-1.argv", "capture-1.ncu.log"];
     for name in texts {
         let text = repository().join("tests/data/strip").join(name);
-        assert!(holds(&text, "/opt/"), "{name} holds nothing to strip");
+        assert!(contains(&text, "/opt/"), "{name} contains nothing to strip");
         fs::copy(text, project.path("own").join(variant).join(name)).unwrap();
     }
     let answer = project
@@ -159,7 +159,7 @@ fn a_stripped_folder_is_judged_as_the_original_and_says_what_it_is() {
     assert_eq!(files.len(), files_below(&recorded).len() + texts.len());
     for file in &files {
         for text in FORBIDDEN {
-            assert!(!holds(file, text), "{} holds {text}", file.display());
+            assert!(!contains(file, text), "{} contains {text}", file.display());
         }
     }
     // A text loses its folders and nothing else.
@@ -178,7 +178,7 @@ fn a_stripped_folder_is_judged_as_the_original_and_says_what_it_is() {
         variants.map(|one| one["comparisons"].clone()).collect()
     };
     assert_eq!(verdicts(&original), verdicts(&copy));
-    // Its captures prove its samples, and it is told that it is a copy.
+    // Its captures prove its samples, and it is reported as a copy.
     assert!(!copy.warned().contains(&"profile-altered".to_owned()));
     assert!(!copy.warned().contains(&"capture-missing".to_owned()));
     assert!(copy.warned().contains(&"profile-stripped".to_owned()));
@@ -254,7 +254,7 @@ fn a_copy_appears_whole_or_not_at_all() {
     project
         .run(&["strip", "config.toml", "copy.toml"])
         .exits(5)
-        .says("no kind that can be stripped");
+        .says("files of this kind cannot be stripped");
     project.run(&["strip", "nowhere", "copy"]).exits(2);
     let left: Vec<String> = fs::read_dir(project.path(""))
         .unwrap()
@@ -274,7 +274,7 @@ fn a_report_of_a_format_that_is_not_known_is_not_published() {
     project
         .run(&["strip", "next.ncu-rep", "copy.ncu-rep"])
         .exits(5)
-        .says("what it would leak cannot be told");
+        .says("a copy could contain what must be removed");
 }
 
 /// A machine on which ncu finds the GPU taken so often, and whose measurements may be repeated.
@@ -309,24 +309,24 @@ fn busy(times: u32, retries: u32) -> Option<Machine> {
 }
 
 #[test]
-fn a_busy_profiler_is_tried_again_and_each_time_is_told() {
+fn a_busy_profiler_is_tried_again_and_each_time_is_reported() {
     let Some(machine) = busy(2, 2) else { return };
     // There is no baseline, and nothing else is wrong.
     let ran = machine.run(&["check", "--format", "json"]).exits(4);
     let report = ran.json();
     assert_eq!(report.denied(), ["new-baseline"]);
-    let told: Vec<&str> = report
+    let messages: Vec<&str> = report
         .findings("warn")
         .iter()
         .filter(|finding| finding["code"] == "retried")
         .map(|finding| finding["message"].as_str().unwrap())
         .collect();
-    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(messages.len(), 2, "{messages:?}");
     assert!(
-        told[0].starts_with("measured again, 1 of 2 retries:"),
-        "{told:?}"
+        messages[0].starts_with("measured again, 1 of 2 retries:"),
+        "{messages:?}"
     );
-    assert!(told[1].contains("2 of 2") && told[1].contains("profiler-busy"));
+    assert!(messages[1].contains("2 of 2") && messages[1].contains("profiler-busy"));
     // Only the captures of the try that went well are there.
     let profile = machine
         .project
@@ -386,13 +386,13 @@ fn base_and_head_are_both_measured_again() {
     let report = machine
         .run(&["check", "--against", "HEAD", "--format", "json"])
         .json();
-    let told: Vec<&str> = report
+    let messages: Vec<&str> = report
         .findings("warn")
         .iter()
         .filter(|finding| finding["code"] == "retried")
         .map(|finding| finding["message"].as_str().unwrap())
         .collect();
-    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(messages.len(), 2, "{messages:?}");
     assert_eq!(report.variant("baseline")["mode"], "against");
     let folder = ".sparsek-gate/profiles/bsr_gemm/baseline";
     for side in ["profile.json", "base/profile.json"] {
@@ -404,7 +404,7 @@ fn base_and_head_are_both_measured_again() {
 }
 
 #[test]
-fn a_gpu_that_the_driver_loses_is_told_as_that() {
+fn a_gpu_that_the_driver_loses_is_reported_as_lost() {
     let Some(machine) = busy(1, 0) else { return };
     let lost = machine.project.path("lost").display().to_string();
     let machine = machine.with("NVML_LOST", &lost).with("LOST", &lost);

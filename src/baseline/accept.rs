@@ -191,7 +191,7 @@ impl Candidate<'_> {
             findings.push(
                 self.refuse(
                     Code::NotMeasured,
-                    "it was measured in one process, so the noise between processes is unknown"
+                    "it was measured in one process, so the spread between processes is not known"
                         .to_owned(),
                     "set `profile.processes` to 2 or more, and profile it again",
                 ),

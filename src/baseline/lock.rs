@@ -17,7 +17,7 @@ pub struct Lock {
     pub variant: VariantId,
     /// Whether the variant's sources, headers and flags are locked too.
     pub immutable: bool,
-    /// Hash of the last entry of the ledger: without it the last entry could be edited unseen.
+    /// Hash of the last entry of the ledger, which shows whether that entry was edited.
     pub head: String,
     /// Flags of an immutable variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -51,7 +51,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What `previous` of the first entry is.
+    /// `previous` of the first entry.
     pub const GENESIS: &'static str =
         "0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -95,14 +95,14 @@ impl Lock {
         })
     }
 
-    /// What contradicts itself in the ledger: an entry that was edited, taken out or put in.
+    /// Contradictions in the ledger: entries that were edited, removed or inserted.
     pub fn contradictions(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut previous = Entry::GENESIS.to_owned();
         for (index, entry) in self.ledger.iter().enumerate() {
             if entry.previous != previous {
                 found.push(format!(
-                    "entry {} of the ledger ({}) does not follow the entry before it: the past was edited",
+                    "entry {} of the ledger ({}) does not follow the entry before it: the ledger was edited",
                     index + 1,
                     entry.time
                 ));
@@ -110,13 +110,13 @@ impl Lock {
             previous = entry.hash();
         }
         if self.head != previous {
-            found.push("the last entry of the ledger is not the one that was locked".to_owned());
+            found.push("the last entry of the ledger was edited after it was locked".to_owned());
         }
         match self.ledger.last() {
             None => found.push("the ledger is empty".to_owned()),
             Some(last) if last.code_sha256 != self.code_sha256() => {
                 found.push(
-                    "the sources or flags in the lock are not those that its ledger accepted"
+                    "the sources or flags in the lock differ from those that its ledger accepted"
                         .to_owned(),
                 );
             }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_edit_of_the_ledgers_past_is_found() {
+    fn every_edit_of_the_ledger_is_found() {
         let edits: [fn(&mut Lock); 7] = [
             |lock| lock.ledger[0].reason = "other".into(),
             |lock| lock.ledger[2].who = "another".into(),

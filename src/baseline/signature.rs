@@ -1,5 +1,6 @@
-//! Signatures of locks: minisign, over the bytes of `<variant>.lock.toml`, so that
-//! `minisign -Vm <variant>.lock.toml -P KEY` says the same. The lock holds the hashes of all else.
+//! Signatures of locks: minisign, over the bytes of `<variant>.lock.toml`, as
+//! `minisign -Vm <variant>.lock.toml -P KEY` verifies it. The lock contains the hashes of the other
+//! files.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -14,14 +15,14 @@ use crate::terms::VariantId;
 /// The environment variable that the password of a key is taken from.
 pub const PASSWORD_VARIABLE: &str = "SPARSEK_GATE_KEY_PASSWORD";
 
-/// What the keys say against a stored lock. Without keys nothing is asked.
+/// The finding that a stored lock has no valid signature. Without keys nothing is verified.
 pub fn unsigned(trust: &Trust, stored: &Stored) -> Option<Finding> {
     if trust.public_keys.is_empty() {
         return None;
     }
     let name = format!("{}/{}.lock.toml", stored.gpu, stored.variant);
     let sign = format!(
-        "look at the lock, and let a holder of a key sign it: sparsek-gate baseline --sign --sign-key FILE {}",
+        "review the lock, and have the owner of a key sign it: sparsek-gate baseline --sign --sign-key FILE {}",
         stored.variant
     );
     let lock = stored.lock.as_deref()?;
@@ -41,13 +42,13 @@ pub fn unsigned(trust: &Trust, stored: &Stored) -> Option<Finding> {
             Finding::deny(
                 Code::Tampered,
                 &stored.variant,
-                format!("the signature of {name} does not hold: {why}"),
+                format!("the signature of {name} is not valid: {why}"),
                 sign,
             )
         })
 }
 
-/// That a signature will not count, because the configuration does not name the key.
+/// The finding that a signature is not verified, because the configuration does not name its key.
 pub(super) fn unknown_key(config: &Config, signer: &Signer) -> Option<Finding> {
     let key = signer.public_key();
     if config.trust.public_keys.contains(&key) {
@@ -56,7 +57,7 @@ pub(super) fn unknown_key(config: &Config, signer: &Signer) -> Option<Finding> {
     let finding = Finding::of_project(
         Code::Unsigned,
         format!("the locks are signed with {key}, which `trust.public_keys` does not name"),
-        "name the key there, in a change of its own, for signatures to be verified",
+        "add the key to `trust.public_keys` in a separate change, for signatures to be verified",
     );
     Some(finding.warn_for(WarnReason::SignerUnknown))
 }
@@ -73,15 +74,15 @@ fn verified(keys: &[String], bytes: &[u8], signature: &str) -> Result<(), String
     {
         match key.verify(bytes, &signature, false) {
             Ok(()) => return Ok(()),
-            // That the right key refuses says more than that another is not the right one.
+            // That a named key rejects it says more than that another key did not make it.
             Err(Refusal::UnexpectedKeyId) if why.starts_with("no key") => {
                 why = "it was made with a key that `trust.public_keys` does not name".to_owned();
             }
             Err(Refusal::UnexpectedKeyId) => {}
             Err(Refusal::UnexpectedAlgorithm) => {
-                why = "it is one of the old kind, over the file and not its hash; sign again with minisign 0.10 or later".to_owned();
+                why = "it has the old form, over the file and not its hash; sign again with minisign 0.10 or later".to_owned();
             }
-            Err(_) => why = "the lock is not what was signed".to_owned(),
+            Err(_) => why = "the lock was changed after it was signed".to_owned(),
         }
     }
     Err(why)
@@ -109,14 +110,14 @@ impl Signer {
             minisign::SecretKeyBox::from_string(text)
                 .map_err(|error| refused(format!("not a minisign secret key: {error}")))
         };
-        // A key without a password is told by its own bytes, and asks for none.
+        // The key file itself says whether it has a password.
         let secret = match read(&text)?.into_unencrypted_secret_key() {
             Ok(secret) => secret,
             Err(_) => {
                 let password = std::env::var(PASSWORD_VARIABLE).ok();
                 read(&text)?.into_secret_key(password).map_err(|error| {
                     refused(format!(
-                        "this is no secret key of minisign, or it cannot be opened: {error}; its password is asked for on a terminal, or taken from {PASSWORD_VARIABLE}"
+                        "not a minisign secret key, or it cannot be opened: {error}; give its password on a terminal or in {PASSWORD_VARIABLE}"
                     ))
                 })?
             }
@@ -126,7 +127,7 @@ impl Signer {
         Ok(Signer { secret, public })
     }
 
-    /// The public key, as `trust.public_keys` names it.
+    /// The public key, as in `trust.public_keys`.
     pub fn public_key(&self) -> String {
         self.public.to_base64()
     }
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_holds_by_any_named_key_and_by_no_other() {
+    fn a_lock_is_valid_by_any_named_key_and_by_no_other() {
         let (ada, eve) = (signer(), signer());
         let of = |signer: &Signer, text: &str| {
             let id = VariantId::try_from("s/v".to_owned()).unwrap();
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_signature_is_refused_only_where_one_is_demanded() {
+    fn a_missing_signature_is_refused_only_where_one_is_required() {
         let ada = signer();
         assert_eq!(
             code(&trust(&[&ada], true), "lock", None),

@@ -22,11 +22,11 @@ use crate::terms::VariantId;
 #[derive(Debug)]
 pub struct Store {
     root: PathBuf,
-    /// Keeps every other process out, where the store is open to be changed.
-    held: Option<File>,
+    /// The lock that keeps other processes out while the store is open to be changed.
+    exclusive: Option<File>,
 }
 
-/// One stored baseline, as found: its files may be missing or edited.
+/// One stored baseline, as it is on disk: files may be missing or edited.
 #[derive(Clone, Debug)]
 pub struct Stored {
     /// Folder name of the GPU model and the tier, see [`crate::terms::Tier::folder`].
@@ -56,11 +56,11 @@ pub struct NewBaseline {
     pub norm: String,
     /// The profile's JSON form.
     pub profile: String,
-    /// The signature of the lock, where somebody signs it: that of an older lock is of no use.
+    /// The signature of the lock, if it is signed. That of an older lock is removed.
     pub signature: Option<String>,
 }
 
-/// What the files of a baseline end in, after `<variant>.`.
+/// The endings of a baseline's files, after `<variant>.`.
 pub const FILES: [&str; 5] = [
     "lock.toml",
     "norm.txt",
@@ -78,7 +78,7 @@ impl Store {
     pub fn open(root: &Path) -> Result<Store, Error> {
         let store = Store {
             root: followed(root),
-            held: None,
+            exclusive: None,
         };
         if [
             &store.beside("next"),
@@ -89,7 +89,7 @@ impl Store {
         .any(|path| is_there(path))
         {
             let guard = store.guard()?;
-            // Another process is at work there right now: what is beside the folder is its own.
+            // Otherwise another process is storing now, and what is beside the folder is its own.
             if guard.try_lock().is_ok() {
                 store.recover()?;
             }
@@ -97,19 +97,19 @@ impl Store {
         Ok(store)
     }
 
-    /// The store, kept from every other process until it is dropped: what a change is decided on
-    /// must still be there when it is made. Waits for a process that is storing.
+    /// The store, locked against other processes until it is dropped: a change must be made to the
+    /// state that it was decided on. Waits for a process that is storing.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn open_to_change(root: &Path) -> Result<Store, Error> {
         let mut store = Store {
             root: followed(root),
-            held: None,
+            exclusive: None,
         };
         let guard = store.guard()?;
         guard.lock().map_err(Error::io("lock", store.parent()))?;
-        store.held = Some(guard);
+        store.exclusive = Some(guard);
         store.recover()?;
         Ok(store)
     }
@@ -151,7 +151,7 @@ impl Store {
         }))
     }
 
-    /// GPU folders that hold any file of the variant's baseline.
+    /// GPU folders that contain any file of the variant's baseline.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -205,7 +205,7 @@ impl Store {
                     let variant = FILES
                         .iter()
                         .find_map(|ending| name.strip_suffix(ending)?.strip_suffix('.'));
-                    // What is no name was not stored here by this tool.
+                    // A file with another name was not stored here by this tool.
                     let id = variant
                         .and_then(|variant| VariantId::try_from(format!("{suite}/{variant}")).ok());
                     found.extend(id);
@@ -215,7 +215,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Where a file of a baseline lives.
+    /// The path of a baseline's file.
     pub fn path(&self, gpu: &str, variant: &VariantId, ending: &str) -> PathBuf {
         self.root
             .join(gpu)
@@ -286,7 +286,7 @@ impl Store {
 
     /// Changes a copy of the store, and exchanges the two.
     fn change(&self, edit: impl FnOnce(&Store) -> Result<(), Error>) -> Result<(), Error> {
-        if self.held.is_none() {
+        if self.exclusive.is_none() {
             return Err(Error::Baseline(format!(
                 "{} is not open to be changed",
                 self.root.display()
@@ -299,9 +299,9 @@ impl Store {
         }
         edit(&Store {
             root: staged.clone(),
-            held: None,
+            exclusive: None,
         })?;
-        // From here on the copy is whole, and its name says so.
+        // From here on the copy is complete, and has the name of a complete one.
         let next = self.beside("next");
         fs::rename(&staged, &next).map_err(Error::io("write", &next))?;
         self.exchange(&next)?;
@@ -327,12 +327,12 @@ impl Store {
         }
     }
 
-    /// What lies beside a folder of baselines because a process was killed while it stored, or
-    /// is storing now.
+    /// What is beside a folder of baselines because a process was killed while it stored, or is
+    /// storing now.
     pub fn leftovers(root: &Path) -> Vec<PathBuf> {
         let store = Store {
             root: followed(root),
-            held: None,
+            exclusive: None,
         };
         let beside = ["next", "old", "staged"].map(|name| store.beside(name));
         beside.into_iter().filter(|path| is_there(path)).collect()
@@ -398,7 +398,7 @@ impl Store {
     }
 
     fn shared(&self) -> Result<Option<File>, Error> {
-        if self.held.is_some() || !self.parent().exists() {
+        if self.exclusive.is_some() || !self.parent().exists() {
             return Ok(None);
         }
         let guard = self.guard()?;
@@ -409,7 +409,7 @@ impl Store {
     }
 }
 
-/// Where a link leads: the exchange must replace the folder, not the link to it.
+/// The target of a link: the exchange must replace the folder, not the link to it.
 fn followed(root: &Path) -> PathBuf {
     root.canonicalize().unwrap_or_else(|_| root.to_path_buf())
 }

@@ -28,7 +28,7 @@ pub struct KernelResources {
 pub struct CompilerWarning {
     /// `C7511`.
     pub code: String,
-    /// What it says.
+    /// Its text.
     pub message: String,
     /// Mangled name of the function, where it names one.
     pub function: Option<String>,

@@ -13,10 +13,12 @@ pub mod definitions;
 mod depfile;
 mod inputs;
 mod nvcc;
+mod planned;
 mod run;
 mod static_profile;
 
 pub(crate) use argv::{filled_argv, program_argv};
 pub use artifact::{Artifact, Built};
 pub use builder::{Builder, built_program, stated_flags};
+pub use planned::{BuildState, PlannedBuild, UNBUILT, planned_build};
 pub use static_profile::compiled_profile;

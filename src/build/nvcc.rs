@@ -354,8 +354,7 @@ impl<'a> NvccBuild<'a> {
     }
 }
 
-/// Puts a build where a damaged one lies, in one step where the filesystem can: whoever looks there
-/// meanwhile finds one of the two.
+/// Replaces a damaged build, in one step where the filesystem can: a reader finds one of the two.
 fn replace_damaged(build: TempDir, place: &Path) -> Result<(), Error> {
     if renameat_with(CWD, build.path(), CWD, place, RenameFlags::EXCHANGE).is_ok() {
         return Ok(());

@@ -2,7 +2,7 @@
 //!
 //! [`report`] decodes the report file at full precision, [`csv`] reads the pages that
 //! `ncu --csv` prints. Both give a [`Recording`]. The files of the lower tiers give one by way of
-//! [`times`], which is the only place that puts times under the names of counters;
+//! `times`, which is the only place that puts times under the names of counters;
 //! [`read_file`] distinguishes them by content.
 
 pub mod event_times;

@@ -10,7 +10,7 @@ use crate::finding::{Error, ExitCode, Finding, Severity};
 use crate::judge::Outcome;
 use crate::report::{self as reports, Capability, Form};
 
-/// What the findings of a run without verdicts exit with.
+/// The exit code for the findings of a run without verdicts.
 fn exit_code(findings: &[Finding]) -> ExitCode {
     findings
         .iter()
@@ -19,7 +19,7 @@ fn exit_code(findings: &[Finding]) -> ExitCode {
         .fold(ExitCode::Pass, ExitCode::worse)
 }
 
-/// The JSON form of whatever is not a report.
+/// The JSON form of an answer that is not a report.
 #[derive(Serialize)]
 struct Answer<'a, T: Serialize> {
     schema: u32,
@@ -29,7 +29,7 @@ struct Answer<'a, T: Serialize> {
     exit_code: u8,
 }
 
-/// Prints content and findings in the asked form, and says what to exit with.
+/// Prints content and findings in the requested format, and returns the exit code.
 pub(super) fn answer<T: Serialize>(
     format: Format,
     content: T,
@@ -54,7 +54,7 @@ pub(super) fn answer<T: Serialize>(
     Ok(code)
 }
 
-/// A capture that the user named: missing is not the same as damaged.
+/// The error on a capture that the user named: it is missing, or damaged.
 pub(super) fn unreadable(path: &Path, error: ReadError) -> Error {
     match error {
         ReadError::InFile { source, .. } => unreadable(path, *source),

@@ -42,7 +42,7 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
     };
     let (artifacts, mut findings) = batch.build()?;
     findings.extend(other_toolchain(&selected, &artifacts, &[]));
-    // A trial must not be found where the profile of the code as it is would lie.
+    // A trial is not stored in the place of the profile of the unchanged code.
     if selected.overrides.is_empty() {
         let folder = selected.profiles(None)?;
         let git = crate::git::revision(&selected.config.root);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{load, print_outcome, select};
+use super::{dry_run, load, print_outcome, select};
 use crate::baseline::Store;
 use crate::cli::CheckArgs;
 use crate::config::Selected;
@@ -16,6 +16,9 @@ use crate::report::{self, Capability, Progress, Target};
 use crate::trust::{self, Authority, Grounds};
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
+    if arguments.dry_run {
+        return dry_run(config, arguments);
+    }
     let targets = report::targets(&arguments.report)?;
     let mut authority = Authority::default();
     let (outcome, ended) = match judged(config, arguments, &targets, &mut authority) {
@@ -54,29 +57,43 @@ fn origin(arguments: &CheckArgs) -> Origin {
     }
 }
 
+/// Prints what the check would do.
+fn dry_run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
+    let current = load(config, &arguments.selection, None)?;
+    let root = trust_root(&current, arguments)?;
+    let grounds = trust::establish(current.config, root, &arguments.accept)?;
+    let selected = select(grounds.config, &arguments.selection, None)?;
+    dry_run::of_check(&selected, &grounds.store, arguments)
+}
+
+/// Whose rules count.
+fn trust_root(current: &Selected, arguments: &CheckArgs) -> Result<Option<trust::Root>, Error> {
+    trust::root(
+        &current.config.root,
+        arguments.baseline_ref.as_deref(),
+        |name| std::env::var(name).ok(),
+    )
+}
+
 fn judged(
     config: &Path,
     arguments: &CheckArgs,
     targets: &[Target],
     authority: &mut Authority,
 ) -> Result<Outcome, Error> {
-    let here = load(config, &arguments.selection, None)?;
+    let current = load(config, &arguments.selection, None)?;
     for target in targets {
-        refuse_target(&target.path, &here, arguments.from.as_deref())?;
+        refuse_target(&target.path, &current, arguments.from.as_deref())?;
     }
-    let baselines = here.config.baselines.clone();
-    let root = trust::root(
-        &here.config.root,
-        arguments.baseline_ref.as_deref(),
-        |name| std::env::var(name).ok(),
-    )?;
+    let baselines = current.config.baselines.clone();
+    let root = trust_root(&current, arguments)?;
     let Grounds {
         config,
         store,
         authority: found,
         findings,
         ..
-    } = &trust::establish(here.config, root, &arguments.accept)?;
+    } = &trust::establish(current.config, root, &arguments.accept)?;
     authority.clone_from(found);
     let plan = select(config.clone(), &arguments.selection, None)?;
     let mut outcome = Outcome::new(origin(arguments));

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::answer::{json, print};
 use crate::cli::{DoctorArgs, Format};
 use crate::config::{self, Config};
-use crate::doctor::{self, Check, Patient, examine};
+use crate::doctor::{self, Check, Setup, examine};
 use crate::finding::{Error, ExitCode};
 use crate::report;
 
@@ -20,19 +20,19 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(path: &Path, arguments: &DoctorArgs) -> Result<ExitCode, Error> {
-    // Only the file that nobody named may be missing.
+    // Only the default configuration file may be missing.
     let configured = path.exists() || path != Path::new(config::FILE_NAME);
     let scratch = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
     let config = if configured {
         Config::load(path)?
     } else {
         Config {
-            // Nothing is left where no project is.
+            // Outside of a project nothing is left behind.
             work: scratch.path().to_path_buf(),
             ..Config::defaults(path)?
         }
     };
-    let checks = examine(&Patient {
+    let checks = examine(&Setup {
         config: &config,
         configured,
     })?;

@@ -9,15 +9,14 @@ use serde::Serialize;
 
 use crate::capture;
 use crate::cli::{ImportArgs, Selection};
-use crate::config::Variant;
 use crate::evidence::incomplete;
 use crate::files::{
     PROFILE_FILE, create_work_folder, empty_variant_folder, variant_folder, write_atomically,
 };
 use crate::finding::{Error, ExitCode};
 use crate::hash::sha256_hex;
-use crate::profile::import::profile_of;
-use crate::profile::{Conditions, FileHash, Profile, ProfileOrigin, norm_text};
+use crate::profile::import::{importable, is_measured, profile_of};
+use crate::profile::{Conditions, FileHash, Profile, norm_text};
 use crate::terms::Phase;
 
 #[derive(Serialize)]
@@ -33,7 +32,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     let selected = load(config, &selection, None)?;
     let [variant] = selected.variants.as_slice() else {
         return Err(Error::Usage(format!(
-            "`{}` names several variants; write suite/variant",
+            "`{}` names several variants; name one as suite/variant",
             arguments.variant
         )));
     };
@@ -44,15 +43,11 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     let (format, recording) =
         capture::read_file(&arguments.file).map_err(|error| unreadable(&arguments.file, error))?;
     let bytes = fs::read(&arguments.file).map_err(Error::io("read", &arguments.file))?;
-    let ending = match format {
-        capture::Format::Report => "ncu-rep",
-        capture::Format::Csv => "csv",
-        capture::Format::KernelRecords | capture::Format::EventTimes => {
-            return Err(Error::Usage(format!(
-                "{} holds times that were taken without counters: a profile of them is measured, not imported",
-                arguments.file.display()
-            )));
-        }
+    let Some(ending) = importable(format) else {
+        return Err(Error::Usage(format!(
+            "{} contains times without counters, which cannot be imported; measure them: sparsek-gate profile",
+            arguments.file.display()
+        )));
     };
     let file = FileHash {
         file: format!("imported.{ending}"),
@@ -67,7 +62,12 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     let profile = profile_of(variant, &recording, &file, &stated)
         .map_err(|error| input(error.to_string()))?;
     let output = selected.profiles(arguments.output.as_deref())?;
-    refuse_to_replace(&output, variant)?;
+    if is_measured(&output, &variant.id) {
+        return Err(Error::Usage(format!(
+            "{} contains a measured profile, which the import would delete; name another folder: --output DIR",
+            variant_folder(&output, &variant.id).display()
+        )));
+    }
     if arguments.output.is_none() {
         create_work_folder(&selected.config.work)?;
     }
@@ -93,18 +93,4 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
             )
         },
     )
-}
-
-/// What this tool measured must not be cleared away by an import.
-fn refuse_to_replace(output: &Path, variant: &Variant) -> Result<(), Error> {
-    let measured = Profile::recorded(output, &variant.id).is_ok_and(|profile| {
-        profile.is_some_and(|profile| profile.provenance.origin == ProfileOrigin::Measured)
-    });
-    if measured {
-        return Err(Error::Usage(format!(
-            "{} holds a measured profile, which the import would clear away; name another folder with --output",
-            variant_folder(output, &variant.id).display()
-        )));
-    }
-    Ok(())
 }

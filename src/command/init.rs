@@ -9,8 +9,8 @@ use crate::finding::{Error, ExitCode};
 
 /// The annotated configuration of a new project.
 const TEMPLATE: &str = include_str!("init.toml");
-/// The schema that its first line names. A file beside it serves without a network, and is of the
-/// version that wrote it.
+/// The schema that its first line names. A file beside it needs no network, and has the version that
+/// wrote it.
 const SCHEMA_NAME: &str = ".sparsek-gate.schema.json";
 
 pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error> {
@@ -81,7 +81,7 @@ mod tests {
             let keys: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
             assert!(!keys.is_empty(), "{complaint}");
             for key in keys {
-                // As a key is set, or listed: a word in a sentence shows nobody that it exists.
+                // As a key is set, or listed: a word in a sentence does not show that it is a key.
                 let set = regex::Regex::new(&format!(r"\b{key}( *=| {{2,}}|, |[].])")).unwrap();
                 let named = set.is_match(super::TEMPLATE);
                 assert!(named, "`{key}` of [{table}] is not in the template");

@@ -7,6 +7,7 @@ mod check;
 mod completions;
 mod diff;
 mod doctor;
+mod dry_run;
 mod history;
 mod import;
 mod init;
@@ -26,7 +27,7 @@ use crate::cli::{Cli, Command};
 use crate::finding::ExitCode;
 use crate::report as reports;
 
-/// Runs a subcommand and says what to exit with.
+/// Runs a subcommand and returns its exit code.
 pub fn run(cli: Cli) -> ExitCode {
     let config = cli.config;
     let result = match cli.command {

@@ -1,6 +1,7 @@
 //! `sparsek-gate profile`.
 
 use super::answer::answer;
+use super::dry_run;
 use super::select::load;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -26,6 +27,9 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
     let start = Instant::now();
     let selected = load(config, &arguments.selection, Some(&arguments.trial))?;
     let folder = selected.profiles(arguments.output.as_deref())?;
+    if arguments.dry_run {
+        return dry_run::of_profile(&selected, arguments);
+    }
     let progress = Progress::new();
     let order = Order {
         batch: Batch {

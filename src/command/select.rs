@@ -18,7 +18,7 @@ pub(super) fn select(
     Selected::new(config, &selection.names, selection.experimental, overrides)
 }
 
-/// The same of the configuration at a path.
+/// The same with the configuration at a path.
 pub(super) fn load(
     config: &Path,
     selection: &Selection,
@@ -27,7 +27,7 @@ pub(super) fn load(
     select(Config::load(config)?, selection, trial)
 }
 
-/// That variants were built, and perhaps run, with another toolchain than is pinned.
+/// Findings on variants that were built, or run, with another toolchain than is pinned.
 pub(super) fn other_toolchain(
     selected: &Selected,
     artifacts: &[Option<Artifact>],

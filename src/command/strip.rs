@@ -31,7 +31,7 @@ fn text(arguments: &StripArgs, stripped: &Stripped) -> String {
             left.why
         );
     }
-    text.push_str("names of kernels, metrics and variants, source hashes and the arguments of programs are kept: look at them before you publish\n");
+    text.push_str("names of kernels, metrics and variants, source hashes and the arguments of programs are kept: check them before you publish\n");
     text
 }
 
@@ -41,7 +41,7 @@ fn counts(removed: &BTreeMap<&'static str, u64>) -> String {
         .map(|(kind, count)| format!("{kind} ×{count}"))
         .collect();
     match counts.is_empty() {
-        true => "nothing was in it".to_owned(),
+        true => "nothing".to_owned(),
         false => counts.join(", "),
     }
 }

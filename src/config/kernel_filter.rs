@@ -15,7 +15,7 @@ impl KernelFilter {
     /// Of `kernels` in the configuration.
     ///
     /// # Errors
-    /// Says that a pattern is one that only ncu understands.
+    /// Says that a pattern is understood only by ncu.
     pub fn of(kernels: Option<&str>) -> Result<KernelFilter, String> {
         let Some(filter) = kernels else {
             return Ok(KernelFilter::All);
@@ -26,7 +26,7 @@ impl KernelFilter {
         let expression = regex::Regex::new(pattern).map_err(|error| {
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();
-            format!("the pattern `{pattern}` of `kernels` is one that only ncu understands: {last}")
+            format!("the pattern `{pattern}` of `kernels` is understood only by ncu: {last}")
         })?;
         Ok(KernelFilter::Pattern(expression))
     }
@@ -55,8 +55,8 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_only_ncu_understands_is_told_as_such() {
+    fn a_pattern_that_only_ncu_understands_is_reported() {
         let why = KernelFilter::of(Some("regex:^(?!slow)")).unwrap_err();
-        assert!(why.contains("only ncu understands"), "{why}");
+        assert!(why.contains("understood only by ncu"), "{why}");
     }
 }

@@ -26,7 +26,7 @@ impl Config {
         validate(path, &source)
     }
 
-    /// Validates a text as the configuration at a path, whatever the file there holds.
+    /// Validates a text as the configuration at a path, whatever that file contains.
     ///
     /// # Errors
     /// [`ConfigError`], which shows the line.
@@ -37,9 +37,9 @@ impl Config {
     /// A configuration of defaults, without suites, where there is no file.
     ///
     /// # Errors
-    /// [`ConfigError`] where the current folder cannot be told.
+    /// [`ConfigError`] where the current folder is unknown.
     pub fn defaults(path: &Path) -> Result<Config, ConfigError> {
-        // A configuration gates something.
+        // A configuration without a metric is an error.
         const LEAST: &str =
             "metric.duration = { direction = \"lower\", tolerance = { relative_percent = 3 } }";
         validate(path, LEAST)

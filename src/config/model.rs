@@ -36,7 +36,7 @@ pub struct Config {
     pub device: u32,
     /// The suites, by name.
     pub suites: Vec<Suite>,
-    /// Findings that are knowingly let pass for a time.
+    /// Findings that only warn until a day.
     pub waivers: Vec<Waiver>,
     /// Whose locks count.
     pub trust: Trust,
@@ -47,11 +47,11 @@ pub struct Config {
 pub struct Trust {
     /// minisign public keys, in base64.
     pub public_keys: Vec<String>,
-    /// Whether a lock without a signature is refused.
+    /// Whether a lock without a signature is rejected.
     pub require_signature: bool,
 }
 
-/// Lets the findings on one metric of one variant pass until a day.
+/// Makes warnings of the findings on one metric of one variant, until a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiver {
     /// The variant.
@@ -60,9 +60,9 @@ pub struct Waiver {
     pub metric: String,
     /// Why.
     pub reason: String,
-    /// Who answers for it.
+    /// Who is responsible for it.
     pub who: String,
-    /// The last day on which it helps, in UTC.
+    /// The last day on which it counts, in UTC.
     pub expires: jiff::civil::Date,
 }
 
@@ -139,7 +139,7 @@ pub struct Variant {
     pub id: VariantId,
     /// One line for people.
     pub description: String,
-    /// How its program comes to be.
+    /// How its program is made.
     pub recipe: Recipe,
     /// Arguments of every run: the workload. Part of what makes profiles comparable.
     pub args: Vec<String>,
@@ -154,7 +154,7 @@ pub struct Variant {
     pub env: BTreeMap<String, String>,
     /// ncu's kernel-name filter, `NAME` or `regex:PATTERN`.
     pub kernels: Option<String>,
-    /// Function names that the capture must hold.
+    /// Function names that the capture must contain.
     pub expect: Vec<String>,
     /// The metrics of this variant, by alias.
     pub metrics: Vec<Metric>,
@@ -178,7 +178,7 @@ pub struct Variant {
     pub sanitizer_args: Option<Vec<String>>,
 }
 
-/// How a variant's program comes to be.
+/// How a variant's program is made.
 #[derive(Clone, Debug)]
 pub enum Recipe {
     /// One CUDA source, compiled by nvcc to one program.
@@ -210,13 +210,13 @@ pub struct ProfileSettings {
     pub skip: u32,
     /// Separate ncu processes that measure a profile.
     pub processes: u32,
-    /// The most of them, where the answer is still open with fewer.
+    /// The most of them, while the result is open.
     pub max_processes: u32,
     /// Launches in the one process of the counting phase.
     pub counted_launches: u32,
-    /// Rounds of base, head, head, base in a comparison side by side.
+    /// Rounds of base, current, current, base in a comparison side by side.
     pub rounds: u32,
-    /// The most of them, where the answer is still open with fewer.
+    /// The most of them, while the result is open.
     pub max_rounds: u32,
     /// Clocks.
     pub clock_control: ClockControl,
@@ -241,7 +241,7 @@ pub struct ProfileSettings {
     pub accept_tiers: Vec<Tier>,
     /// Whether the counting phase samples where warps are.
     pub hotspots: bool,
-    /// How often a measurement is repeated that failed for the machine's sake.
+    /// How often a measurement is repeated that failed because of the machine.
     pub retries: u32,
 }
 
@@ -260,11 +260,11 @@ pub struct Metric {
     pub against: Tolerance,
     /// Which capture measures it.
     pub phase: Phase,
-    /// The same for the same work: any difference is other work, not another speed.
+    /// The same for the same work: any difference means different work, not another speed.
     pub exact: bool,
     /// What its counts stand for.
     pub counts: Option<Counts>,
-    /// Outside of these it is not believed.
+    /// Values outside of these are reported as implausible.
     pub plausible: Plausible,
     /// Smallest value allowed, in the counter's unit.
     pub min: Option<f64>,
@@ -288,19 +288,19 @@ pub enum Counts {
     BytesWritten(f64),
 }
 
-/// What can be believed of a metric; `None` leaves it to what is known of the counter.
+/// Which values of a metric are plausible; `None` uses what is known of the counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Plausible {
-    /// Smallest believable value, in the counter's unit.
+    /// Smallest plausible value, in the counter's unit.
     pub min: Option<f64>,
-    /// Largest believable value, in the counter's unit.
+    /// Largest plausible value, in the counter's unit.
     pub max: Option<f64>,
-    /// Largest believable improvement, in percent of the reference.
+    /// Largest plausible improvement, in percent of the reference.
     pub gain_percent: Option<f64>,
 }
 
 impl Toolchain {
-    /// `major.minor` of the target; empty where its name does not tell.
+    /// `major.minor` of the target; empty where its name does not say it.
     pub fn compute_capability(&self) -> String {
         let digits: String = self.arch.chars().filter(char::is_ascii_digit).collect();
         match digits.split_at_checked(digits.len().saturating_sub(1)) {
@@ -380,17 +380,17 @@ impl Variant {
         self.id.variant == name || self.id.to_string() == name
     }
 
-    /// Its filter of kernels. What only ncu's own regular expressions can say lets all through.
+    /// Its filter of kernels. A pattern that only ncu understands matches every kernel.
     pub fn kernel_filter(&self) -> KernelFilter {
         KernelFilter::of(self.kernels.as_deref()).unwrap_or(KernelFilter::All)
     }
 
-    /// Whether the compiler's work on it is known, and gated.
+    /// Whether what the compiler makes of it is known, and gated.
     pub fn has_static_gate(&self) -> bool {
         self.why_no_static_gate().is_none()
     }
 
-    /// Why the static gate says nothing of it; `None` where it does.
+    /// Why it has no static gate; `None` where it has one.
     pub fn why_no_static_gate(&self) -> Option<&'static str> {
         let gated = |metric: &Metric| metric.level != Level::Record;
         match self.recipe {
@@ -400,7 +400,7 @@ impl Variant {
         }
     }
 
-    /// What the aliases of its metrics stand for, and which pass measures each.
+    /// What the aliases of its metrics stand for, and which phase measures each.
     pub fn counters(&self) -> BTreeMap<String, (String, Phase)> {
         self.counters_on(Tier::Counters)
     }
@@ -414,12 +414,12 @@ impl Variant {
             .collect()
     }
 
-    /// Whether any of its metrics is measured in this pass.
+    /// Whether any of its metrics is measured in this phase.
     pub fn has_phase(&self, phase: Phase) -> bool {
         self.has_phase_on(Tier::Counters, phase)
     }
 
-    /// Whether a tier measures any of its metrics in this pass.
+    /// Whether a tier measures any of its metrics in this phase.
     pub fn has_phase_on(&self, tier: Tier, phase: Phase) -> bool {
         let mut metrics = self.metrics.iter();
         metrics.any(|metric| metric.phase == phase && measures(tier, &metric.counter, phase))
@@ -430,7 +430,7 @@ impl Variant {
         tier == Tier::Counters || self.profile.accept_tiers.contains(&tier)
     }
 
-    /// Launches that are profiled in one process of a pass.
+    /// Launches that are profiled in one process of a phase.
     pub fn launches(&self, phase: Phase) -> u32 {
         match phase {
             Phase::Timing => self.profile.launches,
@@ -445,15 +445,15 @@ impl Variant {
 }
 
 impl ProfileSettings {
-    /// Numbers of processes after which a profile is looked at: another two are measured where
-    /// the answer is still open.
+    /// Numbers of processes after which a profile is judged. Two more are measured while the result
+    /// is open.
     pub fn process_looks(&self) -> Vec<u32> {
         let mut looks: Vec<u32> = (self.processes..self.max_processes).step_by(2).collect();
         looks.push(self.max_processes);
         looks
     }
 
-    /// Numbers of rounds after which base and head are looked at.
+    /// Numbers of rounds after which base and current are compared.
     pub fn round_looks(&self) -> Vec<u32> {
         (self.rounds..=self.max_rounds).collect()
     }

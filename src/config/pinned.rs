@@ -17,10 +17,10 @@ impl Toolchain {
         })
     }
 
-    /// Ends the run where the configuration says so and a pin does not hold.
+    /// Ends the run if a pin is violated and the configuration denies that.
     ///
     /// # Errors
-    /// [`Error::Environment`], with each pin that does not hold.
+    /// [`Error::Environment`], with each pin that is violated.
     pub fn enforce(&self, config: &Path, pins: &[Pin]) -> Result<(), Error> {
         let broken: Vec<String> = pins
             .iter()
@@ -32,11 +32,11 @@ impl Toolchain {
         }
         Err(Error::Environment {
             what: format!(
-                "this machine is not the one that {} pins:\n  {}",
+                "this machine differs from the pins of {}:\n  {}",
                 config.display(),
                 broken.join("\n  ")
             ),
-            next: format!("{NEXT}; `mismatch = \"warn\"` there goes on with a warning"),
+            next: format!("{NEXT}; to go on with a warning, set `mismatch = \"warn\"` there"),
         })
     }
 }

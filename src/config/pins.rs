@@ -1,4 +1,4 @@
-//! Pins: which tools, driver and GPUs the configuration promises, and whether a machine is so.
+//! Pins: which tools, driver and GPUs the configuration requires.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::version_range::VersionRange;
 use crate::terms::spelled;
 
-/// What mends a mismatch.
+/// What resolves a mismatch.
 pub(crate) const NEXT: &str =
-    "install what is pinned, or change `[toolchain.pins]` knowingly and lock anew";
+    "install the pinned version, or change `[toolchain.pins]` and lock the baselines again";
 
 spelled! {
-    /// What a machine does that is not as pinned.
+    /// What happens on a machine that differs from the pins.
     Mismatch {
         /// Ends the run before anything is done.
         Deny = "deny",
@@ -20,7 +20,7 @@ spelled! {
     }
 }
 
-/// What the configuration pins (`[toolchain.pins]`). Its target is a promise too: `toolchain.arch`.
+/// What the configuration pins (`[toolchain.pins]`). Its target is pinned too: `toolchain.arch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pins {
     /// nvcc's release.
@@ -31,7 +31,7 @@ pub struct Pins {
     pub driver: Option<VersionRange>,
     /// Names of GPU models, in which `*` stands for any text; empty is any model.
     pub gpus: Vec<String>,
-    /// What a machine does that is not so.
+    /// What happens on a machine that differs.
     pub mismatch: Mismatch,
 }
 
@@ -42,10 +42,10 @@ pub struct Pin {
     pub what: String,
     /// What the configuration asks for.
     pub wanted: String,
-    /// What was there; absent where that could not be told.
+    /// What was there; absent where it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// Whether that is what was asked for. What cannot be told is not.
+    /// Whether that is what was asked for. What is unknown is not.
     pub held: bool,
 }
 
@@ -79,7 +79,7 @@ impl Pins {
 impl Pin {
     /// What was found and what is pinned, in a few words.
     pub fn words(&self) -> String {
-        let found = self.found.as_deref().unwrap_or("it cannot be told");
+        let found = self.found.as_deref().unwrap_or("unknown");
         format!("{}: {found}, where `{}` is pinned", self.what, self.wanted)
     }
 }
@@ -90,7 +90,7 @@ fn version_pin(what: &str, wanted: Option<&VersionRange>, found: Option<&str>) -
         what: what.to_owned(),
         wanted: wanted.to_string(),
         found: found.map(str::to_owned),
-        held: found.is_some_and(|found| wanted.holds(found)),
+        held: found.is_some_and(|found| wanted.contains(found)),
     })
 }
 

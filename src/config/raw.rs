@@ -30,7 +30,7 @@ pub(super) struct RawConfig {
     pub r#static: BTreeMap<String, RawStatic>,
     /// Problems to solve, each with its variants: same inputs, same answer.
     pub suite: BTreeMap<String, RawSuite>,
-    /// Findings that pass with a warning until a day.
+    /// Findings that only warn until a day.
     pub waiver: Vec<RawWaiver>,
     /// Whose locks count.
     pub trust: RawTrust,
@@ -47,7 +47,7 @@ pub(super) struct RawTrust {
     pub require_signature: Option<bool>,
 }
 
-/// Lets the findings on one metric of one variant pass, with a warning, until a day.
+/// Makes warnings of the findings on one metric of one variant, until a day.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "waiver")]
@@ -56,11 +56,11 @@ pub(super) struct RawWaiver {
     pub variant: String,
     /// The metric's name.
     pub metric: String,
-    /// Why it may pass.
+    /// Why it is acceptable.
     pub reason: String,
-    /// Who answers for it.
+    /// Who is responsible for it.
     pub who: String,
-    /// The last day on which it helps, in UTC, such as 2026-12-31.
+    /// The last day on which it counts, in UTC, such as 2026-12-31.
     #[schemars(with = "String", extend("format" = "date"))]
     pub expires: ExpiryDate,
 }
@@ -80,7 +80,7 @@ pub(super) enum ExpiryDate {
 pub(super) struct RawPaths {
     /// Locked baselines; belongs in version control. Default: `baselines`.
     pub baselines: Option<String>,
-    /// Builds, captures and fresh profiles; does not. Default: `.sparsek-gate`.
+    /// Builds, captures and fresh profiles; does not belong there. Default: `.sparsek-gate`.
     pub work: Option<String>,
 }
 
@@ -105,8 +105,8 @@ pub(super) struct RawToolchain {
     pub pins: RawPins,
 }
 
-/// What tools, driver and GPU must be. A version is what begins so, `13.0`, or has bounds,
-/// `>=2025.3, <2027`.
+/// What tools, driver and GPU must be. `13.0` is every version that begins with it; bounds are
+/// written `>=2025.3, <2027`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "pins")]
@@ -119,7 +119,7 @@ pub(super) struct RawPins {
     pub driver: Option<String>,
     /// Names of GPU models; `*` stands for any text. Default: any.
     pub gpus: Option<Vec<String>>,
-    /// What a machine that is not so does to a run. Default: `deny`.
+    /// What happens on a machine that differs. Default: `deny`.
     pub mismatch: Option<Mismatch>,
 }
 
@@ -141,15 +141,15 @@ pub(super) struct RawProfile {
     pub launches: Option<u32>,
     /// Matching launches before them that are left out. Default: 0.
     pub skip: Option<u32>,
-    /// Separate ncu processes of a profile; they show what is noise, so 2 at least. Default: 4.
+    /// Separate ncu processes of a profile, at least 2: they show the noise. Default: 4.
     pub processes: Option<u32>,
-    /// The most processes, while the answer is open. Default: twice `processes`.
+    /// The most processes, while the result is open. Default: twice `processes`.
     pub max_processes: Option<u32>,
     /// Launches profiled in the one process of the counting phase, 1 to 10000. Default: 2.
     pub counted_launches: Option<u32>,
-    /// Rounds of base, head, head, base with `check --against`. Default: 3.
+    /// Rounds of base, current, current, base with `check --against`. Default: 3.
     pub rounds: Option<u32>,
-    /// The most rounds, while the answer is open. Default: 5, or `rounds` if that is more.
+    /// The most rounds, while the result is open. Default: 5, or `rounds` if that is more.
     pub max_rounds: Option<u32>,
     /// Whether ncu locks the clocks while it profiles. Default: `base`.
     pub clock_control: Option<ClockControl>,
@@ -169,14 +169,14 @@ pub(super) struct RawProfile {
     pub timeout_s: Option<f64>,
     /// Further arguments of ncu. Default: none.
     pub ncu_args: Option<Vec<String>>,
-    /// Tiers that may stand in where the counters are denied: `kernel-times`, `event-times`, and
-    /// `static` for the compiler's work alone. Default: none.
+    /// Tiers that are accepted where the counters are denied: `kernel-times`, `event-times`, and
+    /// `static` for what the compiler makes alone. Default: none.
     #[serde(alias = "accept_rungs")]
     pub accept_tiers: Option<Vec<String>>,
-    /// Sample in the counting phase where warps are, so that a regression names source lines and
-    /// instructions. Default: false.
+    /// Sample the program counters of warps in the counting phase, for a regression to name source
+    /// lines and instructions. Default: false.
     pub hotspots: Option<bool>,
-    /// How often a measurement is repeated that failed for the machine's sake, 0 to 10. Default: 0.
+    /// How often a measurement is repeated that failed because of the machine, 0 to 10. Default: 0.
     pub retries: Option<u32>,
 }
 
@@ -199,7 +199,7 @@ pub(super) struct RawVerify {
 pub(super) struct RawMetric {
     /// ncu's counter. Default: what the metric's name stands for, where it is a built-in one.
     pub counter: Option<Counter>,
-    /// Which way it gets better. Needed where it is judged, unless `exact`.
+    /// Which direction is better. Required if the metric is judged, unless `exact`.
     pub direction: Option<Direction>,
     /// How much worse than a locked baseline is no regression.
     pub tolerance: Option<RawTolerance>,
@@ -208,11 +208,11 @@ pub(super) struct RawMetric {
     /// Which capture measures it. Default: `timing`, or `counting` for an `exact` one.
     #[serde(alias = "pass")]
     pub phase: Option<Phase>,
-    /// The same for the same work, so any difference is other work; takes no tolerance.
+    /// The same for the same work, so any difference means different work; takes no tolerance.
     pub exact: bool,
-    /// What its counts stand for; needs `exact`. They must add up to the suite's `work`.
+    /// What its counts stand for; requires `exact`. They must add up to the suite's `work`.
     pub counts: Option<RawCounts>,
-    /// Beyond these it is not believed.
+    /// Values outside of these are reported as implausible.
     pub plausible: RawPlausible,
     /// Smallest value allowed, in the counter's unit.
     pub min: Option<f64>,
@@ -224,7 +224,7 @@ pub(super) struct RawMetric {
     pub unless_faster: bool,
     /// The variants that it is measured on, `SUITE/VARIANT`. Default: all whose suite takes it.
     pub variants: Option<Vec<String>>,
-    /// Tolerances of some kernels, by `SUITE` or `SUITE/VARIANT`; the narrower name counts.
+    /// Tolerances of some kernels, by `SUITE` or `SUITE/VARIANT`; the narrower name takes precedence.
     pub on: BTreeMap<String, RawTolerances>,
 }
 
@@ -233,10 +233,10 @@ pub(super) struct RawMetric {
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "on")]
 pub(super) struct RawTolerances {
-    /// How much worse than a locked baseline is no regression. Default: as the metric says.
+    /// How much worse than a locked baseline is no regression. Default: that of the metric.
     pub tolerance: Option<RawTolerance>,
-    /// How much worse than a base measured side by side is no regression. Default: as the metric
-    /// says, or `tolerance` where it says nothing.
+    /// How much worse than a base measured side by side is no regression. Default: that of the
+    /// metric, or else `tolerance`.
     pub against: Option<RawTolerance>,
 }
 
@@ -249,7 +249,7 @@ pub(super) struct RawStatic {
     pub level: Option<Level>,
     /// How much worse is no regression. Default: nothing.
     pub tolerance: Option<RawTolerance>,
-    /// Only to have none left is a regression. Default: true for tensor-core instructions.
+    /// Only a change to 0 is a regression. Default: true for tensor-core instructions.
     pub never_zero: Option<bool>,
     /// Smallest value allowed, in the metric's unit.
     pub min: Option<f64>,
@@ -271,7 +271,7 @@ pub(super) enum Counter {
     PerChip(BTreeMap<String, String>),
 }
 
-/// How much worse is no regression: the one or the other.
+/// How much worse is no regression: one of the two.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "tolerance")]
@@ -282,7 +282,7 @@ pub(super) struct RawTolerance {
     pub absolute: Option<f64>,
 }
 
-/// What one count of the counter stands for: the one or the other.
+/// What one count of the counter stands for: one of the two.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "counts")]
@@ -293,20 +293,20 @@ pub(super) struct RawCounts {
     pub bytes_written: Option<f64>,
 }
 
-/// What can be believed of a metric.
+/// Which values of a metric are plausible.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "plausible")]
 pub(super) struct RawPlausible {
-    /// Smallest believable value, in the counter's unit.
+    /// Smallest plausible value, in the counter's unit.
     pub min: Option<f64>,
-    /// Largest believable value, in the counter's unit.
+    /// Largest plausible value, in the counter's unit.
     pub max: Option<f64>,
-    /// Largest believable improvement, in percent of the reference.
+    /// Largest plausible improvement, in percent of the reference.
     pub gain_percent: Option<f64>,
 }
 
-/// What a suite's kernels have to do, all of them together, in one run of the problem.
+/// The work that all kernels of a suite do together, in one run of the problem.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "work")]
@@ -332,7 +332,7 @@ pub(super) struct RawSuite {
     pub sanitizer_args: Option<Vec<String>>,
     /// Further arguments of the profiled run; `{launches}` is how many must be launched.
     pub profile_args: Option<Vec<String>>,
-    /// Further arguments of a run that times its own launches. Default: none, so that it cannot.
+    /// Further arguments of a run that times its own launches. Default: none; the program then cannot time itself.
     pub time_args: Option<Vec<String>>,
     /// ncu's filter: which kernels to profile, `NAME` or `regex:PATTERN`. Default: all.
     pub kernels: Option<String>,
@@ -340,7 +340,7 @@ pub(super) struct RawSuite {
     pub expect: Option<Vec<String>>,
     /// The metrics of this suite. Default: all of them.
     pub metrics: Option<Vec<String>>,
-    /// What all its kernels do together; checked by the metrics with `counts`.
+    /// The work that all its kernels do together; checked by the metrics with `counts`.
     pub work: RawWork,
     /// Overrides of `[profile]`.
     pub profile: RawProfile,
@@ -377,9 +377,9 @@ pub(super) struct RawVariant {
     pub sanitizer_args: Option<Vec<String>>,
     /// Further arguments of the profiled run. Default: those of the suite.
     pub profile_args: Option<Vec<String>>,
-    /// Further arguments of a run that times its own launches. Default: as the suite says.
+    /// Further arguments of a run that times its own launches. Default: that of the suite.
     pub time_args: Option<Vec<String>>,
-    /// Which kernels to profile, `NAME` or `regex:PATTERN`. Default: as the suite says.
+    /// Which kernels to profile, `NAME` or `regex:PATTERN`. Default: that of the suite.
     pub kernels: Option<String>,
     /// Function names that must have been measured. Default: those of the suite.
     pub expect: Option<Vec<String>>,
@@ -389,7 +389,7 @@ pub(super) struct RawVariant {
     pub dynamic_shared_bytes: Option<u32>,
     /// Threads a block, where the kernel's launch bounds do not say it.
     pub threads_per_block: Option<u32>,
-    /// What its kernels do together. Default: as the suite says.
+    /// The work that its kernels do together. Default: that of the suite.
     pub work: Option<RawWork>,
     /// A reference: its sources, headers and flags are locked too.
     pub immutable: bool,

@@ -1,4 +1,4 @@
-//! A configuration with the variants that a run is about.
+//! A configuration with the variants that a run works on.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,8 @@ use super::model::{Config, Recipe, Variant};
 use super::validate::is_macro_name;
 use crate::finding::Error;
 
-/// The variants that a run is about, with the constants of a trial applied to copies of them.
+/// A configuration, with copies of the variants that the arguments select. Constants of a trial
+/// (`--define`) are set in the copies; the configuration's own variants stay as they are written.
 #[derive(Clone, Debug)]
 pub struct Selected {
     /// The configuration.
@@ -18,8 +19,8 @@ pub struct Selected {
 }
 
 impl Selected {
-    /// The variants of these names, or all; those that are experimental only by name or where they
-    /// are included. `overrides` sets constants of nvcc in all of them.
+    /// Selects the variants of these names, or all. Experimental variants are selected only by name,
+    /// or where `experimental` is set. `overrides` sets constants of nvcc in all of them.
     ///
     /// # Errors
     /// [`Error::Usage`] where nothing is selected, or a constant cannot be set.
@@ -37,7 +38,7 @@ impl Selected {
             .collect();
         if variants.is_empty() {
             return Err(Error::Usage(
-                "no variant is selected: all of them are experimental; name one, or pass --experimental".to_owned(),
+                "no variant is selected, because all of them are experimental; name one, or pass --experimental".to_owned(),
             ));
         }
         for text in overrides {
@@ -55,8 +56,8 @@ impl Selected {
         self.variants.iter().collect()
     }
 
-    /// The folder of profiles: the one that was named, seen from where the command was called, or
-    /// the one in the work folder. Absolute, because programs run in the configuration's folder.
+    /// The folder of profiles: the named one, relative to the current folder, or the one in the work
+    /// folder. It is absolute, because programs run in the configuration's folder.
     ///
     /// # Errors
     /// [`Error::Io`] where the current folder is not known.

@@ -2,8 +2,9 @@
 
 use std::cmp::Ordering;
 
-/// A range of versions: `13.0` is what begins so, `>=2025.3, <2027` is what all of its bounds hold
-/// for. A bound compares as many numbers as it has, so that `<=13.0` holds for `13.0.88`.
+/// A range of versions: `13.0` contains every version that begins with it, `>=2025.3, <2027` every
+/// version within all of its bounds. A bound compares as many numbers as it has, so `<=13.0`
+/// contains `13.0.88`.
 ///
 /// Versions of drivers and of ncu have four numbers or a leading zero, which semantic versions
 /// must not.
@@ -26,7 +27,7 @@ impl VersionRange {
     /// Reads a range.
     ///
     /// # Errors
-    /// Says which part is none.
+    /// Says which part is not a version or a bound.
     pub fn parse(text: &str) -> Result<VersionRange, String> {
         const SIGNS: [(&str, Bound); 5] = [
             (">=", Bound::AtLeast),
@@ -42,7 +43,7 @@ impl VersionRange {
                 .find_map(|(sign, bound)| Some((*bound, part.strip_prefix(sign)?)))
                 .unwrap_or((Bound::Exactly, part));
             let numbers = numbers(version.trim())
-                .ok_or_else(|| format!("`{part}` is no version, nor a bound on one"))?;
+                .ok_or_else(|| format!("`{part}` is not a version, and not a bound on one"))?;
             Ok((bound, numbers))
         };
         Ok(VersionRange {
@@ -51,8 +52,8 @@ impl VersionRange {
         })
     }
 
-    /// Whether a version is in the range. What is no version is not.
-    pub fn holds(&self, version: &str) -> bool {
+    /// Whether a version is in the range. A text that is not a version is in none.
+    pub fn contains(&self, version: &str) -> bool {
         let Some(numbers) = numbers(version.trim_start_matches(['V', 'v'])) else {
             return false;
         };
@@ -92,22 +93,22 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn holds(range: &str, version: &str) -> bool {
-        VersionRange::parse(range).unwrap().holds(version)
+    fn contains(range: &str, version: &str) -> bool {
+        VersionRange::parse(range).unwrap().contains(version)
     }
 
     #[test]
-    fn a_version_alone_is_what_begins_so() {
-        assert!(holds("13.0", "V13.0.88"));
-        assert!(holds("13.0.88", "V13.0.88"));
-        assert!(holds("=2025.3.1.0", "2025.3.1.0"));
-        assert!(!holds("13.0", "V13.1.5"));
-        assert!(!holds("1", "V13.0.88"));
-        assert!(!holds("13.0.88", "V13.0"));
+    fn a_version_alone_contains_what_begins_with_it() {
+        assert!(contains("13.0", "V13.0.88"));
+        assert!(contains("13.0.88", "V13.0.88"));
+        assert!(contains("=2025.3.1.0", "2025.3.1.0"));
+        assert!(!contains("13.0", "V13.1.5"));
+        assert!(!contains("1", "V13.0.88"));
+        assert!(!contains("13.0.88", "V13.0"));
     }
 
     #[test]
-    fn every_bound_must_hold_and_compares_the_numbers_that_it_has() {
+    fn every_bound_counts_and_compares_the_numbers_that_it_has() {
         for (version, inside) in [
             ("2025.2.9", false),
             ("2025.3", true),
@@ -116,18 +117,18 @@ mod tests {
             ("2027.1.0", false),
             ("2027", false),
         ] {
-            assert_eq!(holds(">=2025.3, <2027", version), inside, "{version}");
+            assert_eq!(contains(">=2025.3, <2027", version), inside, "{version}");
         }
-        assert!(holds("<=13.0", "V13.0.88"));
-        assert!(!holds(">13.0", "V13.0.88"));
-        assert!(holds(">=580.65.06", "580.159.04"));
-        assert!(!holds(">=580.159.05", "580.159.04"));
+        assert!(contains("<=13.0", "V13.0.88"));
+        assert!(!contains(">13.0", "V13.0.88"));
+        assert!(contains(">=580.65.06", "580.159.04"));
+        assert!(!contains(">=580.159.05", "580.159.04"));
     }
 
     #[test]
-    fn what_is_no_version_is_in_no_range() {
+    fn a_text_that_is_not_a_version_is_in_no_range() {
         for text in ["", "V", "unknown", "13.x", "13..0", "-1"] {
-            assert!(!holds(">=0", text), "{text:?}");
+            assert!(!contains(">=0", text), "{text:?}");
         }
         for text in ["", ">=", "latest", "13.0,", "^13", ">= 13 0", "~>13"] {
             assert!(VersionRange::parse(text).is_err(), "{text:?}");

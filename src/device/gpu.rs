@@ -9,7 +9,7 @@ use super::watcher;
 use crate::finding::Error;
 
 /// A GPU, as the driver describes it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpu {
     /// CUDA ordinal, as `CUDA_VISIBLE_DEVICES` leaves it.
     pub ordinal: u32,

@@ -1,11 +1,12 @@
-//! Whether kernels run, and whether ncu may read their counters: tried, with a kernel of the tool's
-//! own, in processes of their own.
+//! Tries whether kernels run, and whether ncu may read their counters, with a kernel of the tool's own
+//! in processes of their own.
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Check, Patient};
+use super::check::{Check, State};
+use super::setup::Setup;
 use crate::capture;
 use crate::config::ClockControl;
 use crate::device::Gpu;
@@ -26,34 +27,27 @@ const PROFILERS: [&str; 5] = [
     "nv-nsight-cu-cli",
 ];
 
+/// The checks of this file, in their order.
+const KERNEL_LAUNCH: &str = "kernel launch";
+const COUNTERS: &str = "counters";
+const OTHER_PROFILERS: &str = "other profilers";
+const CLOCK_CONTROL: &str = "clock control";
+
 pub(super) fn checks(
-    patient: &Patient<'_>,
+    setup: &Setup<'_>,
     gpu: Option<&Gpu>,
     ncu: Option<&Ncu>,
-    checks: &mut Vec<Check>,
-) -> Result<(), Error> {
+) -> Result<Vec<Check>, Error> {
+    let skipped =
+        |why: &str| [KERNEL_LAUNCH, COUNTERS, CLOCK_CONTROL].map(|what| Check::skipped(what, why));
     let Some(gpu) = gpu else {
-        for what in ["kernel launch", "counters", "clock control"] {
-            checks.push(Check::skipped(what, "there is no GPU to try it on"));
-        }
-        return Ok(());
+        return Ok(skipped("there is no GPU to try it on").into());
     };
     // ncu fails where another one measures.
-    let lock = match gpu.try_lock() {
+    let _lock = match gpu.try_lock() {
         Ok(Some(lock)) => lock,
-        Ok(None) => {
-            for what in ["kernel launch", "counters", "clock control"] {
-                checks.push(Check::skipped(
-                    what,
-                    "another sparsek-gate measures on the GPU",
-                ));
-            }
-            return Ok(());
-        }
-        Err(error) => {
-            checks.push(Check::of_error("GPU lock", &error));
-            return Ok(());
-        }
+        Ok(None) => return Ok(skipped("another sparsek-gate measures on the GPU").into()),
+        Err(error) => return Ok(vec![Check::of_error("GPU lock", &error)]),
     };
     let folder = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
     let program = std::env::current_exe().map_err(Error::io("find", "this program"))?;
@@ -64,104 +58,106 @@ pub(super) fn checks(
             .map(str::to_owned)
             .to_vec(),
     };
-    let launched = probe.launch()?;
-    let runs = launched.state == super::State::Ok;
-    checks.push(launched);
+    let launched = probe.launch();
+    let runs = launched.state == State::Ok;
+    let mut checks = vec![launched];
+    let without = |why: &str| [COUNTERS, CLOCK_CONTROL].map(|what| Check::skipped(what, why));
     match ncu {
-        Some(ncu) if runs => counted(patient, &probe, ncu, checks)?,
-        _ => {
-            let why = if runs {
-                "without ncu"
-            } else {
-                "no kernel runs"
-            };
-            for what in ["counters", "clock control"] {
-                checks.push(Check::skipped(what, why));
-            }
-        }
+        Some(ncu) if runs => checks.extend(counted(setup, &probe, ncu)),
+        Some(_) => checks.extend(without("no kernel runs")),
+        None if runs => checks.extend(without("without ncu")),
+        None => checks.extend(without("no kernel runs")),
     }
-    drop(lock);
-    Ok(())
+    Ok(checks)
 }
 
-fn counted(
-    patient: &Patient<'_>,
-    probe: &Probe<'_>,
-    ncu: &Ncu,
-    checks: &mut Vec<Check>,
-) -> Result<(), Error> {
-    let free = probe.profile(ncu, ClockControl::None)?;
-    let held = matches!(
-        &free,
-        Err(Failure {
-            trouble: Some(Trouble::Busy),
-            ..
-        })
-    );
-    checks.push(match &free {
+/// Checks with ncu, on a GPU where kernels run.
+fn counted(setup: &Setup<'_>, probe: &Probe<'_>, ncu: &Ncu) -> [Check; 3] {
+    let read = probe.profile(ncu, ClockControl::None);
+    let counters = match &read {
         Ok(read) => Check::ok(
-            "counters",
+            COUNTERS,
             format!(
                 "{} of a launch was read: {:.0} ns",
                 Role::Duration,
                 read.duration_ns
             ),
         ),
-        Err(failure) => failure.check("counters"),
-    });
+        Err(failure) => failure.check(COUNTERS),
+    };
+    let trouble = read.as_ref().err().and_then(|failure| failure.trouble);
+    [
+        counters,
+        other_profilers(trouble == Some(Trouble::Busy)),
+        clock_control(setup, probe, ncu, read.is_ok()),
+    ]
+}
+
+/// `busy` is whether ncu found the counters in use.
+fn other_profilers(busy: bool) -> Check {
     let others = running(&PROFILERS);
-    checks.push(match (held, others.is_empty()) {
-        (false, true) => Check::ok("other profilers", "none holds the counters"),
+    match (busy, others.is_empty()) {
+        (false, true) => Check::ok(OTHER_PROFILERS, "none uses the counters"),
         (false, false) => Check::ok(
-            "other profilers",
-            format!("{} runs, and held no counters now", others.join(", ")),
+            OTHER_PROFILERS,
+            format!(
+                "{} runs, but does not use the counters now",
+                others.join(", ")
+            ),
         ),
         (true, _) => Check::fail(
-            "other profilers",
+            OTHER_PROFILERS,
             format!(
-                "one holds the counters; of those that are known, {}",
+                "one uses the counters; of the known ones, {}",
                 if others.is_empty() {
-                    "none is in sight: it may be outside of this container".to_owned()
+                    "none is visible: it may run outside of this container".to_owned()
                 } else {
                     format!("{} runs here", others.join(", "))
                 }
             ),
             "DCGM: `dcgmi profile --pause` on the host, and `dcgmi profile --resume` afterwards; any other: end it",
         ),
-    });
-    let asked: Vec<String> = patient
-        .config
-        .variants()
-        .filter(|variant| variant.profile.clock_control == ClockControl::Base)
-        .map(|variant| variant.id.to_string())
-        .collect();
-    checks.push(match (asked.first(), &free) {
-        (None, _) => Check::ok(
-            "clock control",
-            "not needed: nothing asks for `clock_control = \"base\"`, so it was not tried",
-        ),
-        (Some(_), Err(_)) => Check::skipped("clock control", "without counters"),
-        (Some(variant), Ok(_)) => match probe.profile(ncu, ClockControl::Base)? {
-            Err(failure) => failure.check("clock control"),
-            Ok(Read { locked: Some(false), .. }) => Check::fail(
-                "clock control",
-                format!("ncu could not lock the clocks, as {variant} asks for"),
-                "run as root on a GPU of your own, or set `clock_control = \"none\"`, and lock the baselines anew",
-            ),
-            Ok(Read { locked: None, .. }) => Check::warn(
-                "clock control",
-                "ncu does not say whether it locked the clocks",
-                "compare the `clock` of two profiles",
-            ),
-            Ok(Read { locked: Some(true), .. }) => {
-                Check::ok("clock control", format!("ncu locks the clocks, as {variant} asks for"))
-            }
-        },
-    });
-    Ok(())
+    }
 }
 
-/// The probe kernel, and where what it leaves may lie.
+/// Tried only where a variant asks for it.
+fn clock_control(setup: &Setup<'_>, probe: &Probe<'_>, ncu: &Ncu, counters: bool) -> Check {
+    let mut variants = setup.config.variants();
+    let asks = variants.find(|variant| variant.profile.clock_control == ClockControl::Base);
+    let Some(variant) = asks.map(|variant| &variant.id) else {
+        return Check::ok(
+            CLOCK_CONTROL,
+            "not needed: no variant asks for `clock_control = \"base\"`, so it was not tried",
+        );
+    };
+    if !counters {
+        return Check::skipped(CLOCK_CONTROL, "without counters");
+    }
+    match probe.profile(ncu, ClockControl::Base) {
+        Err(failure) => failure.check(CLOCK_CONTROL),
+        Ok(Read {
+            locked: Some(false),
+            ..
+        }) => Check::fail(
+            CLOCK_CONTROL,
+            format!("ncu could not lock the clocks, as {variant} asks for"),
+            "run as root on a GPU of your own, or set `clock_control = \"none\"` and lock the baselines again",
+        ),
+        Ok(Read { locked: None, .. }) => Check::warn(
+            CLOCK_CONTROL,
+            "ncu does not report whether it locked the clocks",
+            "compare the `clock` of two profiles",
+        ),
+        Ok(Read {
+            locked: Some(true), ..
+        }) => Check::ok(
+            CLOCK_CONTROL,
+            format!("ncu locks the clocks, as {variant} asks for"),
+        ),
+    }
+}
+
+/// The probe kernel, and the folder for its files.
 struct Probe<'a> {
     gpu: &'a Gpu,
     folder: &'a Path,
@@ -171,14 +167,14 @@ struct Probe<'a> {
 /// What ncu read of the probe kernel.
 struct Read {
     duration_ns: f64,
-    /// Whether the clocks were locked to base; `None` where the report does not say.
+    /// Whether the clocks were locked to base; `None` where the report does not state it.
     locked: Option<bool>,
 }
 
 /// Why ncu read nothing.
 struct Failure {
     trouble: Option<Trouble>,
-    said: String,
+    cause: String,
     by_hand: String,
 }
 
@@ -189,7 +185,7 @@ impl Failure {
                 let mut detail = Trouble::NoPermission.words().to_owned();
                 if admin_only() == Some(true) {
                     detail.push_str(
-                        "; the driver lets only administrators (RmProfilingAdminOnly is 1)",
+                        "; the driver allows it to administrators only (RmProfilingAdminOnly is 1)",
                     );
                 }
                 Check::fail(what, detail, Trouble::NoPermission.next())
@@ -199,7 +195,7 @@ impl Failure {
             }
             Some(Trouble::NoKernels) | None => Check::fail(
                 what,
-                format!("ncu read no counter of a launch: {}", self.said),
+                format!("ncu read no counter of a launch: {}", self.cause),
                 format!("run it by hand: {}", self.by_hand),
             ),
         }
@@ -207,43 +203,41 @@ impl Failure {
 }
 
 impl Probe<'_> {
-    /// Without a profiler, so that what is wrong with the driver is not laid to ncu.
-    fn launch(&self) -> Result<Check, Error> {
+    /// Without a profiler, so that a fault of the driver is not attributed to ncu.
+    fn launch(&self) -> Check {
         let log = self.folder.join("launch.log");
         let run = self.invocation(self.program.clone(), &log);
-        let ended = run.run().map(|finished| finished.ending);
-        Ok(match ended {
-            Ok(Ending::Interrupted) => return Err(Error::Interrupted),
-            Ok(Ending::Exited(0)) => Check::ok(
-                "kernel launch",
-                "a kernel was compiled by the driver, and ran",
-            ),
-            Ok(ending) => {
-                let said = process::tail(&log, 2);
-                let said = if said.is_empty() {
-                    ending.to_string()
-                } else {
-                    said
-                };
-                let said = said
-                    .trim_start_matches("error: ")
-                    .replace("\n  next: ", "; ");
-                Check::fail(
-                    "kernel launch",
-                    said,
-                    format!(
-                        "see whether `nvidia-smi` works, and run it by hand: {}",
-                        process::shell_line(&run.argv)
-                    ),
-                )
-            }
+        let ending = match run.run() {
+            Ok(finished) => finished.ending,
             Err(error) => {
-                Check::of_error("kernel launch", &Error::io("run", &self.program[0])(error))
+                return Check::of_error(KERNEL_LAUNCH, &Error::io("run", &self.program[0])(error));
             }
-        })
+        };
+        if ending == Ending::Exited(0) {
+            return Check::ok(
+                KERNEL_LAUNCH,
+                "a kernel was compiled by the driver, and ran",
+            );
+        }
+        let printed = process::tail(&log, 2);
+        let printed = printed
+            .trim_start_matches("error: ")
+            .replace("\n  next: ", "; ");
+        Check::fail(
+            KERNEL_LAUNCH,
+            if printed.is_empty() {
+                ending.to_string()
+            } else {
+                printed
+            },
+            format!(
+                "check that `nvidia-smi` works, and run it by hand: {}",
+                process::shell_line(&run.argv)
+            ),
+        )
     }
 
-    fn profile(&self, ncu: &Ncu, clocks: ClockControl) -> Result<Result<Read, Failure>, Error> {
+    fn profile(&self, ncu: &Ncu, clocks: ClockControl) -> Result<Read, Failure> {
         let stem = self.folder.join(clocks.as_str());
         let path = |ending: &str| self.folder.join(format!("{clocks}.{ending}"));
         let (log, output) = (path("ncu.log"), path("program.log"));
@@ -252,29 +246,25 @@ impl Probe<'_> {
         let text =
             |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
         // ncu reports before its log file is open, or writes to standard output: both places count.
-        let said = format!("{}{}", text(&output), text(&log));
+        let printed = format!("{}{}", text(&output), text(&log));
+        let trouble = Trouble::in_log(&printed);
         let failure = |cause: String| Failure {
-            trouble: Trouble::in_log(&said),
-            said: cause,
+            trouble,
+            cause,
             by_hand: process::shell_line(&run.argv),
         };
         match ended {
-            Ok(Ending::Interrupted) => return Err(Error::Interrupted),
-            Ok(Ending::Exited(0)) if Trouble::in_log(&said).is_none() => {}
+            // Its exit status is 0 for a counter that it did not read.
+            Ok(Ending::Exited(0)) if trouble.is_none() => read(&path("ncu-rep")).map_err(failure),
             Ok(ending) => {
-                let lines: Vec<&str> = said
-                    .lines()
-                    .filter(|line| line.starts_with("==ERROR=="))
-                    .collect();
-                let cause = lines
-                    .first()
-                    .map_or_else(|| ending.to_string(), |line| (*line).to_owned());
-                return Ok(Err(failure(cause)));
+                let mut lines = printed.lines();
+                let error = lines.find(|line| line.starts_with("==ERROR=="));
+                Err(failure(
+                    error.map_or_else(|| ending.to_string(), str::to_owned),
+                ))
             }
-            Err(error) => return Ok(Err(failure(format!("it could not be started: {error}")))),
+            Err(error) => Err(failure(format!("it could not be started: {error}"))),
         }
-        // Its exit status is 0 for a counter that it did not read.
-        Ok(read(&path("ncu-rep")).map_err(failure))
     }
 
     fn invocation(&self, argv: Vec<String>, output: &Path) -> Invocation {
@@ -296,18 +286,18 @@ fn read(report: &Path) -> Result<Read, String> {
     let launch = recording
         .launches
         .first()
-        .ok_or("its report holds no launch")?;
+        .ok_or("its report contains no launch")?;
     let duration_ns = Role::Duration
         .number(launch)
         .filter(|ns| *ns > 0.0)
-        .ok_or_else(|| format!("its report has no {}", Role::Duration))?;
+        .ok_or_else(|| format!("its report contains no {}", Role::Duration))?;
     Ok(Read {
         duration_ns,
         locked: launch.clock_locked,
     })
 }
 
-/// Whether the driver lets only administrators read counters; `None` where it does not tell.
+/// Whether the driver allows counters to administrators only; `None` where it does not report it.
 fn admin_only() -> Option<bool> {
     let parameters = fs::read_to_string("/proc/driver/nvidia/params").ok()?;
     let value = parameters
@@ -324,7 +314,7 @@ fn running(names: &[&str]) -> Vec<String> {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
             let name = fs::read_to_string(entry.path().join("comm")).ok()?;
             let name = name.trim_end();
-            // The system keeps 15 characters of it.
+            // The system cuts names after 15 characters.
             let known = |it: &&str| it.chars().take(15).eq(name.chars());
             names.iter().any(known).then(|| format!("{name} ({pid})"))
         })

@@ -1,20 +1,21 @@
 //! The driver and the GPU, as they describe themselves.
 
-use super::{Check, Patient};
+use super::check::Check;
+use super::setup::Setup;
 use crate::device::{Gpu, Health};
 
-/// So many degrees below the temperature at which the clock is lowered, it is told.
+/// A temperature so many degrees below the one at which the clock is lowered is a warning.
 const NEAR_C: u32 = 5;
 
-pub(super) fn checks(patient: &Patient<'_>, gpu: &Gpu, checks: &mut Vec<Check>) {
-    let config = patient.config;
+pub(super) fn checks(setup: &Setup<'_>, gpu: &Gpu, checks: &mut Vec<Check>) {
+    let config = setup.config;
     let toolchain = &config.toolchain;
     let driver = gpu.driver.as_deref();
     checks.push(Check::pinned(
         "driver",
         format!(
-            "{}, serves CUDA {}",
-            driver.unwrap_or("of a version that cannot be told"),
+            "{}, supports CUDA {}",
+            driver.unwrap_or("of an unknown version"),
             gpu.cuda
         ),
         toolchain.pins.driver(driver).as_ref(),
@@ -33,7 +34,7 @@ pub(super) fn checks(patient: &Patient<'_>, gpu: &Gpu, checks: &mut Vec<Check>) 
         config,
     ));
     let capability = format!("compute capability {}", gpu.compute_capability);
-    checks.push(if patient.configured {
+    checks.push(if setup.configured {
         let pin = toolchain.arch_pin(&gpu.compute_capability);
         Check::pinned("target", capability, pin.as_ref(), config)
     } else {
@@ -51,7 +52,7 @@ pub(super) fn checks(patient: &Patient<'_>, gpu: &Gpu, checks: &mut Vec<Check>) 
             checks.push(Check::warn(
                 "GPU state",
                 unwatched.to_string(),
-                "see that the driver's libnvidia-ml.so.1 can be loaded; in a container: NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+                "make the driver's libnvidia-ml.so.1 loadable; in a container: NVIDIA_DRIVER_CAPABILITIES=compute,utility",
             ));
         }
     }
@@ -62,14 +63,14 @@ fn split_gpu(undone_by: &str) -> Check {
     Check::warn(
         "MIG",
         "on: an instance shares memory and power with the others, and its clocks cannot be locked",
-        format!("where nothing else needs it: {undone_by}"),
+        format!("where nothing else needs it, switch it off: {undone_by}"),
     )
 }
 
 fn state(gpu: &Gpu, health: &Health, checks: &mut Vec<Check>) {
     let id = &gpu.uuid;
     checks.push(match health.mig {
-        None => Check::skipped("MIG", "the GPU does not tell"),
+        None => Check::skipped("MIG", "the GPU does not report it"),
         Some(false) => Check::ok("MIG", "off"),
         Some(true) => split_gpu(&format!("sudo nvidia-smi -i {id} -mig 0")),
     });
@@ -78,13 +79,13 @@ fn state(gpu: &Gpu, health: &Health, checks: &mut Vec<Check>) {
         Check::fail(
             "throttling",
             format!("the GPU lowers its clock: {}", faults.join(", ")),
-            format!("let it cool, or see its power supply: nvidia-smi -i {id} -q -d PERFORMANCE,TEMPERATURE,POWER"),
+            format!("let it cool, or check its power supply: nvidia-smi -i {id} -q -d PERFORMANCE,TEMPERATURE,POWER"),
         )
     } else if !limits.is_empty() {
         Check::warn(
             "throttling",
-            format!("the GPU keeps within its limits: {}", limits.join(", ")),
-            "end what runs on it; where its own kernels do that, `clock_control = \"base\"` holds the clock below",
+            format!("the GPU lowers its clock to stay within its limits: {}", limits.join(", ")),
+            "end what runs on it; where the measured kernels cause it, set `clock_control = \"base\"`, a clock within the limits",
         )
     } else {
         let clock = health.reading.sm_clock_mhz;
@@ -95,7 +96,7 @@ fn state(gpu: &Gpu, health: &Health, checks: &mut Vec<Check>) {
         (_, Some(count @ 1..)) => Check::fail(
             "ECC",
             format!("{count} memory errors could not be corrected since the driver was loaded"),
-            format!("numbers may be wrong; reset the GPU, and see: nvidia-smi -i {id} -q -d ECC,ROW_REMAPPER"),
+            format!("numbers may be wrong; reset the GPU, and check: nvidia-smi -i {id} -q -d ECC,ROW_REMAPPER"),
         ),
         (Some(true), count) => Check::ok(
             "ECC",
@@ -103,18 +104,18 @@ fn state(gpu: &Gpu, health: &Health, checks: &mut Vec<Check>) {
         ),
         (Some(false), _) => Check::warn(
             "ECC",
-            "off: an error of the memory goes unseen, and its bandwidth may be another",
+            "off: memory errors are not detected, and the memory bandwidth may differ",
             format!("sudo nvidia-smi -i {id} -e 1, and reboot"),
         ),
-        (None, _) => Check::skipped("ECC", "the GPU does not tell"),
+        (None, _) => Check::skipped("ECC", "the GPU does not report it"),
     });
     checks.push(
         match (health.reading.temperature_c, health.slowdown_temperature_c) {
-            (None, _) => Check::skipped("temperature", "the GPU does not tell"),
+            (None, _) => Check::skipped("temperature", "the GPU does not report it"),
             (Some(now), Some(limit)) if now + NEAR_C >= limit => Check::warn(
                 "temperature",
                 format!("{now} °C; the clock is lowered from {limit} °C"),
-                "let it cool, and see to its cooling",
+                "let it cool, and check its cooling",
             ),
             (Some(now), _) => Check::ok("temperature", format!("{now} °C")),
         },
@@ -126,7 +127,7 @@ fn state(gpu: &Gpu, health: &Health, checks: &mut Vec<Check>) {
         Check::warn(
             "other processes",
             format!(
-                "on the GPU: {}; what is measured beside them cannot be locked",
+                "on the GPU: {}; a profile measured beside them cannot be locked",
                 others.join(", ")
             ),
             "end them, or set `gpu.device` to a GPU of your own",

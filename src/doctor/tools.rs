@@ -1,6 +1,7 @@
 //! The programs that this tool runs.
 
-use super::{Check, Patient, State};
+use super::check::{Check, State};
+use super::setup::Setup;
 use crate::config::{Config, numbers};
 use crate::profiler::Ncu;
 use crate::toolchain::{Nvcc, Sanitizer, Tool};
@@ -12,89 +13,101 @@ pub(super) struct Tools {
     pub cuobjdump: Option<Tool>,
 }
 
-pub(super) fn checks(patient: &Patient<'_>, checks: &mut Vec<Check>) -> Tools {
-    let config = patient.config;
-    let (toolchain, work) = (&config.toolchain, &config.work);
-    let needed = !patient.configured || config.variants().any(|variant| variant.needs_nvcc());
-    let why = "not needed, no variant has a `source`";
-
-    let compiler = Nvcc::compiler(toolchain, work);
-    checks.push(
-        match &compiler {
-            Ok(nvcc) => Check::pinned(
-                "nvcc",
-                format!("{} at {}", nvcc.version, nvcc.path.display()),
-                toolchain.pins.cuda(&nvcc.version).as_ref(),
-                config,
-            ),
-            Err(error) => Check::of_error("nvcc", error),
-        }
-        .unless_needed(needed, why),
-    );
-    let host = Nvcc::host_compiler(work);
-    checks.push(
-        match &host {
-            Ok((path, line)) => Check::ok("host compiler", format!("{line} at {}", path.display())),
-            Err(error) => Check::of_error("host compiler", error),
-        }
-        .unless_needed(needed, why),
-    );
-    let ncu = Ncu::locate(toolchain, work);
-    checks.push(match &ncu {
-        Ok(ncu) => Check::pinned(
-            "ncu",
-            format!("{} at {}", ncu.version, ncu.path.display()),
-            toolchain.pins.ncu(&ncu.version).as_ref(),
-            config,
-        ),
-        Err(error) => Check::of_error("ncu", error),
-    });
-
-    let nvcc = compiler.ok().map(|compiler| Nvcc {
-        path: compiler.path,
-        version: compiler.version,
-        host_compiler: host.map(|(_, line)| line).unwrap_or_default(),
-    });
-    let mut further = |name: &'static str, without: &str| {
-        let beside = nvcc.as_ref().map(|nvcc| nvcc.path.as_path());
-        let tool = Tool::locate(name, beside, work);
-        checks.push(match &tool {
-            Ok(tool) => {
-                let detail = format!("{} at {}", tool.version, tool.path.display());
-                match nvcc
-                    .as_ref()
-                    .filter(|nvcc| older(&tool.version, &nvcc.version))
-                {
-                    Some(nvcc) => Check::warn(
-                        name,
-                        format!(
-                            "{detail}, older than nvcc {}: what that makes may not be read",
-                            nvcc.version
-                        ),
-                        format!("install the {name} of the same toolkit, or a later one"),
-                    ),
-                    None => Check::ok(name, detail),
-                }
-            }
-            Err(error) => {
-                let fail = Check::of_error(name, error);
-                let detail = format!("{} ({without})", fail.detail);
-                Check::warn(name, detail, fail.next.unwrap_or_default())
-            }
-        });
-        tool.ok()
-    };
-    let cuobjdump = further("cuobjdump", "nothing reads what is in built programs");
-    further("nvdisasm", "no instructions are counted");
+pub(super) fn checks(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Tools {
+    let nvcc = compilers(setup, checks);
+    let ncu = profiler(setup.config, checks);
+    let (nvcc_found, config) = (nvcc.as_ref(), setup.config);
+    let without = "the content of built programs cannot be read";
+    let cuobjdump = beside_nvcc("cuobjdump", without, nvcc_found, config, checks);
+    let without = "instructions are not counted";
+    beside_nvcc("nvdisasm", without, nvcc_found, config, checks);
     checks.push(sanitizer(config));
     Tools {
         nvcc,
-        ncu: ncu.ok(),
+        ncu,
         cuobjdump,
     }
 }
 
-/// Needed where a variant is verified under it.
+/// nvcc and its host compiler; nvcc also where the other one is missing.
+fn compilers(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Option<Nvcc> {
+    let config = setup.config;
+    let (toolchain, work) = (&config.toolchain, &config.work);
+    let needed = !setup.configured || config.variants().any(|variant| variant.needs_nvcc());
+    let why = "not needed, no variant has a `source`";
+    let compiler = Nvcc::compiler(toolchain, work);
+    let check = match &compiler {
+        Ok(nvcc) => Check::pinned(
+            "nvcc",
+            format!("{} at {}", nvcc.version, nvcc.path.display()),
+            toolchain.pins.cuda(&nvcc.version).as_ref(),
+            config,
+        ),
+        Err(error) => Check::of_error("nvcc", error),
+    };
+    checks.push(check.unless_needed(needed, why));
+    let host = Nvcc::host_compiler(work);
+    let check = match &host {
+        Ok((path, line)) => Check::ok("host compiler", format!("{line} at {}", path.display())),
+        Err(error) => Check::of_error("host compiler", error),
+    };
+    checks.push(check.unless_needed(needed, why));
+    compiler.ok().map(|compiler| Nvcc {
+        path: compiler.path,
+        version: compiler.version,
+        host_compiler: host.map(|(_, line)| line).unwrap_or_default(),
+    })
+}
+
+fn profiler(config: &Config, checks: &mut Vec<Check>) -> Option<Ncu> {
+    let ncu = Ncu::locate(&config.toolchain, &config.work);
+    checks.push(match &ncu {
+        Ok(ncu) => Check::pinned(
+            "ncu",
+            format!("{} at {}", ncu.version, ncu.path.display()),
+            config.toolchain.pins.ncu(&ncu.version).as_ref(),
+            config,
+        ),
+        Err(error) => Check::of_error("ncu", error),
+    });
+    ncu.ok()
+}
+
+/// A tool of nvcc's toolkit. `without` is what does not work without it.
+fn beside_nvcc(
+    name: &'static str,
+    without: &str,
+    nvcc: Option<&Nvcc>,
+    config: &Config,
+    checks: &mut Vec<Check>,
+) -> Option<Tool> {
+    let beside = nvcc.map(|nvcc| nvcc.path.as_path());
+    let tool = Tool::locate(name, beside, &config.work);
+    checks.push(match &tool {
+        Ok(tool) => {
+            let detail = format!("{} at {}", tool.version, tool.path.display());
+            match nvcc.filter(|nvcc| older(&tool.version, &nvcc.version)) {
+                Some(nvcc) => Check::warn(
+                    name,
+                    format!(
+                        "{detail}, older than nvcc {}, whose programs it may not be able to read",
+                        nvcc.version
+                    ),
+                    format!("install the {name} of the same toolkit, or a later one"),
+                ),
+                None => Check::ok(name, detail),
+            }
+        }
+        Err(error) => {
+            let fail = Check::of_error(name, error);
+            let detail = format!("{} ({without})", fail.detail);
+            Check::warn(name, detail, fail.next.unwrap_or_default())
+        }
+    });
+    tool.ok()
+}
+
+/// Needed where a variant is verified under one of its tools.
 fn sanitizer(config: &Config) -> Check {
     const WHAT: &str = "compute-sanitizer";
     let needed = config
@@ -110,8 +123,8 @@ fn sanitizer(config: &Config) -> Check {
     }
 }
 
-/// Whether a tool of the toolkit is of an earlier release, `13.0`, than another. Tools that count
-/// otherwise are of none.
+/// Whether a tool of the toolkit is of an earlier release, such as `13.0`, than another; `false` for
+/// tools with other version numbers.
 fn older(tool: &str, than: &str) -> bool {
     let release = |version: &str| {
         let numbers = numbers(version.strip_prefix('V')?)?;
@@ -125,7 +138,7 @@ mod tests {
     use super::older;
 
     #[test]
-    fn a_tool_of_an_earlier_release_is_older_and_a_patch_is_none() {
+    fn a_tool_of_an_earlier_release_is_older_and_one_of_an_earlier_patch_is_not() {
         assert!(older("V12.8.90", "V13.0.88"));
         assert!(!older("V13.0.85", "V13.0.88"));
         assert!(!older("V13.2.86", "V13.0.88"));

@@ -84,7 +84,7 @@ codes! {
     NotMeasured = "not-measured", Either => Inconclusive,
         "The counter does not exist on this GPU, a launch has no value for it, or the tier cannot measure it.",
         "Read the reason in the row of the metric. Profile again, or remove the metric from the suite.";
-    /// A value is outside the range of its counter, or an improvement is larger than `max_gain` allows.
+    /// A value is outside the range of its counter, or an improvement is too large to pass without a review.
     Implausible = "implausible", Either => Inconclusive,
         "Another process disturbed the measurement, the counter is defective, or the kernel no longer does all of its work.",
         "Profile again with nothing else on the GPU. Check that the kernel still does its work, then lock the improvement, or widen `plausible` of the metric.";

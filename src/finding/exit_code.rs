@@ -46,7 +46,7 @@ impl ExitCode {
             .unwrap_or(self)
     }
 
-    /// The code of this number; what is none is a defect.
+    /// The code of this number; another number is a defect of this program.
     pub fn of(number: u8) -> ExitCode {
         Self::ALL
             .into_iter()

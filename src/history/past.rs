@@ -1,4 +1,4 @@
-//! A profile of the past, as far as it can be read: of this version's form, or of one before.
+//! A profile of the past, as far as it can be read: in this version's form, or in an older one.
 
 use serde_json::Value;
 
@@ -9,14 +9,14 @@ use crate::profile::Profile;
 pub struct PastProfile {
     /// In the order of the profile.
     pub kernels: Vec<PastKernel>,
-    /// What sets its values apart from those of this version.
+    /// How its values differ from those of this version.
     pub note: Option<String>,
 }
 
 /// One kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastKernel {
-    /// The name that tells it from the others.
+    /// The name that distinguishes it from the others.
     pub name: String,
     /// By alias.
     pub series: Vec<PastSeries>,
@@ -51,7 +51,7 @@ impl PastProfile {
         let schema = json["schema"].as_u64().unwrap_or_default();
         let kernels = json["kernels"]
             .as_array()
-            .ok_or("the profile holds no kernels")?;
+            .ok_or("the profile contains no kernels")?;
         let metrics = &json["identity"]["metrics"];
         let kernels: Vec<PastKernel> = kernels
             .iter()
@@ -70,7 +70,7 @@ impl PastProfile {
             .flat_map(|kernel| &kernel.series)
             .all(|series| series.value.is_none())
         {
-            return Err(format!("a profile of schema {schema}, which is not read"));
+            return Err(format!("profiles of schema {schema} cannot be read"));
         }
         Ok(PastProfile {
             kernels,
@@ -120,7 +120,7 @@ fn loose_series(alias: &str, series: &Value, known: &Value) -> PastSeries {
         counter: known["counter"].as_str().unwrap_or_default().to_owned(),
         unit: known["unit"].as_str().map(str::to_owned),
         value: series["value"].as_f64().or(series["median"].as_f64()),
-        // What schema 1 calls sigma is the spread of launches, which says little of processes.
+        // `sigma` of schema 1 is the spread of launches, not of processes.
         noise: larger(series["between"].as_f64(), series["machines"].as_f64()),
     }
 }

@@ -104,11 +104,8 @@ impl Fresh<'_> {
         }
     }
 
-    /// The controls first: how they read bounds the bands of the others.
     fn alone(&self, judge: &Judge<'_>) -> Result<Measured, Error> {
-        let mut variants = self.selected.variants();
-        variants.extend(judge.controls_to_add());
-        variants.sort_by_key(|variant| !variant.immutable);
+        let variants = measuring_order(self.selected, judge);
         let mut seen: BTreeMap<VariantId, Profile> = BTreeMap::new();
         measure(self.order(&variants), &mut |variant, profile, _| {
             still_open(judge, &mut seen, variant, profile)
@@ -149,6 +146,15 @@ impl Fresh<'_> {
         }
         Ok(measured)
     }
+}
+
+/// The variants in the order in which they are measured alone, with the controls that they need.
+/// The controls come first: what they read bounds the others' bands.
+pub fn measuring_order<'a>(selected: &'a Selected, judge: &Judge<'a>) -> Vec<&'a Variant> {
+    let mut variants = selected.variants();
+    variants.extend(judge.controls_to_add());
+    variants.sort_by_key(|variant| !variant.immutable);
+    variants
 }
 
 /// Whether the answer of a variant that is measured alone is still open. `seen` are the controls

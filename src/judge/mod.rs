@@ -30,7 +30,7 @@ pub use cause::{Cause, CauseKind, causes};
 pub use compare::{compare, comparison_count};
 pub use compiled::compare_compiled;
 pub use control::Control;
-pub use fresh::Fresh;
+pub use fresh::{Fresh, measuring_order};
 pub use hotspot::{KernelHotspots, LineMove, Sampled, StallMove, moved};
 pub use metric::{Case, Comparison, Judged, Reference, Summary};
 pub use mode::Mode;

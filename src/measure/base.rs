@@ -11,6 +11,15 @@ use crate::finding::{Code, Error, Finding};
 use crate::git::{self, Worktree};
 use crate::profile::Profile;
 
+/// The base's version of a variant, built.
+#[derive(Debug)]
+pub(super) struct BaseVariant<'p> {
+    pub project: &'p BaseProject,
+    pub config: &'p Config,
+    pub variant: Variant,
+    pub artifact: Artifact,
+}
+
 /// The project as it is at the base revision, in a worktree of its own.
 #[derive(Debug)]
 pub struct BaseProject {
@@ -22,30 +31,30 @@ pub struct BaseProject {
 }
 
 impl BaseProject {
-    /// Checks a revision out beside the project that `head` is the configuration of.
+    /// Checks a revision out beside the project that `current` configures.
     ///
     /// # Errors
     /// [`Error::Usage`] where there is no such revision; [`Error::Environment`] where git fails.
-    pub fn check_out(head: &Config, revision: &str) -> Result<BaseProject, Error> {
-        if git::commit_of(&head.root, revision).is_some() {
-            create_work_folder(&head.work)?;
+    pub fn check_out(current: &Config, revision: &str) -> Result<BaseProject, Error> {
+        if git::commit_of(&current.root, revision).is_some() {
+            create_work_folder(&current.work)?;
         }
-        let worktree = Worktree::add(&head.root, revision, &head.work.join("worktrees"))?;
-        let name = head
+        let worktree = Worktree::add(&current.root, revision, &current.work.join("worktrees"))?;
+        let name = current
             .path
             .file_name()
             .map_or_else(|| PathBuf::from(config::FILE_NAME), PathBuf::from);
         let config = Config::load(&worktree.project.join(name))
             .map(|base| Config {
                 // One cache of builds serves both revisions.
-                work: head.work.clone(),
-                device: head.device,
-                // What is pinned now is what both are measured with. A compiler of the base's own
-                // that is not so is told, and does not end the run.
+                work: current.work.clone(),
+                device: current.device,
+                // Both are measured with the versions that are pinned now. Where the base has another
+                // compiler, this is reported and does not end the run.
                 toolchain: Toolchain {
                     pins: Pins {
                         mismatch: Mismatch::Warn,
-                        ..head.toolchain.pins.clone()
+                        ..current.toolchain.pins.clone()
                     },
                     ..base.toolchain
                 },
@@ -62,16 +71,15 @@ impl BaseProject {
     /// Static profiles of the base's versions that were built.
     pub(super) fn keep_compiled(
         &self,
-        variants: &[Result<Variant, String>],
-        artifacts: &[Result<Artifact, String>],
+        built: &[Result<BaseVariant<'_>, Finding>],
         output: &Path,
     ) -> Result<Vec<Profile>, Error> {
         let Ok(config) = &self.config else {
             return Ok(Vec::new());
         };
-        let built = variants.iter().zip(artifacts);
+        let built = built.iter().flatten();
         let (variants, artifacts): (Vec<&Variant>, Vec<Option<Artifact>>) = built
-            .filter_map(|(variant, artifact)| Some((variant.as_ref().ok()?, artifact.clone().ok())))
+            .map(|base| (&base.variant, Some(base.artifact.clone())))
             .unzip();
         let batch = Batch {
             config,
@@ -82,43 +90,63 @@ impl BaseProject {
         batch.keep_compiled(&artifacts, folder, &[], Some(&self.commit))
     }
 
-    /// The base's version of a variant: its code and arguments, measured as the head's is.
-    pub(super) fn variant(&self, head: &Variant) -> Result<Variant, String> {
+    /// The base's version of a variant: its code and arguments, measured as the current one is; or
+    /// why there is none.
+    fn variant(&self, current: &Variant) -> Result<Variant, String> {
         let config = self.config.as_ref().map_err(Clone::clone)?;
         let base = config
-            .variant(&head.id)
-            .ok_or_else(|| "it does not hold this variant".to_owned())?;
-        if base.args != head.args {
-            return Err("its workload is another".to_owned());
+            .variant(&current.id)
+            .ok_or_else(|| "it has no such variant".to_owned())?;
+        if base.args != current.args {
+            return Err("its workload (`args`) differs".to_owned());
         }
         Ok(Variant {
-            metrics: head.metrics.clone(),
-            static_metrics: head.static_metrics.clone(),
-            work: head.work,
-            profile: head.profile.clone(),
-            // The base is there to be compared with: what it does wrong is not this change's.
+            metrics: current.metrics.clone(),
+            static_metrics: current.static_metrics.clone(),
+            work: current.work,
+            profile: current.profile.clone(),
+            // The base is only compared with: its errors are not those of this change.
             sanitizer: Vec::new(),
             ..base.clone()
         })
     }
 
-    /// The base's artifacts, or why there is none, in the order of the variants.
+    /// The base's project and version of a variant, or why it cannot be measured beside it.
+    ///
+    /// # Errors
+    /// Why, in words.
+    pub fn side(&self, current: &Variant) -> Result<(&Config, Variant), String> {
+        let config = self.config.as_ref().map_err(Clone::clone)?;
+        Ok((config, self.variant(current)?))
+    }
+
+    /// Builds the base's versions of variants, in their order: each, or the finding that says why
+    /// there is none.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine failed.
     pub(super) fn build(
         &self,
-        variants: &[Result<Variant, String>],
+        current: &[&Variant],
         watch: &dyn Watch,
-    ) -> Result<Vec<Result<Artifact, String>>, Error> {
-        let Ok(config) = &self.config else {
-            return Ok(variants.iter().map(|_| Err(String::new())).collect());
+    ) -> Result<Vec<Result<BaseVariant<'_>, Finding>>, Error> {
+        let variants: Vec<Result<Variant, String>> = current
+            .iter()
+            .map(|variant| self.variant(variant))
+            .collect();
+        let config = match &self.config {
+            Ok(config) => config,
+            Err(why) => {
+                let unavailable = |variant: &&Variant| Err(self.unavailable(variant, why));
+                return Ok(current.iter().map(unavailable).collect());
+            }
         };
-        let there: Vec<&Variant> = variants.iter().flatten().collect();
         let batch = Batch {
             config,
-            variants: &there,
+            variants: &variants.iter().flatten().collect::<Vec<_>>(),
             watch,
         };
         let (artifacts, findings) = batch.build()?;
-        let mut artifacts = artifacts.into_iter();
         let why_not = |variant: &Variant| {
             let mut findings = findings.iter();
             let why = findings.find(|finding| finding.concerns(&variant.id));
@@ -127,21 +155,33 @@ impl BaseProject {
                 |finding| format!("it does not build: {}", finding.message),
             )
         };
-        let built = variants.iter().map(|variant| {
-            let variant = variant.as_ref().map_err(Clone::clone)?;
-            artifacts.next().flatten().ok_or_else(|| why_not(variant))
+        let mut artifacts = artifacts.into_iter();
+        let built = variants.into_iter().map(|variant| {
+            let variant = variant?;
+            match artifacts.next().flatten() {
+                Some(artifact) => Ok(BaseVariant {
+                    project: self,
+                    config,
+                    variant,
+                    artifact,
+                }),
+                None => Err(why_not(&variant)),
+            }
         });
-        Ok(built.collect())
+        let named = built.zip(current);
+        Ok(named
+            .map(|(built, variant)| built.map_err(|why| self.unavailable(variant, &why)))
+            .collect())
     }
 
-    /// The finding that a variant has no base to be measured beside.
+    /// The finding that a variant has no base to measure side by side with.
     pub(super) fn unavailable(&self, variant: &Variant, why: &str) -> Finding {
         let commit: String = self.commit.chars().take(10).collect();
         Finding::deny(
             Code::BaseUnavailable,
             &variant.id,
-            format!("there is no base to measure beside it at {commit}: {why}"),
-            "it is judged against its stored baseline instead",
+            format!("the base at {commit} cannot be measured side by side: {why}"),
+            "use the comparison with its stored baseline, which is made instead",
         )
     }
 }

@@ -1,4 +1,4 @@
-//! The machine that measures: profilers, GPU, and which tier of measurement it reaches.
+//! The measuring machine of a run: profilers, GPU, and the tier of measurement that it reaches.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -16,24 +16,25 @@ use crate::profiler::{Ncu, Profilers};
 use crate::terms::{Phase, Tier};
 use crate::toolchain::{Nvcc, Sanitizer};
 
-/// Where profiles are measured, and for whom.
+/// The machine that measures, as one run uses it: its profilers, its GPU, the environment of the
+/// programs, and which tiers turned out to be out of reach.
 pub struct Bench<'a> {
     pub(super) profilers: Profilers,
     pub(super) ncu_version: String,
     pub(super) sanitizer: Option<Sanitizer>,
     pub(super) gpu: Gpu,
-    /// Whether NVML shows the GPU: what it showed once it can lose.
+    /// Whether NVML showed the GPU at the start. If it does not later, the GPU is lost.
     pub(super) shown: bool,
     pub(super) env: BTreeMap<String, String>,
     pub(super) overrides: &'a [String],
     watch: &'a dyn Watch,
-    /// What ncu said when it was refused the counters: it is asked once a run.
+    /// Why ncu has no access to the counters. This is found out once a run.
     denied: OnceCell<Finding>,
 }
 
 impl<'a> Bench<'a> {
-    /// Finds profiler, GPU and compiler, and refuses those that are not as pinned, and counters
-    /// that the chip does not have.
+    /// Finds profiler, GPU and compiler. Rejects versions that differ from the pinned ones, and
+    /// counters that the chip does not have.
     ///
     /// # Errors
     /// [`Error`] where the machine lacks something.
@@ -66,8 +67,8 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// The highest tier for a variant that is not known to be out of reach; the denial of the
-    /// counters where no other serves it.
+    /// The highest tier for a variant that is not known to be out of reach; the finding about the
+    /// counters where no other tier can measure it.
     pub(super) fn tier(&self, variant: &Variant) -> Result<Tier, Finding> {
         let Some(denied) = self.denied.get() else {
             return Ok(Tier::Counters);
@@ -78,8 +79,8 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// The tier to try after one that cannot measure a variant, by what was found there; `None`
-    /// where the finding is not about the tier, or no tier is left.
+    /// The tier to try after one that cannot measure a variant, by the finding there; `None` where
+    /// the finding is not about the tier, or where no tier is left.
     pub(super) fn below(&self, variant: &Variant, tier: Tier, found: &Finding) -> Option<Tier> {
         let out_of_reach = match tier {
             Tier::Counters => matches!(found.code, Code::NoPermission | Code::ProfilerUnsupported),
@@ -102,10 +103,9 @@ impl<'a> Bench<'a> {
         Some(next)
     }
 
-    /// What keeps a variant from being measured, with the denial of the counters where that led
-    /// there.
+    /// Why a variant was not measured, with the finding about the counters where that was the cause.
     pub(super) fn unmeasured(&self, variant: &Variant, tier: Tier, found: Finding) -> Vec<Finding> {
-        // Where no tier is left that runs anything, what the compiler made may be accepted alone.
+        // Where no other tier is left, the configuration may accept the static tier alone.
         let out_of_reach = matches!(
             found.code,
             Code::NoPermission | Code::ProfilerUnsupported | Code::KernelTimesUnavailable
@@ -125,13 +125,13 @@ impl<'a> Bench<'a> {
         vec![denied.warn_for(reason), found]
     }
 
-    /// Holds the GPU until the answer is dropped, and says what disturbs it.
+    /// Takes the GPU's lock, and reports what disturbs the GPU. Dropping the lock releases it.
     ///
     /// # Errors
     /// As [`Gpu::lock`].
-    pub fn hold(&self) -> Result<GpuLock, Error> {
+    pub fn lock(&self) -> Result<GpuLock, Error> {
         let lock = self.gpu.lock(|| self.watch.waits())?;
-        // Told now, and not only when all is measured. Without NVML each profile says so.
+        // Reported now, and not only when all is measured. Without NVML each profile says so.
         for obstacle in Health::of(&self.gpu.uuid)
             .iter()
             .flat_map(Health::obstacles)
@@ -141,8 +141,8 @@ impl<'a> Bench<'a> {
         Ok(lock)
     }
 
-    /// The same finding, or that the GPU is lost, where it was there before and the driver does
-    /// not show it now: whatever a program said about that follows from it.
+    /// The same finding; or that the GPU is lost, where the driver showed it before and does not show
+    /// it now: the finding is then a consequence.
     pub(super) fn unless_lost(&self, found: Finding) -> Finding {
         let why = match Health::of(&self.gpu.uuid) {
             Err(Unwatched::Device { cause, .. }) if self.shown => cause,
@@ -175,13 +175,13 @@ fn lower_tier(variant: &Variant, above: Tier) -> Option<Tier> {
     lower.find(serves)
 }
 
-/// What makes a program see the GPU that was asked about, and no other.
+/// Variables that make a program use this GPU only.
 pub fn gpu_env(gpu: &Gpu) -> BTreeMap<String, String> {
     BTreeMap::from([("CUDA_VISIBLE_DEVICES".to_owned(), gpu.uuid.clone())])
 }
 
-/// On chips without a table here, ncu itself says which counters there are; an unknown one ends
-/// the run before any kernel does.
+/// Checks the counters' names with ncu, for chips without a table here. An unknown one ends the run
+/// before anything is measured.
 fn check_counters(config: &Config, variants: &[&Variant], ncu: &Ncu) -> Result<(), Error> {
     let toolchain = &config.toolchain;
     let asked: Vec<&str> = variants

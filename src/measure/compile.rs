@@ -1,4 +1,4 @@
-//! What a machine without a GPU can do: builds variants and keeps what the compiler made.
+//! Builds variants and keeps what the compiler made, which needs no GPU.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::finding::Error;
 /// built a finding says why.
 ///
 /// # Errors
-/// [`Error`] where the machine failed; whatever concerns one variant is a finding.
+/// [`Error`] where the machine failed; what concerns one variant is a finding.
 pub fn compile(
     batch: Batch<'_>,
     base: Option<&BaseProject>,
@@ -32,15 +32,10 @@ pub fn compile(
     let Some(base) = base else {
         return Ok(measured);
     };
-    let variants = batch.variants.iter();
-    let bases: Vec<Result<Variant, String>> =
-        variants.map(|variant| base.variant(variant)).collect();
-    let artifacts = base.build(&bases, &OfBase(batch.watch))?;
-    measured.compiled_bases = base.keep_compiled(&bases, &artifacts, output)?;
-    for ((variant, of_base), artifact) in batch.variants.iter().zip(&bases).zip(artifacts) {
-        if let Some(why) = of_base.as_ref().err().cloned().or(artifact.err()) {
-            measured.findings.push(base.unavailable(variant, &why));
-        }
-    }
+    let built = base.build(batch.variants, &OfBase(batch.watch))?;
+    measured.compiled_bases = base.keep_compiled(&built, output)?;
+    measured
+        .findings
+        .extend(built.into_iter().filter_map(Result::err));
     Ok(measured)
 }

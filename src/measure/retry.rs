@@ -1,7 +1,7 @@
-//! What is measured again because the machine failed, and not the program.
+//! Measures again where the machine failed, and not the program.
 //!
-//! What the program prints or exits with is never asked: a program could choose its measurements
-//! by it. The driver and ncu are.
+//! Only the driver and ncu decide that. What the program prints or exits with does not: a program
+//! could choose its measurements by it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ impl<'a> Retries<'a> {
         }
     }
 
-    /// Whether to measure again after this finding; waits before it says yes.
+    /// Whether to measure again after this finding; waits before it returns `true`.
     pub(super) fn again(&mut self, found: &Finding) -> Result<bool, Error> {
         let allowed = self.variant.profile.retries;
         if self.done >= allowed || !of_the_machine(found) {
@@ -61,7 +61,7 @@ impl<'a> Retries<'a> {
         Ok(true)
     }
 
-    /// The finding that stands, with a word of how often it was tried.
+    /// The finding that remains, with the number of tries.
     pub(super) fn given_up(&self, found: Finding) -> Finding {
         if self.done == 0 || !of_the_machine(&found) {
             return found;
@@ -78,8 +78,8 @@ impl<'a> Retries<'a> {
     }
 }
 
-/// Whether a finding is about the machine at that moment, so that another try may end otherwise.
-/// A missing right, or a profiler that never works, stays so; a crash is the program's.
+/// Whether a finding is about the machine at that moment, so that another try may succeed. A missing
+/// right, or a profiler that does not work here, stays so; a crash is the program's.
 fn of_the_machine(found: &Finding) -> bool {
     found.severity == Severity::Deny
         && matches!(
@@ -88,7 +88,7 @@ fn of_the_machine(found: &Finding) -> bool {
         )
 }
 
-/// What disturbed the GPU while profiles were measured that are compared, if anything did.
+/// What disturbed the GPU while the compared profiles were measured, if anything did.
 pub(super) fn disturbance(variant: &VariantId, sides: &[(&str, &Profile)]) -> Option<Finding> {
     let states: Vec<_> = sides
         .iter()
@@ -106,8 +106,8 @@ pub(super) fn disturbance(variant: &VariantId, sides: &[(&str, &Profile)]) -> Op
     findings.find(of_the_machine)
 }
 
-/// Takes away the captures of a try that failed, so that nothing of it stands beside the next
-/// one's. What they said is in the finding.
+/// Removes the captures of a try that failed, so that they are not taken for those of the next. The
+/// finding names what was wrong with them.
 pub(super) fn discard(folder: &Path) -> Result<(), Error> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

@@ -1,17 +1,17 @@
-//! Executes the measuring jobs of a variant: once, then in rounds until the answer is clear, on
-//! the highest tier that can be reached, and again where the machine failed.
+//! Executes the measuring jobs of a variant: once, then in rounds until the verdict is clear, on the
+//! highest tier that is available, and again where the machine failed.
 
 use super::bench::Bench;
 use super::retry::{Retries, disturbance};
 use super::subject::Subject;
 use crate::config::Variant;
 use crate::finding::{Error, Finding, Stop};
-use crate::plan::{Side, VariantPlan};
+use crate::plan::{Job, Side, VariantPlan};
 use crate::profile::Profile;
 use crate::terms::Phase;
 
-/// Whether the answer that profiles give is still open, so that more processes could help. The
-/// second profile is the base's, where base and current are measured side by side.
+/// Whether a verdict on these profiles is still open, so that more processes may decide it. The second
+/// profile is the base's, where base and current are measured side by side.
 pub type StillOpen<'a> = dyn FnMut(&Variant, &Profile, Option<&Profile>) -> bool + 'a;
 
 /// A variant, and its version at the base where both are measured side by side.
@@ -26,31 +26,31 @@ pub(super) struct Profiles {
     pub base: Option<Profile>,
 }
 
-/// Why [`Subjects`] were not measured, and of which side that is.
-pub(super) enum Halt {
-    Side(Side, Box<Finding>),
+/// Why [`Subjects`] were not measured, and which side is the reason.
+pub(super) enum SideStop {
+    Finding(Side, Box<Finding>),
     Error(Error),
 }
 
-impl Halt {
-    fn of(side: Side, stop: Stop) -> Halt {
+impl SideStop {
+    fn of(side: Side, stop: Stop) -> SideStop {
         match stop {
-            Stop::Finding(finding) => Halt::Side(side, finding),
-            Stop::Error(error) => Halt::Error(error),
+            Stop::Finding(finding) => SideStop::Finding(side, finding),
+            Stop::Error(error) => SideStop::Error(error),
         }
     }
 
-    fn map(self, change: impl FnOnce(Finding) -> Finding) -> Halt {
+    fn map(self, change: impl FnOnce(Finding) -> Finding) -> SideStop {
         match self {
-            Halt::Side(side, finding) => Halt::Side(side, Box::new(change(*finding))),
+            SideStop::Finding(side, finding) => SideStop::Finding(side, Box::new(change(*finding))),
             error => error,
         }
     }
 }
 
-impl From<Error> for Halt {
-    fn from(error: Error) -> Halt {
-        Halt::Error(error)
+impl From<Error> for SideStop {
+    fn from(error: Error) -> SideStop {
+        SideStop::Error(error)
     }
 }
 
@@ -66,18 +66,18 @@ impl<'a> Subjects<'a> {
         plan: &VariantPlan,
         retries: &mut Retries<'_>,
         open: &mut StillOpen<'_>,
-    ) -> Result<Profiles, Halt> {
+    ) -> Result<Profiles, SideStop> {
         let variant = &self.variant().id;
         loop {
             let answer = self.on_highest_tier(bench, plan, open);
-            let answer = answer.map_err(|halt| halt.map(|found| bench.unless_lost(found)));
+            let answer = answer.map_err(|stop| stop.map(|found| bench.unless_lost(found)));
             let failed = match &answer {
                 Ok(Profiles { current, base }) => match base {
                     Some(base) => disturbance(variant, &[("base", base), ("current", current)]),
                     None => disturbance(variant, &[("current", current)]),
                 },
-                Err(Halt::Side(_, found)) => Some((**found).clone()),
-                Err(Halt::Error(_)) => None,
+                Err(SideStop::Finding(_, found)) => Some((**found).clone()),
+                Err(SideStop::Error(_)) => None,
             };
             if let Some(found) = failed
                 && retries.again(&found)?
@@ -85,7 +85,7 @@ impl<'a> Subjects<'a> {
                 self.discard()?;
                 continue;
             }
-            return answer.map_err(|halt| halt.map(|found| retries.given_up(found)));
+            return answer.map_err(|stop| stop.map(|found| retries.given_up(found)));
         }
     }
 
@@ -94,20 +94,20 @@ impl<'a> Subjects<'a> {
         bench: &Bench<'_>,
         plan: &VariantPlan,
         open: &mut StillOpen<'_>,
-    ) -> Result<Profiles, Halt> {
+    ) -> Result<Profiles, SideStop> {
         let variant = self.variant();
         let mut tier = bench
             .tier(variant)
-            .map_err(|denied| Halt::Side(Side::Current, Box::new(denied)))?;
+            .map_err(|denied| SideStop::Finding(Side::Current, Box::new(denied)))?;
         loop {
             self.current.restart(tier);
             if let Some(base) = &mut self.base {
                 base.restart(tier);
             }
             match self.execute(bench, plan, open) {
-                Err(Halt::Side(side, found)) => match bench.below(variant, tier, &found) {
+                Err(SideStop::Finding(side, found)) => match bench.below(variant, tier, &found) {
                     Some(lower) => tier = lower,
-                    None => return Err(Halt::Side(side, found)),
+                    None => return Err(SideStop::Finding(side, found)),
                 },
                 answer => return answer,
             }
@@ -119,17 +119,17 @@ impl<'a> Subjects<'a> {
         bench: &Bench<'_>,
         plan: &VariantPlan,
         open: &mut StillOpen<'_>,
-    ) -> Result<Profiles, Halt> {
+    ) -> Result<Profiles, SideStop> {
         if self.current.has_phase(Phase::Counting) {
-            for side in plan.counting_sides() {
-                self.capture(side, bench, Phase::Counting)?;
+            for job in plan.counting() {
+                self.capture(job, bench)?;
             }
         }
         if self.current.has_phase(Phase::Timing) {
             let most = plan.rounds.len();
             for (round, done) in plan.rounds.iter().zip(1..) {
                 for job in round {
-                    self.capture(job.side, bench, Phase::Timing)?;
+                    self.capture(job, bench)?;
                 }
                 let look = u32::try_from(done).is_ok_and(|done| plan.looks.contains(&done));
                 if look && done < most {
@@ -144,23 +144,24 @@ impl<'a> Subjects<'a> {
         self.profiles(bench)
     }
 
-    fn capture(&mut self, side: Side, bench: &Bench<'_>, phase: Phase) -> Result<(), Halt> {
+    fn capture(&mut self, job: &Job, bench: &Bench<'_>) -> Result<(), SideStop> {
+        let side = job.side;
         let subject = match (side, &mut self.base) {
             (Side::Base, Some(base)) => base,
             (Side::Base, None) => return Ok(()),
             (Side::Current, _) => &mut self.current,
         };
-        let captured = subject.capture(bench, phase);
-        captured.map_err(|stop| Halt::of(side, stop))
+        let captured = subject.capture(bench, job);
+        captured.map_err(|stop| SideStop::of(side, stop))
     }
 
-    fn profiles(&mut self, bench: &Bench<'_>) -> Result<Profiles, Halt> {
+    fn profiles(&mut self, bench: &Bench<'_>) -> Result<Profiles, SideStop> {
         let base = self.base.as_mut().map(|base| base.profile(bench));
         let base = base
             .transpose()
-            .map_err(|stop| Halt::of(Side::Base, stop))?;
+            .map_err(|stop| SideStop::of(Side::Base, stop))?;
         let current = self.current.profile(bench);
-        let current = current.map_err(|stop| Halt::of(Side::Current, stop))?;
+        let current = current.map_err(|stop| SideStop::of(Side::Current, stop))?;
         Ok(Profiles { current, base })
     }
 

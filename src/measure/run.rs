@@ -1,25 +1,25 @@
-//! Variants to fresh profiles, one after the other on the configured GPU.
+//! Measures variants one after the other on the configured GPU, into fresh profiles.
 
 use std::path::Path;
 use std::time::Duration;
 
-use super::base::BaseProject;
+use super::base::{BaseProject, BaseVariant};
 use super::batch::Batch;
 use super::bench::Bench;
 use super::retry::Retries;
-use super::rounds::{Halt, Profiles, StillOpen, Subjects};
+use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
 use super::subject::Subject;
 use super::watch::OfBase;
 use crate::build::Artifact;
-use crate::config::{Config, Variant};
+use crate::config::Variant;
 use crate::evidence::{disturbed, incomplete, incomplete_side, unpinned};
 use crate::files::{base_folder, empty_variant_folder, variant_folder};
-use crate::finding::{Error, Finding, Severity};
+use crate::finding::{Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
 use crate::profile::Profile;
 use crate::terms::Phase;
 
-/// What measuring gave.
+/// What was measured.
 #[derive(Debug, Default)]
 pub struct Measured {
     /// Fresh profiles, of the variants that could be measured.
@@ -30,13 +30,13 @@ pub struct Measured {
     pub compiled: Vec<Profile>,
     /// The same of the base revision.
     pub compiled_bases: Vec<Profile>,
-    /// Why the others could not, and what is incomplete.
+    /// Why the others could not be measured, and what is incomplete.
     pub findings: Vec<Finding>,
     /// Time inside nvcc, the verifying runs and ncu.
     pub tools_wall: Duration,
 }
 
-/// What is to be measured.
+/// An order to measure variants.
 #[derive(Clone, Copy)]
 pub struct Order<'a> {
     /// The variants.
@@ -55,7 +55,7 @@ pub struct Order<'a> {
 /// measured alone.
 ///
 /// # Errors
-/// [`Error`] where the machine failed; whatever concerns one variant is a finding.
+/// [`Error`] where the machine failed; what concerns one variant is a finding.
 pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, Error> {
     let Order { batch, output, .. } = order;
     let mut run = Run {
@@ -64,26 +64,19 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
         order,
         measured: Measured::default(),
     };
-    // A variant that fails now must not leave an earlier profile behind to be taken for this one.
+    // Otherwise the earlier profile of a variant that fails now would be taken for this run's.
     for variant in batch.variants {
         empty_variant_folder(output, &variant.id)?;
     }
-    let variants = batch.variants.iter();
-    let bases: Option<Vec<Result<Variant, String>>> = order
-        .base
-        .map(|base| variants.map(|variant| base.variant(variant)).collect());
-    let (artifacts, base_artifacts) = run.build(bases.as_deref())?;
-    let lock = run.bench.hold()?;
-    for (index, (variant, artifact)) in batch.variants.iter().zip(artifacts).enumerate() {
+    let (artifacts, bases) = run.build()?;
+    let lock = run.bench.lock()?;
+    let mut bases = bases.into_iter();
+    for (variant, artifact) in batch.variants.iter().zip(artifacts) {
+        let base = bases.next();
         let Some(artifact) = artifact else { continue };
-        if !run.verified(batch, variant, &artifact)? {
-            continue;
+        if run.verified(batch, variant, &artifact)? {
+            run.variant(variant, artifact, base, open)?;
         }
-        let base = bases
-            .as_ref()
-            .zip(base_artifacts.as_ref())
-            .and_then(|(bases, artifacts)| bases.get(index).zip(artifacts.get(index)));
-        run.variant(variant, artifact, base, open)?;
     }
     drop(lock);
     Ok(run.measured)
@@ -97,45 +90,42 @@ struct Run<'a> {
     measured: Measured,
 }
 
-/// The base's version of a variant and its program, or why there is none.
-type OfBaseRevision<'a> = (&'a Result<Variant, String>, &'a Result<Artifact, String>);
+/// The artifact of each variant that was built, and the base's version of each, where there is a
+/// base.
+type BothSides<'a> = (Vec<Option<Artifact>>, Vec<Result<BaseVariant<'a>, Finding>>);
 
 impl<'a> Run<'a> {
     /// Builds both sides, and keeps what the compiler made of them.
-    #[expect(clippy::type_complexity, reason = "one list a side")]
-    fn build(
-        &mut self,
-        bases: Option<&[Result<Variant, String>]>,
-    ) -> Result<(Vec<Option<Artifact>>, Option<Vec<Result<Artifact, String>>>), Error> {
+    fn build(&mut self) -> Result<BothSides<'a>, Error> {
         let Order { batch, output, .. } = self.order;
         let started = std::time::Instant::now();
         let (artifacts, findings) = batch.build()?;
         self.measured.findings.extend(findings);
-        let of_base = match self.order.base.zip(bases) {
-            Some((base, bases)) => Some(base.build(bases, &OfBase(batch.watch))?),
-            None => None,
+        let bases = match self.order.base {
+            Some(base) => base.build(batch.variants, &OfBase(batch.watch))?,
+            None => Vec::new(),
         };
         self.measured.tools_wall += started.elapsed();
         let folder = |variant: &Variant| variant_folder(output, &variant.id);
         let (overrides, git) = (self.order.overrides, self.git.as_deref());
         self.measured.compiled = batch.keep_compiled(&artifacts, folder, overrides, git)?;
-        if let (Some(base), Some(bases), Some(artifacts)) = (self.order.base, bases, &of_base) {
-            self.measured.compiled_bases = base.keep_compiled(bases, artifacts, output)?;
+        if let Some(base) = self.order.base {
+            self.measured.compiled_bases = base.keep_compiled(&bases, output)?;
         }
-        Ok((artifacts, of_base))
+        Ok((artifacts, bases))
     }
 
-    /// Whether the numbers of a built variant are right, and compute-sanitizer finds nothing where
-    /// it is asked.
+    /// Whether the numbers of a built variant are correct, and compute-sanitizer, where the variant
+    /// asks for it, finds nothing.
     fn verified(
         &mut self,
         batch: Batch<'_>,
         variant: &Variant,
         artifact: &Artifact,
     ) -> Result<bool, Error> {
-        let (right, findings) = self.checked(batch, variant, artifact)?;
+        let (correct, findings) = self.checked(batch, variant, artifact)?;
         self.measured.findings.extend(findings);
-        Ok(right)
+        Ok(correct)
     }
 
     fn checked(
@@ -164,110 +154,85 @@ impl<'a> Run<'a> {
         Ok((right.is_some() && clean, findings))
     }
 
-    /// Measures one variant that was verified, beside the base where there is one.
+    /// Measures one variant that was verified, side by side with the base where there is one.
     fn variant(
         &mut self,
         variant: &'a Variant,
         artifact: Artifact,
-        of_base: Option<OfBaseRevision<'_>>,
+        base: Option<Result<BaseVariant<'a>, Finding>>,
         open: &mut StillOpen<'_>,
     ) -> Result<(), Error> {
-        let watch = self.order.batch.watch;
-        let folder = variant_folder(self.order.output, &variant.id);
-        let config: &Config = self.order.batch.config;
-        let current = Subject::new(config, variant, artifact, folder, self.git.clone());
-        let base = match self.order.base.zip(of_base) {
-            Some((base, of_base)) => Some((base, self.base_subject(base, of_base)?)),
-            None => None,
-        };
-        watch.begins(variant, "profile");
-        // One bound for the variant, whichever way it is measured.
-        let mut retries = Retries::of(variant, watch);
-        let mut subjects = Subjects {
-            current,
-            base: None,
-        };
-        let mut answer = None;
-        if let Some((base, of_base)) = base {
-            let why = match of_base {
-                Err(why) => Some(why),
-                Ok(of_base) => {
-                    subjects.base = Some(of_base);
-                    let plan = VariantPlan::side_by_side(variant);
-                    let measured = subjects.measure(&self.bench, &plan, &mut retries, open);
-                    let of_base = subjects.base.as_ref();
-                    self.measured.tools_wall +=
-                        of_base.map_or(Duration::ZERO, |subject| subject.tools_wall());
-                    match measured {
-                        Err(Halt::Side(Side::Base, finding)) => Some(finding.message),
-                        other => {
-                            answer = Some(other);
-                            None
-                        }
-                    }
-                }
-            };
-            if let Some(why) = why {
-                subjects.base = None;
-                self.measured.findings.push(base.unavailable(variant, &why));
+        let Order { batch, output, .. } = self.order;
+        let base = base.map(|base| self.verified_base(variant, base));
+        let base = match base.transpose() {
+            Ok(base) => base,
+            Err(stop) => {
+                self.measured.findings.push(stop.finding()?);
+                None
             }
-        }
-        let answer = answer.unwrap_or_else(|| {
+        };
+        batch.watch.begins(variant, "profile");
+        let folder = variant_folder(output, &variant.id);
+        let mut subjects = Subjects {
+            current: Subject::new(batch.config, variant, artifact, folder, self.git.clone()),
+            base: base
+                .as_ref()
+                .map(|base| base_subject(base, output))
+                .transpose()?,
+        };
+        // One bound for the variant, whichever way it is measured.
+        let mut retries = Retries::of(variant, batch.watch);
+        let plan = match subjects.base {
+            Some(_) => VariantPlan::side_by_side(variant),
+            None => VariantPlan::alone(variant),
+        };
+        let mut answer = subjects.measure(&self.bench, &plan, &mut retries, open);
+        let of_base = subjects.base.as_ref();
+        self.measured.tools_wall += of_base.map_or(Duration::ZERO, Subject::tools_wall);
+        if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, &base) {
+            let unavailable = base.project.unavailable(variant, &finding.message);
+            self.measured.findings.push(unavailable);
+            subjects.base = None;
             let plan = VariantPlan::alone(variant);
-            subjects.measure(&self.bench, &plan, &mut retries, open)
-        });
+            answer = subjects.measure(&self.bench, &plan, &mut retries, open);
+        }
         self.measured.findings.extend(retries.warnings());
         self.measured.tools_wall += subjects.current.tools_wall();
         match answer {
             Ok(profiles) => self.keep(variant, &subjects, profiles),
-            Err(Halt::Side(_, finding)) => {
-                watch.ended(variant, "profile", &finding.message);
+            Err(SideStop::Finding(_, finding)) => {
+                batch.watch.ended(variant, "profile", &finding.message);
                 let tier = subjects.current.tier;
                 let findings = self.bench.unmeasured(variant, tier, *finding);
                 self.measured.findings.extend(findings);
                 Ok(())
             }
-            Err(Halt::Error(error)) => Err(error),
+            Err(SideStop::Error(error)) => Err(error),
         }
     }
 
-    /// The base's version of a variant, if its numbers are right; otherwise why it cannot serve.
-    fn base_subject<'b>(
+    /// The base's version of a variant, if it was built and its numbers are correct.
+    fn verified_base(
         &mut self,
-        base: &'b BaseProject,
-        (variant, artifact): OfBaseRevision<'b>,
-    ) -> Result<Result<Subject<'b>, String>, Error> {
-        let (variant, artifact) = match (variant, artifact, &base.config) {
-            (Err(why), ..) | (_, Err(why), _) | (.., Err(why)) => return Ok(Err(why.clone())),
-            (Ok(variant), Ok(artifact), Ok(_)) => (variant, artifact),
-        };
-        let Ok(config) = &base.config else {
-            return Ok(Err("its configuration cannot be read".to_owned()));
-        };
-        let watch = OfBase(self.order.batch.watch);
+        variant: &Variant,
+        base: Result<BaseVariant<'a>, Finding>,
+    ) -> Result<BaseVariant<'a>, Stop> {
+        let base = base?;
         let batch = Batch {
-            config,
+            config: base.config,
             variants: &[],
-            watch: &watch,
+            watch: &OfBase(self.order.batch.watch),
         };
-        let (right, mut findings) = self.checked(batch, variant, artifact)?;
-        if !right {
-            let why = findings.pop().map(|finding| finding.message);
-            return Ok(Err(why.unwrap_or_else(|| "it fails its check".to_owned())));
+        let (correct, mut findings) = self.checked(batch, &base.variant, &base.artifact)?;
+        if correct {
+            return Ok(base);
         }
-        let folder = base_folder(self.order.output, &variant.id);
-        std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-        let commit = Some(base.commit.clone());
-        Ok(Ok(Subject::new(
-            config,
-            variant,
-            artifact.clone(),
-            folder,
-            commit,
-        )))
+        let why = findings.pop().map(|finding| finding.message);
+        let why = why.unwrap_or_else(|| "it fails its check".to_owned());
+        Err(base.project.unavailable(variant, &why).into())
     }
 
-    /// Keeps the profiles of a variant, and what is to be said of them.
+    /// Keeps the profiles of a variant, with the findings about them.
     fn keep(
         &mut self,
         variant: &Variant,
@@ -301,7 +266,16 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a fresh profile is, in a few words.
+/// The base's version of a variant, about to be measured.
+fn base_subject<'b>(base: &'b BaseVariant<'_>, output: &Path) -> Result<Subject<'b>, Error> {
+    let (variant, artifact) = (&base.variant, base.artifact.clone());
+    let folder = base_folder(output, &variant.id);
+    std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    let commit = Some(base.project.commit.clone());
+    Ok(Subject::new(base.config, variant, artifact, folder, commit))
+}
+
+/// A short description of a fresh profile.
 fn words(profile: &Profile, gaps: &[Finding]) -> String {
     match gaps.first() {
         None => format!(

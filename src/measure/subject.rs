@@ -12,6 +12,7 @@ use crate::config::{Config, Pin, Variant};
 use crate::evidence::{gpu_pins, launch_mismatches};
 use crate::files::{PROFILE_FILE, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
+use crate::plan::{Job, Task};
 use crate::profile::{
     CaptureRecord, Conditions, Derived, FileHash, Profile, ProfileOrigin, Provenance, Source,
     derive, now,
@@ -60,14 +61,13 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Runs one more process, and settles the one before, which was read meanwhile.
+    /// Runs one more process, and takes over the capture of the one before, which was read meanwhile.
     ///
     /// # Errors
     /// A finding that says why the variant was not measured; an error where the machine failed.
-    pub fn capture(&mut self, bench: &Bench<'_>, phase: Phase) -> Result<(), Stop> {
-        let stem = match phase {
-            Phase::Timing => format!("capture-{}", self.processes + 1),
-            Phase::Counting => "counting".to_owned(),
+    pub fn capture(&mut self, bench: &Bench<'_>, job: &Job) -> Result<(), Stop> {
+        let Task::Measure(phase) = job.task else {
+            return Ok(());
         };
         let profiler = bench.profilers.of(self.tier)?;
         let session = Session {
@@ -78,7 +78,7 @@ impl<'a> Subject<'a> {
             gpu: &bench.gpu,
             env: &bench.env,
             folder: &self.folder,
-            stem: &stem,
+            stem: &job.stem,
         };
         let pending = run(profiler, &session)?;
         self.tools_wall += pending.wall;
@@ -88,7 +88,7 @@ impl<'a> Subject<'a> {
         settled
     }
 
-    /// Forgets what was measured, to measure on a tier; the captures will be written over.
+    /// Drops what was measured, to measure on a tier; the captures will be overwritten.
     pub fn restart(&mut self, tier: Tier) {
         self.tier = tier;
         self.captures.clear();
@@ -98,7 +98,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Forgets what was measured, and takes its captures away.
+    /// Drops what was measured, and removes its captures.
     pub(super) fn discard(&mut self) -> Result<(), Error> {
         self.restart(self.tier);
         super::retry::discard(&self.folder)
@@ -111,13 +111,13 @@ impl<'a> Subject<'a> {
         };
         let started = std::time::Instant::now();
         let answer = pending.finish();
-        // Waiting is for ncu, which prints the CSV.
+        // It waits for ncu, which prints the CSV.
         self.tools_wall += started.elapsed();
         self.captures.push(answer?);
         Ok(())
     }
 
-    /// Whether its tier measures anything in a pass.
+    /// Whether its tier measures anything in a phase.
     pub(super) fn has_phase(&self, phase: Phase) -> bool {
         let samples = self.variant.profile.hotspots
             && phase == Phase::Counting
@@ -138,14 +138,14 @@ impl<'a> Subject<'a> {
     /// The profile of what was captured so far.
     ///
     /// # Errors
-    /// A finding where the captures make no profile; an error where the machine failed.
+    /// A finding where the captures cannot become a profile; an error where the machine failed.
     pub fn profile(&mut self, bench: &Bench<'_>) -> Result<Profile, Stop> {
         self.settle()?;
         Ok(self.normalize(bench)?)
     }
 
-    /// Where what was launched is not what the compiler made.
-    /// That a trial's launches are not as the configuration states only warns.
+    /// Where the launched kernels differ from the compiled ones. In a trial this is a warning, since
+    /// its launches may differ from those that the configuration states.
     pub(super) fn mismatches(&self, bench: &Bench<'_>) -> Vec<Finding> {
         let toolchain = &self.config.toolchain;
         let compiled = compiled_profile(toolchain, self.variant, &self.artifact, &[], None);
@@ -183,7 +183,7 @@ impl<'a> Subject<'a> {
                 Code::CaptureUnreadable,
                 &self.variant.id,
                 error.to_string(),
-                "look into the report: sparsek-gate inspect FILE".to_owned(),
+                "inspect the report: sparsek-gate inspect FILE".to_owned(),
             )
         })?;
         self.name_instructions(&mut derived);
@@ -256,8 +256,8 @@ impl<'a> Subject<'a> {
         write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))
     }
 
-    /// What the project pins of what this variant is measured with. A base may be of another
-    /// compiler than its head.
+    /// The versions that this variant is measured with, compared with the pinned ones. The compiler of
+    /// the base may differ from that of the current variant.
     fn pins(&self, bench: &Bench<'_>) -> Vec<Pin> {
         let toolchain = &self.config.toolchain;
         let mut pins = gpu_pins(toolchain, &bench.gpu);

@@ -1,16 +1,16 @@
-//! What happens while variants are measured, for whoever shows it.
+//! Events of a run, for its display.
 
 use crate::config::Variant;
 
-/// Hears of the stages of a run.
+/// Is informed of the stages of a run.
 pub trait Watch: Sync {
     /// A stage of a variant begins.
     fn begins(&self, variant: &Variant, stage: &str);
-    /// A stage of a variant ended; `outcome` is a few words.
+    /// A stage of a variant ended; `outcome` is a short description.
     fn ended(&self, variant: &Variant, stage: &str, outcome: &str);
     /// Another run of this tool measures on the GPU.
     fn waits(&self);
-    /// Something about the machine speaks against measuring on it now.
+    /// Something on the machine disturbs measurements.
     fn warns(&self, obstacle: &str);
 }
 
@@ -41,7 +41,7 @@ impl Watch for OfBase<'_> {
     }
 }
 
-/// Nobody hears of it.
+/// Ignores all events.
 pub(super) struct Silent;
 
 impl Watch for Silent {

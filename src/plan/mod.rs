@@ -7,8 +7,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+mod print;
+
 use crate::config::{SanitizerTool, Variant};
 use crate::terms::{Phase, VariantId};
+
+pub use print::{PlanOf, Planned, planned};
 
 /// Which code a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -23,16 +27,16 @@ pub enum Side {
 /// What a job does with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Runs the program's own check of its numbers.
+    /// Runs the program with its own check of the numbers.
     Verify,
-    /// Repeats that under a tool of compute-sanitizer.
+    /// Repeats the check under a tool of compute-sanitizer.
     Sanitize(SanitizerTool),
     /// Measures its kernels.
     Measure(Phase),
 }
 
 impl Task {
-    /// As a plan spells it.
+    /// Its name in a plan.
     pub fn as_str(self) -> &'static str {
         match self {
             Task::Verify => "verify",
@@ -51,8 +55,31 @@ pub struct Job {
     pub side: Side,
     /// What it does with it.
     pub task: Task,
-    /// The round it belongs to, from 1; `None` for what is done once.
+    /// The round it belongs to, from 1; `None` for a job that runs once.
     pub round: Option<u32>,
+    /// How the names of its files begin: `capture-1`, `counting`.
+    pub stem: String,
+}
+
+impl Job {
+    fn once(variant: &Variant, side: Side, task: Task) -> Job {
+        Job {
+            variant: variant.id.clone(),
+            side,
+            task,
+            round: None,
+            stem: task.as_str().to_owned(),
+        }
+    }
+
+    /// The `process`-th of its side that takes times, from 1.
+    fn timed(variant: &Variant, side: Side, round: u32, process: u32) -> Job {
+        Job {
+            round: Some(round),
+            stem: format!("capture-{process}"),
+            ..Job::once(variant, side, Task::Measure(Phase::Timing))
+        }
+    }
 }
 
 /// The jobs of one variant, in their order.
@@ -60,81 +87,78 @@ pub struct Job {
 pub struct VariantPlan {
     /// The variant.
     pub variant: VariantId,
-    /// What is done once, before any time is taken.
+    /// Jobs that run once, before any time is measured.
     pub once: Vec<Job>,
-    /// What is repeated: one process alone, or base, current, current, base side by side. The last
-    /// ones are left out where the answer is clear before.
+    /// Jobs that are repeated: one process alone, or base, current, current, base side by side. The
+    /// last rounds are left out where the verdict is clear before.
     pub rounds: Vec<Vec<Job>>,
-    /// After how many rounds the answer is looked at, ascending; the first is the least that is
+    /// After how many rounds the verdict is looked at, ascending; the first is the least that is
     /// measured.
     pub looks: Vec<u32>,
 }
 
 impl VariantPlan {
-    /// A variant by itself: processes until the answer is clear.
+    /// A variant by itself: processes until the verdict is clear.
     pub fn alone(variant: &Variant) -> VariantPlan {
         let settings = &variant.profile;
-        let job = |task, round| Job {
-            variant: variant.id.clone(),
-            side: Side::Current,
-            task,
-            round,
-        };
-        let mut once = vec![job(Task::Verify, None)];
-        once.extend(sanitized(variant).map(|tool| job(Task::Sanitize(tool), None)));
-        once.extend(counted(variant).then(|| job(Task::Measure(Phase::Counting), None)));
+        let once = |task| Job::once(variant, Side::Current, task);
+        let mut jobs = vec![once(Task::Verify)];
+        jobs.extend(sanitized(variant).map(|tool| once(Task::Sanitize(tool))));
+        jobs.extend(counted(variant).then(|| once(Task::Measure(Phase::Counting))));
         let timed = variant.has_phase(Phase::Timing);
-        let rounds = (1..=settings.max_processes)
-            .filter(|_| timed)
-            .map(|round| vec![job(Task::Measure(Phase::Timing), Some(round))]);
+        let rounds = (1..=settings.max_processes).filter(|_| timed);
         VariantPlan {
             variant: variant.id.clone(),
-            once,
-            rounds: rounds.collect(),
+            once: jobs,
+            rounds: rounds
+                .map(|round| vec![Job::timed(variant, Side::Current, round, round)])
+                .collect(),
             looks: settings.process_looks(),
         }
     }
 
-    /// A variant beside its version at the base, in rounds of base, current, current, base. What
-    /// the machine drifts within a round cancels.
+    /// A variant and its version at the base, in rounds of base, current, current, base: a linear
+    /// drift of the machine within a round cancels.
     pub fn side_by_side(variant: &Variant) -> VariantPlan {
         let settings = &variant.profile;
-        let job = |side, task, round| Job {
-            variant: variant.id.clone(),
-            side,
-            task,
-            round,
-        };
-        let mut once = vec![job(Side::Current, Task::Verify, None)];
+        let mut jobs = vec![Job::once(variant, Side::Current, Task::Verify)];
         let tools = sanitized(variant);
-        once.extend(tools.map(|tool| job(Side::Current, Task::Sanitize(tool), None)));
-        once.push(job(Side::Base, Task::Verify, None));
+        jobs.extend(tools.map(|tool| Job::once(variant, Side::Current, Task::Sanitize(tool))));
+        jobs.push(Job::once(variant, Side::Base, Task::Verify));
         if counted(variant) {
-            for side in [Side::Base, Side::Current] {
-                once.push(job(side, Task::Measure(Phase::Counting), None));
-            }
+            let counting = Task::Measure(Phase::Counting);
+            jobs.extend([Side::Base, Side::Current].map(|side| Job::once(variant, side, counting)));
         }
         let timed = variant.has_phase(Phase::Timing);
-        let rounds = (1..=settings.max_rounds).map(|round| {
-            [Side::Base, Side::Current, Side::Current, Side::Base]
-                .into_iter()
-                .filter(|_| timed)
-                .map(|side| job(side, Task::Measure(Phase::Timing), Some(round)))
-                .collect()
-        });
+        let round = |round: u32| {
+            let sides = [
+                (Side::Base, 2 * round - 1),
+                (Side::Current, 2 * round - 1),
+                (Side::Current, 2 * round),
+                (Side::Base, 2 * round),
+            ];
+            sides.map(|(side, process)| Job::timed(variant, side, round, process))
+        };
+        let rounds = (1..=settings.max_rounds).filter(|_| timed);
         VariantPlan {
             variant: variant.id.clone(),
-            once,
-            rounds: rounds.collect(),
+            once: jobs,
+            rounds: rounds.map(|number| round(number).into()).collect(),
             looks: settings.round_looks(),
         }
     }
 
-    /// The sides of the one-time jobs of a phase, in their order.
-    pub fn counting_sides(&self) -> impl Iterator<Item = Side> {
+    /// The jobs of the counting phase, in their order.
+    pub fn counting(&self) -> impl Iterator<Item = &Job> {
         let counting = Task::Measure(Phase::Counting);
-        let jobs = self.once.iter().filter(move |job| job.task == counting);
-        jobs.map(|job| job.side)
+        self.once.iter().filter(move |job| job.task == counting)
+    }
+
+    /// The fewest rounds that are measured, and the most.
+    pub fn bounds(&self) -> (u32, u32) {
+        let most = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
+        let least = self.looks.first().copied().unwrap_or(most);
+        (least.min(most), most)
     }
 }
 
@@ -147,7 +171,7 @@ fn sanitized(variant: &Variant) -> impl Iterator<Item = SanitizerTool> {
         .map(|index| asked[index])
 }
 
-/// Whether anything is measured once, in a process of its own.
+/// Whether anything is counted, in a process of its own.
 fn counted(variant: &Variant) -> bool {
     variant.profile.hotspots || variant.has_phase(Phase::Counting)
 }

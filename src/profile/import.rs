@@ -1,12 +1,33 @@
 //! From a recording of somebody else to a profile.
 
+use std::path::Path;
+
 use super::{
     CaptureRecord, Conditions, DeriveError, FileHash, Profile, ProfileOrigin, Provenance, Source,
     derive,
 };
+use crate::capture::Format;
 use crate::config::Variant;
-use crate::terms::Tier;
+use crate::terms::{Tier, VariantId};
 use ncu_report::Recording;
+
+/// The ending of a file of this format that can be imported; `None` for times without counters,
+/// which only this tool measures.
+pub fn importable(format: Format) -> Option<&'static str> {
+    match format {
+        Format::Report => Some("ncu-rep"),
+        Format::Csv => Some("csv"),
+        Format::KernelRecords | Format::EventTimes => None,
+    }
+}
+
+/// Whether the folder contains a profile of the variant that this tool measured. An import must not
+/// delete it.
+pub fn is_measured(folder: &Path, variant: &VariantId) -> bool {
+    Profile::recorded(folder, variant).is_ok_and(|profile| {
+        profile.is_some_and(|profile| profile.provenance.origin == ProfileOrigin::Measured)
+    })
+}
 
 /// Makes a profile of a recording. What the file contains outranks what is stated.
 ///

@@ -4,12 +4,12 @@
 mod derive;
 mod hotspots;
 pub mod import;
+mod kernel;
 mod norm;
 mod trend;
 
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, variant_folder};
 use crate::terms::{Phase, Tier, VariantId};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use derive::{DeriveError, Derived, Source, derive};
 pub use hotspots::{HotLine, Hotspots, MOST_LINES, Stall};
+pub use kernel::{Code, KernelProfile, MetricIdentity, Series};
 pub use norm::norm_text;
 pub use trend::{Acceptance, Course, Point, Trend};
 
@@ -117,66 +118,6 @@ impl From<&ProfileSettings> for Conditions {
             graph_profiling: Some(settings.graph_profiling),
         }
     }
-}
-
-/// What an alias stands for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MetricIdentity {
-    /// The counter.
-    pub counter: String,
-    /// Its unit; `None` where it is not known.
-    pub unit: Option<String>,
-    /// Which capture measures it.
-    #[serde(alias = "pass")]
-    pub phase: Phase,
-}
-
-/// One kernel at one grid and block; both are zero on the static tier, where nothing is launched.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct KernelProfile {
-    /// The function's name, for people.
-    pub name: String,
-    /// The linker's name; CSV files lack it.
-    pub mangled: Option<String>,
-    /// The signature as the report spells it.
-    pub demangled: Option<String>,
-    /// Blocks in x, y, z; zeros on the tier of event times, which does not know them.
-    pub grid: [u64; 3],
-    /// Threads a block in x, y, z; zeros likewise.
-    pub block: [u64; 3],
-    /// Its machine code, on the static tier.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<Code>,
-    /// Where its warps were, in the process that sampled it; shown, never judged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hotspots: Option<Hotspots>,
-    /// By alias.
-    pub metrics: BTreeMap<String, Series>,
-}
-
-/// What identifies and summarizes a kernel's machine code.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Code {
-    /// sha256 of the kernel's `.text`.
-    pub text_sha256: String,
-    /// Instructions by opcode with its modifiers; `None` where there was no disassembler.
-    pub opcodes: Option<BTreeMap<String, u32>>,
-}
-
-/// The samples of one metric of one kernel, and what they come to, in the counter's unit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Series {
-    /// The value that is judged, see [`Samples::value`]; absent where a launch has none.
-    pub value: Option<f64>,
-    /// Spread of the launches of a process, see [`crate::statistics::Noise::within`].
-    pub within: Option<f64>,
-    /// Spread of the processes of a machine, see [`crate::statistics::Noise::between`].
-    pub between: Option<f64>,
-    /// Spread of the machines, see [`crate::statistics::Noise::machines`].
-    pub machines: Option<f64>,
-    /// One list a profiler process, one entry a launch, in launch order; `null` is a launch
-    /// without a value.
-    pub samples: Vec<Vec<Option<f64>>>,
 }
 
 /// Where a profile came from.
@@ -480,67 +421,6 @@ impl Profile {
             .any(|other| other.name == kernel.name && other.identity() != kernel.identity());
         let signature = kernel.demangled.as_deref().or(kernel.mangled.as_deref());
         signature.filter(|_| shared).unwrap_or(&kernel.name)
-    }
-}
-
-impl KernelProfile {
-    /// What identifies the kernel's code wherever it is compiled: the mangled name, or the best the
-    /// file had.
-    pub fn identity(&self) -> Cow<'_, str> {
-        match &self.mangled {
-            Some(mangled) => ncu_report::placeless(mangled),
-            None => Cow::Borrowed(self.demangled.as_deref().unwrap_or(&self.name)),
-        }
-    }
-}
-
-impl Series {
-    /// Of samples as the captures gave them; `machines` names the GPU of each process, where it is
-    /// known. Processes of which it is not known count as those of one machine.
-    pub fn new(samples: Vec<Vec<Option<f64>>>, machines: &[Option<&str>]) -> Series {
-        let mut series = Series {
-            value: None,
-            within: None,
-            between: None,
-            machines: None,
-            samples,
-        };
-        if let Some(samples) = series.grouped(machines) {
-            let noise = samples.noise();
-            series.value = Some(samples.value());
-            series.within = noise.within;
-            series.between = noise.between;
-            series.machines = noise.machines;
-        }
-        series
-    }
-
-    /// The samples by machine, in the order in which the machines first appear; `None` where any
-    /// launch has no value, or there is none.
-    pub fn grouped(&self, machines: &[Option<&str>]) -> Option<Samples> {
-        let mut names: Vec<Option<&str>> = Vec::new();
-        let mut grouped: Vec<Vec<Vec<f64>>> = Vec::new();
-        for (index, process) in self.samples.iter().enumerate() {
-            // A process in which this kernel was not launched has no sample of it.
-            if process.is_empty() {
-                continue;
-            }
-            let launches: Vec<f64> = process.iter().copied().collect::<Option<_>>()?;
-            let name = machines.get(index).copied().flatten();
-            match names.iter().position(|known| *known == name) {
-                Some(at) => grouped[at].push(launches),
-                None => {
-                    names.push(name);
-                    grouped.push(vec![launches]);
-                }
-            }
-        }
-        Samples::new(grouped)
-    }
-
-    /// Launches in all processes, with or without a value.
-    pub fn launch_count(&self) -> usize {
-        self.samples.iter().map(Vec::len).sum()
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Page {
     pub path: PathBuf,
     /// Its sha256.
     pub sha256: String,
-    /// What it says.
+    /// Its content.
     pub recording: Recording,
 }
 

@@ -96,7 +96,7 @@ fn lines(table: &Table) -> String {
     })
 }
 
-/// The first of a commit, or that there is none.
+/// The start of the commit, or a dash without one.
 fn commit(acceptance: &Acceptance) -> String {
     acceptance.commit.as_ref().map_or_else(
         || "–".to_owned(),

@@ -1,9 +1,9 @@
 //! The report as JUnit XML, in the dialect that Jenkins' xUnit plugin describes (`junit-10.xsd`).
 //!
 //! A suite is a variant, a case one judged metric of a kernel, or a finding that names no metric.
-//! `<failure>` is what got worse or is not what was locked, `<error>` what could not be judged,
-//! `<skipped>` what is recorded, waived or only warned of. There is a failure or an error exactly
-//! where the check does not exit with 0.
+//! `<failure>` is a regression or a difference from what was locked, `<error>` a case that could not
+//! be judged, `<skipped>` one that is recorded, waived or a warning. There is a failure or an error
+//! exactly where the check does not exit with 0.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -31,15 +31,16 @@ struct Case {
     result: Answer,
 }
 
-/// What became of a case; the kind of a failure, its message, and the text within.
+/// The result of a case.
 enum Answer {
     Passed,
-    Failure(Told),
-    Error(Told),
+    Failure(Problem),
+    Error(Problem),
     Skipped(String),
 }
 
-struct Told {
+/// A failure or an error: its kind, its message, and the text within.
+struct Problem {
     kind: String,
     message: String,
     text: String,
@@ -95,11 +96,11 @@ fn suites(outcome: &Outcome) -> Vec<Suite> {
             cases: Vec::new(),
         })
         .collect();
-    let mut told = attached(outcome, &mut left);
+    let mut of_comparison = attached(outcome, &mut left);
     for (at, report) in outcome.variants.iter().enumerate() {
         let shapes = several_shapes(report);
         for (index, comparison) in report.comparisons.iter().enumerate() {
-            let findings = told.remove(&(at, index)).unwrap_or_default();
+            let findings = of_comparison.remove(&(at, index)).unwrap_or_default();
             let row = Row::of(comparison, &shapes);
             suites[at]
                 .cases
@@ -133,7 +134,7 @@ fn suites(outcome: &Outcome) -> Vec<Suite> {
     suites
 }
 
-/// What no case tells: that the run ended, or that nothing was judged.
+/// A case for what no other case states: that the run ended, or that nothing was judged.
 fn of_run(outcome: &Outcome, suites: &[Suite]) -> Option<Suite> {
     let fails = suites
         .iter()
@@ -150,7 +151,7 @@ fn of_run(outcome: &Outcome, suites: &[Suite]) -> Option<Suite> {
         properties: vec![("origin", origin(outcome))],
         cases: vec![Case {
             name: name.to_owned(),
-            result: Answer::Error(Told {
+            result: Answer::Error(Problem {
                 kind: outcome.exit_code().meaning().to_owned(),
                 message: text.lines().next().unwrap_or_default().to_owned(),
                 text,
@@ -163,8 +164,8 @@ fn of_run(outcome: &Outcome, suites: &[Suite]) -> Option<Suite> {
 type Index = (usize, usize);
 
 /// Findings by the comparison that they are about; the others are left. A metric of the compiled
-/// kernel may have the name of one that was measured: the comparison with the verdict that the
-/// finding tells is the one.
+/// kernel may have the name of one that was measured: the finding belongs to the comparison with its
+/// verdict.
 fn attached<'a>(
     outcome: &'a Outcome,
     left: &mut Vec<&'a Finding>,
@@ -180,7 +181,7 @@ fn attached<'a>(
             places.entry(key).or_default().push((at, index));
         }
     }
-    let mut told: BTreeMap<Index, Vec<&Finding>> = BTreeMap::new();
+    let mut of_comparison: BTreeMap<Index, Vec<&Finding>> = BTreeMap::new();
     let mut reached: HashMap<(Index, Code), usize> = HashMap::new();
     for finding in &outcome.findings {
         let candidates = match (&finding.variant, &finding.kernel, &finding.metric) {
@@ -214,11 +215,11 @@ fn attached<'a>(
                 .or_else(|| all.first())
         });
         match place {
-            Some(place) => told.entry(*place).or_default().push(finding),
+            Some(place) => of_comparison.entry(*place).or_default().push(finding),
             None => left.push(finding),
         }
     }
-    told
+    of_comparison
 }
 
 fn case(report: &VariantReport, comparison: &Comparison, row: Row, findings: &[&Finding]) -> Case {
@@ -236,8 +237,8 @@ fn case(report: &VariantReport, comparison: &Comparison, row: Row, findings: &[&
         _ if !findings.is_empty() => answer(findings),
         None => Answer::Skipped(row.why),
         Some(Verdict::Pass | Verdict::Improved) => Answer::Passed,
-        // This decides alone, see `Outcome::exit_code`.
-        Some(Verdict::NotMeasured) if comparison.level == Level::Deny => Answer::Error(Told {
+        // It fails the check even without a finding, see `Outcome::exit_code`.
+        Some(Verdict::NotMeasured) if comparison.level == Level::Deny => Answer::Error(Problem {
             kind: Verdict::NotMeasured.as_str().to_owned(),
             message: row.why,
             text: numbers,
@@ -246,9 +247,9 @@ fn case(report: &VariantReport, comparison: &Comparison, row: Row, findings: &[&
         Some(_) => Answer::Skipped(numbers),
     };
     let result = match result {
-        // A warning does not make up for a value that is not there.
+        // A warning does not replace a missing value.
         Answer::Skipped(message) if missing && comparison.level == Level::Deny => {
-            Answer::Error(Told {
+            Answer::Error(Problem {
                 kind: Verdict::NotMeasured.as_str().to_owned(),
                 text: message.clone(),
                 message,
@@ -262,7 +263,7 @@ fn case(report: &VariantReport, comparison: &Comparison, row: Row, findings: &[&
     }
 }
 
-/// What findings on one thing come to: the worst names it, the text holds all.
+/// The result of all findings about one thing: the worst names it, the text contains all.
 fn answer(findings: &[&Finding]) -> Answer {
     let denied = findings
         .iter()
@@ -290,14 +291,14 @@ fn answer(findings: &[&Finding]) -> Answer {
             text.push('\n');
         }
     }
-    let told = Told {
+    let problem = Problem {
         kind: worst.code.as_str().to_owned(),
         message: worst.message.clone(),
         text,
     };
     match worst.code.exit_code() {
-        ExitCode::Regressed | ExitCode::Baseline => Answer::Failure(told),
-        _ => Answer::Error(told),
+        ExitCode::Regressed | ExitCode::Baseline => Answer::Failure(problem),
+        _ => Answer::Error(problem),
     }
 }
 
@@ -328,7 +329,7 @@ impl Suite {
         self.cases.iter().filter(|case| of(&case.result)).count()
     }
 
-    /// Services tell cases apart by their names, and a counter may have been judged twice.
+    /// Services identify cases by their names, and a counter may have been judged twice.
     fn number_names(&mut self) {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for case in &mut self.cases {
@@ -377,13 +378,13 @@ impl Case {
             Answer::Skipped(message) => {
                 empty_element(writer, "skipped", &[("message", message.clone())]);
             }
-            Answer::Failure(told) => told.write("failure", writer),
-            Answer::Error(told) => told.write("error", writer),
+            Answer::Failure(problem) => problem.write("failure", writer),
+            Answer::Error(problem) => problem.write("error", writer),
         }
     }
 }
 
-impl Told {
+impl Problem {
     fn write(&self, name: &str, writer: &mut Writer<Vec<u8>>) {
         let attributes = [
             ("type", self.kind.clone()),
@@ -407,7 +408,7 @@ fn element(
     let _ = writer.write_event(Event::End(BytesEnd::new(name)));
 }
 
-/// The schema allows nothing within some elements, not even a line break.
+/// An element without content: the schema allows not even a line break within some.
 fn empty_element(writer: &mut Writer<Vec<u8>>, name: &str, attributes: &[(&'static str, String)]) {
     let _ = writer.write_event(Event::Empty(start(name, attributes)));
 }
@@ -420,7 +421,7 @@ fn start<'a>(name: &'a str, attributes: &[(&'static str, String)]) -> BytesStart
     start
 }
 
-/// XML 1.0 has no place for these, however they are written. Control characters are gone already.
+/// XML 1.0 does not allow these in any spelling. Control characters are replaced already.
 fn allowed(text: &str) -> String {
     text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

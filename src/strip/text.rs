@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex, bytes};
 
-/// Where an absolute path may begin, and the path of at least two parts: of a lone `/name` nothing
-/// is told. A slash after a letter stands in `byte/second`, one after another in a URL.
+/// Where an absolute path may begin, and a path of at least two parts: a single `/name` reveals
+/// nothing. A slash after a letter occurs in `byte/second`, one after another in a URL.
 const PATH: &str = r#"(^|[\s"'`=:;,(\[{<>|]|-[A-Za-z]|file://)((?:~[A-Za-z0-9._-]*)?/[A-Za-z0-9._~@%+-][^\s"'`;,:|<>()\[\]{}/]*/[^\s"'`;,:|<>()\[\]{}]*|~[A-Za-z0-9._-]*/[^\s"'`;,:|<>()\[\]{}]+)"#;
 const WINDOWS_PATH: &str = r#"\b[A-Za-z]:\\(?:[^\s"'\\]+\\)+"#;
 const UUID: &str = r"\b(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b";
@@ -27,7 +27,7 @@ static WINDOWS_PATHS: LazyLock<Regex> = LazyLock::new(|| compiled(WINDOWS_PATH))
 static UUIDS: LazyLock<Regex> = LazyLock::new(|| compiled(UUID));
 static ADDRESSES: LazyLock<Regex> = LazyLock::new(|| compiled(ADDRESS));
 static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| compiled(CREDENTIAL));
-/// Names that say nothing of anybody.
+/// Names that identify nobody.
 const COMMON: [&str; 8] = [
     "root",
     "user",
@@ -39,20 +39,20 @@ const COMMON: [&str; 8] = [
     "docker",
 ];
 
-/// Takes out of texts what names people and machines. One GPU has one name in all of them.
+/// Removes the names of people and machines from texts. One GPU has one name in all of them.
 #[derive(Debug, Default)]
 pub struct Scrubber {
     gpus: BTreeMap<String, String>,
-    /// Names of hosts and people, with what stands for them.
+    /// Names of hosts and people, with their replacements.
     names: BTreeMap<String, &'static str>,
     /// Folders of the paths that were shortened.
     folders: BTreeSet<String>,
-    /// How many of each kind were taken out.
+    /// How many of each kind were removed.
     pub removed: BTreeMap<&'static str, u64>,
 }
 
 impl Scrubber {
-    /// Knows the names of this machine and of who uses it.
+    /// Knows the names of this machine and its user.
     pub fn of_this_machine() -> Scrubber {
         let mut scrubber = Scrubber::default();
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -64,24 +64,24 @@ impl Scrubber {
         scrubber
     }
 
-    /// Takes a host's name out of whatever follows.
+    /// Removes a host's name from all texts that follow.
     pub fn learn_host(&mut self, name: &str) {
         self.learn(name, "host");
     }
 
-    /// A name of three letters or fewer is part of too many words.
+    /// A name of three letters or fewer is ignored: it is part of too many words.
     fn learn(&mut self, name: &str, stands_for: &'static str) {
         if name.len() > 3 && !COMMON.contains(&name) {
             self.names.insert(name.to_owned(), stands_for);
         }
     }
 
-    /// Counts something that was taken out.
+    /// Counts something that was removed.
     pub fn count(&mut self, kind: &'static str) {
         *self.removed.entry(kind).or_default() += 1;
     }
 
-    /// What stands for a GPU's UUID: `GPU-1`, `GPU-2` in the order in which they are met.
+    /// The replacement of a GPU's UUID: `GPU-1`, `GPU-2` in the order of appearance.
     pub fn gpu(&mut self, uuid: &str) -> String {
         self.count("GPU UUID");
         let next = self.gpus.len() + 1;
@@ -90,10 +90,10 @@ impl Scrubber {
         named.or_insert_with(|| format!("{kind}-{next}")).clone()
     }
 
-    /// A text that is a path as a whole, or holds some; unchanged where it holds nothing.
+    /// A text that is a path, or contains some; unchanged if there is nothing to remove.
     pub fn whole(&mut self, text: &str) -> String {
         let is_path = text.starts_with('/') && text[1..].contains('/') && !text.starts_with("//");
-        // A folder's name may hold spaces; a command has options, or further paths, after them.
+        // A folder's name may contain spaces; a command has options or paths after a space.
         let is_command = [" -", " /", "\n"].iter().any(|sign| text.contains(sign));
         if is_path && !is_command {
             return self.shortened(text);
@@ -112,7 +112,7 @@ impl Scrubber {
         self.known_names(name).unwrap_or_else(|| name.to_owned())
     }
 
-    /// The text without them; `None` where it holds none.
+    /// The text without them; `None` if there are none.
     pub fn text(&mut self, text: &str) -> Option<String> {
         let mut clean = text.to_owned();
         clean = UUIDS
@@ -169,7 +169,7 @@ impl Scrubber {
         (clean != text).then_some(clean)
     }
 
-    /// Every name that may not be in what is published.
+    /// Every name that must not be published.
     pub fn forbidden(&self) -> Vec<String> {
         let names = self.names.keys();
         names
@@ -181,7 +181,7 @@ impl Scrubber {
 }
 
 /// Finds in bytes whatever may be a path, a UUID, an address, a credential, or one of these names.
-/// In bytes anything may stand before a path, so more is found than is one.
+/// In bytes anything may precede a path, so there are false matches.
 pub fn suspects(names: &[String]) -> Option<bytes::Regex> {
     const LOOSE: &str = r"/[A-Za-z0-9._~@%+-]{3,}/[A-Za-z0-9._~@%+-]{2}|[A-Za-z]:\\|(?:GPU|MIG)-[0-9a-fA-F]{8}-|@[A-Za-z0-9-]+\.[A-Za-z0-9]|(?i:token|secret|password|passwd|api[_-]?key)=";
     let names = any_of(names).unwrap_or_default();
@@ -193,8 +193,8 @@ pub fn suspects(names: &[String]) -> Option<bytes::Regex> {
     bytes::Regex::new(&pattern).ok()
 }
 
-/// The first of these texts that bytes hold.
-pub fn held<'t>(content: &'t [u8], texts: &[String]) -> Option<&'t str> {
+/// The first of these texts in the bytes.
+pub fn first_of<'t>(content: &'t [u8], texts: &[String]) -> Option<&'t str> {
     let any = bytes::Regex::new(&any_of(texts)?).ok()?;
     std::str::from_utf8(any.find(content)?.as_bytes()).ok()
 }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_path_stays() {
+    fn a_text_that_only_looks_like_a_path_is_kept() {
         let mut scrubber = Scrubber::default();
         for text in [
             "byte/second",
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_hosts_and_people_go_where_they_stand_alone() {
+    fn names_of_hosts_and_people_are_replaced_as_whole_words() {
         let mut scrubber = Scrubber::default();
         scrubber.learn_host("gpu-box-7");
         scrubber.learn("adal", "user");

@@ -22,7 +22,7 @@ pub struct Sanitizer {
     pub version: String,
 }
 
-/// What a log of compute-sanitizer says.
+/// The content of a log of compute-sanitizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SanitizerLog {
     /// Errors, also those that were not printed.
@@ -58,17 +58,17 @@ impl Sanitizer {
     /// it ends with the program's own.
     pub const ERROR_STATUS: i32 = 86;
 
-    /// Finds compute-sanitizer: the configuration, the PATH, `CUDA_HOME`, `CUDA_PATH`, the usual
+    /// Where compute-sanitizer is: the configuration, the PATH, `CUDA_HOME`, `CUDA_PATH`, the usual
     /// folders.
     ///
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
-    pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Sanitizer, Error> {
+    pub fn path(toolchain: &Toolchain) -> Result<PathBuf, Error> {
         let mut folders = path_folders();
         for root in cuda_roots() {
             folders.extend(["bin", "compute-sanitizer"].map(|folder| root.join(folder)));
         }
-        let path = find(
+        find(
             "compute-sanitizer",
             toolchain.compute_sanitizer.as_deref(),
             &folders,
@@ -79,7 +79,15 @@ impl Sanitizer {
                 "install it (it comes with the CUDA toolkit), set `toolchain.compute_sanitizer`, \
                    or verify without --sanitizer and `verify.sanitizer`"
                     .to_owned(),
-        })?;
+        })
+    }
+
+    /// Finds compute-sanitizer and asks it for its version.
+    ///
+    /// # Errors
+    /// [`Error::Environment`], with the places that were looked at.
+    pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Sanitizer, Error> {
+        let path = Sanitizer::path(toolchain)?;
         let Tool { path, version } = Tool::at(path, work)?;
         if version.is_empty() {
             return Err(Error::Environment {
@@ -136,8 +144,8 @@ impl SanitizerLog {
         }
         let error = records.iter().find(|record| !is_warning(record));
         if summaries == 0 {
-            let said = error.map(|record| format!(": {}", record[0]));
-            return Err(format!("it wrote no summary{}", said.unwrap_or_default()));
+            let cause = error.map(|record| format!(": {}", record[0]));
+            return Err(format!("it wrote no summary{}", cause.unwrap_or_default()));
         }
         if let (0, Some(record)) = (log.errors, error) {
             return Err(format!(

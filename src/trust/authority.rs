@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Authority {
-    /// The files that are here, which whoever proposes a change could have edited.
+    /// The files of the working tree, which the author of a change could have edited.
     #[default]
     WorkingTree,
-    /// A revision from before the change.
+    /// A revision before the change.
     Revision {
         /// The commit.
         commit: String,

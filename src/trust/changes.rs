@@ -1,4 +1,4 @@
-//! What a change does to the policy that it would be judged by, in words.
+//! What a change does to the policy that it is judged by, in words.
 
 use toml::{Table, Value};
 
@@ -8,11 +8,11 @@ use crate::terms::VariantId;
 /// Which way a change of the policy goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Less passes than before.
+    /// Stricter than before.
     Tightens,
-    /// More passes than before, or nobody can tell.
+    /// Less strict than before, or unknown.
     Loosens,
-    /// A number of the code that counts at once: only a measurement proves it.
+    /// A stated number of the code, which takes effect at once: only a measurement verifies it.
     States,
 }
 
@@ -46,7 +46,7 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
     if before == after {
         return;
     }
-    let mut tell = |way: Way, text: String| {
+    let mut note = |way: Way, text: String| {
         found.push(Change {
             text,
             way,
@@ -57,36 +57,36 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
         if let (Some(key), true) = (path.last(), before.is_some())
             && STATED.contains(key)
         {
-            tell(Way::States, set(path, before, after));
+            note(Way::States, set(path, before, after));
         }
         return;
     }
     match (path, before, after) {
         (["waiver"], ..) => waivers(before, after, found),
         (["metric", alias], None, Some(_)) => {
-            tell(Way::Tightens, format!("adds the metric `{alias}`"));
+            note(Way::Tightens, format!("adds the metric `{alias}`"));
         }
         (["metric", alias], Some(was), None) => {
             let recorded = was.get("level").and_then(Value::as_str) == Some("record");
             let word = if recorded { "recorded" } else { "judged" };
-            tell(Way::Loosens, format!("`{alias}` is no longer {word}"));
+            note(Way::Loosens, format!("`{alias}` is no longer {word}"));
         }
         (["suite", suite], None, Some(_)) => {
-            tell(Way::Tightens, format!("adds the suite `{suite}`"));
+            note(Way::Tightens, format!("adds the suite `{suite}`"));
         }
         (["suite", suite], Some(_), None) => {
-            tell(Way::Loosens, format!("takes the suite `{suite}` out"));
+            note(Way::Loosens, format!("removes the suite `{suite}`"));
         }
         (["suite", suite, "variant", variant], Some(_), None) => {
-            tell(
+            note(
                 Way::Loosens,
-                format!("takes the variant {suite}/{variant} out"),
+                format!("removes the variant {suite}/{variant}"),
             );
         }
         (["suite", suite, "variant", variant], None, Some(Value::Table(new))) => {
             for key in ["profile", "verify"] {
                 if new.contains_key(key) {
-                    tell(
+                    note(
                         Way::Loosens,
                         format!("gives the new variant {suite}/{variant} a `{key}` of its own"),
                     );
@@ -95,20 +95,20 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
         }
         (["metric" | "static", alias, what @ ("tolerance" | "against")], ..) => {
             let (way, text) = tolerance(alias, what, before, after);
-            tell(way, text);
+            note(way, text);
         }
         (["metric", alias, "on", of, what @ ("tolerance" | "against")], ..) => {
             let (way, text) = tolerance(alias, what, before, after);
-            tell(way, format!("on {of} {text}"));
+            note(way, format!("on {of} {text}"));
         }
         (_, Some(Value::Table(before)), Some(Value::Table(after))) => {
             walk_tables(path, before, after, found);
         }
-        // What a table holds is told key by key; an empty one stands in the place of another.
+        // A table is reported key by key; an empty one may replace another.
         (_, Some(Value::Table(table)), None) | (_, None, Some(Value::Table(table)))
             if table.is_empty() =>
         {
-            tell(Way::Loosens, set(path, before, after));
+            note(Way::Loosens, set(path, before, after));
         }
         (_, Some(Value::Table(before)), None) => {
             walk_tables(path, before, &Table::new(), found);
@@ -116,43 +116,21 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
         (_, None, Some(Value::Table(after))) => walk_tables(path, &Table::new(), after, found),
         _ => {
             let (way, text) = leaf(path, before, after);
-            tell(way, text);
+            note(way, text);
         }
     }
 }
 
-/// A key that holds no table.
+/// A change of a key that is not a table.
 fn leaf(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Way, String) {
-    let loosens_if = |loosens: bool| if loosens { Way::Loosens } else { Way::Tightens };
-    let number = |value: Option<&Value>| value.and_then(number);
     let is_true = after.and_then(Value::as_bool) == Some(true);
     match path {
         ["metric" | "static", alias, "level"] => {
             let by_default = path.first() == Some(&"metric");
-            let rank = |value: Option<&Value>| match value.and_then(Value::as_str) {
-                Some("deny") => Some(2),
-                Some("warn") => Some(1),
-                Some("record") => Some(0),
-                None if by_default => Some(2),
-                _ => None,
-            };
-            let tightens = matches!((rank(before), rank(after)), (Some(was), Some(is)) if is > was)
-                || rank(before).is_none() && rank(after) == Some(2);
-            let word = |value: Option<&Value>| {
-                let word = value.and_then(Value::as_str).unwrap_or("the default");
-                format!("`{word}`")
-            };
-            (
-                loosens_if(!tightens),
-                format!(
-                    "the level of `{alias}` is {}, not {}",
-                    word(after),
-                    word(before)
-                ),
-            )
+            level(alias, by_default, before, after)
         }
         ["metric" | "static", alias, bound @ ("min" | "max")] => {
-            let tightens = match (number(before), number(after)) {
+            let tightens = match (before.and_then(number), after.and_then(number)) {
                 (None, Some(_)) => true,
                 (Some(was), Some(is)) if *bound == "min" => is > was,
                 (Some(was), Some(is)) => is < was,
@@ -161,37 +139,80 @@ fn leaf(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Way, S
             let way = loosens_if(!tightens);
             (way, format!("{} (`{alias}`)", set(path, before, after)))
         }
-        ["metric", alias, "unless_faster"] => {
-            let text = if is_true {
-                format!("a regression of `{alias}` only warns where the kernel became faster")
-            } else {
-                format!("a regression of `{alias}` counts also where the kernel became faster")
-            };
-            (loosens_if(is_true), text)
+        ["metric", ..] | ["suite", _, "variant", ..] | ["trust", "require_signature"] => {
+            match flag(path, is_true) {
+                Some((loosens, text)) => (loosens_if(loosens), text),
+                None => settings(path, before, after),
+            }
         }
+        _ => settings(path, before, after),
+    }
+}
+
+fn loosens_if(loosens: bool) -> Way {
+    if loosens { Way::Loosens } else { Way::Tightens }
+}
+
+/// A change of a level, from none to `record`, `warn` and `deny`.
+fn level(
+    alias: &str,
+    by_default: bool,
+    before: Option<&Value>,
+    after: Option<&Value>,
+) -> (Way, String) {
+    let rank = |value: Option<&Value>| match value.and_then(Value::as_str) {
+        Some("deny") => Some(2),
+        Some("warn") => Some(1),
+        Some("record") => Some(0),
+        None if by_default => Some(2),
+        _ => None,
+    };
+    let tightens = matches!((rank(before), rank(after)), (Some(was), Some(is)) if is > was)
+        || rank(before).is_none() && rank(after) == Some(2);
+    let word = |value: Option<&Value>| {
+        let word = value.and_then(Value::as_str).unwrap_or("the default");
+        format!("`{word}`")
+    };
+    let (is, was) = (word(after), word(before));
+    (
+        loosens_if(!tightens),
+        format!("the level of `{alias}` is {is}, not {was}"),
+    )
+}
+
+/// A change of a key that is true or false: whether it loosens, and what it means.
+fn flag(path: &[&str], is_true: bool) -> Option<(bool, String)> {
+    Some(match path {
+        ["metric", alias, "unless_faster"] if is_true => (
+            true,
+            format!("a regression of `{alias}` only warns where the kernel became faster"),
+        ),
+        ["metric", alias, "unless_faster"] => (
+            false,
+            format!("a regression of `{alias}` counts also where the kernel became faster"),
+        ),
         ["suite", suite, "variant", variant, "immutable"] => {
             let word = if is_true { "is now" } else { "is no longer" };
-            (
-                loosens_if(!is_true),
-                format!("{suite}/{variant} {word} immutable"),
-            )
+            (!is_true, format!("{suite}/{variant} {word} immutable"))
         }
-        ["suite", suite, "variant", variant, "experimental"] => {
-            let text = if is_true {
-                format!("{suite}/{variant} is left out of checks, as experimental")
-            } else {
-                format!("{suite}/{variant} is no longer experimental")
-            };
-            (loosens_if(is_true), text)
-        }
-        ["trust", "require_signature"] => {
-            let text = if is_true {
-                "locks must be signed"
-            } else {
-                "locks need no longer be signed"
-            };
-            (loosens_if(!is_true), text.to_owned())
-        }
+        ["suite", suite, "variant", variant, "experimental"] if is_true => (
+            true,
+            format!("{suite}/{variant} is left out of checks, as experimental"),
+        ),
+        ["suite", suite, "variant", variant, "experimental"] => (
+            false,
+            format!("{suite}/{variant} is no longer experimental"),
+        ),
+        ["trust", "require_signature"] if is_true => (false, "locks must be signed".to_owned()),
+        ["trust", "require_signature"] => (true, "locks need no longer be signed".to_owned()),
+        _ => return None,
+    })
+}
+
+/// A change of any other key.
+fn settings(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Way, String) {
+    let change = || set(path, before, after);
+    match path {
         ["trust", "public_keys"] => (
             Way::Loosens,
             format!(
@@ -213,37 +234,32 @@ fn leaf(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Way, S
         ),
         ["paths", "baselines"] => {
             let folder = |value: Option<&Value>| {
-                value
-                    .and_then(Value::as_str)
-                    .unwrap_or("baselines")
-                    .to_owned()
+                let folder = value.and_then(Value::as_str);
+                folder.unwrap_or("baselines").to_owned()
             };
+            let (is, was) = (folder(after), folder(before));
             (
                 Way::Loosens,
-                format!(
-                    "the baselines are looked for in `{}`, not in `{}`",
-                    folder(after),
-                    folder(before)
-                ),
+                format!("the folder of baselines is `{is}`, not `{was}`"),
             )
         }
         [.., "profile", "launches" | "processes"] => {
-            let more = matches!((number(before), number(after)), (Some(was), Some(is)) if is > was);
-            (loosens_if(!more), set(path, before, after))
+            let (was, is) = (before.and_then(number), after.and_then(number));
+            let more = was.zip(is).is_some_and(|(was, is)| is > was);
+            (loosens_if(!more), change())
         }
         [.., "verify", "sanitizer"] => {
-            let holds_all = list(before).iter().all(|tool| list(after).contains(tool));
-            // Without the key those of the table around it hold.
+            let has_all = list(before).iter().all(|tool| list(after).contains(tool));
+            // Without the key those of the outer table count.
             let inherits = path.first() == Some(&"suite") && (before.is_none() || after.is_none());
-            (loosens_if(!holds_all || inherits), set(path, before, after))
+            (loosens_if(!has_all || inherits), change())
         }
         [.., "profile", "accept_tiers"] => {
             let no_new = list(after).iter().all(|tier| list(before).contains(tier));
-            // Without the key those of the table around it hold.
-            let way = loosens_if(!no_new || after.is_none());
-            (way, set(path, before, after))
+            // Without the key those of the outer table count.
+            (loosens_if(!no_new || after.is_none()), change())
         }
-        _ => (Way::Loosens, set(path, before, after)),
+        _ => (Way::Loosens, change()),
     }
 }
 
@@ -291,7 +307,7 @@ fn waivers(before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change
         list.into_iter().flatten().map(Waived::of).collect()
     };
     let (before, after) = (all(before), all(after));
-    let mut tell = |waiver: &Waived, way: Way, text: String| {
+    let mut note = |waiver: &Waived, way: Way, text: String| {
         found.push(Change {
             text,
             way,
@@ -305,33 +321,33 @@ fn waivers(before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change
         let alike: Vec<&Waived> = before.iter().filter(|was| was.covers_as(waiver)).collect();
         let last = alike.iter().map(|was| &was.expires).max();
         match last {
-            None => tell(
+            None => note(
                 waiver,
                 Way::Loosens,
                 format!("adds a waiver of `{what}` until {until} {by}"),
             ),
             // Dates are compared as they are written, year first.
-            Some(last) if until < last => tell(
+            Some(last) if until < last => note(
                 waiver,
                 Way::Tightens,
                 format!("shortens the waiver of `{what}` from {last} to {until} {by}"),
             ),
-            Some(last) if until > last => tell(
+            Some(last) if until > last => note(
                 waiver,
                 Way::Loosens,
                 format!("extends the waiver of `{what}` from {last} to {until} {by}"),
             ),
-            Some(_) => tell(
+            Some(_) => note(
                 waiver,
                 Way::Loosens,
-                format!("writes the waiver of `{what}` until {until} anew {by}"),
+                format!("replaces the waiver of `{what}` until {until} {by}"),
             ),
         }
     }
     for waiver in before {
         if !after.iter().any(|is| is.covers_as(&waiver)) {
             let text = format!("removes the waiver of `{}`", waiver.metric);
-            tell(&waiver, Way::Tightens, text);
+            note(&waiver, Way::Tightens, text);
         }
     }
 }

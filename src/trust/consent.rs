@@ -1,4 +1,4 @@
-//! Consent that reaches a run from outside the change: hashes of what somebody has looked at.
+//! Consent that reaches a run from outside the change: hashes of what somebody has reviewed.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use crate::finding::{Code, Error, Finding, WarnReason};
 /// The hashes that were accepted.
 #[derive(Debug, Default)]
 pub struct Consent {
-    /// With whether it was that of anything.
+    /// Hash, and whether anything has it.
     given: RefCell<BTreeMap<String, bool>>,
 }
 
@@ -16,7 +16,7 @@ impl Consent {
     /// Reads `--accept`, each a sha256 in hex.
     ///
     /// # Errors
-    /// [`Error::Usage`] where one is none.
+    /// [`Error::Usage`] where one is not a sha256.
     pub fn new(accepted: &[String]) -> Result<Consent, Error> {
         let mut given = BTreeMap::new();
         for text in accepted {
@@ -26,7 +26,7 @@ impl Consent {
             }
             if hash.len() != 64 || !hash.chars().all(|c| c.is_ascii_hexdigit()) {
                 return Err(Error::Usage(format!(
-                    "`--accept {text}`: consent is the sha256 of a file, 64 hexadecimal digits, as the finding prints it"
+                    "`--accept {text}`: --accept takes the sha256 that the finding prints, 64 hexadecimal digits"
                 )));
             }
             given.insert(hash, false);
@@ -48,7 +48,7 @@ impl Consent {
         if self.covers(sha256) {
             Finding {
                 message: format!("{}; accepted", finding.message),
-                next: "nothing: consent was given from outside the change (--accept)".to_owned(),
+                next: "nothing: it was accepted from outside the change (--accept)".to_owned(),
                 ..finding.warn_for(WarnReason::Consented)
             }
         } else {
@@ -56,20 +56,20 @@ impl Consent {
         }
     }
 
-    /// What was accepted where nothing asks for consent.
+    /// The finding that consent was given where none is needed.
     pub fn unneeded(&self) -> Vec<Finding> {
         let given = self.given.borrow();
-        let told = (!given.is_empty()).then(|| {
+        let finding = (!given.is_empty()).then(|| {
             Finding::of_project(
                 Code::AcceptUnused,
-                "`--accept` was given, and there is no revision to judge by: the files that are here count, whatever they say",
-                "name the revision: --baseline-ref REV",
+                "`--accept` has no effect without a base revision: the files of the working tree are used",
+                "name the base revision: --baseline-ref REV",
             )
         });
-        told.into_iter().collect()
+        finding.into_iter().collect()
     }
 
-    /// What was accepted and is not there.
+    /// The findings on hashes that were accepted and not found.
     pub fn unused(&self) -> Vec<Finding> {
         let given = self.given.borrow();
         let unused: BTreeSet<&String> = given
@@ -82,10 +82,8 @@ impl Consent {
             .map(|hash| {
                 Finding::of_project(
                     Code::AcceptUnused,
-                    format!(
-                        "{hash} was accepted, and it is the hash of nothing that the change brings"
-                    ),
-                    "look at what is there now: a file that was edited has another hash",
+                    format!("{hash} was accepted, and nothing in this change has this hash"),
+                    "review the current findings: an edited file has a new hash",
                 )
             })
             .collect()
@@ -97,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_accepted_and_is_not_there_is_told() {
+    fn an_accepted_hash_that_is_not_found_is_reported() {
         let (one, other) = ("a".repeat(64), "b".repeat(64));
         let consent = Consent::new(&[one.to_uppercase(), format!(" {other}")]).unwrap();
         assert!(consent.covers(&one));

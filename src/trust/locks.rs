@@ -1,4 +1,4 @@
-//! What a change does to the locks that it would be judged by.
+//! What a change does to the locks that it is judged by.
 
 use std::path::Path;
 
@@ -12,17 +12,17 @@ use crate::metric::{Level, display_value};
 use crate::profile::Profile;
 use crate::terms::VariantId;
 
-/// Values that a finding names before it only counts them.
+/// The most values that a finding names; it counts the others.
 const SHOWN: usize = 6;
 
-/// A baseline that is not the base's, and what consent was given to.
+/// A baseline that differs from the base's and was accepted.
 pub(super) struct Replaced {
     pub gpu: String,
     pub variant: VariantId,
 }
 
-/// Tells of every baseline that the change locks, re-locks, edits or removes; gives those that
-/// were accepted, and hold.
+/// Reports every baseline that the change locks, re-locks, edits or removes, and returns those that
+/// were accepted and are unchanged since they were locked.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -98,7 +98,7 @@ fn same(one: &Stored, other: &Stored) -> bool {
         && one.signature == other.signature
 }
 
-/// The hash that stands for a baseline: that of its lock, which holds those of its other files.
+/// The hash of a baseline: that of its lock, which contains those of its other files.
 fn hash(stored: &Stored) -> String {
     sha256_hex(stored.lock.as_deref().unwrap_or_default().as_bytes())
 }
@@ -113,18 +113,18 @@ fn removed(before: &Stored, consent: &Consent) -> Vec<Finding> {
         Code::Relocked,
         &before.variant,
         format!(
-            "this change removes its baseline on {}, by which it is still judged",
+            "this change removes its baseline on {}; it is still judged by that baseline",
             before.gpu
         ),
         format!(
-            "put {} back, or let it go knowingly: check --accept {hash}",
+            "restore {}, or accept the removal: check --accept {hash}",
             lock_name(before)
         ),
     );
     vec![consent.settles(finding, &hash)]
 }
 
-/// Of a baseline that is new or another.
+/// The findings on a baseline that is new or was replaced.
 fn locked(
     config: &Config,
     before: Option<&Stored>,
@@ -141,7 +141,7 @@ fn locked(
             })
             .collect();
     };
-    // A base whose lock cannot be read has no past that could be kept.
+    // A base whose lock cannot be read has no ledger to continue.
     let old_lock = before.and_then(|before| Lock::parse(before.lock.as_deref()?).ok());
     let past = old_lock.as_ref().map_or(&[][..], |lock| &lock.ledger);
     if !trusted.lock.ledger.starts_with(past) {
@@ -195,14 +195,14 @@ fn locked(
         &after.variant,
         message,
         format!(
-            "it is judged by the lock from before; whoever may decide that looks at {} and accepts it from outside the change: check --accept {hash}",
+            "it is judged by the base's lock; have an authorized person review {} and accept it from outside the change: check --accept {hash}",
             lock_name(after)
         ),
     );
     vec![consent.settles(finding, &hash)]
 }
 
-/// A ledger that does not begin as the base's does. Nobody can consent to another past.
+/// A ledger that does not continue the base's. This cannot be accepted.
 fn rewritten(after: &Stored, past: &[Entry], now: &[Entry]) -> Finding {
     let first = past
         .iter()
@@ -210,22 +210,22 @@ fn rewritten(after: &Stored, past: &[Entry], now: &[Entry]) -> Finding {
         .take_while(|(was, is)| was == is)
         .count();
     let how = match (past.get(first), now.get(first)) {
-        (Some(was), Some(_)) => format!("entry {} ({}) is another now", first + 1, was.time),
-        (Some(was), None) => format!("entry {} ({}) is gone", first + 1, was.time),
-        (None, _) => "it does not begin as before".to_owned(),
+        (Some(was), Some(_)) => format!("entry {} ({}) was changed", first + 1, was.time),
+        (Some(was), None) => format!("entry {} ({}) was removed", first + 1, was.time),
+        (None, _) => "it does not begin with the base's entries".to_owned(),
     };
     Finding::deny(
         Code::Tampered,
         &after.variant,
         format!(
-            "this change rewrites the past in the ledger of {}: {how}; that its hashes fit each other proves nothing",
+            "this change rewrites the ledger of {}: {how}; matching hashes in the new ledger prove nothing",
             lock_name(after)
         ),
-        "restore the lock of the base revision, and lock on top of it: sparsek-gate baseline --lock --reason '...'; another past cannot be accepted",
+        "restore the lock of the base revision, and lock again: sparsek-gate baseline --lock --reason '...'; a rewritten ledger cannot be accepted",
     )
 }
 
-/// What the judged metrics were locked at, and are.
+/// The values of the judged metrics, before and after.
 fn values(config: &Config, old: Option<&Profile>, new: &Trusted) -> String {
     let profile = &new.profile;
     let variant = config.variant(&profile.variant);

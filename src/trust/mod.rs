@@ -1,9 +1,9 @@
-//! Whose word counts: the configuration and the locks that a change is judged by are read from
-//! outside the change, from a revision before it. `docs/trust.md` states the rule.
+//! Whose rules count: the configuration and the locks that a change is judged by are read from a
+//! revision before the change. `docs/trust.md` states the rule.
 //!
 //! [`root`] finds the revision, `policy` puts the change's code under the revision's policy,
-//! `changes` and `locks` tell what the change does to either, [`Consent`] is what somebody outside
-//! agreed to.
+//! `changes` and `locks` list what the change does to policy and locks, [`Consent`] is what was
+//! accepted from outside the change.
 
 mod authority;
 mod changes;
@@ -23,14 +23,14 @@ use crate::baseline::Store;
 use crate::config::{Config, in_current_words};
 use crate::files::read_regular;
 use crate::finding::{Code, Error, Finding, WarnReason};
-use crate::git::{self, TreeEntry as Held};
+use crate::git::{self, TreeEntry};
 use crate::hash::sha256_hex;
 use changes::{Change, Way, changes};
 
-/// What a run judges by.
+/// The rules that a run judges by.
 #[derive(Debug)]
 pub struct Grounds {
-    /// The code that is here, under the policy of the authority.
+    /// The code of the working tree, under the policy of the authority.
     pub config: Config,
     /// The locks of the authority.
     pub store: Store,
@@ -38,18 +38,18 @@ pub struct Grounds {
     pub authority: Authority,
     /// What the change does to policy and locks.
     pub findings: Vec<Finding>,
-    /// Holds the store, where it is not the one of the working tree.
+    /// The folder of the store, if it is not the one of the working tree.
     _snapshot: Option<tempfile::TempDir>,
 }
 
 impl Grounds {
-    /// Whether what is here is only the subject, and its word on itself is not taken.
+    /// Whether the rules come from outside the working tree.
     pub fn is_outside(&self) -> bool {
         self.authority != Authority::WorkingTree
     }
 }
 
-/// The grounds of judging what is here: the files here, or those of a revision.
+/// The rules for judging the working tree: its own, or those of a revision.
 ///
 /// # Errors
 /// [`Error::Environment`] and [`Error::Baseline`] where the revision cannot be read as a project.
@@ -95,19 +95,19 @@ pub fn establish(head: Config, root: Option<Root>, accepted: &[String]) -> Resul
     })
 }
 
-/// A file that is part of the change: tracked, and not what the base holds there.
+/// A file that is part of the change: tracked, and different from the base's.
 pub struct Brought {
     /// From the top of the repository.
     pub path: String,
-    /// Its bytes, or where it leads if it is a link; `None` where it cannot be read.
+    /// Its bytes, or the target if it is a link; `None` where it cannot be read.
     content: Option<Vec<u8>>,
 }
 
-/// Files at a path, below it and on the way to it that are part of the change. What a run wrote and
-/// nobody committed is none.
+/// Files at a path, below it and on the way to it that are part of the change. Untracked files are
+/// not.
 ///
 /// # Errors
-/// [`Error::Environment`] where git cannot tell.
+/// [`Error::Environment`] where git fails.
 pub fn brought_by_change(
     root: &Path,
     authority: &Authority,
@@ -120,12 +120,12 @@ pub fn brought_by_change(
     let top = top.canonicalize().map_err(Error::io("find", &top))?;
     let mut brought = BTreeMap::new();
     for stop in stops(path)? {
-        // What lies elsewhere is the machine's.
+        // What is outside the repository belongs to the machine.
         let Ok(below) = stop.strip_prefix(&top) else {
             continue;
         };
         let below = below.to_string_lossy();
-        // A submodule on the way holds what git does not list here.
+        // The files of a submodule on the way are not listed by git here.
         let place = Path::new(below.as_ref()).ancestors().find(|folder| {
             !folder.as_os_str().is_empty()
                 && top.join(folder).join(".git").symlink_metadata().is_ok()
@@ -138,8 +138,8 @@ pub fn brought_by_change(
         let before = git::files_at(&top, commit, &place).map_err(unreadable)?;
         for (path, submodule) in tracked {
             let (here, content) = match submodule {
-                Some(commit) => (Some(Held::Submodule(commit)), None),
-                None => held_here(&top.join(&path)),
+                Some(commit) => (Some(TreeEntry::Submodule(commit)), None),
+                None => entry_here(&top.join(&path)),
             };
             if here.is_none() || before.get(&path) != here.as_ref() {
                 brought.insert(path, content);
@@ -152,11 +152,11 @@ pub fn brought_by_change(
         .collect())
 }
 
-/// Files that a revision holds otherwise than said. `stated` are sha256 by paths from
-/// `root`; what is not below it is the machine's. Nothing where no revision has authority.
+/// Files that differ in the revision from their stated hash. `stated` are sha256 by paths from
+/// `root`; other paths belong to the machine. Empty where no revision has authority.
 ///
 /// # Errors
-/// [`Error::Environment`] where git cannot tell.
+/// [`Error::Environment`] where git fails.
 pub fn unlike_base<'s>(
     root: &Path,
     authority: &Authority,
@@ -176,9 +176,9 @@ pub fn unlike_base<'s>(
             continue;
         }
         let whole = place.join(path);
-        let held = git::files_at(root, commit, &whole).map_err(unreadable)?;
-        // What it does not hold was made by a build, or lies behind a link.
-        if let Some(Held::File(bytes)) = held.get(&whole)
+        let files = git::files_at(root, commit, &whole).map_err(unreadable)?;
+        // Other files were made by a build, or are behind a link.
+        if let Some(TreeEntry::File(bytes)) = files.get(&whole)
             && sha256_hex(bytes) != *sha256
         {
             unlike.push(path.as_str());
@@ -188,16 +188,16 @@ pub fn unlike_base<'s>(
 }
 
 /// What the working tree has at a path, and the same as bytes.
-fn held_here(path: &Path) -> (Option<Held>, Option<Vec<u8>>) {
+fn entry_here(path: &Path) -> (Option<TreeEntry>, Option<Vec<u8>>) {
     if let Ok(target) = std::fs::read_link(path) {
         let target = target.into_os_string().into_encoded_bytes();
-        return (Some(Held::Link(target.clone())), Some(target));
+        return (Some(TreeEntry::Link(target.clone())), Some(target));
     }
     let bytes = read_regular(path).ok();
-    (bytes.clone().map(Held::File), bytes)
+    (bytes.clone().map(TreeEntry::File), bytes)
 }
 
-/// Every link on the way to a path, and where the way ends, without links.
+/// Every link on the way to a path, and the end of the way, without links.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -214,7 +214,7 @@ fn stops(path: &Path) -> Result<Vec<PathBuf>, Error> {
             way.pop();
             continue;
         }
-        // The root of an absolute target begins anew.
+        // An absolute target starts at the root again.
         way.push(part);
         if let Ok(target) = std::fs::read_link(&way) {
             found.push(way.clone());
@@ -229,7 +229,7 @@ fn stops(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// As many as the kernel follows.
+/// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
 
 struct ChangeUnderReview<'a> {
@@ -246,123 +246,133 @@ impl ChangeUnderReview<'_> {
         format!("{commit} ({})", self.root.found_by)
     }
 
-    fn files(&self, path: &str) -> Result<BTreeMap<String, Held>, Error> {
+    fn files(&self, path: &str) -> Result<BTreeMap<String, TreeEntry>, Error> {
         let path = self.place.join(path);
         git::files_at(&self.head.root, &self.root.commit, &path).map_err(unreadable)
     }
 
-    fn file(&self, path: &str) -> Result<Option<Held>, Error> {
+    fn file(&self, path: &str) -> Result<Option<TreeEntry>, Error> {
         Ok(self.files(path)?.remove(&self.place.join(path)))
     }
 
     /// The configuration to judge by, and the base's folder of baselines.
     fn policy(&self, findings: &mut Vec<Finding>) -> Result<(Config, PathBuf), Error> {
-        let head = self.head;
-        let name = config_name(head);
-        let text = std::fs::read_to_string(&head.path).map_err(Error::io("read", &head.path))?;
+        let path = &self.head.path;
+        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
         let hash = sha256_hex(text.as_bytes());
-        let base_text = match self.file(&name)? {
-            Some(Held::File(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
-            Some(Held::Link(_) | Held::Submodule(_)) => {
-                return Err(Error::Baseline(format!(
-                    "{name} is a link at {}: what it leads to is not part of that revision; put the file itself there",
-                    self.revision()
-                )));
-            }
-            None => {
-                let finding = Finding::of_project(
-                    Code::PolicyChanged,
-                    format!(
-                        "there is no {name} at {}: every rule and every baseline is this change's own",
-                        self.revision()
-                    ),
-                    format!(
-                        "whoever may decide that looks at {name} and accepts it from outside the change: check --accept {hash}"
-                    ),
-                );
-                findings.push(self.consent.settles(finding, &hash));
-                return Ok((head.clone(), head.baselines.clone()));
-            }
+        let whole = || (self.head.clone(), self.head.baselines.clone());
+        let Some(base_text) = self.base_text()? else {
+            findings.push(self.without_base_policy(&hash));
+            return Ok(whole());
         };
         if base_text == text {
-            return Ok((head.clone(), head.baselines.clone()));
+            return Ok(whole());
         }
-        let base = match Config::parse(&head.path, &base_text) {
+        let base = match Config::parse(path, &base_text) {
             Ok(base) => base,
-            Err(error) if self.consent.covers(&hash) => {
-                let finding = Finding::of_project(
-                    Code::PolicyChanged,
-                    format!(
-                        "{name} at {} cannot be read by this version ({}); this change's is taken whole, as accepted",
-                        self.revision(),
-                        error.message()
-                    ),
-                    "nothing: consent was given from outside the change (--accept)",
-                );
-                findings.push(finding.accept(hash).warn_for(WarnReason::Consented));
-                return Ok((head.clone(), head.baselines.clone()));
-            }
             Err(error) => {
-                return Err(Error::Baseline(format!(
-                    "{name} at {} cannot be read by this version: {}; mend it there first, or accept this change's whole: check --accept {hash}",
-                    self.revision(),
-                    error.message()
-                )));
+                findings.push(self.unreadable_base(error.message(), &hash)?);
+                return Ok(whole());
             }
         };
         // Both were validated, so both are tables.
         let table =
             |text: &str| in_current_words(toml::from_str::<toml::Table>(text).unwrap_or_default());
         let (base_table, head_table) = (table(&base_text), table(&text));
-        let merged = policy::merged(&base_table, &head_table);
-        let merged = toml::to_string(&merged)
-            .map_err(|error| error.to_string())
-            .and_then(|merged| {
-                Config::parse(&head.path, &merged).map_err(|error| error.message().to_owned())
-            });
-        let consented = || (head.clone(), base.baselines.clone());
-        let merged = match merged {
-            Ok(merged) => merged,
-            Err(_) if self.consent.covers(&hash) => {
-                let (all, _) = self.told(changes(&base_table, &head_table), &hash, &name);
-                findings.extend(all);
-                return Ok(consented());
-            }
+        let mut changes = changes(&base_table, &head_table);
+        let merged = match self.merged(&base_table, &head_table) {
+            Ok(merged) => Some(merged),
+            Err(_) if self.consent.covers(&hash) => None,
             Err(why) => {
                 return Err(Error::Baseline(format!(
-                    "the variants of this change make no configuration under the policy of {}: {why}; accept this change's whole: check --accept {hash}",
+                    "this change's variants are invalid under the base configuration of {}: {why}; to accept this change's file as a whole: check --accept {hash}",
                     self.revision()
                 )));
             }
         };
-        let mut changes = changes(&base_table, &head_table);
-        if policy::same(&merged, head) {
-            changes.retain(|change| change.way == Way::States);
-        } else if changes.is_empty() {
-            changes.push(Change {
-                text: "changes rules in a way that no key shows".to_owned(),
-                way: Way::Loosens,
-                variant: None,
-            });
+        if let Some(merged) = &merged {
+            if policy::same(merged, self.head) {
+                changes.retain(|change| change.way == Way::States);
+            } else if changes.is_empty() {
+                changes.push(Change {
+                    text: "changes rules in a way that no single key shows".to_owned(),
+                    way: Way::Loosens,
+                    variant: None,
+                });
+            }
         }
-        let (all, accepted) = self.told(changes, &hash, &name);
+        let (all, accepted) = self.findings_on(changes, &hash);
         findings.extend(all);
-        Ok(if accepted {
-            consented()
-        } else {
-            (merged, base.baselines)
-        })
+        let policy = merged.filter(|_| !accepted);
+        Ok((policy.unwrap_or_else(|| self.head.clone()), base.baselines))
+    }
+
+    /// The base's configuration, if it has one.
+    fn base_text(&self) -> Result<Option<String>, Error> {
+        let name = config_name(self.head);
+        match self.file(&name)? {
+            Some(TreeEntry::File(bytes)) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            Some(TreeEntry::Link(_) | TreeEntry::Submodule(_)) => Err(Error::Baseline(format!(
+                "{name} is a link at {}, and its target is not part of that revision; commit the file itself there",
+                self.revision()
+            ))),
+            None => Ok(None),
+        }
+    }
+
+    /// The finding that the base has no configuration.
+    fn without_base_policy(&self, hash: &str) -> Finding {
+        let name = config_name(self.head);
+        let finding = Finding::of_project(
+            Code::PolicyChanged,
+            format!(
+                "there is no {name} at {}: every rule and every baseline comes from this change",
+                self.revision()
+            ),
+            format!(
+                "have an authorized person review {name} and accept it from outside the change: check --accept {hash}"
+            ),
+        );
+        self.consent.settles(finding, hash)
+    }
+
+    /// The finding that the base's configuration cannot be read, if the change's was accepted.
+    fn unreadable_base(&self, why: &str, hash: &str) -> Result<Finding, Error> {
+        let name = config_name(self.head);
+        if !self.consent.covers(hash) {
+            return Err(Error::Baseline(format!(
+                "{name} at {} cannot be read by this version: {why}; fix it there first, or accept this change's file as a whole: check --accept {hash}",
+                self.revision()
+            )));
+        }
+        let finding = Finding::of_project(
+            Code::PolicyChanged,
+            format!(
+                "{name} at {} cannot be read by this version ({why}); this change's file is used as a whole, as accepted",
+                self.revision()
+            ),
+            "nothing: it was accepted from outside the change (--accept)",
+        );
+        Ok(finding.accept(hash).warn_for(WarnReason::Consented))
+    }
+
+    /// The change's code under the base's policy.
+    fn merged(&self, base: &toml::Table, head: &toml::Table) -> Result<Config, String> {
+        let merged = toml::to_string(&policy::merged(base, head));
+        let merged = merged.map_err(|error| error.to_string())?;
+        Config::parse(&self.head.path, &merged).map_err(|error| error.message().to_owned())
     }
 
     /// The findings on changes of the policy, and whether they were accepted.
-    fn told(&self, changes: Vec<Change>, hash: &str, name: &str) -> (Vec<Finding>, bool) {
+    fn findings_on(&self, changes: Vec<Change>, hash: &str) -> (Vec<Finding>, bool) {
+        let name = config_name(self.head);
         let mut accepted = false;
         let findings = changes.into_iter().map(|change| {
             let of_code = change.way == Way::States;
             let next = if of_code {
-                "measure it: the launches show the numbers".to_owned()
+                "measure the change: the launches show the numbers".to_owned()
             } else {
-                format!("it does not count until somebody who may decide that looks at {name} and accepts it from outside the change: check --accept {hash}")
+                format!("it takes effect once an authorized person reviews {name} and accepts it from outside the change: check --accept {hash}")
             };
             let finding = Finding {
                 variant: change.variant,
@@ -385,18 +395,18 @@ impl ChangeUnderReview<'_> {
         let below = inside(&self.head.root, baselines);
         let whole = self.place.join(&below);
         let folder = snapshot.join("baselines");
-        for (path, held) in self.files(&below)? {
+        for (path, entry) in self.files(&below)? {
             let rest = path.strip_prefix(&whole).unwrap_or(&path);
             let rest = Path::new(rest.trim_start_matches('/'));
-            let bytes = match held {
-                Held::File(bytes) if rest != Path::new("") => bytes,
+            let bytes = match entry {
+                TreeEntry::File(bytes) if rest != Path::new("") => bytes,
                 _ if rest == Path::new("") => {
                     return Err(Error::Baseline(format!(
-                        "`{below}` is no folder at {}: put the baselines themselves there",
+                        "`{below}` is not a folder at {}: commit the baselines themselves there",
                         self.revision()
                     )));
                 }
-                // A lock that is a link is missing, and is told as such.
+                // A lock that is a link counts as missing, and is reported as missing.
                 _ => continue,
             };
             if rest
@@ -409,8 +419,8 @@ impl ChangeUnderReview<'_> {
         Store::open(&folder)
     }
 
-    /// The change's configuration as a link, links on the way to its baselines, and among them: once merged, what they lead to
-    /// would be judged by, and nobody reviews that.
+    /// Links: the change's configuration, on the way to its baselines, and among them. Once merged,
+    /// their targets would be the rules, and nobody reviews these.
     fn links(&self) -> Result<Vec<Finding>, Error> {
         let baselines = self
             .head
@@ -440,17 +450,17 @@ impl ChangeUnderReview<'_> {
                 Finding::of_project(
                     Code::Tampered,
                     format!(
-                        "`{}` is a link: what it leads to is no part of the change that is reviewed",
+                        "`{}` is a link, and its target is not part of the reviewed change",
                         below.display()
                     ),
-                    "put the files themselves there",
+                    "commit the files themselves there",
                 )
             })
             .collect())
     }
 
-    /// Rules and baselines that are here in another form than they are committed in: what is seen
-    /// here would not be what is merged.
+    /// Rules and baselines that git converts: the files of the working tree would differ from those
+    /// that are merged.
     fn converted(&self) -> Result<Option<Finding>, Error> {
         let top = git::repository(&self.head.root).map_err(unreadable)?.top;
         let below = inside(&self.head.root, &self.head.baselines);
@@ -462,16 +472,16 @@ impl ChangeUnderReview<'_> {
             Finding::of_project(
                 Code::Tampered,
                 format!(
-                    "git converts {} files of rules and baselines, `{path}` first (`{attribute}` in .gitattributes): what is here is not what is committed",
+                    "git converts {} files of rules and baselines, first `{path}` (`{attribute}` in .gitattributes): the working tree differs from what is committed",
                     converted.len()
                 ),
-                "take the attribute off them: they must be here as they are committed",
+                "remove the attribute from these files",
             )
         }))
     }
 
-    /// Folders that were committed where a store that was interrupted is taken up again: what is
-    /// there would be read as the baselines here, and be none once it is merged.
+    /// Committed folders with the names that an interrupted store leaves: they would be read as the
+    /// baselines here, and not once they are merged.
     fn leftovers(&self) -> Result<Vec<Finding>, Error> {
         let mut findings = Vec::new();
         for left in Store::leftovers(&self.head.baselines) {
@@ -480,17 +490,17 @@ impl ChangeUnderReview<'_> {
                 findings.push(Finding::of_project(
                     Code::Tampered,
                     format!(
-                        "this change brings `{}`, where only a store that was interrupted leaves files: they would be taken for the baselines here, and be none in the repository",
+                        "this change adds `{}`, a name that only an interrupted store leaves: the files would be read as the baselines here, and not in the repository",
                         first.path
                     ),
-                    "take them out of version control",
+                    "remove the files from version control",
                 ));
             }
         }
         Ok(findings)
     }
 
-    /// Tools that lie in the repository, where the change brings them.
+    /// Tools in the repository that the change adds or edits.
     fn tools(&self, config: &Config) -> Result<Vec<Finding>, Error> {
         let toolchain = &config.toolchain;
         let tools = [
@@ -511,7 +521,7 @@ impl ChangeUnderReview<'_> {
                     findings.push(Finding::of_project(
                         Code::PolicyChanged,
                         brings,
-                        "a tool that the change brings cannot be believed, and what a submodule holds cannot be accepted: put the tool itself there",
+                        "commit the tool itself: a tool from the change under review is not trusted, and the content of a submodule cannot be accepted",
                     ));
                     continue;
                 };
@@ -519,7 +529,7 @@ impl ChangeUnderReview<'_> {
                     Code::PolicyChanged,
                     brings,
                     format!(
-                        "a tool that the change brings cannot be believed; accept it knowingly: check --accept {hash}"
+                        "review the tool, which is not trusted because it comes from the change, and accept it: check --accept {hash}"
                     ),
                 );
                 findings.push(self.consent.settles(finding, &hash));
@@ -528,7 +538,7 @@ impl ChangeUnderReview<'_> {
         Ok(findings)
     }
 
-    /// Builds and profiles that were committed where this tool keeps its own.
+    /// Committed builds and profiles in the work folder of this tool.
     fn builds(&self, config: &Config) -> Result<Option<Finding>, Error> {
         let brought = brought_by_change(&self.head.root, &self.authority(), &config.work)?;
         let Some(first) = brought.first() else {
@@ -537,11 +547,11 @@ impl ChangeUnderReview<'_> {
         Ok(Some(Finding::of_project(
             Code::Tampered,
             format!(
-                "this change brings {} files into the folder of builds, `{}` first: a program would be taken from there that nobody built",
+                "this change adds {} files to the folder of builds, first `{}`: a program that was not built here would be run",
                 brought.len(),
                 first.path
             ),
-            "take them out of version control",
+            "remove the files from version control",
         )))
     }
 
@@ -553,7 +563,7 @@ impl ChangeUnderReview<'_> {
     }
 }
 
-/// A change in words behind `this change`: some begin with a verb, others with a subject.
+/// The text after `this change`: some texts begin with a verb, others with a subject.
 fn verb(text: &str) -> String {
     let verbs = [
         "adds ",
@@ -563,8 +573,7 @@ fn verb(text: &str) -> String {
         "extends ",
         "shortens ",
         "removes ",
-        "writes ",
-        "takes ",
+        "replaces ",
         "gives ",
         "sets ",
         "no longer ",
@@ -594,7 +603,7 @@ fn links_below(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where a project lies in its repository, `a/b/`; empty at the top.
+/// The folder of a project in its repository, `a/b/`; empty at the top.
 #[derive(Clone, Debug)]
 struct Place(String);
 
@@ -604,32 +613,32 @@ impl Place {
     }
 }
 
-/// Where the folder of the configuration lies in the repository.
+/// The folder of the configuration in the repository.
 ///
 /// # Errors
 /// [`Error::Environment`] where there is no repository; [`Error::Baseline`] where a link or a
-/// submodule on the way leads to another place, whose policy is not the one that was asked for.
+/// submodule on the way leads to another place with another policy.
 fn place_in_repository(root: &Path) -> Result<Place, Error> {
     let repository = git::repository(root).map_err(unreadable)?;
-    // Its history is wherever the change points it at.
+    // The change decides which commit a submodule is at.
     if repository.is_submodule {
         return Err(Error::Baseline(format!(
-            "{} is a submodule: its baselines are not those of the repository around it; check in a clone of its own",
+            "{} is a submodule, and its baselines are not those of the repository around it; run the check in a clone of the submodule",
             repository.top.display()
         )));
     }
     let real = |path: &Path| path.canonicalize().map_err(Error::io("find", path));
     let (top, real_root) = (real(&repository.top)?, real(root)?);
-    // git itself refuses this since 2.38, told so by `git`.
+    // git refuses this itself since 2.38.
     if let Ok(below) = real(&repository.history)?.strip_prefix(&top)
         && !below.components().any(|part| part.as_os_str() == ".git")
     {
         return Err(Error::Baseline(format!(
-            "{} is laid out as a repository among the files of another: its history is whatever the change says",
+            "{} is a repository among the files of another one, so the change decides its history; remove it",
             repository.history.display()
         )));
     }
-    // As the path is spelled: a link above the repository is the machine's own affair.
+    // As the path is spelled: a link above the repository belongs to the machine.
     let above = root
         .ancestors()
         .find(|folder| folder.canonicalize().is_ok_and(|folder| folder == top));
@@ -643,14 +652,14 @@ fn place_in_repository(root: &Path) -> Result<Place, Error> {
             Ok(Place(place))
         }
         _ => Err(Error::Baseline(format!(
-            "{} leads through a link to {}: whose baselines are meant cannot be told",
+            "{} leads through a link to {}, so it is unclear whose baselines count; name the real path",
             root.display(),
             real_root.display()
         ))),
     }
 }
 
-/// The path of something below a folder, without `.` and `..`, by its words alone.
+/// The path of something below a folder, without `.` and `..`. Only the text is used.
 fn inside(root: &Path, path: &Path) -> String {
     let mut parts: Vec<String> = Vec::new();
     for part in path.strip_prefix(root).unwrap_or(path).components() {
@@ -672,7 +681,7 @@ fn config_name(config: &Config) -> String {
 
 fn unreadable(why: String) -> Error {
     Error::Environment {
-        what: format!("git cannot tell what the base revision holds: {why}"),
-        next: "check in a clone with its history (`fetch-depth: 0`), by a user whom git trusts with it (`safe.directory`); `--baseline-ref none` judges by the files that are here".to_owned(),
+        what: format!("git cannot read the base revision: {why}"),
+        next: "run the check in a clone with its history (`fetch-depth: 0`), as a user that git trusts with it (`safe.directory`); `--baseline-ref none` uses the rules of the working tree".to_owned(),
     }
 }

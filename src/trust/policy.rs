@@ -1,15 +1,15 @@
-//! The configuration that a change is judged by: its own code, under the policy from before.
+//! The configuration that a change is judged by: its own code, under the base's policy.
 //!
-//! The two files are merged as TOML, before anything is validated: every key is the base's, but for
-//! those that say how the code is built. So a key that is added to the format one day is policy
-//! until somebody says otherwise.
+//! The two files are merged as TOML, before anything is validated: every key is the base's, except
+//! those that say how the code is built. A key that is added to the format is therefore policy
+//! unless it is listed here.
 
 use toml::{Table, Value};
 
 use crate::config::Config;
 use crate::terms::VariantId;
 
-/// The keys of a variant that describe its code, and so are the change's own.
+/// The keys of a variant that describe its code. They are taken from the change.
 const CODE: [&str; 9] = [
     "description",
     "source",
@@ -21,9 +21,9 @@ const CODE: [&str; 9] = [
     "dynamic_shared_bytes",
     "threads_per_block",
 ];
-/// Of these the numbers are the code's and cannot be derived from it without running it.
+/// Those of them that state numbers of the code, which only a run can verify.
 pub(super) const STATED: [&str; 2] = ["dynamic_shared_bytes", "threads_per_block"];
-/// What a variant that is new may not bring for itself.
+/// What a new variant may not set for itself.
 const POLICY: [&str; 2] = ["profile", "verify"];
 
 /// Whether a key path is one of the code rather than of the policy.
@@ -35,8 +35,8 @@ pub(super) fn is_code(path: &[&str]) -> bool {
     }
 }
 
-/// The head's code under the base's policy. What only the base holds is left out: it is told as
-/// gone. A suite that only the head holds is taken as it is, with the metrics that the base knows.
+/// The code of the change under the base's policy. What only the base contains is left out, and
+/// reported as removed. A suite that is new is taken as it is, with the metrics of the base.
 pub(super) fn merged(base: &Table, head: &Table) -> Table {
     let mut merged = base.clone();
     take(
@@ -71,7 +71,7 @@ pub(super) fn merged(base: &Table, head: &Table) -> Table {
         let variants = suite.get("variant").and_then(Value::as_table);
         variants.is_some_and(|variants| !variants.is_empty())
     });
-    let held: Vec<String> = suites
+    let variants: Vec<String> = suites
         .iter()
         .flat_map(|(suite, table)| {
             let variants = table.get("variant").and_then(Value::as_table);
@@ -79,19 +79,19 @@ pub(super) fn merged(base: &Table, head: &Table) -> Table {
             names.map(move |variant| format!("{suite}/{variant}"))
         })
         .collect();
-    let of_suite = |held: &str, name: &str| held.split('/').next() == Some(name);
+    let of_suite = |id: &str, name: &str| id.split('/').next() == Some(name);
     for (_, metric) in table_of(&mut merged, "metric").iter_mut() {
         if let Some(Value::Array(named)) = metric.get_mut("variants") {
-            named.retain(|name| held.iter().any(|held| name.as_str() == Some(held)));
+            named.retain(|name| variants.iter().any(|id| name.as_str() == Some(id)));
         }
         if let Some(Value::Table(own)) = metric.get_mut("on") {
-            own.retain(|name, _| held.iter().any(|held| held == name || of_suite(held, name)));
+            own.retain(|name, _| variants.iter().any(|id| id == name || of_suite(id, name)));
         }
     }
     if let Some(Value::Array(waivers)) = merged.get_mut("waiver") {
         waivers.retain(|waiver| {
             let variant = waiver.get("variant").and_then(Value::as_str);
-            variant.is_none_or(|variant| held.iter().any(|held| held == variant))
+            variant.is_none_or(|variant| variants.iter().any(|id| id == variant))
         });
     }
     merged
@@ -114,7 +114,7 @@ fn merge_suite(suite: &mut Table, head: &Table) {
     }
 }
 
-/// Makes keys what they are in another table, or takes them out where it lacks them.
+/// Copies keys from another table, and removes those that it lacks.
 fn take(table: &mut Table, from: Option<&Table>, keys: &[&str]) {
     for key in keys {
         match from.and_then(|from| from.get(*key)) {
@@ -147,7 +147,7 @@ fn table_of<'t>(table: &'t mut Table, key: &str) -> &'t mut Table {
     }
 }
 
-/// Whether two validated configurations say the same, in everything.
+/// Whether two validated configurations are equal.
 pub(super) fn same(one: &Config, other: &Config) -> bool {
     format!("{one:?}") == format!("{other:?}")
 }
@@ -192,7 +192,7 @@ mod tests {
     "#;
 
     #[test]
-    fn the_code_is_the_heads_and_everything_else_the_bases() {
+    fn the_code_is_the_changes_and_everything_else_the_bases() {
         let head = table(
             r#"
             [toolchain]

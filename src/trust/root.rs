@@ -1,5 +1,5 @@
-//! Which revision a change is judged by: the one that was asked for, or in the pipeline of a pull
-//! request the point where it left its target.
+//! The revision that a change is judged by: the one that was named, or in the pipeline of a pull
+//! request the merge base with its target.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ pub struct Root {
     pub found_by: String,
 }
 
-/// How a CI service says that it runs a pull request, and what its target is.
+/// The variables in which a CI service says that it runs a pull request, and for which target.
 struct Service {
     name: &'static str,
     /// The run is one of a pull request where this variable has one of the values; without values,
     /// where it has any besides `false`.
-    told_by: (&'static str, &'static [&'static str]),
+    pull_request: (&'static str, &'static [&'static str]),
     /// Variables of the commit that the pull request left its target at, the first that is set.
     bases: &'static [&'static str],
     /// Variable of the branch that it is to be merged into.
@@ -33,7 +33,7 @@ struct Service {
 const SERVICES: [Service; 6] = [
     Service {
         name: "GitHub Actions",
-        told_by: (
+        pull_request: (
             "GITHUB_EVENT_NAME",
             &["pull_request", "pull_request_target"],
         ),
@@ -43,7 +43,7 @@ const SERVICES: [Service; 6] = [
     },
     Service {
         name: "GitLab CI",
-        told_by: ("CI_MERGE_REQUEST_IID", &[]),
+        pull_request: ("CI_MERGE_REQUEST_IID", &[]),
         // The first is set only where HEAD is already merged with the target.
         bases: &[
             "CI_MERGE_REQUEST_TARGET_BRANCH_SHA",
@@ -54,28 +54,28 @@ const SERVICES: [Service; 6] = [
     },
     Service {
         name: "Buildkite",
-        told_by: ("BUILDKITE_PULL_REQUEST", &[]),
+        pull_request: ("BUILDKITE_PULL_REQUEST", &[]),
         bases: &[],
         target: "BUILDKITE_PULL_REQUEST_BASE_BRANCH",
         fetch: "fetch the target branch in a pre-command hook of the agent",
     },
     Service {
         name: "Jenkins",
-        told_by: ("CHANGE_ID", &[]),
+        pull_request: ("CHANGE_ID", &[]),
         bases: &[],
         target: "CHANGE_TARGET",
-        fetch: "turn the shallow clone off, and let the refspec hold the target branch",
+        fetch: "turn the shallow clone off, and add the target branch to the refspec",
     },
     Service {
         name: "Azure Pipelines",
-        told_by: ("BUILD_REASON", &["PullRequest"]),
+        pull_request: ("BUILD_REASON", &["PullRequest"]),
         bases: &[],
         target: "SYSTEM_PULLREQUEST_TARGETBRANCH",
         fetch: "set `fetchDepth: 0` in the checkout step",
     },
     Service {
         name: "Bitbucket Pipelines",
-        told_by: ("BITBUCKET_PR_ID", &[]),
+        pull_request: ("BITBUCKET_PR_ID", &[]),
         bases: &[],
         target: "BITBUCKET_PR_DESTINATION_BRANCH",
         fetch: "set `clone: depth: full`",
@@ -86,17 +86,17 @@ const SERVICES: [Service; 6] = [
 pub fn variables() -> impl Iterator<Item = &'static str> {
     SERVICES.iter().flat_map(|service| {
         let bases = service.bases.iter().copied();
-        bases.chain([service.told_by.0, service.target])
+        bases.chain([service.pull_request.0, service.target])
     })
 }
 
-/// The revision to judge by; `None` where it is the files that are here. `asked` is what
-/// `--baseline-ref` says, `variable` reads the environment.
+/// The revision to judge by; `None` for the files of the working tree. `asked` is the value of
+/// `--baseline-ref`, `variable` reads the environment.
 ///
 /// # Errors
 /// [`Error::Usage`] where the revision that was asked for does not exist; [`Error::Environment`]
-/// where the run is one of a pull request and its base cannot be known: the files here are then
-/// never taken in its place.
+/// where the run is one of a pull request and its base is unknown: the files of the working tree
+/// are never used instead.
 pub fn root(
     folder: &Path,
     asked: Option<&str>,
@@ -126,7 +126,7 @@ pub fn root(
 
 impl Service {
     fn runs_pull_request(&self, variable: &impl Fn(&str) -> Option<String>) -> bool {
-        let (name, values) = self.told_by;
+        let (name, values) = self.pull_request;
         variable(name).is_some_and(|value| {
             if values.is_empty() {
                 !value.is_empty() && value != "false"
@@ -143,9 +143,9 @@ impl Service {
     ) -> Result<Root, Error> {
         let stated = |name: &str| variable(name).filter(|value| !value.is_empty());
         let unknown = |what: String| {
-            // What keeps git from reading anything, such as another owner of the folder, comes first.
+            // An error that keeps git from reading anything, such as another owner, comes first.
             let (what, next) = match git::repository(folder) {
-                Err(why) => (why, "let git read the folder".to_owned()),
+                Err(why) => (why, "give git the right to read the folder".to_owned()),
                 Ok(_) if git::is_shallow(folder) => {
                     (what, format!("the clone is shallow: {}", self.fetch))
                 }
@@ -153,11 +153,11 @@ impl Service {
             };
             Error::Environment {
                 what: format!(
-                    "{} runs a pull request, and the revision whose baselines and tolerances it is judged by is not here: {what}",
+                    "{} runs a pull request, and the base revision with its baselines and tolerances is missing: {what}",
                     self.name
                 ),
                 next: format!(
-                    "{next}; or name the revision: --baseline-ref REV (`none` for the files that are here, which the pull request may have edited)"
+                    "{next}; or name the revision: --baseline-ref REV (`none` uses the working tree, which the pull request may have edited)"
                 ),
             }
         };
@@ -173,7 +173,7 @@ impl Service {
         let target =
             stated(self.target).ok_or_else(|| unknown(format!("{} is not set", self.target)))?;
         let branch = target.strip_prefix("refs/heads/").unwrap_or(&target);
-        // A local branch of that name may be the pull request's own: forks call theirs `main` too.
+        // A local branch of that name may belong to the pull request: forks have a `main` too.
         let upstream = format!("origin/{branch}");
         let head = git::commit_of(folder, "HEAD");
         let tip = git::commit_of(folder, &format!("refs/remotes/{upstream}"))
@@ -182,7 +182,7 @@ impl Service {
             .and_then(|head| git::merge_base(folder, &tip, &head))
             .ok_or_else(|| {
                 unknown(format!(
-                    "the history here does not reach where HEAD left {upstream}"
+                    "the history here does not contain the merge base of HEAD and {upstream}"
                 ))
             })?;
         Ok(Root {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pull_request_is_told_from_other_runs_of_the_same_service() {
+    fn a_pull_request_is_recognized_among_the_runs_of_a_service() {
         for (environment, expected) in [
             (
                 ("GITHUB_EVENT_NAME", "pull_request"),
@@ -229,10 +229,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pull_request_whose_base_is_not_here_is_never_judged_by_what_is() {
+    fn a_pull_request_without_its_base_is_never_judged_by_the_working_tree() {
         let nowhere = tempfile::tempdir().unwrap();
         for service in &SERVICES {
-            let (name, values) = service.told_by;
+            let (name, values) = service.pull_request;
             let value = values.first().copied().unwrap_or("1");
             let found = root(nowhere.path(), None, |asked| {
                 (asked == name).then(|| value.to_owned())

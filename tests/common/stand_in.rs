@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use super::{Project, Ran, aloud, repository};
 
-/// As the stand-in of the driver tells it.
+/// As the stand-in of the driver reports it.
 pub const UUID: &str = "GPU-00112233-4455-6677-8899-aabbccddeeff";
 
 /// Answers as nvcc 13.0 does, and "compiles" to a script that prints what the stand-in of ncu wants

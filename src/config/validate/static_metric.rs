@@ -42,7 +42,7 @@ impl File<'_> {
         if never_zero && raw.tolerance.is_some() {
             return Err(self.error(
                 &["static", name, "tolerance"],
-                "`never_zero` only rejects a value of 0: it takes no tolerance",
+                "`never_zero` only rejects a change to 0, so it takes no tolerance",
             ));
         }
         let tolerance = match &raw.tolerance {

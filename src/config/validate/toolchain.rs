@@ -50,7 +50,7 @@ impl File<'_> {
                 .transpose()
                 .map_err(|why| {
                     self.error(&["toolchain", "pins", key], why)
-                        .help(Some("write it as `13.0`, which is what begins so, or with bounds as `>=2025.3, <2027`".into()))
+                        .help(Some("write `13.0` for every version that begins with it, or bounds such as `>=2025.3, <2027`".into()))
                 })
         };
         let gpus = raw.gpus.unwrap_or_default();
@@ -58,7 +58,7 @@ impl File<'_> {
             return Err(self
                 .error(&["toolchain", "pins", "gpus"], "a GPU model has a name")
                 .help(Some(
-                    "`nvidia-smi -L` tells it, such as `NVIDIA H200`; `*` stands for any text"
+                    "`nvidia-smi -L` prints it, such as `NVIDIA H200`; `*` stands for any text"
                         .into(),
                 )));
         }

@@ -27,7 +27,7 @@ impl File<'_> {
         if trust.require_signature && trust.public_keys.is_empty() {
             return Err(self.error(
                 &["trust", "require_signature"],
-                "`require_signature` needs `public_keys`: no signature could be checked",
+                "`require_signature` needs `public_keys` to verify signatures with",
             ));
         }
         Ok(trust)

@@ -16,13 +16,13 @@ impl File<'_> {
         raw: &RawWaiver,
         suites: &[Suite],
     ) -> Result<Waiver, ConfigError> {
-        let complain = |key: &str, message: String| {
+        let wrong = |key: &str, message: String| {
             let span = self.span_in_waiver(index, key);
             ConfigError::new(self.path, self.source, span, message)
         };
         for (key, text) in [("reason", &raw.reason), ("who", &raw.who)] {
             if text.trim().is_empty() || text.chars().any(char::is_control) {
-                return Err(complain(
+                return Err(wrong(
                     key,
                     format!("the waiver of {} needs a `{key}`, in one line", raw.variant),
                 ));
@@ -35,30 +35,30 @@ impl File<'_> {
         else {
             let names: Vec<String> = variants.iter().map(|v| v.id.to_string()).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let message = format!("a waiver names no variant `{}`", raw.variant);
+            let message = format!("there is no variant `{}` for a waiver", raw.variant);
             let help = suggest(&raw.variant, &names);
-            return Err(complain("variant", message).help(Some(help)));
+            return Err(wrong("variant", message).help(Some(help)));
         };
         let metrics = || variant.metrics.iter().chain(&variant.static_metrics);
         if !metrics().any(|metric| metric.alias == raw.metric) {
             let names: Vec<&str> = metrics().map(|metric| metric.alias.as_str()).collect();
             let message = format!("{} has no metric `{}` to waive", raw.variant, raw.metric);
             let help = suggest(&raw.metric, &names);
-            return Err(complain("metric", message).help(Some(help)));
+            return Err(wrong("metric", message).help(Some(help)));
         }
         let text = match &raw.expires {
             ExpiryDate::Text(text) => text.clone(),
             ExpiryDate::Date(date) => date.to_string(),
         };
-        // Days have many spellings, and those who compare configurations compare what is written.
+        // A day has many spellings, and configurations are compared as text.
         let expires = text
             .parse()
             .ok()
             .filter(|day: &jiff::civil::Date| day.to_string() == text)
             .ok_or_else(|| {
-                complain(
+                wrong(
                     "expires",
-                    format!("`expires` is a day such as 2026-12-31, not `{text}`"),
+                    format!("`expires` must be a day such as 2026-12-31, not `{text}`"),
                 )
             })?;
         Ok(Waiver {
@@ -70,7 +70,7 @@ impl File<'_> {
         })
     }
 
-    /// Where a key of one of the waivers stands, or the waiver.
+    /// The position of a key of a waiver, or of the waiver.
     fn span_in_waiver(&self, index: usize, key: &str) -> Option<Range<usize>> {
         let (_, waivers) = self
             .tree

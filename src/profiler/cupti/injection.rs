@@ -95,7 +95,7 @@ struct Recorder {
 
 static RECORDER: Mutex<Option<Recorder>> = Mutex::new(None);
 /// The process that records; 0 before there is one. A forked child has no CUDA to record, shares
-/// the file, and may have been forked while a thread that it lacks held the lock.
+/// the file, and may have been forked while a thread that it lacks had the lock.
 static PID: AtomicU32 = AtomicU32::new(0);
 
 impl Recorder {
@@ -147,7 +147,7 @@ pub extern "C" fn InitializeInjection() -> c_int {
             failed: false,
         });
     }
-    // CUPTI may ask for a buffer while it starts, so the lock is not held here.
+    // CUPTI may ask for a buffer while it starts, so the lock is free here.
     match start() {
         Ok((cupti, version)) => {
             with_recorder(|recorder| {

@@ -19,11 +19,11 @@ pub struct Ncu {
 }
 
 impl Ncu {
-    /// Finds ncu: the configuration, the PATH, `CUDA_HOME`, `CUDA_PATH`, the usual folders.
+    /// Where ncu is: the configuration, the PATH, `CUDA_HOME`, `CUDA_PATH`, the usual folders.
     ///
     /// # Errors
     /// [`Error::Environment`], with the places that were looked at.
-    pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Ncu, Error> {
+    pub fn path(toolchain: &Toolchain) -> Result<PathBuf, Error> {
         let mut folders = path_folders();
         folders.extend(
             ["CUDA_HOME", "CUDA_PATH"]
@@ -33,14 +33,21 @@ impl Ncu {
         );
         folders.push("/usr/local/cuda/bin".into());
         folders.extend(versioned("/opt/nvidia/nsight-compute", ""));
-        let path = find("ncu", toolchain.ncu.as_deref(), &folders).map_err(|places| {
-            Error::Environment {
-                what: format!("no ncu (NVIDIA Nsight Compute) was found; {places}"),
-                next: "install Nsight Compute (it comes with the CUDA toolkit), or set `toolchain.ncu`; \
+        find("ncu", toolchain.ncu.as_deref(), &folders).map_err(|places| Error::Environment {
+            what: format!("no ncu (NVIDIA Nsight Compute) was found; {places}"),
+            next:
+                "install Nsight Compute (it comes with the CUDA toolkit), or set `toolchain.ncu`; \
                        profiles recorded elsewhere need no ncu: `sparsek-gate check --from DIR`"
                     .to_owned(),
-            }
-        })?;
+        })
+    }
+
+    /// Finds ncu and asks it for its version.
+    ///
+    /// # Errors
+    /// [`Error::Environment`], with the places that were looked at.
+    pub fn locate(toolchain: &Toolchain, work: &Path) -> Result<Ncu, Error> {
+        let path = Ncu::path(toolchain)?;
         let program = path.display().to_string();
         let banner = cached(work, &path, || query(vec![program, "--version".to_owned()]))?;
         let version = banner

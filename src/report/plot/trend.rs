@@ -79,13 +79,7 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
         Size::Wide => (84.0, size.width() - 16.0),
         Size::Narrow => (74.0, size.width() - 10.0),
     };
-    let ends = |point: &Point| {
-        let noise = point.noise.unwrap_or(0.0);
-        [point.value - noise, point.value + noise]
-    };
-    let values: Vec<f64> = course.values.iter().flatten().flat_map(ends).collect();
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (low, high) = range(course);
     // A constant value must not look as if it moved.
     let room = ((high - low) * 0.1)
         .max(high.abs() * 0.002)
@@ -157,6 +151,20 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
             }
         }
     }
+}
+
+/// A value with its noise.
+fn ends(point: &Point) -> [f64; 2] {
+    let noise = point.noise.unwrap_or(0.0);
+    [point.value - noise, point.value + noise]
+}
+
+/// The least and the greatest of all values with their noise.
+fn range(course: &Course) -> (f64, f64) {
+    let ends = course.values.iter().flatten().flat_map(ends);
+    ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), end| {
+        (low.min(end), high.max(end))
+    })
 }
 
 /// A label at an end must not go beyond it.

@@ -12,9 +12,6 @@ mod reading;
 mod row;
 mod tables;
 
-#[doc(no_inline)]
-pub use crate::agree::{Disagreement, agree};
-
 use crate::describe::describe;
 use crate::error::ReadError;
 use crate::recording::Recording;

@@ -1,36 +1,32 @@
-//! What lies on the disks: what earlier runs left, the room there is, what is built.
+//! What is on the disks: locks, leftovers of earlier runs, free space, built programs.
 
 use std::fs::OpenOptions;
 use std::path::Path;
 
+use super::check::Check;
+use super::setup::Setup;
 use super::tools::Tools;
-use super::{Check, Patient};
 use crate::baseline::Store;
 use crate::build::built_program;
 use crate::device::Gpu;
 use crate::profiler::{NCU_LOCK, Trouble};
 
-/// Less room than this in a folder is told, in bytes.
+/// Less free space than this in a folder is a warning, in bytes.
 const LITTLE: u64 = 1 << 30;
-/// With less than this nothing can be built and recorded, in bytes.
+/// With less than this, builds and recordings fail, in bytes.
 const TOO_LITTLE: u64 = 64 << 20;
 
-pub(super) fn checks(
-    patient: &Patient<'_>,
-    gpu: Option<&Gpu>,
-    tools: &Tools,
-    checks: &mut Vec<Check>,
-) {
-    let config = patient.config;
+pub(super) fn checks(setup: &Setup<'_>, gpu: Option<&Gpu>, tools: &Tools, checks: &mut Vec<Check>) {
+    let config = setup.config;
     checks.extend(gpu.map(lock));
     checks.push(ncu_lock());
-    if patient.configured {
+    if setup.configured {
         checks.push(baselines(&config.baselines));
-        checks.push(room("work folder", &config.work));
+        checks.push(free_space("work folder", &config.work));
     }
-    checks.push(room("temporary folder", &std::env::temp_dir()));
-    if patient.configured {
-        checks.push(built(patient, tools));
+    checks.push(free_space("temporary folder", &std::env::temp_dir()));
+    if setup.configured {
+        checks.push(built(setup, tools));
     }
 }
 
@@ -38,30 +34,26 @@ fn lock(gpu: &Gpu) -> Check {
     let path = gpu.lock_path();
     match gpu.try_lock() {
         Ok(Some(_)) => Check::ok("GPU lock", format!("free ({})", path.display())),
-        // A lock ends with its process, so whoever holds it lives.
+        // A lock ends with its process, so its holder is alive.
         Ok(None) => {
             let (who, next) = match gpu.lock_holder() {
                 Some(holder) if holder.pid != 0 => (
                     format!(
                         "process {} ({})",
                         holder.pid,
-                        holder
-                            .name
-                            .as_deref()
-                            .unwrap_or("of a name that cannot be told")
+                        holder.name.as_deref().unwrap_or("with an unknown name")
                     ),
                     format!("wait for it, or end it: kill {}", holder.pid),
                 ),
                 _ => (
-                    "a process that this machine does not show, perhaps of another container"
-                        .to_owned(),
-                    format!("see who holds it, outside: fuser -v {}", path.display()),
+                    "a process that is not visible here, perhaps of another container".to_owned(),
+                    format!("find its holder on the host: fuser -v {}", path.display()),
                 ),
             };
             Check::warn(
                 "GPU lock",
                 format!(
-                    "{} is held by {who}, which lives; this tool waits for it",
+                    "{} is locked by {who}, which is running; this tool waits for it",
                     path.display()
                 ),
                 next,
@@ -75,14 +67,15 @@ fn lock(gpu: &Gpu) -> Check {
     }
 }
 
-/// Several ncu take turns by a file that the first user leaves, and that no other may then open.
+/// Several ncu take turns by a file. The first user's file stays, and no other user can open it.
 fn ncu_lock() -> Check {
     const WHAT: &str = "ncu lock";
     let path = std::env::temp_dir().join(NCU_LOCK);
     if !path.exists() {
         return Check::ok(WHAT, format!("none ({})", path.display()));
     }
-    // As ncu does: systems refuse to "create" another user's file in a folder of everybody's.
+    // As ncu does: systems reject "create" for another user's file in a folder that everybody may
+    // write.
     let opened = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -103,13 +96,13 @@ fn baselines(root: &Path) -> Check {
     let named: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
     if left.is_empty() {
         let state = if root.exists() {
-            "nothing is left over beside them"
+            "nothing of a killed process is left beside them"
         } else {
             "none yet"
         };
         Check::ok("baselines", state)
     } else if Store::is_changing(root) {
-        Check::ok("baselines", "another process is storing some now")
+        Check::ok("baselines", "another process is storing baselines now")
     } else {
         Check::warn(
             "baselines",
@@ -117,13 +110,13 @@ fn baselines(root: &Path) -> Check {
                 "a process was killed while it stored: {} is left",
                 named.join(", ")
             ),
-            "any command that reads baselines puts that right: sparsek-gate baseline --verify",
+            "run a command that reads baselines, which repairs them: sparsek-gate baseline --verify",
         )
     }
 }
 
-fn room(what: &'static str, folder: &Path) -> Check {
-    // What does not exist yet will be made in the nearest folder that does.
+fn free_space(what: &'static str, folder: &Path) -> Check {
+    // A folder that does not exist yet will be made in the nearest one that does.
     let there = folder
         .ancestors()
         .find(|folder| folder.exists())
@@ -134,7 +127,7 @@ fn room(what: &'static str, folder: &Path) -> Check {
             return Check::fail(
                 what,
                 format!("{}: {error}", folder.display()),
-                "make it, or name another",
+                "create it, or set another",
             );
         }
     };
@@ -143,7 +136,8 @@ fn room(what: &'static str, folder: &Path) -> Check {
         free as f64 / f64::from(1 << 30),
         folder.display()
     );
-    let next = "make room, or name another: `paths.work`, or TMPDIR for the temporary folder";
+    let next =
+        "free some space, or set another folder: `paths.work`, or TMPDIR for the temporary folder";
     if free < TOO_LITTLE {
         Check::fail(what, detail, next)
     } else if free < LITTLE {
@@ -153,14 +147,14 @@ fn room(what: &'static str, folder: &Path) -> Check {
     }
 }
 
-fn built(patient: &Patient<'_>, tools: &Tools) -> Check {
+fn built(setup: &Setup<'_>, tools: &Tools) -> Check {
     const WHAT: &str = "built programs";
-    let config = patient.config;
+    let config = setup.config;
     let arch = &config.toolchain.arch;
     let Some(nvcc) = &tools.nvcc else {
         return Check::skipped(
             WHAT,
-            "without nvcc it is not known which are of these sources",
+            "without nvcc it is not known which programs were built from these sources",
         );
     };
     let programs: Vec<_> = config
@@ -170,34 +164,41 @@ fn built(patient: &Patient<'_>, tools: &Tools) -> Check {
     if programs.is_empty() {
         return Check::skipped(
             WHAT,
-            "nothing is built yet of the sources as they are (`sparsek-gate build`)",
+            "nothing is built from the current sources yet (`sparsek-gate build`)",
         );
     }
     let Some(cuobjdump) = &tools.cuobjdump else {
-        return Check::skipped(WHAT, "without cuobjdump nothing tells what is in them");
+        return Check::skipped(WHAT, "without cuobjdump their content cannot be read");
     };
     let mut wrong = Vec::new();
     for (variant, program) in &programs {
         match cuobjdump.targets(program) {
             Ok(targets) if targets.contains(arch) => {}
             Ok(targets) if targets.is_empty() => {
-                wrong.push(format!("{} holds no machine code", variant.id))
+                wrong.push(format!("{} has no machine code", variant.id))
             }
-            Ok(targets) => wrong.push(format!("{} holds {}", variant.id, targets.join(", "))),
+            Ok(targets) => wrong.push(format!(
+                "{} has code for {}",
+                variant.id,
+                targets.join(", ")
+            )),
             Err(error) => wrong.push(format!("{}: {error}", variant.id)),
         }
     }
     if wrong.is_empty() {
         return Check::ok(
             WHAT,
-            format!("{} of these sources, with code for {arch}", programs.len()),
+            format!(
+                "{} from these sources, with code for {arch}",
+                programs.len()
+            ),
         );
     }
     Check::fail(
         WHAT,
         format!("not for {arch}: {}", wrong.join("; ")),
         format!(
-            "see `toolchain.flags` and the variants' flags for another target, then: rm -r {}",
+            "remove other targets from `toolchain.flags` and the variants' flags, then: rm -r {}",
             config.work.join("builds").display()
         ),
     )
@@ -206,16 +207,16 @@ fn built(patient: &Patient<'_>, tools: &Tools) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::State;
+    use crate::doctor::check::State;
 
     #[test]
-    fn room_is_told_of_a_folder_that_is_still_to_be_made() {
+    fn free_space_is_reported_for_a_folder_that_does_not_exist_yet() {
         let folder = tempfile::tempdir().unwrap();
-        let check = room("work folder", &folder.path().join("not/yet/there"));
+        let check = free_space("work folder", &folder.path().join("not/yet/there"));
         assert_ne!(check.detail.find("GiB free in "), None, "{check:?}");
-        // The filesystem of the kernel's own files has no room at all.
+        // The filesystem of the kernel's own files has no free space at all.
         assert_eq!(
-            room("work folder", Path::new("/proc/self")).state,
+            free_space("work folder", Path::new("/proc/self")).state,
             State::Fail
         );
     }
