@@ -81,32 +81,29 @@ fn judged(
     targets: &[Target],
     authority: &mut Authority,
 ) -> Result<Outcome, Error> {
-    let head = load(config, &arguments.selection, None)?;
+    let current = load(config, &arguments.selection, None)?;
     for target in targets {
-        refuse_target(&target.path, &head, arguments.from.as_deref())?;
+        refuse_target(&target.path, &current, arguments.from.as_deref())?;
     }
-    let baselines = head.config.baselines.clone();
-    let root = trust_root(&head, arguments)?;
+    let baselines = current.config.baselines.clone();
+    let root = trust_root(&current, arguments)?;
     let Grounds {
         config,
         store,
         authority: found,
         findings,
         ..
-    } = &trust::establish(head.config, root, &arguments.accept)?;
+    } = &trust::establish(current.config, root, &arguments.accept)?;
     authority.clone_from(found);
     let plan = select(config.clone(), &arguments.selection, None)?;
     let mut outcome = Outcome::new(origin(arguments));
     outcome.authority = authority.clone();
     outcome.findings.extend(findings.iter().cloned());
     match &arguments.from {
-        None if arguments.r#static => {
-            fresh(&plan, store, arguments, &mut outcome)?;
-        }
         Some(folder) => {
             if !folder.is_dir() {
                 return Err(Error::Usage(format!(
-                    "`--from {}` is no folder",
+                    "`--from {}` is not a folder",
                     folder.display()
                 )));
             }
@@ -174,7 +171,7 @@ fn refuse_target(path: &Path, plan: &Selected, from: Option<&Path>) -> Result<()
     let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
     if !whole.parent().is_some_and(Path::is_dir) {
         return Err(Error::Usage(format!(
-            "`--report {}`: there is no such folder",
+            "`--report {}`: its folder does not exist",
             path.display()
         )));
     }

@@ -23,7 +23,7 @@ pub enum Origin {
     Recorded(String),
 }
 
-/// Where a kernel stands in the sources.
+/// Where a kernel is in the sources.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     /// The variant.
@@ -60,7 +60,7 @@ pub struct Outcome {
     /// Why the run ended before everything was judged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ended: Option<Ended>,
-    /// Where variants and kernels stand in the sources, as far as that was found.
+    /// Where variants and kernels are in the sources, as far as they were found.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub places: Vec<Place>,
     /// One entry a variant that was judged.
@@ -68,7 +68,7 @@ pub struct Outcome {
     /// The trends of baselines that were locked more than once, where a report shows them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub trends: Vec<Trend>,
-    /// What else there is to tell.
+    /// Everything that was found.
     pub findings: Vec<Finding>,
 }
 

@@ -41,8 +41,8 @@ pub struct VariantReport {
     /// Where the time of kernels that got worse moved, where both sides were sampled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hotspots: Vec<KernelHotspots>,
-    /// Base now against the locked baseline, where base and head were measured side by side: how
-    /// far machine and toolchain have drifted. It fails no gate.
+    /// The base as measured now against its locked baseline: how far machine and toolchain have
+    /// drifted. It fails no gate.
     pub drift: Vec<Comparison>,
 }
 
@@ -97,12 +97,12 @@ pub struct KernelCauses {
     /// The metrics in percent that moved with it, most first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub percentages: Vec<String>,
-    /// The most telling first.
+    /// The most important first.
     pub causes: Vec<Cause>,
 }
 
 impl KernelCauses {
-    /// All of it in one sentence, the most telling first.
+    /// All of it in one sentence, the most important first.
     pub fn sentence(&self) -> String {
         let causes = self.causes.iter().map(|cause| cause.text.clone());
         let percentages = self.percentages.join(", ");

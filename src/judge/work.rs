@@ -511,7 +511,7 @@ mod tests {
             message(&variant, 68_719_476_735.0).unwrap(),
             "the hardware counted 68719476735 FLOP in one launch of its kernels, the suite declares 68719476736 FLOP"
         );
-        // A double does not tell this declaration from what is counted.
+        // As a double, this declaration is equal to what is counted.
         variant.work.flop = Some((1 << 53) + 1);
         assert!(message(&variant, EXACT_BELOW).is_some());
     }
