@@ -27,7 +27,7 @@ git init -q && git add -A && git -c user.name=tests -c user.email=tests@localhos
 log=$work/log
 passed=0 failed=0
 # Some kernels, for tests of a stage that works with any kernel.
-rungs=(bsr_gemm/baseline bsr_gemm/occupancy bsr_gemm/cp_async)
+ladder=(bsr_gemm/baseline bsr_gemm/occupancy bsr_gemm/cp_async)
 
 # expect NAME STATUS TEXT COMMAND...: the command must exit with STATUS and print TEXT.
 expect() {
@@ -154,17 +154,17 @@ P
 
 part_against() {
   if [ ! -d baselines ]; then
-    "$gate" profile "${rungs[@]}" >>"$log" 2>&1
-    "$gate" baseline --lock --reason "first measurement" --who tests "${rungs[@]}" >>"$log" 2>&1
+    "$gate" profile "${ladder[@]}" >>"$log" 2>&1
+    "$gate" baseline --lock --reason "first measurement" --who tests "${ladder[@]}" >>"$log" 2>&1
   fi
   # Side by side with the revision that was committed above; the changes below are not committed.
   cost() {
     local start middle
     sed -i 's/^processes = 2/processes = 4/' config.toml
     start=$EPOCHREALTIME
-    "$gate" profile "${rungs[@]}" >/dev/null || return
+    "$gate" profile "${ladder[@]}" >/dev/null || return
     middle=$EPOCHREALTIME
-    "$gate" check --against HEAD "${rungs[@]}" || return
+    "$gate" check --against HEAD "${ladder[@]}" || return
     python3 -c "
 profile, check = $middle - $start, $EPOCHREALTIME - $middle
 print(f'check --against {check:.1f} s, profile {profile:.1f} s: {check / profile:.2f} times')
@@ -262,22 +262,22 @@ part_ladder() {
   # Processes of kernel times differ by up to 0.4 %, more than ncu's: a wider tolerance side by side.
   sed -i -e 's|^\[toolchain\]|[toolchain]\nncu = "gpu/denied-ncu"|' \
     -e 's|^against = { relative_percent = 0.25 }|against = { relative_percent = 1.0 }|' config.toml
-  expect "denied counters fail if no lower tier is accepted" 3 "counters-denied" "$gate" profile "${rungs[@]}"
+  expect "denied counters fail if no lower tier is accepted" 3 "counters-denied" "$gate" profile "${ladder[@]}"
   expect "and ncu was tried once for all variants" 0 "" test "$(wc -l <"$DENIED")" = 1
-  expect "the profile names the tier that measured it" 0 '"rung": "kernel-times"' \
+  expect "the profile names the tier that measured it" 0 '"tier": "kernel-times"' \
     cat .sparsek-gate/profiles/bsr_gemm/cp_async/profile.json
   expect "it cannot be locked if its tier is not accepted" 3 "counters-denied" \
-    "$gate" baseline --lock --reason "no counters" --who tests "${rungs[@]}"
-  sed -i 's|^\[profile\]|[profile]\naccept_rungs = ["kernel-times"]|' config.toml
+    "$gate" baseline --lock --reason "no counters" --who tests "${ladder[@]}"
+  sed -i 's|^\[profile\]|[profile]\naccept_tiers = ["kernel-times"]|' config.toml
   printf '.sparsek-gate/\n' >.gitignore
   git init -q && git add -A && git -c user.name=tests -c user.email=tests@localhost commit -qm base
-  expect "an accepted tier is profiled, with a warning" 0 "by kernel-times" "$gate" profile "${rungs[@]}"
+  expect "an accepted tier is profiled, with a warning" 0 "by kernel-times" "$gate" profile "${ladder[@]}"
   cp -r .sparsek-gate/profiles "$work/kernel-times"
   expect "it is locked in a folder of its own" 0 "+kernel-times: locked" \
-    "$gate" baseline --lock --reason "no counters" --who tests "${rungs[@]}"
+    "$gate" baseline --lock --reason "no counters" --who tests "${ladder[@]}"
   expect "and derived again from the records" 0 "derived again" \
-    "$gate" baseline --verify --captures .sparsek-gate/profiles "${rungs[@]}"
-  expect "unchanged kernels pass on it" 0 "kernel-times without counters" "$gate" check "${rungs[@]}"
+    "$gate" baseline --verify --captures .sparsek-gate/profiles "${ladder[@]}"
+  expect "unchanged kernels pass on it" 0 "kernel-times without counters" "$gate" check "${ladder[@]}"
   expect "and side by side" 0 "PASS" "$gate" check --against HEAD bsr_gemm/cp_async
   sed 's|^ncu = .*||' config.toml >counters.toml
   expect "counters are not compared with it" 4 "by counters, and has a baseline only for" \
@@ -308,7 +308,7 @@ part_ladder() {
     local both="bsr_gemm/baseline bsr_gemm/cp_async" cache status
     # shellcheck disable=SC2086
     "$gate" profile $both --output "$work/paused" || return
-    sed -i -e '/^accept_rungs/d' -e '/^ncu = /d' config.toml
+    sed -i -e '/^accept_tiers/d' -e '/^ncu = /d' config.toml
     for cache in all none; do
       sed -i "s/^cache_control = \"[a-z]*\"/cache_control = \"$cache\"/" config.toml
       # shellcheck disable=SC2086
@@ -340,7 +340,7 @@ P
 
   has_torch "kernel times of Python programs" || { cd ..; return; }
   cd gpu || exit 70
-  sed -i -e 's|^\[toolchain\]|[toolchain]\nncu = "denied-ncu"|' -e 's|^\[profile\]|[profile]\naccept_rungs = ["kernel-times"]|' \
+  sed -i -e 's|^\[toolchain\]|[toolchain]\nncu = "denied-ncu"|' -e 's|^\[profile\]|[profile]\naccept_tiers = ["kernel-times"]|' \
     -e 's|relative_percent = 5.0|relative_percent = 20.0|' config.toml
   for variant in plain two_processes; do
     expect "python/$variant is profiled by its records" 0 "by kernel-times" "$gate" profile "python/$variant"
