@@ -44,10 +44,21 @@ pub fn stop_on_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// From now on no [`Invocation`] starts a program: a dry run promises that. A [`Query`] of git,
-/// which reads, still does.
+/// From now on no [`Invocation`] starts a program, and no tool is asked for its version: a dry run
+/// promises that. A [`Query`] of git, which reads, is still made.
 pub fn start_nothing() {
     STARTS_NOTHING.store(true, Ordering::Relaxed);
+}
+
+/// Whether programs may be started.
+///
+/// # Errors
+/// Where [`start_nothing`] was called.
+pub(crate) fn may_start() -> io::Result<()> {
+    match STARTS_NOTHING.load(Ordering::Relaxed) {
+        true => Err(io::Error::other("a dry run starts no program")),
+        false => Ok(()),
+    }
 }
 
 /// Whether a signal asked the run to stop.
@@ -117,9 +128,7 @@ impl Invocation {
     /// # Errors
     /// Where the program could not be started at all, or its output files not be created.
     pub fn run(&self) -> io::Result<Finished> {
-        if STARTS_NOTHING.load(Ordering::Relaxed) {
-            return Err(io::Error::other("a dry run starts no program"));
-        }
+        may_start()?;
         let mark = new_mark();
         let program = command(&self.argv)?;
         // What is added last acts first: standard error must follow a redirected standard output.

@@ -23,6 +23,7 @@ pub(crate) fn query(argv: Vec<String>) -> Result<String, Error> {
         timeout: QUERY_TIMEOUT,
         interruptible: true,
     };
+    process::may_start().map_err(Error::io("run", &program))?;
     let printed = query.run().map_err(Error::io("run", &program))?;
     if printed.ending != Ending::Exited(0) {
         let complaint = String::from_utf8_lossy(&printed.stderr);
