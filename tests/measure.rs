@@ -552,22 +552,31 @@ exit $STATUS
     let asked = "[verify]\nsanitizer = [\"racecheck\"]\n";
     machine.replace("config.toml", "[verify]\n", asked);
     machine.commit();
-    let check = |log: &str, status: &str| {
-        let log = format!("tests/data/sanitizer/{log}.racecheck.log");
+    let recorded =
+        |name: &str| repository().join(format!("tests/data/sanitizer/{name}.racecheck.log"));
+    let check = |log: &Path, status: &str| {
         let arguments = ["check", "--against", "HEAD", "cp_async", "--format", "json"];
         let mut gate = machine.gate(&arguments);
-        gate.env("LOG", repository().join(log))
-            .env("STATUS", status);
+        gate.env("LOG", log).env("STATUS", status);
         Ran::of(&gate.output().unwrap())
     };
-    check("cp_async", "0").exits(0);
+    check(&recorded("cp_async"), "0").exits(0);
     let of_variant = machine.order("cp_async");
     assert_eq!(of_variant[..2], ["head racecheck", "base counting"]);
     assert!(!of_variant.contains(&"base racecheck".to_owned()));
     machine.project.write(&format!("{STAND_IN}/journal"), "");
-    let report = check("race", "86").exits(5).json();
+    let report = check(&recorded("race"), "86").exits(5).json();
     assert_eq!(report.denied(), ["sanitizer"]);
     assert_eq!(machine.order("cp_async"), ["head racecheck"]);
+    // A warning does not keep the variant from being measured, and is shown beside its verdict.
+    let log = fs::read_to_string(recorded("race")).unwrap();
+    let log = log
+        .replace("Error: Race", "Warning: Race")
+        .replace("(16 errors, 0 warnings)", "(0 errors, 16 warnings)");
+    let warnings = format!("{STAND_IN}/warnings.log");
+    machine.project.write(&warnings, log);
+    let report = check(&machine.project.path(&warnings), "0").exits(0).json();
+    assert!(report.warned().iter().any(|code| code == "sanitizer"));
 }
 
 #[test]
