@@ -1,7 +1,5 @@
 //! Files that a command is given: read by their content, and named in every error.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 
 use sparsek_gate::capture::{Format, read_file};
