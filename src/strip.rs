@@ -11,11 +11,11 @@ use regex::Regex;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::capture::{MAX_FILE_SIZE, event_times, kernel_records};
+use crate::capture::{event_times, kernel_records};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::profile::Profile;
-use ncu_report::report;
+use ncu_report::{MAX_FILE_SIZE, report};
 use text::{Scrubber, first_of, suspects};
 
 /// What was stripped, and what of it.

@@ -5,7 +5,6 @@
 
 mod common;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
@@ -28,118 +27,6 @@ fn instructions(bytes: &[u8]) -> Vec<InstructionCounters> {
     let report = report::read(bytes).unwrap();
     let source = report.launches[0].source.as_ref().unwrap();
     source.instructions.clone()
-}
-
-/// How the source page of ncu spells a reason to wait.
-fn column(reason: &str) -> &str {
-    match reason {
-        "dispatch_stall" => "dispatch",
-        "imc_miss" => "imc",
-        "lg_throttle" => "lg",
-        "long_scoreboard" => "long_sb",
-        "math_pipe_throttle" => "math",
-        "mio_throttle" => "mio",
-        "no_instructions" => "no_inst",
-        "short_scoreboard" => "short_sb",
-        "tex_throttle" => "tex",
-        same => same,
-    }
-}
-
-#[test]
-fn every_instruction_reads_as_on_the_source_page_of_ncu() {
-    let page = fs::read_to_string("tests/data/ncu/source/baseline.source.csv").unwrap();
-    let mut page = csv::Reader::from_reader(page.as_bytes());
-    let header: Vec<String> = page.headers().unwrap().iter().map(str::to_owned).collect();
-    let rows: Vec<BTreeMap<String, String>> = page
-        .records()
-        .map(|row| {
-            let cells = row.unwrap();
-            header
-                .iter()
-                .cloned()
-                .zip(cells.iter().map(str::to_owned))
-                .collect()
-        })
-        .collect();
-    let decoded = instructions(&recorded("baseline"));
-    assert_eq!(rows.len(), 592);
-    let by_address: BTreeMap<u64, &InstructionCounters> =
-        decoded.iter().map(|one| (one.address, one)).collect();
-    let first = decoded[0].address;
-    let mut compared = BTreeSet::new();
-    for (index, row) in rows.iter().enumerate() {
-        let address = u64::from_str_radix(row["Address"].trim_start_matches("0x"), 16).unwrap();
-        let number = |column: &str| row[column].parse::<u64>().unwrap();
-        let Some(one) = by_address.get(&address) else {
-            // Padding behind the code, which nothing executes.
-            assert_eq!(
-                (number("# Samples"), number("Instructions Executed")),
-                (0, 0)
-            );
-            continue;
-        };
-        assert_eq!(
-            (one.offset, &*one.function),
-            (index as u64 * 16, "bsr_gemm_baseline")
-        );
-        assert_eq!(address - first, one.offset);
-        assert_eq!(one.samples, number("# Samples"), "{row:?}");
-        // Warps that have ended wait behind the code, and execute nothing.
-        let executed = one.executed.unwrap_or(0);
-        assert_eq!(executed, number("Instructions Executed"), "{row:?}");
-        for (reasons, issued) in [(&one.stalls, ""), (&one.not_issued, " (Not Issued)")] {
-            let known: BTreeMap<String, u64> = reasons
-                .iter()
-                .map(|(reason, samples)| (format!("stall_{}{issued}", column(reason)), *samples))
-                .collect();
-            let stalls = row
-                .keys()
-                .filter(|name| name.starts_with("stall_"))
-                .filter(|name| name.ends_with(")") != issued.is_empty());
-            for name in stalls {
-                let own = name
-                    .replace("sleeping", "sleep")
-                    .replace("sleep", "sleeping");
-                assert_eq!(
-                    known.get(&own).copied().unwrap_or(0),
-                    number(name),
-                    "{name} of {row:?}"
-                );
-                compared.insert(name.clone());
-            }
-            let sum: u64 = known.values().sum();
-            let total = match issued {
-                "" => "Warp Stall Sampling (All Samples)",
-                _ => "Warp Stall Sampling (Not-issued Samples)",
-            };
-            assert_eq!(sum, number(total), "{row:?}");
-        }
-    }
-    assert_eq!(compared.len(), 36);
-}
-
-#[test]
-fn every_line_and_every_inlined_call_is_that_of_nvdisasm() {
-    let lines = fs::read_to_string("tests/data/ncu/source/baseline.lines.txt").unwrap();
-    let expected: BTreeMap<u64, Vec<String>> = lines
-        .lines()
-        .map(|line| {
-            let (offset, places) = line.split_once(' ').unwrap();
-            let places = places.split(' ').map(str::to_owned).collect();
-            (u64::from_str_radix(offset, 16).unwrap(), places)
-        })
-        .collect();
-    let decoded = instructions(&recorded("baseline"));
-    assert_eq!(decoded.len(), 584);
-    for one in decoded {
-        let places: Vec<String> = one
-            .lines
-            .iter()
-            .map(|line| format!("{}:{}", line.file, line.line))
-            .collect();
-        assert_eq!(places, expected[&one.offset], "at {:#x}", one.offset);
-    }
 }
 
 #[test]

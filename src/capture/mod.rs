@@ -9,11 +9,9 @@ pub mod event_times;
 pub mod kernel_records;
 mod times;
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
-use ncu_report::{ReadError, Recording, csv, report};
+use ncu_report::{MAX_FILE_SIZE, ReadError, Recording, csv, read_bounded, report};
 
 use crate::terms::Tier;
 
@@ -41,10 +39,6 @@ impl Format {
     }
 }
 
-/// Largest file that [`read_file`] reads, in bytes. A `--set full` report of one launch has
-/// 2.6 MB.
-pub const MAX_FILE_SIZE: u64 = 1 << 30;
-
 /// Reads a report, a CSV page, kernel records or event times, whichever the content is.
 ///
 /// # Errors
@@ -67,25 +61,4 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadErro
             path: path.to_owned(),
             source: Box::new(source),
         })
-}
-
-/// The limit is on the bytes that are read: a pipe does not state its size.
-fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
-    let file = File::open(path)?;
-    let stated = file.metadata()?.len();
-    if stated > limit {
-        return Err(ReadError::TooLarge {
-            bytes: stated,
-            limit,
-        });
-    }
-    let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        return Err(ReadError::TooLarge {
-            bytes: bytes.len() as u64,
-            limit,
-        });
-    }
-    Ok(bytes)
 }
