@@ -31,8 +31,7 @@ fn a_file_beyond_the_limit_is_refused_unread() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sparse.ncu-rep");
     let file = fs::File::create(&path).unwrap();
-    file.set_len(ncu_report::MAX_FILE_SIZE + 1)
-        .unwrap();
+    file.set_len(ncu_report::MAX_FILE_SIZE + 1).unwrap();
     let error = read_file(&path).unwrap_err().to_string();
     assert!(error.contains("the limit is 1073741824"), "{error}");
 }

@@ -7,7 +7,7 @@ use super::nvcc::NvccBuild;
 use crate::config::{Config, Recipe, Variant};
 use crate::toolchain::{Nvcc, Nvdisasm, nvcc_flags};
 
-/// Stands for the path of a program that is not built yet: it holds the hash of all that goes in.
+/// Stands for the path of a program that is not built yet: it contains the hash of all that goes in.
 pub const UNBUILT: &str = "{program}";
 
 /// Whether a variant would be built.

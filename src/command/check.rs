@@ -24,7 +24,7 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     let (outcome, ended) = match judged(config, arguments, &targets, &mut authority) {
         Ok(outcome) => (outcome, None),
         Err(refused @ Error::Usage(_)) => return Err(refused),
-        // Whoever reads a report must find in it why there is no verdict.
+        // The report must say why there is no verdict.
         Err(error) => {
             let mut outcome = Outcome::new(origin(arguments));
             outcome.authority = authority;

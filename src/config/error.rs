@@ -106,7 +106,7 @@ fn explain(message: &str) -> (String, Option<String>) {
     )
 }
 
-/// serde names Rust's types. Whoever writes a configuration needs the types of TOML.
+/// serde names Rust's types. A configuration has the types of TOML.
 fn in_words(message: &str) -> String {
     const TYPES: [(&str, &str); 9] = [
         ("f64", "a number"),

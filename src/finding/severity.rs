@@ -59,7 +59,7 @@ reasons! {
     ToolWarned => Sanitizer,
     /// The verdict comes from the recorded samples; the captures only prove them.
     SamplesDecide => CaptureMissing | CaptureUnreadable | ProfileStripped,
-    /// No change is under review: whoever made the files judges them.
+    /// No change is under review: the author of the files judges them.
     NoReview => ProfileAltered | ProfileStale,
     /// No measured baseline demands a measured profile.
     ImportAllowed => ProfileImported,

@@ -246,7 +246,7 @@ impl Reading<'_> {
             .extend(trials.map(|finding| finding.warn_for(reason)));
     }
 
-    /// Whoever records both sides could choose what to be compared with: the base must be made
+    /// The author of both sides could choose what to be compared with: the base must be made
     /// from the sources of the base commit.
     fn other_bases(&mut self) -> Result<(), Error> {
         let bases = self.profiles.bases.iter();

@@ -512,7 +512,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Whether both sides of a comparison came from whoever proposes the change.
+/// Whether the author of the change under review supplied both sides of a comparison.
 fn is_brought(outcome: &Outcome) -> bool {
     outcome.authority != Authority::WorkingTree && matches!(outcome.origin, Origin::Recorded(_))
 }

@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
                 .map(|base| base_subject(base, output))
                 .transpose()?,
         };
-        // One bound for the variant, whichever way it is measured.
+        // One limit of retries for the variant, side by side and alone together.
         let mut retries = Retries::of(variant, batch.watch);
         let plan = match subjects.base {
             Some(_) => VariantPlan::side_by_side(variant),

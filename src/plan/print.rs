@@ -191,7 +191,7 @@ impl Planned {
         if unbuilt {
             let _ = writeln!(
                 text,
-                "\n{UNBUILT} is a program that is not built yet: its path holds the hash of what goes into it"
+                "\n{UNBUILT} is a program that is not built yet: its path contains the hash of what goes into it"
             );
         }
         text
