@@ -29,11 +29,16 @@ while [ $# -gt 0 ]; do
     -MF) depfile=$2; shift ;;
     --keep-dir) kept=$2; shift ;;
     --keep) ;;
+    --dryrun) dryrun=1 ;;
     *.cu) source=$1 ;;
     *) flags="$flags $1" ;;
     esac
     shift
 done
+if [ -n "$dryrun" ]; then
+    echo "#\$ gcc -E -x c++ \"$source\" -o \"a.ii\"" >&2
+    exit 0
+fi
 echo "$source$flags" >>calls
 if grep -q '#error' "$source"; then
     printf '%s(1): error: #error directive: "no such luck"   <tab>\t|`$x`\n' "$source" >&2
@@ -51,6 +56,7 @@ sed -n 's/^#include "\(.*\)"/\1/p' "$source" | while read -r header; do
     sed 's/^/# /' "kernels/$header" >>"$program"
 done
 echo >>"$depfile"
+gcc -E -x c++ "$source" -o "$kept/a.ii"
 cp kernel.cubin "$kept"
 echo "ptxas info    : Compiling entry function '_Z6kernelPf' for 'sm_90a'" >&2
 echo "ptxas info    : Function properties for _Z6kernelPf" >&2

@@ -109,7 +109,7 @@ impl<'a> Builder<'a> {
 pub fn built_program(config: &Config, nvcc: &Nvcc, variant: &Variant) -> Option<PathBuf> {
     let nvdisasm = Nvdisasm::locate(&nvcc.root(), &config.work);
     let build = NvccBuild::of(config, variant, nvcc, nvdisasm.as_ref())?;
-    build.cached()?.run.first().map(PathBuf::from)
+    build.remembered()?.run.first().map(PathBuf::from)
 }
 
 /// A variant's flags as its lock records them: no path of a machine, no version of a compiler.

@@ -1,11 +1,13 @@
-//! The compiler's list of headers (`-MD`), in Makefile syntax.
+//! The compiler's lists of headers (`-MD`) and the assembler's of files, in Makefile syntax.
 
-/// The prerequisites of the first rule.
+/// The prerequisites of all rules.
 pub(super) fn prerequisites(text: &str) -> Vec<String> {
     let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
-    let Some((_, list)) = joined.lines().next().and_then(|rule| rule.split_once(": ")) else {
-        return Vec::new();
-    };
+    let rules = joined.lines().filter_map(|rule| rule.split_once(": "));
+    rules.flat_map(|(_, list)| names(list)).collect()
+}
+
+fn names(list: &str) -> Vec<String> {
     let mut files = Vec::new();
     let mut file = String::new();
     let mut characters = list.chars().peekable();
@@ -29,11 +31,16 @@ mod tests {
     use super::prerequisites;
 
     #[test]
-    fn continued_lines_and_blanks_in_names_are_understood() {
-        let text = "out/program : kernels/a.cu \\\n kernels/../common/my\\ header.cuh \\\n c$$.h\n";
+    fn continued_lines_blanks_in_names_and_several_rules_are_understood() {
+        let text = "out/program : kernels/a.cu \\\n kernels/../common/my\\ header.cuh \\\n c$$.h\n\nb.o: b.bin\n";
         assert_eq!(
             prerequisites(text),
-            ["kernels/a.cu", "kernels/../common/my header.cuh", "c$.h"]
+            [
+                "kernels/a.cu",
+                "kernels/../common/my header.cuh",
+                "c$.h",
+                "b.bin"
+            ]
         );
     }
 

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use super::flags::FlagInputs;
 
 /// Folders of the host's own headers and libraries. The host compiler's version stands for them.
 const HOST: [&str; 5] = [
@@ -14,88 +17,121 @@ const HOST: [&str; 5] = [
     "/lib",
 ];
 
-/// Endings of files that are compiled, or contain code that goes into a program.
-const SOURCES: [&str; 9] = [
-    "cu", "c", "cc", "cpp", "cxx", "ptx", "cubin", "fatbin", "ii",
-];
-
 /// Endings of headers. `__has_include` may look for one that the compiler does not list.
 const HEADERS: [&str; 10] = [
     "h", "hh", "hpp", "hxx", "cuh", "inl", "inc", "ipp", "tpp", "def",
 ];
 
-/// Whether a file belongs to the toolkit or to the host.
-pub(super) fn of_toolkit_or_host(file: &Path, toolkit: &Path) -> bool {
-    file.canonicalize().is_ok_and(|file| {
-        file.starts_with(toolkit) || HOST.iter().any(|folder| file.starts_with(folder))
-    })
+/// Libraries that nvcc and the host compiler link by themselves.
+const IMPLIED: [&str; 11] = [
+    "cudadevrt",
+    "cudart",
+    "cudart_static",
+    "rt",
+    "pthread",
+    "dl",
+    "stdc++",
+    "m",
+    "c",
+    "gcc",
+    "gcc_s",
+];
+
+/// Whether a file belongs to the toolkit or to the host. A link from the project to there belongs
+/// to the project: it may lead elsewhere tomorrow.
+pub(super) fn of_toolkit_or_host(root: &Path, file: &Path, toolkits: &[PathBuf]) -> bool {
+    let path = root.join(file);
+    if toolkits.iter().any(|toolkit| path.starts_with(toolkit)) {
+        return true;
+    }
+    let Ok(real) = path.canonicalize() else {
+        return false;
+    };
+    let outside = toolkits.iter().any(|toolkit| real.starts_with(toolkit))
+        || HOST.iter().any(|folder| real.starts_with(folder));
+    outside && (!path.starts_with(root) || is_below(root, &real))
 }
 
-/// Objects and libraries of the project that flags name.
+/// Whether a path without links is below the root.
+fn is_below(root: &Path, real: &Path) -> bool {
+    let root = root.canonicalize();
+    root.is_ok_and(|root| real.starts_with(root))
+}
+
+/// Objects and libraries that flags name.
 ///
 /// # Errors
-/// The flag that adds inputs which are not tracked, and why.
-pub(super) fn named_by_flags(root: &Path, flags: &[String]) -> Result<Vec<String>, String> {
-    // A link on the way to the project must not put its files outside of it.
-    let real = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
-    let mut files = Vec::new();
-    for (index, flag) in flags.iter().enumerate() {
-        if flag.starts_with("-optf") || flag.starts_with("--options-file") {
+/// The file whose own inputs are not tracked, and why.
+pub(super) fn linked(root: &Path, flags: &FlagInputs) -> Result<Vec<String>, String> {
+    let mut files = flags.objects.clone();
+    for folder in &flags.libraries {
+        let place = root.join(folder);
+        let Ok(real) = place.canonicalize() else {
+            continue;
+        };
+        let own = is_below(root, &real);
+        let system = HOST.iter().any(|host| real.starts_with(host));
+        let entries = fs::read_dir(&place).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let libraries = names.filter(|name| {
+            let library = name.ends_with(".a") || name.contains(".so");
+            library && (own || (!system && is_linked(name, &flags.names)))
+        });
+        let paths = libraries.map(|name| Path::new(folder).join(name));
+        let paths = paths.filter(|path| root.join(path).is_file());
+        files.extend(paths.map(|path| path.display().to_string()));
+    }
+    for file in &files {
+        if !holds_code(&root.join(file)) {
             return Err(format!(
-                "`{flag}` reads flags from a file, whose content is not tracked: write them in `flags`"
+                "`{file}` names other files, as a linker script or a thin archive does, or it is no object, and what it names is not tracked"
             ));
-        }
-        let before = index.checked_sub(1).map_or("", |index| &flags[index]);
-        if !flag.starts_with('-') && root.join(flag).is_file() {
-            // The compiler lists what it includes by itself.
-            if matches!(before, "-include" | "--pre-include") {
-                continue;
-            }
-            let ending = Path::new(flag).extension().and_then(OsStr::to_str);
-            if ending.is_some_and(|ending| SOURCES.contains(&ending)) {
-                return Err(format!(
-                    "the flag `{flag}` is a second source, and the compiler lists the headers of one only: include it in `source`, or build with `build` and `run`"
-                ));
-            }
-            files.push(flag.clone());
-        }
-        if let Some(folder) = folder_of("-L", "--library-path", flag, before) {
-            let place = root.join(folder);
-            if !place
-                .canonicalize()
-                .is_ok_and(|place| place.starts_with(&real))
-            {
-                continue;
-            }
-            let entries = fs::read_dir(&place).into_iter().flatten().flatten();
-            files.extend(
-                entries
-                    .map(|entry| Path::new(folder).join(entry.file_name()))
-                    .filter(|path| {
-                        let name = path.to_string_lossy();
-                        (name.ends_with(".a") || name.contains(".so")) && root.join(path).is_file()
-                    })
-                    .map(|path| path.display().to_string()),
-            );
         }
     }
     Ok(files)
 }
 
-/// The folder that a flag, or a flag and the one before it, names.
-fn folder_of<'f>(short: &str, long: &str, flag: &'f str, before: &str) -> Option<&'f str> {
-    if before == short || before == long {
-        return Some(flag);
-    }
-    let rest = flag.strip_prefix(short).filter(|rest| !rest.is_empty());
-    let rest = rest.or_else(|| flag.strip_prefix(long)?.strip_prefix('='));
-    rest.map(|rest| rest.trim_start_matches('='))
+/// Whether a library is one of those that are linked.
+fn is_linked(file: &str, names: &[String]) -> bool {
+    let Some(name) = file.strip_prefix("lib") else {
+        return false;
+    };
+    let name = name
+        .split_once(".so")
+        .map_or_else(|| name.trim_end_matches(".a"), |(name, _)| name);
+    IMPLIED.contains(&name) || names.iter().any(|linked| linked == name)
+}
+
+/// Whether a file is an object, a shared library, or an archive that contains its members; one
+/// that is missing is reported by the compiler.
+fn holds_code(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let Ok(file) = fs::File::open(path) else {
+        return true;
+    };
+    let read = io::Read::read_to_end(&mut io::Read::take(file, 8), &mut start);
+    read.is_ok() && (start.starts_with(b"\x7fELF") || start == b"!<arch>\n")
+}
+
+/// Whether a source asks the preprocessor if files exist.
+pub(super) fn asks_for_files(text: &str) -> bool {
+    let spliced = text.replace("\\\r\n", "").replace("\\\n", "");
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut names = spliced.split(|c| !is_name(c));
+    // Parts of the names too: a macro may put them together.
+    names.any(|name| name.contains("has_inc") || name.contains("has_emb") || name == "__has_")
 }
 
 /// Paths that the compiler may find instead of one of the files, and headers that `__has_include`
 /// may look for. It looks beside a file of the project, in the folders above it, and where flags
-/// say. If one of them appears or disappears, another program may be built.
-pub(super) fn rivals(root: &Path, flags: &[String], files: &[String]) -> BTreeSet<String> {
+/// say. If one of them appears or disappears, another program may be built. `asked` are names of
+/// headers of the toolkit and the host.
+pub(super) fn rivals(
+    root: &Path,
+    flags: &FlagInputs,
+    files: &[String],
+    asked: &[String],
+) -> BTreeSet<String> {
     let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
     for file in files
         .iter()
@@ -104,23 +140,19 @@ pub(super) fn rivals(root: &Path, flags: &[String], files: &[String]) -> BTreeSe
     {
         folders.extend(file.ancestors().skip(1).map(Path::to_path_buf));
     }
-    const SEARCH: [(&str, &str); 3] = [
-        ("-I", "--include-path"),
-        ("-isystem", "--system-include"),
-        ("-iquote", "-iquote"),
-    ];
-    for (index, flag) in flags.iter().enumerate() {
-        let before = index.checked_sub(1).map_or("", |index| &flags[index]);
-        let named = SEARCH
-            .iter()
-            .filter_map(|(short, long)| folder_of(short, long, flag, before));
-        folders.extend(named.map(PathBuf::from));
-    }
+    folders.extend(flags.headers.iter().map(PathBuf::from));
     // A new library in a searched folder may be linked instead of another.
-    let mut found: BTreeSet<String> = named_by_flags(root, flags)
+    let mut found: BTreeSet<String> = linked(root, flags)
         .unwrap_or_default()
         .into_iter()
         .collect();
+    // nvcc compiles a part of the program with the root among the folders that are searched.
+    let searched = flags.headers.iter().map(String::as_str).chain([""]);
+    for folder in searched {
+        let places = asked.iter().map(|name| Path::new(folder).join(name));
+        let places = places.filter(|place| root.join(place).exists());
+        found.extend(places.map(|place| place.display().to_string()));
+    }
     for folder in &folders {
         let entries = fs::read_dir(root.join(folder))
             .into_iter()
@@ -154,7 +186,13 @@ pub(super) fn rivals(root: &Path, flags: &[String], files: &[String]) -> BTreeSe
 
 #[cfg(test)]
 mod tests {
+    use super::super::flags::flag_inputs;
     use super::*;
+
+    fn of(flags: &[&str]) -> FlagInputs {
+        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        flag_inputs(&flags).unwrap()
+    }
 
     #[test]
     fn a_header_that_comes_or_goes_changes_the_rivals_and_a_file_beside_them_does_not() {
@@ -176,8 +214,8 @@ mod tests {
             "kernels/a.cu".to_owned(),
             "include/part/tile.cuh".to_owned(),
         ];
-        let flags = ["-Iinclude".to_owned()];
-        let now = || rivals(root, &flags, &files);
+        let flags = of(&["-Iinclude"]);
+        let now = || rivals(root, &flags, &files, &["crt/host.h".to_owned()]);
         let before = now();
         write("kernels/report.md");
         write("target/part/tile.cuh");
@@ -187,6 +225,11 @@ mod tests {
         assert!(hidden.contains("kernels/part/tile.cuh"), "{hidden:?}");
         write("include/asked_for.cuh");
         assert!(now().contains("include/asked_for.cuh"));
+        // A header of the toolkit's name, where the host's part of the program is compiled.
+        for shadow in ["crt/host.h", "include/crt/host.h"] {
+            write(shadow);
+            assert!(now().contains(shadow), "{shadow}");
+        }
     }
 
     #[test]
@@ -194,45 +237,70 @@ mod tests {
         let (project, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let header = outside.path().join("tile.cuh");
         fs::write(&header, "").unwrap();
+        let folder = outside.path().display();
         for flags in [
-            vec![format!("-I{}", outside.path().display())],
-            vec!["-isystem".to_owned(), outside.path().display().to_string()],
-            vec![format!("--include-path={}", outside.path().display())],
+            vec![format!("-I{folder}")],
+            vec!["-isystem".to_owned(), folder.to_string()],
+            vec![format!("--include-path=other,{folder}")],
         ] {
-            let found = rivals(project.path(), &flags, &[]);
+            let flags = flag_inputs(&flags).unwrap();
+            let found = rivals(project.path(), &flags, &[], &[]);
             assert!(found.contains(&header.display().to_string()), "{flags:?}");
         }
     }
 
     #[test]
-    fn inputs_from_flags_are_listed_or_rejected() {
-        let project = tempfile::tempdir().unwrap();
+    fn what_is_linked_is_listed_and_what_names_other_files_is_refused() {
+        let (project, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let link = project.path().join("link");
         std::os::unix::fs::symlink(project.path(), &link).unwrap();
         let root = link;
-        for path in [
-            "lib/libpart.a",
-            "lib/notes.txt",
-            "part.o",
-            "part.cu",
-            "common.h",
-        ] {
-            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
-            fs::write(root.join(path), "").unwrap();
+        fs::create_dir(root.join("lib")).unwrap();
+        for path in ["lib/libpart.a", "lib/notes.txt", "part.o"] {
+            fs::write(root.join(path), "!<arch>\n").unwrap();
         }
-        let named = |flags: &[&str]| {
-            let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-            named_by_flags(&root, &flags)
-        };
-        assert_eq!(named(&["-Llib", "-lpart"]).unwrap(), ["lib/libpart.a"]);
-        assert_eq!(named(&["part.o"]).unwrap(), ["part.o"]);
-        assert!(
-            named(&["-O3", "-include", "common.h", "-Xcompiler", "-O2"])
-                .unwrap()
-                .is_empty()
-        );
-        assert!(named(&["part.cu"]).unwrap_err().contains("second source"));
-        assert!(named(&["-optf", "flags.txt"]).is_err());
-        assert!(named(&["--options-file=flags.txt"]).is_err());
+        for name in ["libpart.a", "libother.a", "libm.so.6"] {
+            fs::write(outside.path().join(name), "\x7fELF...").unwrap();
+        }
+        let linked = |flags: &[&str]| linked(&root, &of(flags));
+        assert_eq!(linked(&["-Llib", "-lpart"]).unwrap(), ["lib/libpart.a"]);
+        assert_eq!(linked(&["part.o"]).unwrap(), ["part.o"]);
+        assert!(linked(&["-O3", "-include", "common.h"]).unwrap().is_empty());
+        let mut found = linked(&[&format!("-L{}", outside.path().display()), "-lpart"]).unwrap();
+        found.sort();
+        let path = |name: &str| outside.path().join(name).display().to_string();
+        assert_eq!(found, [path("libm.so.6"), path("libpart.a")]);
+        for script in ["INPUT(slow.o)", "!<thin>\n", ""] {
+            fs::write(root.join("lib/libpart.a"), script).unwrap();
+            assert!(linked(&["-Llib"]).is_err(), "{script:?}");
+        }
+    }
+
+    #[test]
+    fn a_source_that_asks_for_files_is_known() {
+        for asks in [
+            "#if __has_include(\"slow.cu\")",
+            "#if __has_\\\ninclude(\"slow.cu\")",
+            "#define ASK __has_include_next",
+            "#if __has_embed(\"x\")",
+            "#if CAT(__has_, include)(\"slow.cu\")",
+        ] {
+            assert!(asks_for_files(asks), "{asks}");
+        }
+        assert!(!asks_for_files(
+            "#if __has_builtin(x) || __has_cpp_attribute(y)"
+        ));
+    }
+
+    #[test]
+    fn a_link_from_the_project_to_the_host_belongs_to_the_project() {
+        let project = tempfile::tempdir().unwrap();
+        let root = project.path();
+        std::os::unix::fs::symlink("/usr/include/stdio.h", root.join("a.h")).unwrap();
+        let is = |file: &str| of_toolkit_or_host(root, Path::new(file), &[root.join("cuda")]);
+        assert!(!is("a.h"));
+        assert!(!is("missing.h"));
+        assert!(is("/usr/include/stdio.h"));
+        assert!(is("cuda/include/cuda.h"));
     }
 }

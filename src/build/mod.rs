@@ -1,8 +1,9 @@
 //! Variant to artifact: a content-addressed cache of builds.
 //!
-//! A key covers the compiler, the host compiler, every flag, the source, and every header that
-//! the last build included. The list of headers is kept per source and flags; it can only be
-//! stale if one of the files in it changed, and then the key changes too.
+//! A key covers the compiler, the host compiler, every flag, the preprocessed texts, and every file
+//! that preprocessor, assembler and linker opened. The list of files is kept per source and flags.
+//! Before a build is reused, the preprocessor runs again: it sees what appeared since then, and a
+//! file that changed changes the key by its content. Flags are those of a list; others are refused.
 
 mod argv;
 mod artifact;
@@ -11,11 +12,14 @@ mod command;
 mod cubins;
 pub mod definitions;
 mod depfile;
+mod flags;
 mod inputs;
 mod nvcc;
+mod opened;
 mod planned;
 mod run;
 mod static_profile;
+mod texts;
 
 pub(crate) use argv::{filled_argv, program_argv};
 pub use artifact::{Artifact, Built};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
@@ -12,18 +13,24 @@ use tempfile::TempDir;
 
 use super::artifact::Artifact;
 use super::cubins::cubins_in;
+use super::flags::{FlagInputs, flag_inputs, source_is_plain};
+use super::opened::Opened;
 use super::run::{BUILD_TIMEOUT, run_build};
+use super::texts::{Texts, preprocessor_calls, printed_variable, texts_in};
 use super::{depfile, inputs};
 use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, resource_report};
 use crate::config::{Config, Recipe, Variant};
 use crate::files::{create_work_folder, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::{sha256_file, sha256_hex};
-use crate::process::{self, Invocation};
+use crate::process::{self, Ending, Invocation, Query};
 use crate::toolchain::{Nvcc, Nvdisasm, nvcc_flags};
 
 /// Part of every key. It is raised when a [`Manifest`] gets another content.
-const MANIFEST_VERSION: u32 = 2;
+const MANIFEST_VERSION: u32 = 3;
+
+/// Longest that the preprocessor may take for one text.
+const PREPROCESSOR_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What is kept beside a built program.
 #[derive(Serialize, Deserialize)]
@@ -31,6 +38,17 @@ struct Manifest {
     program_sha256: String,
     sources: BTreeMap<String, String>,
     compiled: Compiled,
+}
+
+/// What the last build of the same source and flags was made of.
+#[derive(Serialize, Deserialize)]
+struct Made {
+    /// Every file besides those of the toolkit and the host.
+    files: Vec<String>,
+    /// Ends of the paths of the others.
+    asked: Vec<String>,
+    /// sha256 of the preprocessed texts.
+    texts: String,
 }
 
 /// The build of one variant.
@@ -44,6 +62,8 @@ pub(super) struct NvccBuild<'a> {
     defines: &'a BTreeMap<String, String>,
     /// All flags, without paths of this machine.
     stated: Vec<String>,
+    /// What the flags name; or which of them is refused, and why.
+    named: Result<FlagInputs, String>,
     /// The folder of all builds.
     store: PathBuf,
     /// Hash of what decides the result, besides the content of files.
@@ -107,9 +127,12 @@ impl<'a> NvccBuild<'a> {
         };
         let stated = nvcc_flags(&config.toolchain, flags, defines);
         let disassembler = nvdisasm.map_or("", |tool| &tool.version);
+        let named = flag_inputs(&stated);
+        let native = named.as_ref().is_ok_and(|named| named.native);
         let text = format!(
-            "{MANIFEST_VERSION}\n{}{disassembler}\n{stated:?}\n{source}",
-            nvcc.fingerprint()
+            "{MANIFEST_VERSION}\n{}{disassembler}\n{}\n{stated:?}\n{source}",
+            nvcc.fingerprint(),
+            if native { processor() } else { String::new() }
         );
         Some(NvccBuild {
             config,
@@ -120,6 +143,7 @@ impl<'a> NvccBuild<'a> {
             flags,
             defines,
             stated,
+            named,
             store: config.work.join("builds"),
             base_key: sha256_hex(text.as_bytes()),
         })
@@ -127,30 +151,28 @@ impl<'a> NvccBuild<'a> {
 
     /// Builds the variant, unless the same was built before.
     pub(super) fn build(&self) -> Result<Artifact, Stop> {
-        if !self.config.root.join(self.source).is_file() {
-            let message = format!("the source `{}` does not exist", self.source);
-            return Err(self.failed(message, self.check_setting("source")).into());
-        }
-        let named = inputs::named_by_flags(&self.config.root, &self.stated)
-            .map_err(|why| self.failed(why, self.check_setting("flags")))?;
+        let linked = self.accepted()?;
         create_work_folder(&self.config.work)?;
         fs::create_dir_all(&self.store).map_err(Error::io("create", &self.store))?;
         if let Some(artifact) = self.cached() {
             return Ok(artifact);
         }
         let scratch = Scratch::in_store(&self.store)?;
-        let started = self.compile(&scratch)?;
-        let files = self.files(&scratch.depfile(), named)?;
-        let key = self.key_of_unchanged(&files, started)?;
+        let (started, opened) = self.compile(&scratch)?;
+        let made = self.made(&scratch, linked, opened)?;
+        let key = self.key_of_unchanged(&made, started)?;
+        if self.variant.immutable {
+            self.asks_for_no_file(&made.files)?;
+        }
         let manifest = Manifest {
             compiled: self.kernels(&scratch)?,
             program_sha256: hash_of(&scratch.program())?,
-            sources: self.sources(&files)?,
+            sources: self.sources(&made.files)?,
         };
         let path = scratch.path("manifest.json");
         fs::write(&path, json(&manifest)).map_err(Error::io("write", &path))?;
         let headers = self.headers_file();
-        write_atomically(&headers, &json(&files)).map_err(Error::io("write", &headers))?;
+        write_atomically(&headers, &json(&made)).map_err(Error::io("write", &headers))?;
         let folder = self.store.join(key);
         self.put(scratch.build, &folder)?;
         let artifact = self
@@ -169,11 +191,99 @@ impl<'a> NvccBuild<'a> {
         })
     }
 
-    /// The artifact of an earlier build of the same, where there is one.
+    /// What is linked besides the source, if all flags are known.
+    fn accepted(&self) -> Result<Vec<String>, Finding> {
+        let root = &self.config.root;
+        if !source_is_plain(self.source) {
+            let message = format!(
+                "the path of the source `{}` is refused: nvcc passes it through a shell",
+                self.source.escape_debug()
+            );
+            return Err(self.failed(message, self.check_setting("source")));
+        }
+        if !root.join(self.source).is_file() {
+            let message = format!("the source `{}` does not exist", self.source);
+            return Err(self.failed(message, self.check_setting("source")));
+        }
+        let linked = |named: &FlagInputs| inputs::linked(root, named);
+        let linked = self.named.as_ref().map_err(Clone::clone).and_then(linked);
+        linked.map_err(|why| {
+            let next = format!(
+                "{}, and `toolchain.flags`; what must have the flag is built with `build` and `run`",
+                self.check_setting("flags")
+            );
+            self.failed(why, next)
+        })
+    }
+
+    /// The artifact of an earlier build of the same, where there is one. The preprocessor is asked
+    /// again for all texts.
     pub(super) fn cached(&self) -> Option<Artifact> {
-        let headers = fs::read(self.headers_file()).ok()?;
-        let files: Vec<String> = serde_json::from_slice(&headers).ok()?;
-        self.artifact_in(&self.store.join(self.key(&files)?))
+        let made = self.last_made()?;
+        // Cheaper than the preprocessor, and enough where a file changed.
+        self.artifact_of(&made)?;
+        let texts = self.preprocess()?;
+        self.artifact_of(&Made {
+            texts: texts.sha256,
+            ..made
+        })
+    }
+
+    /// The artifact of the last build, if none of its files changed. No program is started, so a
+    /// file that was missing then and is there now is not noticed.
+    pub(super) fn remembered(&self) -> Option<Artifact> {
+        self.artifact_of(&self.last_made()?)
+    }
+
+    fn last_made(&self) -> Option<Made> {
+        serde_json::from_slice(&fs::read(self.headers_file()).ok()?).ok()
+    }
+
+    fn artifact_of(&self, made: &Made) -> Option<Artifact> {
+        self.artifact_in(&self.store.join(self.key(made)?))
+    }
+
+    /// The preprocessed texts of the source as it is now; `None` where one cannot be made.
+    fn preprocess(&self) -> Option<Texts> {
+        let root = &self.config.root;
+        let scratch = Scratch::in_store(&self.store).ok()?;
+        let mut argv = self.argv(&scratch, &[]);
+        argv.push("--dryrun".to_owned());
+        let printed = self.ask(argv, self.nvcc.env())?;
+        let printed = String::from_utf8_lossy(&printed.stderr).into_owned();
+        let mut env = self.nvcc.env();
+        env.extend(printed_variable(&printed, "PATH").map(|path| ("PATH".to_owned(), path)));
+        for (mut argv, name) in preprocessor_calls(&printed) {
+            let text = scratch.path(&name);
+            argv.extend(["-o".to_owned(), text.display().to_string()]);
+            self.ask(argv, env.clone())?;
+        }
+        texts_in(scratch.build.path(), root).ok()?
+    }
+
+    fn ask(&self, argv: Vec<String>, env: BTreeMap<String, String>) -> Option<process::Printed> {
+        let query = Query {
+            argv,
+            dir: &self.config.root,
+            env,
+            without: &[],
+            input: Vec::new(),
+            timeout: PREPROCESSOR_TIMEOUT,
+            interruptible: true,
+        };
+        let printed = query.run().ok()?;
+        (printed.ending == Ending::Exited(0)).then_some(printed)
+    }
+
+    /// The argv of the compilation, with further flags.
+    fn argv(&self, scratch: &Scratch, further: &[String]) -> Vec<String> {
+        let toolchain = &self.config.toolchain;
+        let mut argv = self.nvcc.argv(toolchain, self.flags, self.defines);
+        argv.extend_from_slice(further);
+        let (program, depfile) = (scratch.program(), scratch.depfile());
+        argv.extend(Nvcc::output(&program, &depfile, scratch.kept.path()));
+        argv.push(self.source.to_owned());
+        argv
     }
 
     /// Where the list of the headers of this build is kept.
@@ -182,20 +292,24 @@ impl<'a> NvccBuild<'a> {
             .join(format!("{}.headers.json", &self.base_key[..32]))
     }
 
-    /// Compiles, and returns the time before the compiler started.
-    fn compile(&self, scratch: &Scratch) -> Result<ChangeTime, Stop> {
+    /// Compiles; returns the time before the compiler started, and the files that its tools list.
+    fn compile(&self, scratch: &Scratch) -> Result<(ChangeTime, Vec<String>), Stop> {
         let (program, depfile, log) = (scratch.program(), scratch.depfile(), scratch.log());
-        let mut argv = self
-            .nvcc
-            .argv(&self.config.toolchain, self.flags, self.defines);
-        let mut by_hand = argv.clone();
+        let toolchain = &self.config.toolchain;
+        let mut by_hand = self.nvcc.argv(toolchain, self.flags, self.defines);
         by_hand.extend(["-o", &self.variant.id.variant, self.source].map(str::to_owned));
-        argv.extend(Nvcc::output(&program, &depfile, scratch.kept.path()));
-        argv.push(self.source.to_owned());
+        let opened = Opened::prepare().map_err(Error::io("create", std::env::temp_dir()))?;
+        let further = match self.nvcc.lists_assembled() {
+            true => opened.assembler_flags().to_vec(),
+            false => Vec::new(),
+        };
+        let mut env = self.nvcc.env();
+        let headers = opened.headers().display().to_string();
+        env.insert("SUNPRO_DEPENDENCIES".to_owned(), headers);
         let run = Invocation {
-            argv,
+            argv: self.argv(scratch, &further),
             dir: self.config.root.clone(),
-            env: BTreeMap::new(),
+            env,
             timeout: BUILD_TIMEOUT,
             stdout: log.clone(),
             stderr: log.clone(),
@@ -205,7 +319,7 @@ impl<'a> NvccBuild<'a> {
         let started = changed_at(&log).map_err(Error::io("read", &log))?;
         run_build(self.variant, &run, &by_hand)?;
         if program.is_file() && depfile.is_file() {
-            return Ok(started);
+            return Ok((started, opened.files()));
         }
         let next = format!(
             "remove the flag of {} that keeps nvcc from linking a program",
@@ -215,27 +329,77 @@ impl<'a> NvccBuild<'a> {
         Err(self.failed(message, next).into())
     }
 
-    /// Every file that the program was made of, besides those of the toolkit and the system.
-    fn files(&self, depfile: &Path, named: Vec<String>) -> Result<Vec<String>, Error> {
+    /// What the program was made of.
+    fn made(
+        &self,
+        scratch: &Scratch,
+        linked: Vec<String>,
+        opened: Vec<String>,
+    ) -> Result<Made, Stop> {
         let root = &self.config.root;
-        let text = fs::read_to_string(depfile).map_err(Error::io("read", depfile))?;
+        let kept = scratch.kept.path();
+        let texts = texts_in(kept, root).map_err(Error::io("read", kept))?;
+        let texts = texts.ok_or_else(|| {
+            let message = format!("nvcc kept no preprocessed text of `{}`", self.source);
+            self.failed(message, "name a CUDA source (`.cu`)".to_owned())
+        })?;
+        if texts.includes_binaries && !self.nvcc.lists_assembled() {
+            let message = "the source contains `incbin`, and this host compiler does not list the files that its assembler reads".to_owned();
+            let next = "use g++ as the host compiler, or build with `build` and `run`".to_owned();
+            return Err(self.failed(message, next).into());
+        }
+        let depfile = scratch.depfile();
+        let text = fs::read_to_string(&depfile).map_err(Error::io("read", &depfile))?;
         let mut files = depfile::prerequisites(&text);
         files.push(self.source.to_owned());
-        files.extend(named);
-        let toolkit = self.nvcc.root();
-        let own = files
+        files.extend(linked);
+        // These lists also name what the tools made themselves, and removed.
+        let stored = |file: &Path| {
+            let path = root.join(file);
+            path.is_file() && !path.starts_with(&self.store)
+        };
+        let listed = opened.into_iter().chain(texts.files);
+        files.extend(listed.filter(|file| stored(Path::new(file))));
+        let toolkits = self.nvcc.roots();
+        let (other, own): (BTreeSet<String>, BTreeSet<String>) = files
             .iter()
-            .filter(|file| !inputs::of_toolkit_or_host(&root.join(file), &toolkit));
-        let own: BTreeSet<String> = own.map(|file| below(root, file)).collect();
-        Ok(own.into_iter().collect())
+            .map(|file| below(root, file))
+            .partition(|file| inputs::of_toolkit_or_host(root, Path::new(file), &toolkits));
+        Ok(Made {
+            files: own.into_iter().collect(),
+            asked: other
+                .iter()
+                .flat_map(|file| ends(file))
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
+            texts: texts.sha256,
+        })
+    }
+
+    /// Refuses an immutable variant whose files ask whether other files exist: no lock lists the
+    /// files that are missing.
+    fn asks_for_no_file(&self, files: &[String]) -> Result<(), Stop> {
+        for file in files.iter().filter(|file| !Path::new(file).is_absolute()) {
+            let path = self.config.root.join(file);
+            let text = fs::read(&path).map_err(Error::io("read", &path))?;
+            if inputs::asks_for_files(&String::from_utf8_lossy(&text)) {
+                let message = format!(
+                    "`{file}` asks whether other files exist (`__has_include`), so an immutable variant could change with them"
+                );
+                let next = "include the file, or write what the answer is".to_owned();
+                return Err(self.failed(message, next).into());
+            }
+        }
+        Ok(())
     }
 
     /// The key of the build, if none of its files changed since it started.
-    fn key_of_unchanged(&self, files: &[String], started: ChangeTime) -> Result<String, Finding> {
-        let key = self.key(files);
+    fn key_of_unchanged(&self, made: &Made, started: ChangeTime) -> Result<String, Finding> {
+        let key = self.key(made);
         // Asked after the content was hashed: what was saved after the compiler read it must not
         // pass for what was compiled.
-        let changed = files.iter().find(|file| {
+        let changed = made.files.iter().find(|file| {
             let path = self.config.root.join(file);
             !changed_at(&path).is_ok_and(|time| time <= started)
         });
@@ -246,13 +410,14 @@ impl<'a> NvccBuild<'a> {
         })
     }
 
-    /// The key of a build from the content of all its files, and the names of those that could be
-    /// found in their place; `None` where one cannot be read.
-    fn key(&self, files: &[String]) -> Option<String> {
+    /// The key of a build from its texts, the content of all its files, and the names of those
+    /// that could be found in their place; `None` where one cannot be read.
+    fn key(&self, made: &Made) -> Option<String> {
         let root = &self.config.root;
-        let rivals = inputs::rivals(root, &self.stated, files);
-        let mut text = format!("{}\n{rivals:?}", self.base_key);
-        for file in files {
+        let named = self.named.as_ref().ok()?;
+        let rivals = inputs::rivals(root, named, &made.files, &made.asked);
+        let mut text = format!("{}\n{}\n{rivals:?}", self.base_key, made.texts);
+        for file in &made.files {
             text.push_str(&format!("\n{file} {}", sha256_file(&root.join(file)).ok()?));
         }
         Some(sha256_hex(text.as_bytes())[..32].to_owned())
@@ -380,11 +545,35 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec_pretty(value).unwrap_or_default()
 }
 
+/// The last names of a path: what a source may write to include it.
+fn ends(file: &str) -> Vec<String> {
+    const MOST: usize = 4;
+    let parts: Vec<&str> = file.split('/').filter(|part| !part.is_empty()).collect();
+    let most = MOST.min(parts.len());
+    (1..=most)
+        .map(|count| parts[parts.len() - count..].join("/"))
+        .collect()
+}
+
+/// The processor that `-march=native` stands for.
+fn processor() -> String {
+    const NAMES: [&str; 4] = ["model name", "flags", "Features", "CPU part"];
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let lines = NAMES
+        .iter()
+        .filter_map(|name| text.lines().find(|line| line.starts_with(name)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// A path relative to the root, with `..` resolved where it stays below the root.
 fn below(root: &Path, file: &str) -> String {
     let mut parts: Vec<std::ffi::OsString> = Vec::new();
     let path = Path::new(file);
-    let path = path.strip_prefix(root).unwrap_or(path);
+    let real = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+    let path = path
+        .strip_prefix(root)
+        .or_else(|_| path.strip_prefix(real))
+        .unwrap_or(path);
     for part in path.components() {
         match part {
             Component::CurDir => {}

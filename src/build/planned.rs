@@ -16,7 +16,7 @@ pub const UNBUILT: &str = "{program}";
 pub enum BuildState {
     /// The configuration names no build.
     Nothing,
-    /// An earlier build of the same is reused.
+    /// An earlier build is reused, if the preprocessor makes the same of its files again.
     Reused,
     /// It is built.
     Built,
@@ -68,7 +68,7 @@ pub fn planned_build(config: &Config, variant: &Variant) -> PlannedBuild {
     argv.extend(["-o", UNBUILT, source].map(str::to_owned));
     let cached = nvcc.as_ref().and_then(|nvcc| {
         let nvdisasm = Nvdisasm::locate(&nvcc.root(), &config.work);
-        NvccBuild::of(config, variant, nvcc, nvdisasm.as_ref())?.cached()
+        NvccBuild::of(config, variant, nvcc, nvdisasm.as_ref())?.remembered()
     });
     let state = match (&nvcc, &cached) {
         (None, _) => BuildState::Unknown,

@@ -16,7 +16,15 @@ const INFLUENCES: &[&str] = &[
     "NVCC_APPEND_FLAGS",
     "NVCC_CCBIN",
     "CPATH",
+    "C_INCLUDE_PATH",
     "CPLUS_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+    "GCC_COMPARE_DEBUG",
+    "SOURCE_DATE_EPOCH",
+    "LD_RUN_PATH",
+    "LPATH",
 ];
 
 /// An nvcc that was found.
@@ -146,6 +154,28 @@ impl Nvcc {
         text
     }
 
+    /// Variables for every call: lists of folders without those that are relative or empty, which
+    /// stand for the folder where nvcc runs, and that is the project. nvcc puts a folder and a colon
+    /// before `LD_LIBRARY_PATH`. Where that is empty, the loader of every tool behind nvcc also
+    /// looks for libraries in the project, so it is never empty.
+    pub fn env(&self) -> BTreeMap<String, String> {
+        const LISTS: [&str; 3] = ["PATH", "LIBRARY_PATH", "COMPILER_PATH"];
+        let set = LISTS
+            .iter()
+            .filter_map(|name| Some((*name, absolute_folders(name)?)));
+        let mut env: BTreeMap<String, String> =
+            set.map(|(name, value)| (name.to_owned(), value)).collect();
+        let loader = absolute_folders("LD_LIBRARY_PATH").filter(|value| !value.is_empty());
+        let loader = loader.unwrap_or_else(|| self.root().join("lib64").display().to_string());
+        env.insert("LD_LIBRARY_PATH".to_owned(), loader);
+        env
+    }
+
+    /// Whether the assembler behind the host compiler lists the files that it reads.
+    pub fn lists_assembled(&self) -> bool {
+        !self.host_compiler.contains("clang")
+    }
+
     /// The argv that compiles, up to where the output goes and what is compiled.
     pub fn argv(
         &self,
@@ -190,6 +220,16 @@ impl Nvcc {
             .unwrap_or(program)
     }
 
+    /// The folder of the toolkit, with and without links resolved.
+    pub fn roots(&self) -> Vec<PathBuf> {
+        let named = self.path.parent().and_then(Path::parent);
+        named
+            .map(Path::to_path_buf)
+            .into_iter()
+            .chain([self.root()])
+            .collect()
+    }
+
     /// The wheels keep libraries in `lib`; nvcc looks in `lib64`.
     fn library_folder(&self) -> Option<PathBuf> {
         let root = self.path.parent()?.parent()?;
@@ -220,6 +260,14 @@ pub fn nvcc_flags(
         value => format!("-D{name}={value}"),
     }));
     argv
+}
+
+/// The absolute folders of a list in the environment; `None` where it is not set.
+fn absolute_folders(name: &str) -> Option<String> {
+    let value = std::env::var_os(name)?;
+    let value = value.to_string_lossy();
+    let folders = value.split(':').filter(|folder| folder.starts_with('/'));
+    Some(folders.collect::<Vec<_>>().join(":"))
 }
 
 fn wheel_folders() -> Vec<PathBuf> {
