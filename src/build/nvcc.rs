@@ -195,7 +195,7 @@ impl<'a> NvccBuild<'a> {
         let run = Invocation {
             argv,
             dir: self.config.root.clone(),
-            env: BTreeMap::new(),
+            env: Nvcc::environment(),
             timeout: BUILD_TIMEOUT,
             stdout: log.clone(),
             stderr: log.clone(),

@@ -146,6 +146,15 @@ impl Nvcc {
         text
     }
 
+    /// The variables of the environment that change what nvcc does. No other program gets them.
+    pub fn environment() -> BTreeMap<String, String> {
+        let set = INFLUENCES.iter().filter_map(|name| {
+            let value = std::env::var(name).ok()?;
+            Some(((*name).to_owned(), value))
+        });
+        set.collect()
+    }
+
     /// The argv that compiles, up to where the output goes and what is compiled.
     pub fn argv(
         &self,
