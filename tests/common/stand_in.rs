@@ -201,6 +201,8 @@ expect = ["bsr_gemm_baseline"]
             .args(arguments)
             .env("PATH", format!("{}:{path}", self.project.path("host").display()))
             .env("LD_LIBRARY_PATH", libraries)
+            .env("ARGV", self.project.path("argv"))
+            .env("JOURNAL", self.project.path("journal"))
             .env("HOME", self.project.path("home"))
             // The lock on the GPU is one of this machine's alone.
             .env("TMPDIR", self.project.path("tmp"))
