@@ -38,6 +38,15 @@ fn main() -> ExitCode {
             | Command::Completions(_)
             | Command::Man(_)
     );
+    let is_probe = matches!(cli.command, Command::Probe(_));
+    if !only_reads
+        && !is_probe
+        && let Err(error) = process::guard()
+    {
+        report::say(&format!(
+            "the system does not allow to adopt processes ({error}): a program may leave processes running"
+        ));
+    }
     if !only_reads && let Err(error) = process::stop_on_signals() {
         report::say(&format!(
             "signals cannot be handled ({error}): an interrupt may leave programs running"

@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
         Ok(match finished.ending {
             Ending::Interrupted => return Err(Error::Interrupted),
             Ending::TimedOut => Some(self.timed_out()),
-            Ending::Signalled(_) => {
+            Ending::Signalled(_) | Ending::PrintedTooMuch | Ending::Left(_) => {
                 Some(self.untrusted(&format!("it ended with {}", finished.ending)))
             }
             Ending::Exited(status) => match read_log(&self.outcome.log, status) {

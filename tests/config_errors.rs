@@ -7,7 +7,9 @@ mod common;
 use common::{Project, Ran, schema_complaints};
 
 /// One line a key, so that the line of an error shows the key.
-const EVERY_KEY: &str = r#"[paths]
+const EVERY_KEY: &str = r#"env_pass = ["MY_DATA"]
+
+[paths]
 baselines = "baselines"
 work = ".sparsek-gate"
 
@@ -319,6 +321,17 @@ fn a_typo_in_a_small_table_within_a_line_is_refused_too() {
         "verify = { timeout = 5 }",
         &["did you mean `timeout_s`?"],
     );
+    for wrong in ["MY_*", "MY_DATA=1", "1ST", "", "MY DATA"] {
+        refused(
+            "[\"MY_DATA\"]",
+            &format!("[\"MY_DATA\", \"{wrong}\"]"),
+            &[
+                "config.toml:1:",
+                &format!("`{wrong}` cannot be the name of an environment variable"),
+                "no pattern and no value",
+            ],
+        );
+    }
     refused(
         "[gpu]",
         "[gpus]",

@@ -123,7 +123,7 @@ impl Machine {
         let driver = stand_ins()?;
         let project = Project::empty();
         fs::create_dir(project.path("tmp")).unwrap();
-        project.write("config.toml", CONFIG);
+        project.write("config.toml", format!("{}{CONFIG}", common::ENV_PASS));
         project.write(".gitignore", ".sparsek-gate/\n/tmp/\n");
         for (name, from) in [
             ("denied-ncu", repository().join("tests/gpu/denied-ncu")),

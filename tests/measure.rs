@@ -80,7 +80,8 @@ impl Machine {
         let settings = settings.replacen("[toolchain]\n", &toolchain, 1);
         // A stand-in of the driver's library is no kernel driver, and has no version.
         let settings = settings.replacen("driver = \">=580\"\n", "", 1);
-        machine.write("config.toml", &format!("{settings}{SUITE}"));
+        let passed = common::ENV_PASS;
+        machine.write("config.toml", &format!("{passed}{settings}{SUITE}"));
         machine.write(".gitignore", ".sparsek-gate/\n");
         machine.program("baseline", SAME, "");
         machine.program("cp_async", SAME, "");

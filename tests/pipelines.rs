@@ -517,6 +517,189 @@ fn the_action_takes_a_program_that_is_there() {
         .says("there is no program no-such-program");
 }
 
+/// An action with the sources that it builds, and a cargo that notes how it is called.
+fn building() -> Service {
+    let service = Service::of(Project::empty());
+    for file in [
+        "Cargo.toml",
+        "Cargo.lock",
+        "build.rs",
+        "LICENSE",
+        "README.md",
+    ] {
+        service.project.write(&format!("action/{file}"), "");
+    }
+    // The action may have some of its own, which another toolchain than the runner's would follow.
+    for file in [
+        "rust-toolchain.toml",
+        "src/rust-toolchain",
+        "src/.cargo/config.toml",
+        "crates/one/lib.rs",
+        "benches/one.rs",
+        "ci/evaluate.rs",
+    ] {
+        service.project.write(&format!("action/{file}"), "");
+    }
+    let script = repository().join("ci/github/install.sh");
+    let copy = service.project.path("action/ci/github/install.sh");
+    fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    fs::copy(script, copy).unwrap();
+    let seen = service.project.path("seen");
+    fs::create_dir(&seen).unwrap();
+    service.program("rustup", "#!/bin/sh\necho '1.89.0-x86_64 (default)'\n");
+    service.program(
+        "cargo",
+        &format!(
+            "#!/bin/sh\ncd {0} && exec 3>{0}/env 4>{0}/files 5>{0}/folder 6>{0}/argv; cd \"$OLDPWD\"\n\
+             env >&3; find . >&4; pwd >&5; echo \"$@\" >&6\n\
+             while [ \"$1\" != --root ]; do shift; done\nmkdir -p \"$2/bin\"\n\
+             printf '#!/bin/sh\\necho built\\n' >\"$2/bin/sparsek-gate\"\nchmod +x \"$2/bin/sparsek-gate\"\n",
+            seen.display()
+        ),
+    );
+    service
+}
+
+#[test]
+fn the_action_builds_the_gate_with_nothing_of_the_change() {
+    let service = building();
+    let checkout = service.project.path("checkout");
+    // What the change brings: programs of these names, and files that choose other programs.
+    for planted in ["checkout/bin", "tools"] {
+        for name in ["cargo", "rustup", "dirname", "mktemp", "find", "cp", "env"] {
+            let path = format!("{planted}/{name}");
+            service.project.write(
+                &path,
+                format!(
+                    "#!/bin/sh\necho {name} >>'{}'\n",
+                    service.project.path("planted").display()
+                ),
+            );
+            let mode = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(service.project.path(&path), mode).unwrap();
+        }
+    }
+    service
+        .project
+        .write("rust-toolchain.toml", "[toolchain]\npath = \"tools\"\n");
+    service.project.write(
+        ".cargo/config.toml",
+        "[build]\nrustc-wrapper = \"tools/cargo\"\n",
+    );
+    let bin = service.project.path("bin");
+    let path = format!(
+        "tools:.::{}:{}:/usr/local/bin:/usr/bin:/bin",
+        checkout.join("bin").display(),
+        bin.display()
+    );
+    let service = service
+        .with("PATH", &path)
+        .with("GITHUB_WORKSPACE", checkout.to_str().unwrap())
+        .with("CARGO_BUILD_RUSTC_WRAPPER", "tools/cargo")
+        .with("RUSTC", "tools/cargo")
+        .with("RUSTFLAGS", "-C linker=tools/cargo")
+        .with("RUSTUP_TOOLCHAIN", "nightly")
+        .with("GH_TOKEN", "ghp_secret")
+        .with("HTTPS_PROXY", "http://proxy:3128");
+    let script = service.project.path("action/ci/github/install.sh");
+    service
+        .run(script.to_str().unwrap(), &["program"])
+        .exits(0)
+        .says("built");
+    assert!(
+        !service.project.path("planted").exists(),
+        "{}",
+        service.project.read("planted")
+    );
+    assert_eq!(service.project.read("path").trim(), "program/bin");
+
+    let seen = service.project.read("seen/env");
+    let mut names: Vec<&str> = seen
+        .lines()
+        .filter_map(|line| Some(line.split_once('=')?.0))
+        .collect();
+    // What this machine may have, and what the shell sets.
+    let usual = "HOME LANG TMPDIR RUSTUP_HOME SSL_CERT_DIR SSL_CERT_FILE HTTP_PROXY NO_PROXY \
+                 http_proxy https_proxy no_proxy _ PWD SHLVL OLDPWD";
+    names.retain(|name| !usual.split(' ').any(|it| it == *name));
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        ["CARGO_HOME", "HTTPS_PROXY", "PATH", "RUSTUP_TOOLCHAIN"]
+    );
+    assert!(seen.contains("RUSTUP_TOOLCHAIN=1.89.0-x86_64\n"), "{seen}");
+    let folder = service.project.read("seen/folder");
+    assert!(
+        !folder.starts_with(service.project.path("").to_str().unwrap()),
+        "{folder}"
+    );
+    let files = service.project.read("seen/files");
+    assert!(
+        files.contains("./src") && files.contains("./crates/one/lib.rs"),
+        "{files}"
+    );
+    assert!(
+        !files.contains("toolchain") && !files.contains(".cargo"),
+        "{files}"
+    );
+}
+
+#[test]
+fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
+    let service = building();
+    let action = service.project.path("action");
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git")
+            .args([
+                "-c",
+                "user.name=tester",
+                "-c",
+                "user.email=tester@localhost",
+            ])
+            .args(arguments)
+            .current_dir(&action)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .unwrap();
+        Ran::of(&output).exits(0).out.trim().to_owned()
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "--all"]);
+    git(&["commit", "--quiet", "--message", "the base"]);
+    let base = git(&["rev-parse", "HEAD"]);
+    git(&[
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "--message",
+        "the change",
+    ]);
+    let script = action.join("ci/github/install.sh");
+    let script = script.to_str().unwrap();
+    let path = format!("{}:/usr/bin:/bin", service.project.path("bin").display());
+    let service = service
+        .with("PATH", &path)
+        .with("GITHUB_EVENT_NAME", "pull_request")
+        .with("BASE_SHA", &base);
+    // From elsewhere it is the action that the workflow names.
+    let elsewhere = service.project.path("checkout");
+    fs::create_dir(&elsewhere).unwrap();
+    let workspace = |service: Service, folder: &Path| {
+        service.with("GITHUB_WORKSPACE", folder.to_str().unwrap())
+    };
+    let service = workspace(service, &elsewhere);
+    service.run(script, &["program-1"]).exits(0).says("built");
+
+    let service = workspace(service, &action);
+    service
+        .run(script, &["program-2"])
+        .exits(3)
+        .says("are those of the pull request")
+        .says("ref: ${{ github.event.pull_request.base.sha }}");
+    git(&["checkout", "--quiet", &base]);
+    service.run(script, &["program-2"]).exits(0).says("built");
+}
+
 #[test]
 fn a_pull_request_has_one_comment_and_it_is_the_bots() {
     let Some(service) = github() else { return };

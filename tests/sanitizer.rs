@@ -197,7 +197,7 @@ impl Machine {
             let script = format!("echo 'recorded: {variant}'\nexit {status}\n");
             project.write(&format!("{variant}.sh"), script);
         }
-        project.write("config.toml", config);
+        project.write("config.toml", format!("{}{config}", common::ENV_PASS));
         fs::create_dir(project.path("tmp")).unwrap();
         let machine = Machine { project, driver };
         let stand_in = repository().join("tests/data/stand_in/compute-sanitizer");

@@ -1,27 +1,105 @@
 #!/usr/bin/env bash
 # Puts sparsek-gate on the PATH of the following steps. Uses $BINARY, else the program in FOLDER from
-# an earlier run. Otherwise builds $VERSION from crates.io, or the sources of this repository.
+# an earlier run. Otherwise builds $VERSION from crates.io, or the sources of this action.
+#
+# The folder where a job starts is the checkout of a change. A `rust-toolchain.toml` or a
+# `.cargo/config.toml` there chooses the cargo and the compiler. So the build happens in a folder of
+# its own, on a copy of the action's sources, with an environment of its own.
 set -euo pipefail
+unset CDPATH
 folder=${1:?usage: install.sh FOLDER}
-sources=$(cd "$(dirname "$0")/../.." && pwd)
+
+fail() {
+  echo "::error title=sparsek-gate::$1"
+  exit 3
+}
+
+# A folder without links; nothing where there is none.
+real() {
+  (cd -P -- "$1" 2>/dev/null && pwd -P) || true
+}
+
+# Whether a folder is in the checkout of the change.
+in_checkout() {
+  [ -n "$workspace" ] || return 1
+  case "$(real "$1")/" in "$workspace"/*) return 0 ;; esac
+  return 1
+}
+
+# The PATH without relative parts and without folders of the checkout. Nothing is run for it: a
+# planted program could be what is run.
+safe_path() {
+  local part kept=() parts
+  IFS=: read -ra parts <<<"$PATH"
+  for part in "${parts[@]}"; do
+    case $part in /*) ;; *) continue ;; esac
+    in_checkout "$part" || kept+=("$part")
+  done
+  (IFS=: && echo "${kept[*]}")
+}
+
+workspace=$([ -z "${GITHUB_WORKSPACE-}" ] || real "$GITHUB_WORKSPACE")
+sources=$(real "${BASH_SOURCE[0]%/*}/../..")
+PATH=$(safe_path)
+export PATH
+
+# Whether the action's sources may be built: in a pull request not those that it brings itself.
+refuse_sources_of_change() {
+  case "${GITHUB_EVENT_NAME-}" in pull_request*) ;; *) return 0 ;; esac
+  in_checkout "$sources" || return 0
+  local commit
+  commit=$(git -C "$sources" rev-parse --verify --quiet HEAD || true)
+  [ -n "$commit" ] && [ "$commit" = "${BASE_SHA-}" ] && return 0
+  # shellcheck disable=SC2016
+  fail 'the sources of this action are those of the pull request, which would choose what judges it; check out the base (`ref: ${{ github.event.pull_request.base.sha }}`, with a `path` of its own) and use the action from there'
+}
+
+# Runs a program in a folder of its own with what cargo needs, and nothing else of the job's
+# environment: no CARGO_*, no RUSTC*, no RUSTUP_TOOLCHAIN, no token.
+apart() {
+  local name kept=("PATH=$PATH" "CARGO_HOME=$work/cargo")
+  for name in HOME TMPDIR LANG SSL_CERT_FILE SSL_CERT_DIR \
+    http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+    [ -z "${!name-}" ] || kept+=("$name=${!name}")
+  done
+  # Where rustup keeps its toolchains, as images for containers set it.
+  if [ -n "${RUSTUP_HOME-}" ] && ! in_checkout "$RUSTUP_HOME"; then
+    kept+=("RUSTUP_HOME=$RUSTUP_HOME")
+  fi
+  [ -z "${toolchain-}" ] || kept+=("RUSTUP_TOOLCHAIN=$toolchain")
+  (cd "$work/sources" && env -i "${kept[@]}" "$@")
+}
+
+build() {
+  work=$(mktemp -d "${RUNNER_TEMP:-/tmp}/sparsek-gate-build.XXXXXX")
+  trap 'rm -rf "$work"' EXIT
+  mkdir "$work/cargo" "$work/sources"
+  # The toolchain that the machine's owner chose, whatever a file says that lies somewhere.
+  toolchain=$(apart rustup default 2>/dev/null | cut -d' ' -f1) || toolchain=
+  toolchain=${toolchain:-stable}
+  local what=(--path .) root
+  mkdir -p "$folder"
+  root=$(real "$folder")
+  if [ -n "${VERSION-}" ]; then
+    what=(--version "$VERSION" sparsek-gate)
+  else
+    refuse_sources_of_change
+    (cd "$sources" && cp -R Cargo.toml Cargo.lock build.rs LICENSE README.md benches crates src "$work/sources")
+    mkdir "$work/sources/ci"
+    cp "$sources/ci/evaluate.rs" "$work/sources/ci"
+    find "$work/sources" \( -name 'rust-toolchain*' -o -name .cargo -o -name target \) -prune -exec rm -rf {} +
+  fi
+  apart cargo install --locked --root "$root" "${what[@]}"
+}
 
 if [ -n "${BINARY-}" ]; then
-  program=$(command -v "$BINARY") || {
-    echo "::error title=sparsek-gate::there is no program $BINARY (input 'binary')"
-    exit 3
-  }
+  program=$(command -v "$BINARY") || fail "there is no program $BINARY (input 'binary')"
   mkdir -p "$folder/bin"
   ln -sf "$(realpath "$program")" "$folder/bin/sparsek-gate"
 elif [ ! -x "$folder/bin/sparsek-gate" ]; then
-  if ! command -v cargo >/dev/null; then
-    echo "::error title=sparsek-gate::building it needs Rust (https://rustup.rs) on this runner; or name an existing program with the input 'binary'"
-    exit 3
-  fi
-  if [ -n "${VERSION-}" ]; then
-    cargo install --locked --root "$folder" --version "$VERSION" sparsek-gate
-  else
-    cargo install --locked --root "$folder" --path "$sources"
-  fi
+  command -v cargo >/dev/null ||
+    fail "building it needs Rust (https://rustup.rs) on this runner; or name an existing program with the input 'binary'"
+  build
 fi
 "$folder/bin/sparsek-gate" --version
 echo "$folder/bin" >>"$GITHUB_PATH"

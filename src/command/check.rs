@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
-use super::{dry_run, load, print_outcome, select};
+use super::{dry_run, print_outcome, select};
 use crate::baseline::Store;
 use crate::cli::CheckArgs;
-use crate::config::Selected;
+use crate::config::{Config, Selected};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{
     Ended, Fresh, Judge, Origin, Outcome, places, read_recorded, trends, unchecked, waive,
 };
 use crate::measure::BaseProject;
+use crate::process;
 use crate::report::{self, Capability, Progress, Target};
 use crate::trust::{self, Authority, Grounds};
 
@@ -59,10 +60,11 @@ fn origin(arguments: &CheckArgs) -> Origin {
 
 /// Prints what the check would do.
 fn dry_run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
-    let current = load(config, &arguments.selection, None)?;
+    let current = select(Config::load(config)?, &arguments.selection, None)?;
     let root = trust_root(&current, arguments)?;
     let grounds = trust::establish(current.config, root, &arguments.accept)?;
     let selected = select(grounds.config, &arguments.selection, None)?;
+    process::pass(&selected.config.env_pass);
     dry_run::of_check(&selected, &grounds.store, arguments)
 }
 
@@ -81,7 +83,7 @@ fn judged(
     targets: &[Target],
     authority: &mut Authority,
 ) -> Result<Outcome, Error> {
-    let current = load(config, &arguments.selection, None)?;
+    let current = select(Config::load(config)?, &arguments.selection, None)?;
     for target in targets {
         refuse_target(&target.path, &current, arguments.from.as_deref())?;
     }
@@ -96,9 +98,11 @@ fn judged(
     } = &trust::establish(current.config, root, &arguments.accept)?;
     authority.clone_from(found);
     let plan = select(config.clone(), &arguments.selection, None)?;
+    process::pass(&plan.config.env_pass);
     let mut outcome = Outcome::new(origin(arguments));
     outcome.authority = authority.clone();
     outcome.findings.extend(findings.iter().cloned());
+    outcome.findings.extend(trust::credentials(&plan.config));
     match &arguments.from {
         Some(folder) => {
             if !folder.is_dir() {

@@ -9,7 +9,7 @@ use crate::cli::{DoctorArgs, Format};
 use crate::config::{self, Config};
 use crate::doctor::{self, Check, Setup, examine};
 use crate::finding::{Error, ExitCode};
-use crate::report;
+use crate::{process, report};
 
 /// The JSON form.
 #[derive(Serialize)]
@@ -32,6 +32,7 @@ pub(super) fn run(path: &Path, arguments: &DoctorArgs) -> Result<ExitCode, Error
             ..Config::defaults(path)?
         }
     };
+    process::pass(&config.env_pass);
     let checks = examine(&Setup {
         config: &config,
         configured,

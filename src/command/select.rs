@@ -7,6 +7,7 @@ use crate::cli::{Selection, Trial};
 use crate::config::{Config, Pin, Selected};
 use crate::evidence::unpinned;
 use crate::finding::{Error, Finding};
+use crate::process;
 
 /// The variants that the arguments select.
 pub(super) fn select(
@@ -18,13 +19,15 @@ pub(super) fn select(
     Selected::new(config, &selection.names, selection.experimental, overrides)
 }
 
-/// The same with the configuration at a path.
+/// The same with the configuration at a path. From then on programs get the variables that it names.
 pub(super) fn load(
     config: &Path,
     selection: &Selection,
     trial: Option<&Trial>,
 ) -> Result<Selected, Error> {
-    select(Config::load(config)?, selection, trial)
+    let selected = select(Config::load(config)?, selection, trial)?;
+    process::pass(&selected.config.env_pass);
+    Ok(selected)
 }
 
 /// Findings on variants that were built, or run, with another toolchain than is pinned.

@@ -40,6 +40,8 @@ pub struct Config {
     pub waivers: Vec<Waiver>,
     /// Whose locks count.
     pub trust: Trust,
+    /// Variables of the environment that programs get besides those of the tool's own list.
+    pub env_pass: Vec<String>,
 }
 
 /// Whose locks count.

@@ -14,6 +14,9 @@ use super::pins::Mismatch;
 #[serde(deny_unknown_fields, default)]
 #[schemars(title = "config.toml of sparsek-gate")]
 pub(super) struct RawConfig {
+    /// Variables of the environment that programs, compilers and profilers get besides those of the
+    /// tool's own list (`sparsek-gate doctor` shows them). Default: none.
+    pub env_pass: Vec<String>,
     /// Folders of the tool.
     pub paths: RawPaths,
     /// Compiler, profiler, and what they work for.

@@ -11,6 +11,7 @@ mod tools;
 pub use check::{Check, State};
 pub use setup::Setup;
 
+use crate::config::Config;
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::process;
@@ -38,6 +39,7 @@ pub fn examine(setup: &Setup<'_>) -> Result<Vec<Check>, Error> {
     let probed = counters::checks(setup, gpu.as_ref(), tools.ncu.as_ref());
     checks.extend(probed?);
     storage::checks(setup, gpu.as_ref(), &tools, &mut checks);
+    checks.push(environment(config));
     if process::interrupted() {
         return Err(Error::Interrupted);
     }
@@ -50,6 +52,28 @@ pub fn exit_code(checks: &[Check]) -> ExitCode {
         ExitCode::Environment
     } else {
         ExitCode::Pass
+    }
+}
+
+/// The variables that programs get.
+fn environment(config: &Config) -> Check {
+    const WHAT: &str = "environment";
+    let names = format!("programs get {}", process::passed().join(", "));
+    let named = config.env_pass.iter();
+    let credentials: Vec<&str> = named
+        .map(String::as_str)
+        .filter(|name| process::is_credential(name))
+        .collect();
+    match credentials.is_empty() {
+        true => Check::ok(WHAT, names),
+        false => Check::warn(
+            WHAT,
+            format!(
+                "{names}; of these, by the name, credentials: {}",
+                credentials.join(", ")
+            ),
+            "remove them from `env_pass`: programs under test are code of the change",
+        ),
     }
 }
 

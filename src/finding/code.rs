@@ -304,6 +304,10 @@ codes! {
     WaiverUnused = "waiver-unused", Warns => Usage,
         "The regression was fixed, or the waiver names another variant or metric.",
         "Remove the waiver.";
+    /// `env_pass` names a variable that, by its name, holds a credential.
+    CredentialPassed = "credential-passed", Warns => Usage,
+        "The programs under test are code of the change; they can read every variable that they get, and send it anywhere.",
+        "Remove the name from `env_pass`. If a build needs it, fetch what it needs in an earlier step of the pipeline.";
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::build::{Artifact, BuildState, PlannedBuild, UNBUILT, planned_build};
 use crate::config::{Config, SanitizerTool, Variant};
 use crate::device::Gpu;
 use crate::files::{base_folder, variant_folder};
-use crate::process::shell_line;
+use crate::process::{passed, shell_line};
 use crate::profiler::{Ncu, Profiler, Session};
 use crate::sanitize::sanitized_argv;
 use crate::terms::{Phase, VariantId};
@@ -33,6 +33,9 @@ pub struct PlanOf<'a> {
 /// What a run would do.
 #[derive(Debug, Serialize)]
 pub struct Planned {
+    /// The names of the variables that programs get of this environment, besides those that the
+    /// configuration sets.
+    environment: Vec<String>,
     /// What would be built, in this order.
     builds: Vec<BuildRow>,
     /// The jobs of each variant, in this order.
@@ -73,6 +76,7 @@ struct JobRow {
 /// [`crate::process::start_nothing`] was called.
 pub fn planned(variants: &[PlanOf<'_>], output: &Path) -> Planned {
     let mut planned = Planned {
+        environment: passed(),
         builds: Vec::new(),
         variants: Vec::new(),
     };
@@ -188,6 +192,8 @@ impl Planned {
                 let _ = writeln!(text, "    {}", shell_line(&job.argv));
             }
         }
+        let names = self.environment.join(", ");
+        let _ = writeln!(text, "\nprograms get these variables: {names}");
         if unbuilt {
             let _ = writeln!(
                 text,

@@ -154,17 +154,21 @@ impl Nvcc {
         text
     }
 
-    /// Variables for every call: lists of folders without those that are relative or empty, which
-    /// stand for the folder where nvcc runs, and that is the project. nvcc puts a folder and a colon
-    /// before `LD_LIBRARY_PATH`. Where that is empty, the loader of every tool behind nvcc also
-    /// looks for libraries in the project, so it is never empty.
+    /// Variables for every call: those that change what nvcc does, and lists of folders without
+    /// those that are relative or empty, which stand for the folder where nvcc runs, and that is
+    /// the project. nvcc puts a folder and a colon before `LD_LIBRARY_PATH`. Where that is empty,
+    /// the loader of every tool behind nvcc also looks for libraries in the project, so it is never
+    /// empty.
     pub fn env(&self) -> BTreeMap<String, String> {
         const LISTS: [&str; 3] = ["PATH", "LIBRARY_PATH", "COMPILER_PATH"];
-        let set = LISTS
+        let influences = INFLUENCES
             .iter()
-            .filter_map(|name| Some((*name, absolute_folders(name)?)));
-        let mut env: BTreeMap<String, String> =
-            set.map(|(name, value)| (name.to_owned(), value)).collect();
+            .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
+        let mut env: BTreeMap<String, String> = influences.collect();
+        let lists = LISTS
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), absolute_folders(name)?)));
+        env.extend(lists);
         let loader = absolute_folders("LD_LIBRARY_PATH").filter(|value| !value.is_empty());
         let loader = loader.unwrap_or_else(|| self.root().join("lib64").display().to_string());
         env.insert("LD_LIBRARY_PATH".to_owned(), loader);

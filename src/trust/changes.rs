@@ -243,6 +243,10 @@ fn settings(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Wa
                 format!("the folder of baselines is `{is}`, not `{was}`"),
             )
         }
+        ["env_pass"] => {
+            let no_new = list(after).iter().all(|name| list(before).contains(name));
+            (loosens_if(!no_new), change())
+        }
         [.., "profile", "launches" | "processes"] => {
             let (was, is) = (before.and_then(number), after.and_then(number));
             let more = was.zip(is).is_some_and(|(was, is)| is > was);
@@ -564,6 +568,18 @@ mod tests {
                 "verify.sanitizer = ['memcheck', 'racecheck']",
                 Tightens,
                 "changes `verify.sanitizer` from [\"memcheck\"] to [\"memcheck\", \"racecheck\"]",
+            ),
+            (
+                "env_pass = ['A']",
+                "env_pass = ['A', 'B']",
+                Loosens,
+                "changes `env_pass` from [\"A\"] to [\"A\", \"B\"]",
+            ),
+            (
+                "env_pass = ['A', 'B']",
+                "env_pass = ['B']",
+                Tightens,
+                "changes `env_pass` from [\"A\", \"B\"] to [\"B\"]",
             ),
             (
                 "a.key.of_the_future = 1",

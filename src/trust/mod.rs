@@ -8,6 +8,7 @@
 mod authority;
 mod changes;
 mod consent;
+mod credentials;
 mod locks;
 mod policy;
 mod root;
@@ -17,6 +18,7 @@ use std::path::{Component, Path, PathBuf};
 
 pub use authority::Authority;
 pub use consent::Consent;
+pub use credentials::credentials;
 pub use root::{Root, root, variables};
 
 use crate::baseline::Store;

@@ -543,6 +543,10 @@ pub fn configuration() -> String {
     kept
 }
 
+/// The line of a configuration that passes what the stand-ins of `tests/data/stand_in` read.
+pub const ENV_PASS: &str = r#"env_pass = ["ARGV", "CLOCKS", "CUDA_LAUNCH", "CUDA_MINOR", "CUDA_NAME", "DENIED", "IMPORT_SLEEPS", "JOURNAL", "LOG", "NVCC_RELEASE", "RECORDINGS", "RECORDS", "REPORTS", "SANITIZED", "STAND_IN_CUPTI", "STATUS", "TARGET"]
+"#;
+
 /// Copies a folder. Captures are large and never written: links to them do.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();

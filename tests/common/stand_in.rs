@@ -123,7 +123,8 @@ work = { flop = 68719476736, bytes_written = 268435456 }
 source = "kernels/a.cu"
 expect = ["bsr_gemm_baseline"]
 "#;
-        project.write("config.toml", format!("{settings}{suite}"));
+        let passed = super::ENV_PASS;
+        project.write("config.toml", format!("{passed}{settings}{suite}"));
         project.write("kernels/a.cu", "// a\n");
         project.write("journal", "");
         project.write("reports", "");
@@ -161,7 +162,12 @@ expect = ["bsr_gemm_baseline"]
         machine.program(
             "bin/ncu",
             &format!(
-                "#!/bin/sh\necho \"$*\" >>\"$ARGV\"\nexec {} \"$@\"\n",
+                "#!/bin/sh\nexport ARGV='{}' RECORDINGS='{}' JOURNAL='{}' REPORTS='{}'\n\
+                 echo \"$*\" >>\"$ARGV\"\nexec {} \"$@\"\n",
+                machine.project.path("argv").display(),
+                repository().join("ci/recordings").display(),
+                machine.project.path("journal").display(),
+                machine.project.path("reports").display(),
                 ncu.display()
             ),
         );
@@ -202,10 +208,8 @@ expect = ["bsr_gemm_baseline"]
             .args(arguments)
             .env("PATH", format!("{}:{path}", self.project.path("host").display()))
             .env("LD_LIBRARY_PATH", libraries)
-            .env("RECORDINGS", repository().join("ci/recordings"))
             .env("ARGV", self.project.path("argv"))
             .env("JOURNAL", self.project.path("journal"))
-            .env("REPORTS", self.project.path("reports"))
             .env("HOME", self.project.path("home"))
             // The lock on the GPU is one of this machine's alone.
             .env("TMPDIR", self.project.path("tmp"))

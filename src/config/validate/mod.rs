@@ -1,5 +1,6 @@
 //! Raw configuration to validated configuration. Every error points at its line.
 
+mod environment;
 mod file;
 mod inherited;
 mod metric;
@@ -91,6 +92,7 @@ impl File<'_> {
             suites,
             waivers,
             trust: self.trust(raw.trust)?,
+            env_pass: self.env_pass(raw.env_pass)?,
         })
     }
 

@@ -125,7 +125,9 @@ impl Reader {
     /// Has ncu print the report as CSV.
     fn print_csv(&self) -> Result<(), Stop> {
         let import = &self.import;
-        let imported = import.run().map_err(Error::io("run", &import.argv[0]))?;
+        let imported = import
+            .run_beside()
+            .map_err(Error::io("run", &import.argv[0]))?;
         match imported.ending {
             Ending::Exited(0) => Ok(()),
             Ending::Interrupted => Err(Error::Interrupted.into()),

@@ -1,13 +1,24 @@
 //! The one place that runs programs.
 //!
-//! Every program gets its own process group, a time limit, files for its output, and a mark in
-//! its environment. On a time-out the group is killed, and so is every process that carries the
-//! mark: the profiled program is a grandchild, and a grandchild may have left the group.
+//! Every program gets its own process group, a time limit, a limit on what it prints, files for its
+//! output, a mark in its environment, and of the environment only what a list names. At its end
+//! everything is killed that it started: what is below it, what is in its group, what carries its
+//! mark, and what lost its parent.
 //!
 //! An [`Invocation`] leaves its output in files that are kept; a [`Query`] is run for its output.
 
+mod environment;
+mod tree;
+
+pub use environment::{is_credential, pass, passed};
+pub(crate) use tree::MARK;
+pub use tree::guard;
+
 use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
+use std::ffi::OsString;
 use std::fs;
+use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -15,10 +26,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
-pub(crate) const MARK: &str = "SPARSEK_GATE_RUN";
+/// The most that a program may print, in bytes: an endless output must not fill the disk.
+pub const MOST_OUTPUT: u64 = 64 << 20;
+/// The most that a tool may print that turns a report into a table, in bytes.
+const MOST_TABLE: u64 = 2 << 30;
 const POLL: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -97,6 +111,10 @@ pub enum Ending {
     TimedOut,
     /// The run was interrupted, and it was killed with everything it started.
     Interrupted,
+    /// It printed more than [`MOST_OUTPUT`] and was killed with everything it started.
+    PrintedTooMuch,
+    /// It left a process that cannot be killed.
+    Left(i32),
 }
 
 impl std::fmt::Display for Ending {
@@ -109,6 +127,12 @@ impl std::fmt::Display for Ending {
             }
             Ending::TimedOut => write!(f, "killed at its time limit"),
             Ending::Interrupted => write!(f, "stopped by an interrupt"),
+            Ending::PrintedTooMuch => write!(
+                f,
+                "killed because it printed more than {} MiB",
+                MOST_OUTPUT >> 20
+            ),
+            Ending::Left(pid) => write!(f, "process {pid} left behind, which cannot be killed"),
         }
     }
 }
@@ -123,28 +147,66 @@ pub struct Finished {
 }
 
 impl Invocation {
-    /// Runs the program to its end, or kills it and everything it started.
+    /// Runs the program to its end, or kills it. At its end everything is killed that it started.
     ///
     /// # Errors
     /// Where the program could not be started at all, or its output files not be created.
     pub fn run(&self) -> io::Result<Finished> {
-        may_start()?;
-        let mark = new_mark();
-        let program = command(&self.argv)?;
-        // What is added last acts first: standard error must follow a redirected standard output.
-        let redirected = if self.stderr == self.stdout {
-            program.stderr_to_stdout()
-        } else {
-            program.stderr_path(&self.stderr)
-        };
-        let expression = redirected.stdout_path(&self.stdout).stdin_null();
-        let expression = placed(expression, &self.dir, &self.env, &mark);
-        let started = Started::new(&expression, mark)?;
-        let finished = started.wait(self.timeout, interrupted)?;
+        let (started, mut finished) = self.run_until(MOST_OUTPUT)?;
         // A process that outlives the program would disturb the next measurement.
+        started.signal(Signal::KILL);
+        if let Some(left) = tree::end_orphans().first() {
+            finished.ending = Ending::Left(*left);
+        }
+        Ok(finished)
+    }
+
+    /// The same for a tool of this machine that runs beside a program under test: what that program
+    /// started goes on.
+    ///
+    /// # Errors
+    /// As [`Invocation::run`].
+    pub fn run_beside(&self) -> io::Result<Finished> {
+        let (started, finished) = self.run_until(MOST_TABLE)?;
         started.signal(Signal::KILL);
         Ok(finished)
     }
+
+    fn run_until(&self, most_output: u64) -> io::Result<(Started, Finished)> {
+        may_start()?;
+        let mark = new_mark();
+        let program = command(&self.argv)?;
+        let (stdout, stderr) = (created(&self.stdout)?, self.stderr != self.stdout);
+        let outputs = match stderr {
+            true => vec![stdout, created(&self.stderr)?],
+            false => vec![stdout],
+        };
+        // What is added last acts first: standard error must follow a redirected standard output.
+        let redirected = match outputs.get(1) {
+            Some(stderr) => program.stderr_file(stderr.try_clone()?),
+            None => program.stderr_to_stdout(),
+        };
+        let expression = redirected.stdout_file(outputs[0].try_clone()?).stdin_null();
+        let env = environment_of(environment::of_program(), &[], &self.env, &mark);
+        let expression = placed(expression, &self.dir, env);
+        let started = Started::new(&expression, mark)?;
+        let finished = started.wait(self.timeout, interrupted, &outputs, most_output)?;
+        Ok((started, finished))
+    }
+}
+
+/// A file for the output of a program, which takes the place of what was there: a program of before
+/// may still have that open, or may have put a link or a FIFO there.
+fn created(path: &Path) -> io::Result<fs::File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::File::options()
+        .read(true)
+        .append(true)
+        .create_new(true)
+        .open(path)
 }
 
 /// A program that is run for what it prints.
@@ -156,7 +218,7 @@ pub struct Query<'a> {
     pub dir: &'a Path,
     /// Variables added to the environment.
     pub env: BTreeMap<String, String>,
-    /// Variables removed from the environment.
+    /// Variables of git, which it otherwise gets, that are not passed.
     pub without: &'a [&'a str],
     /// What it reads from its standard input.
     pub input: Vec<u8>,
@@ -194,12 +256,13 @@ impl Query<'_> {
             [] => expression.stdin_null(),
             input => expression.stdin_bytes(input),
         };
-        let mut expression = placed(expression, self.dir, &self.env, &mark);
-        for name in self.without {
-            expression = expression.env_remove(name);
-        }
+        let env = environment_of(environment::of_query(), self.without, &self.env, &mark);
+        let expression = placed(expression, self.dir, env);
         let stopped = || self.interruptible && interrupted();
-        let finished = Started::new(&expression, mark)?.wait(self.timeout, stopped)?;
+        let outputs = [stdout.try_clone()?, stderr.try_clone()?];
+        let started = Started::new(&expression, mark)?;
+        let finished = started.wait(self.timeout, stopped, &outputs, MOST_TABLE)?;
+        tree::spare(&started.mark);
         Ok(Printed {
             ending: finished.ending,
             stdout: read_back(&mut stdout)?,
@@ -222,37 +285,46 @@ fn command(argv: &[String]) -> io::Result<duct::Expression> {
     Ok(duct::cmd(program, arguments))
 }
 
-/// A value of [`MARK`] that no other program of this machine carries.
+/// A value of [`MARK`] that no other program of this machine carries, and that none can guess.
 fn new_mark() -> String {
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
-    format!("{}-{run}", std::process::id())
+    let chance = RandomState::new().build_hasher().finish();
+    format!("{}-{run}-{chance:016x}", std::process::id())
+}
+
+/// What is inherited, without some of it, with further variables and the mark.
+fn environment_of(
+    mut inherited: BTreeMap<OsString, OsString>,
+    without: &[&str],
+    env: &BTreeMap<String, String>,
+    mark: &str,
+) -> BTreeMap<OsString, OsString> {
+    inherited.retain(|name, _| !without.iter().any(|it| name == *it));
+    inherited.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
+    inherited.insert(MARK.into(), mark.into());
+    inherited
 }
 
 /// The program in its folder and environment, and in a process group of its own.
 fn placed(
     program: duct::Expression,
     dir: &Path,
-    env: &BTreeMap<String, String>,
-    mark: &str,
+    env: BTreeMap<OsString, OsString>,
 ) -> duct::Expression {
-    let mut expression = program
+    program
         .dir(dir)
-        .env(MARK, mark)
+        .full_env(env)
         .unchecked()
         .before_spawn(|command| {
             command.process_group(0);
             Ok(())
-        });
-    for (name, value) in env {
-        expression = expression.env(name, value);
-    }
-    expression
+        })
 }
 
 /// A program that runs.
 struct Started {
     handle: duct::Handle,
-    group: Option<i32>,
+    pid: Option<i32>,
     mark: String,
     since: Instant,
 }
@@ -260,25 +332,38 @@ struct Started {
 impl Started {
     fn new(program: &duct::Expression, mark: String) -> io::Result<Started> {
         let since = Instant::now();
-        let handle = program.start()?;
-        let pid = handle.pids().first().copied();
+        let pid_of = |handle: &duct::Handle| {
+            let pid = handle.pids().first().copied()?;
+            i32::try_from(pid).ok()
+        };
+        let handle = tree::start(&mark, || program.start(), pid_of)?;
         Ok(Started {
-            group: pid.and_then(|pid| i32::try_from(pid).ok()),
+            pid: pid_of(&handle),
             handle,
             mark,
             since,
         })
     }
 
-    /// Waits for the program's end. At its time limit, and once `stopped` says so, it is killed
-    /// with everything it started.
-    fn wait(&self, timeout: Duration, stopped: impl Fn() -> bool) -> io::Result<Finished> {
+    /// Waits for the program's end. At its time limit, once `stopped` says so, and once its output
+    /// is larger than `most_output` bytes, it is killed with everything it started.
+    fn wait(
+        &self,
+        timeout: Duration,
+        stopped: impl Fn() -> bool,
+        outputs: &[fs::File],
+        most_output: u64,
+    ) -> io::Result<Finished> {
         let (status, forced) = loop {
             let left = timeout.saturating_sub(self.since.elapsed());
-            if let Some(output) = self.handle.wait_timeout(left.min(POLL))? {
+            let ended = self.handle.wait_timeout(left.min(POLL))?;
+            let printed = outputs.iter().flat_map(fs::File::metadata);
+            let printed: u64 = printed.map(|output| output.len()).sum();
+            let forced = if printed > most_output {
+                Ending::PrintedTooMuch
+            } else if let Some(output) = ended {
                 break (output.status, None);
-            }
-            let forced = if stopped() {
+            } else if stopped() {
                 Ending::Interrupted
             } else if left.is_zero() {
                 Ending::TimedOut
@@ -293,6 +378,7 @@ impl Started {
             self.signal(Signal::KILL);
             break (status, Some(forced));
         };
+        tree::ended(self.pid);
         let ending = forced.unwrap_or_else(|| match (status.code(), status.signal()) {
             (Some(code), _) => Ending::Exited(code),
             (None, Some(signal)) => Ending::Signalled(signal),
@@ -306,35 +392,12 @@ impl Started {
 
     /// Sends a signal to the program and everything it started.
     fn signal(&self, signal: Signal) {
-        signal_tree(self.group, &self.mark, signal);
+        if let Some(group) = self.pid.and_then(Pid::from_raw) {
+            // The group may be gone already, which is what is wanted.
+            let _ = kill_process_group(group, signal);
+        }
+        tree::signal(self.pid, &self.mark, signal);
     }
-}
-
-fn signal_tree(group: Option<i32>, mark: &str, signal: Signal) {
-    if let Some(group) = group.and_then(Pid::from_raw) {
-        // The group may be gone already, which is what is wanted.
-        let _ = kill_process_group(group, signal);
-    }
-    for pid in marked_processes(mark) {
-        let _ = kill_process(pid, signal);
-    }
-}
-
-/// Processes whose environment carries the mark, wherever they went in the process tree.
-fn marked_processes(mark: &str) -> Vec<Pid> {
-    let wanted = format!("{MARK}={mark}");
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-        .filter(|pid| {
-            fs::read(format!("/proc/{pid}/environ"))
-                .is_ok_and(|environ| environ.split(|&b| b == 0).any(|v| v == wanted.as_bytes()))
-        })
-        .filter_map(Pid::from_raw)
-        .collect()
 }
 
 /// The argv as one line that can be pasted into a shell.
@@ -379,6 +442,7 @@ pub fn last_lines(text: &str, lines: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::kill_process;
 
     fn invocation(dir: &Path, script: &str, timeout: Duration) -> Invocation {
         Invocation {
@@ -481,7 +545,7 @@ mod tests {
             .filter(|(_, code)| starts(code) > 0)
             .map(|(path, _)| path.strip_prefix(&root).unwrap().to_path_buf())
             .collect();
-        assert_eq!(found, [Path::new("process.rs")]);
+        assert_eq!(found, [Path::new("process/mod.rs")]);
     }
 
     #[test]

@@ -1,0 +1,254 @@
+//! The processes that descend from this one, and their end.
+//!
+//! A program can leave its process group and its session, and can clear the mark in its environment.
+//! It cannot leave the processes that descend from this one: this process is their subreaper, so a
+//! process whose parent has ended becomes its child.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitOptions, kill_process, set_child_subreaper,
+    set_dumpable_behavior, waitpid,
+};
+
+/// Variable that marks the environment of every program, with the value of its own run.
+pub(crate) const MARK: &str = "SPARSEK_GATE_RUN";
+/// How long processes are killed that start others meanwhile.
+const AT_MOST: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_millis(5);
+
+static TREE: Mutex<Tree> = Mutex::new(Tree {
+    adopts: false,
+    started: BTreeMap::new(),
+    spared: BTreeSet::new(),
+});
+
+/// What this process knows of its children.
+struct Tree {
+    /// Whether processes without a parent become children of this one.
+    adopts: bool,
+    /// The programs that run, by process, with their marks.
+    started: BTreeMap<i32, String>,
+    /// Children that are none of the programs under test.
+    spared: BTreeSet<Process>,
+}
+
+/// A process, by its number and the time of its start.
+type Process = (i32, u64);
+
+/// A process as `/proc` shows it.
+#[derive(Clone, Copy, Debug)]
+struct Stat {
+    pid: i32,
+    parent: i32,
+    ended: bool,
+    since: u64,
+}
+
+fn tree() -> MutexGuard<'static, Tree> {
+    TREE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes this process the parent of every process below it that loses its own, so that none
+/// outlives its program, and hides the memory and the environment of this process from those of
+/// the same user.
+///
+/// # Errors
+/// Where the system allows one of the two not.
+pub fn guard() -> io::Result<()> {
+    let mut tree = tree();
+    // The shell that became this program may have left children.
+    let own = own_pid();
+    let children = stats().into_iter().filter(|stat| stat.parent == own);
+    tree.spared
+        .extend(children.map(|stat| (stat.pid, stat.since)));
+    set_child_subreaper(Pid::from_raw(own))?;
+    tree.adopts = true;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// Starts a program, whose process `pid_of` names, and knows it from then on.
+pub(super) fn start<T>(
+    mark: &str,
+    start: impl FnOnce() -> io::Result<T>,
+    pid_of: impl FnOnce(&T) -> Option<i32>,
+) -> io::Result<T> {
+    // Held until it is known: another thread could take it for one that lost its parent.
+    let mut tree = tree();
+    let started = start()?;
+    if let Some(pid) = pid_of(&started) {
+        tree.started.insert(pid, mark.to_owned());
+    }
+    Ok(started)
+}
+
+/// A program has ended and was waited for.
+pub(super) fn ended(pid: Option<i32>) {
+    if let Some(pid) = pid {
+        tree().started.remove(&pid);
+    }
+}
+
+/// Leaves the processes alone that carry a mark and that their program left behind.
+pub(super) fn spare(mark: &str) {
+    let mut tree = tree();
+    if tree.adopts {
+        let left = tree.orphans(&stats()).into_iter();
+        let left = left.filter(|stat| carries(stat.pid, |it| it == mark));
+        let left: Vec<Process> = left.map(|stat| (stat.pid, stat.since)).collect();
+        tree.spared.extend(left);
+    }
+}
+
+/// Sends a signal to all processes below a program, and to all that carry its mark.
+pub(super) fn signal(root: Option<i32>, mark: &str, signal: Signal) {
+    let all = stats();
+    let below: BTreeSet<i32> = root.into_iter().flat_map(|pid| below(&all, pid)).collect();
+    for stat in &all {
+        if below.contains(&stat.pid) || carries(stat.pid, |it| it == mark) {
+            send(stat.pid, signal);
+        }
+    }
+}
+
+/// Kills every process below this one that is below no program that still runs, and waits for its
+/// end. Returns those that do not end.
+pub(super) fn end_orphans() -> Vec<i32> {
+    let until = Instant::now() + AT_MOST;
+    loop {
+        let left = {
+            let tree = tree();
+            if !tree.adopts {
+                return Vec::new();
+            }
+            let all = stats();
+            let mut left = Vec::new();
+            for orphan in tree.orphans(&all) {
+                if orphan.ended {
+                    let pid = Pid::from_raw(orphan.pid);
+                    let _ = waitpid(pid, WaitOptions::NOHANG);
+                }
+                left.extend(below(&all, orphan.pid));
+            }
+            left
+        };
+        for pid in &left {
+            send(*pid, Signal::KILL);
+        }
+        if left.is_empty() || Instant::now() >= until {
+            return left;
+        }
+        std::thread::sleep(AGAIN);
+    }
+}
+
+impl Tree {
+    /// The children that lost their own parent, as far as they are of no program that still runs.
+    fn orphans(&self, all: &[Stat]) -> Vec<Stat> {
+        let own = own_pid();
+        let of_running = |pid| carries(pid, |mark| self.started.values().any(|it| it == mark));
+        all.iter()
+            .filter(|stat| stat.parent == own)
+            .filter(|stat| !self.started.contains_key(&stat.pid))
+            .filter(|stat| !self.spared.contains(&(stat.pid, stat.since)))
+            .filter(|stat| !of_running(stat.pid))
+            .copied()
+            .collect()
+    }
+}
+
+/// A process and all below it, without those that have ended.
+fn below(all: &[Stat], root: i32) -> Vec<i32> {
+    let mut found: BTreeSet<i32> = BTreeSet::from([root]);
+    loop {
+        let before = found.len();
+        let children = all.iter().filter(|stat| found.contains(&stat.parent));
+        let children: Vec<i32> = children.map(|stat| stat.pid).collect();
+        found.extend(children);
+        if found.len() == before {
+            break;
+        }
+    }
+    let alive = all.iter().filter(|stat| !stat.ended);
+    alive
+        .map(|stat| stat.pid)
+        .filter(|pid| found.contains(pid))
+        .collect()
+}
+
+fn send(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // It may be gone already, which is what is wanted.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// All processes.
+fn stats() -> Vec<Stat> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter_map(|pid| {
+            let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+            parse(pid, &String::from_utf8_lossy(&text))
+        })
+        .collect()
+}
+
+/// `pid (name) state parent ... start ...`, where the name may contain any character.
+fn parse(pid: i32, text: &str) -> Option<Stat> {
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    Some(Stat {
+        pid,
+        parent: fields.get(1)?.parse().ok()?,
+        ended: matches!(*fields.first()?, "Z" | "X"),
+        since: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// Whether the environment of a process carries a mark with such a value.
+fn carries(pid: i32, wanted: impl Fn(&str) -> bool) -> bool {
+    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
+        environ
+            .split(|&byte| byte == 0)
+            .filter_map(|variable| std::str::from_utf8(variable).ok()?.strip_prefix(MARK))
+            .filter_map(|rest| rest.strip_prefix('='))
+            .any(wanted)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_below_a_process_is_found_and_what_has_ended_is_left_out() {
+        let line = |pid: i32, state: &str, parent: i32| {
+            let text = format!("{pid} (a) R) {state} {parent} {}77", "0 ".repeat(17));
+            parse(pid, &text).unwrap()
+        };
+        let all = [
+            line(5, "S", 4),
+            line(4, "T", 3),
+            line(3, "R", 1),
+            line(6, "Z", 3),
+            line(7, "S", 1),
+        ];
+        assert_eq!(all[0].since, 77);
+        assert_eq!(below(&all, 3), [5, 4, 3]);
+        assert_eq!(below(&all, 6), [0; 0]);
+        assert!(parse(1, "1 (a) R 1").is_none());
+    }
+}

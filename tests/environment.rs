@@ -1,0 +1,241 @@
+//! Which variables of the environment reach the programs that the tool runs, and what of the tool
+//! itself they can read.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::stand_in::Machine;
+use common::{Project, Ran, aloud};
+
+/// What a job of a pipeline has in its environment, and must not reach the code of a change.
+const SECRETS: [&str; 16] = [
+    "GH_TOKEN",
+    "GITHUB_TOKEN",
+    "GITHUB_ENV",
+    "GITHUB_OUTPUT",
+    "GITHUB_PATH",
+    "GITHUB_STEP_SUMMARY",
+    "ACTIONS_RUNTIME_TOKEN",
+    "ACTIONS_ID_TOKEN_REQUEST_URL",
+    "AWS_SECRET_ACCESS_KEY",
+    "CI_JOB_TOKEN",
+    "SPARSEK_GATE_KEY_PASSWORD",
+    "SPARSEK_GATE_TOKEN",
+    "SSH_AUTH_SOCK",
+    "NVIDIA_API_KEY",
+    "HF_TOKEN",
+    "GIT_ASKPASS",
+];
+/// What no list names.
+const UNKNOWN: [&str; 6] = [
+    "MY_DATA",
+    "LIBRARY_PATH",
+    "COMPILER_PATH",
+    "PYTHONSTARTUP",
+    "BASH_ENV",
+    "CUDA_INJECTION64_PATH",
+];
+/// What programs need.
+const NEEDED: [&str; 6] = [
+    "HOME",
+    "LC_ALL",
+    "CUDA_CACHE_PATH",
+    "OMP_NUM_THREADS",
+    "VIRTUAL_ENV",
+    "TZ",
+];
+
+/// A machine with a variant of each kind; every program leaves its environment in a file of its
+/// name.
+fn machine() -> Option<Machine> {
+    let machine = Machine::new()?;
+    let notes = |name: &str| format!("env >'{}'", machine.project.path(name).display());
+    let after_shebang = |path: &str, name: &str| {
+        let text = machine.project.read(path);
+        let text = text.replacen("#!/bin/sh\n", &format!("#!/bin/sh\n{}\n", notes(name)), 1);
+        machine.program(path, &text);
+    };
+    after_shebang("bin/ncu", "env.ncu");
+    after_shebang("toolkit/bin/nvcc", "env.nvcc");
+    after_shebang("toolkit/bin/compute-sanitizer", "env.sanitizer");
+    machine.program(
+        "host/git",
+        &format!(
+            "#!/bin/sh\n{}\nPATH=${{PATH#*:}} exec git \"$@\"\n",
+            notes("env.git")
+        ),
+    );
+    let own = "\n[suite.bsr_gemm.variant.own]\nbuild = [\"sh\", \"build.sh\"]\n\
+               run = [\"sh\", \"own.sh\"]\ninputs = [\"own.sh\"]\nexpect = [\"bsr_gemm_baseline\"]\n";
+    let config = machine.project.read("config.toml");
+    machine
+        .project
+        .write("config.toml", format!("{config}{own}"));
+    machine.project.write("build.sh", notes("env.build"));
+    machine.project.write(
+        "own.sh",
+        format!(
+            "{}\necho 'variant: baseline'\necho 'recorded: h200'\n",
+            notes("env.program")
+        ),
+    );
+    Some(machine)
+}
+
+fn names(project: &Project, file: &str) -> Vec<String> {
+    let text = project.read(file);
+    let name = |line: &str| Some(line.split_once('=')?.0.to_owned());
+    text.lines().filter_map(name).collect()
+}
+
+fn gate(machine: &Machine, arguments: &[&str]) -> Command {
+    let mut gate = machine.gate(arguments);
+    for name in SECRETS.iter().chain(&UNKNOWN).chain(&NEEDED) {
+        if *name != "HOME" {
+            gate.env(name, "C");
+        }
+    }
+    gate
+}
+
+#[test]
+fn no_program_gets_a_credential_and_each_gets_what_it_needs() {
+    let Some(machine) = machine() else { return };
+    Ran::of(&gate(&machine, &["profile"]).output().unwrap()).exits(0);
+    // Asks git for the names of the committed files, and the sanitizer for its version.
+    Ran::of(&gate(&machine, &["doctor"]).output().unwrap());
+    Ran::of(
+        &gate(&machine, &["check", "--baseline-ref", "HEAD"])
+            .output()
+            .unwrap(),
+    );
+    for file in [
+        "env.ncu",
+        "env.nvcc",
+        "env.build",
+        "env.program",
+        "env.sanitizer",
+        "env.git",
+    ] {
+        let names = names(&machine.project, file);
+        for name in SECRETS.iter().chain(&UNKNOWN) {
+            assert!(!names.iter().any(|it| it == name), "{file} has {name}");
+        }
+        for name in NEEDED {
+            assert!(
+                names.iter().any(|it| it == name),
+                "{file} lacks {name}: {names:?}"
+            );
+        }
+    }
+    let git = names(&machine.project, "env.git");
+    assert!(git.contains(&"GIT_CONFIG_GLOBAL".to_owned()), "{git:?}");
+    assert!(!names(&machine.project, "env.program").contains(&"GIT_CONFIG_GLOBAL".to_owned()));
+}
+
+#[test]
+fn env_pass_names_what_programs_get_besides_and_doctor_and_a_dry_run_print_the_names() {
+    let Some(machine) = machine() else { return };
+    let machine = machine.configured("env_pass = [", "env_pass = [\"MY_DATA\", ");
+    Ran::of(&gate(&machine, &["profile"]).output().unwrap()).exits(0);
+    assert!(names(&machine.project, "env.program").contains(&"MY_DATA".to_owned()));
+
+    let printed = |arguments: &[&str]| Ran::of(&gate(&machine, arguments).output().unwrap());
+    for arguments in [
+        &["doctor"][..],
+        &["profile", "--dry-run"],
+        &["check", "--dry-run"],
+    ] {
+        let ran = printed(arguments);
+        let line = ran.out.lines().find(|line| line.contains("LC_ALL, "));
+        let line = line.unwrap_or_else(|| panic!("{arguments:?}: {}{}", ran.out, ran.err));
+        assert!(
+            line.contains("MY_DATA") && !line.contains("GH_TOKEN"),
+            "{line}"
+        );
+    }
+    let ran = printed(&["profile", "--dry-run", "--format", "json"]);
+    let plan: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let names = plan["environment"].as_array().unwrap();
+    assert!(
+        names.contains(&"MY_DATA".into()) && names.contains(&"PATH".into()),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn a_credential_in_env_pass_is_reported() {
+    let Some(machine) = machine() else { return };
+    let machine = machine.configured("env_pass = [", "env_pass = [\"GH_TOKEN\", ");
+    let ran = gate(&machine, &["check", "--format", "json"])
+        .output()
+        .unwrap();
+    let report = Ran::of(&ran).json();
+    let message = report.message("credential-passed");
+    assert!(message.contains("`GH_TOKEN`"), "{message}");
+    assert!(report.warned().contains(&"credential-passed".to_owned()));
+    Ran::of(&gate(&machine, &["doctor"]).output().unwrap())
+        .says("by the name, credentials: GH_TOKEN");
+}
+
+#[test]
+fn a_program_of_the_path_is_not_looked_for_in_the_folder_of_the_change() {
+    let Some(machine) = machine() else { return };
+    machine.program("planted/sh", "#!/bin/sh\ntouch planted/ran\n");
+    let path = std::env::var("PATH").unwrap();
+    let host = machine.project.path("host");
+    let mut gate = machine.gate(&["profile", "bsr_gemm/own"]);
+    gate.env("PATH", format!("planted::{}:{path}", host.display()));
+    Ran::of(&gate.output().unwrap()).exits(0);
+    assert!(!machine.project.path("planted/ran").exists());
+}
+
+#[test]
+fn a_program_cannot_read_the_environment_of_the_tool() {
+    // With the rights of root nothing is hidden.
+    let may_trace = || {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("CapEff:"))
+            .unwrap();
+        u64::from_str_radix(line.trim(), 16).unwrap() >> 19 & 1 == 1
+    };
+    let setpriv = Command::new("setpriv").arg("--version").output().is_ok();
+    if may_trace() && !setpriv {
+        aloud(
+            "SKIPPED: reading the tool's environment, there is no setpriv (apt-get install util-linux)",
+        );
+        return;
+    }
+    let Some(machine) = machine() else { return };
+    let read = "cat /proc/$PPID/environ >seen || echo denied >>log\n";
+    machine.project.write("build.sh", read);
+    let gate = gate(&machine, &["build", "bsr_gemm/own"]);
+    let mut command = if may_trace() {
+        let mut command = Command::new("setpriv");
+        let caps = [
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            "--ambient-caps=-all",
+        ];
+        command.args(caps).args(["--no-new-privs", "--"]);
+        command.arg(gate.get_program()).args(gate.get_args());
+        command.current_dir(gate.get_current_dir().unwrap_or(Path::new(".")));
+        command.envs(
+            gate.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        command
+    } else {
+        gate
+    };
+    Ran::of(&command.output().unwrap()).exits(0);
+    assert_eq!(machine.project.read("seen"), "");
+    assert_eq!(machine.project.read("log"), "denied\n");
+}
