@@ -304,6 +304,14 @@ codes! {
     WaiverUnused = "waiver-unused", Warns => Usage,
         "The regression was fixed, or the waiver names another variant or metric.",
         "Remove the waiver.";
+    /// Measured processes do not report on their numbers, although those of the reference did.
+    NumbersUnchecked = "numbers-unchecked", Fails => Failed,
+        "`{result}` was removed from `profile_args`, or the program no longer writes the file in profiled runs.",
+        "Make the program write its result after the measured launches.";
+    /// The measured processes launch kernels that are not measured, and that the reference does not launch.
+    OtherLaunches = "other-launches", Either => Baseline,
+        "A new kernel that `kernels` does not select. Between the measured launches it may do a part of their work.",
+        "Select it in `kernels`, or remove it. If it is intended, lock a new baseline.";
 }
 
 #[cfg(test)]
