@@ -125,10 +125,11 @@ pub fn empty_variant_folder(base: &Path, variant: &VariantId) -> Result<PathBuf,
 }
 
 fn clear(folder: &Path) -> Result<(), Error> {
-    const LEFT: [&str; 8] = [
+    const LEFT: [&str; 9] = [
         "capture-",
         "counting.",
         "imported.",
+        "launches.",
         "profile.json",
         "program.log",
         "result.json",

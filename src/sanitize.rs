@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::build::{Artifact, filled_argv, program_argv};
+use crate::build::{Artifact, Given, filled_argv, program_argv};
 use crate::config::{Config, SanitizerTool, Variant};
 use crate::files::{read_regular, variant_folder};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::process::{self, Ending, Invocation};
-use crate::terms::{Phase, VariantId};
+use crate::terms::{Seed, VariantId};
 use crate::toolchain::{FirstError, Sanitizer, SanitizerLog};
-use crate::verify::{asks_for_result, judge};
+use crate::verify::{asks_for_result, judge, remove_result, verify_given};
 
 /// What the tools reported about a variant.
 #[derive(Clone, Debug, Serialize)]
@@ -111,6 +111,8 @@ pub struct SanitizerRun<'a> {
     pub tool: SanitizerTool,
     /// Variables added to the environment.
     pub env: &'a BTreeMap<String, String>,
+    /// What the values of the program's inputs are made from.
+    pub seed: Seed,
 }
 
 /// Runs the program under a tool.
@@ -139,12 +141,15 @@ fn read_log(path: &Path, status: i32) -> Result<SanitizerLog, String> {
     Ok(log)
 }
 
-/// The argv of the program for a run under a tool, which writes its result to a path.
-pub(crate) fn sanitized_argv(variant: &Variant, artifact: &Artifact, result: &Path) -> Vec<String> {
-    let launches = variant.launches_needed(Phase::Timing);
+/// The argv of the program for a run under a tool.
+pub(crate) fn sanitized_argv(
+    variant: &Variant,
+    artifact: &Artifact,
+    given: &Given<'_>,
+) -> Vec<String> {
     match &variant.sanitizer_args {
-        Some(arguments) => filled_argv(variant, artifact, arguments.iter(), result, launches),
-        None => program_argv(variant, artifact, &variant.verify_args, result, launches),
+        Some(arguments) => filled_argv(variant, artifact, arguments.iter(), given),
+        None => program_argv(variant, artifact, &variant.verify_args, given),
     }
 }
 
@@ -152,6 +157,7 @@ pub(crate) fn sanitized_argv(variant: &Variant, artifact: &Artifact, result: &Pa
 struct Run<'a> {
     variant: &'a Variant,
     outcome: Sanitized,
+    env: BTreeMap<String, String>,
     /// What the program printed, and the tool besides its log.
     output: PathBuf,
     /// The result file that the program may write.
@@ -169,12 +175,15 @@ impl<'a> Run<'a> {
         std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         let file = |ending: &str| folder.join(format!("sanitizer-{tool}.{ending}"));
         let (log, result) = (file("log"), file("result.json"));
-        let program = sanitized_argv(variant, artifact, &result);
+        remove_result(&result)?;
+        let given = verify_given(variant, &result, Some(request.seed));
+        let program = sanitized_argv(variant, artifact, &given);
         let arguments = variant.sanitizer_args.as_ref();
         let asks_for_result = asks_for_result(arguments.unwrap_or(&variant.verify_args));
         let argv = request.sanitizer.argv(tool, &log, &program);
         Ok(Run {
             variant,
+            env: given.env(request.env, variant),
             line: process::shell_line(&argv),
             output: file("program.log"),
             result,
@@ -194,12 +203,10 @@ impl<'a> Run<'a> {
     }
 
     fn execute(&mut self, request: &SanitizerRun<'_>) -> Result<Option<Finding>, Error> {
-        let mut env = request.env.clone();
-        env.extend(self.variant.env.clone());
         let invocation = Invocation {
             argv: self.outcome.argv.clone(),
             dir: request.config.root.clone(),
-            env,
+            env: self.env.clone(),
             timeout: self.variant.verify_timeout,
             stdout: self.output.clone(),
             stderr: self.output.clone(),

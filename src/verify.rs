@@ -1,17 +1,18 @@
 //! Checks the numbers of a program before anything is timed. The program's own check decides.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::build::{Artifact, program_argv};
+use crate::build::{Artifact, Given, program_argv};
 use crate::config::{Config, Variant};
-use crate::files::empty_variant_folder;
+use crate::files::{empty_variant_folder, read_regular};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::{self, Ending, Invocation};
-use crate::terms::Phase;
+use crate::terms::{Phase, Seed};
 
 /// A variant with correct numbers.
 #[derive(Clone, Debug, Serialize)]
@@ -19,12 +20,14 @@ pub struct Verified {
     /// How long the run took.
     #[serde(serialize_with = "seconds")]
     pub wall: Duration,
+    /// What the values of its inputs were made from, where the program uses it.
+    pub seed: Seed,
     /// The result file, where the program wrote one.
     pub result: Option<ResultFile>,
 }
 
-/// The machine-readable result that a program may write to the path it gets as `{result}`.
-/// Unknown fields are ignored; `correct` alone decides.
+/// The machine-readable result that a program may write to the path it gets as `{result}` and in
+/// `SPARSEK_GATE_RESULT`. Unknown fields are ignored; `correct` alone decides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ResultFile {
     /// Whether every checked number was within its tolerance.
@@ -53,7 +56,7 @@ pub(crate) fn seconds<S: serde::Serializer>(
     serializer.serialize_f64(wall.as_secs_f64())
 }
 
-/// Runs the program with its workload and its verifying arguments.
+/// Runs the program with its workload and its verifying arguments, on inputs from this seed.
 ///
 /// # Errors
 /// A finding where the run does not show correct numbers; an error where the machine failed.
@@ -62,18 +65,17 @@ pub fn verify(
     variant: &Variant,
     artifact: &Artifact,
     env: &BTreeMap<String, String>,
+    seed: Seed,
 ) -> Result<Verified, Stop> {
     let folder = empty_variant_folder(&config.work.join("verify"), &variant.id)?;
     let result_path = folder.join("result.json");
     let asks_for_result = asks_for_result(&variant.verify_args);
     let log = folder.join("program.log");
-    let argv = verify_argv(variant, artifact, &result_path);
-    let mut env = env.clone();
-    env.extend(variant.env.clone());
+    let given = verify_given(variant, &result_path, Some(seed));
     let run = Invocation {
-        argv,
+        argv: verify_argv(variant, artifact, &given),
         dir: config.root.clone(),
-        env,
+        env: given.env(env, variant),
         timeout: variant.verify_timeout,
         stdout: log.clone(),
         stderr: log.clone(),
@@ -107,6 +109,7 @@ pub fn verify(
         ending => match judge(ending, &result_path, asks_for_result) {
             Ok(result) => Ok(Verified {
                 wall: finished.wall,
+                seed,
                 result,
             }),
             Err(failure) => deny(failure.code, failure.message, then_run(&failure.next)),
@@ -114,10 +117,26 @@ pub fn verify(
     }
 }
 
-/// The argv of the verifying run, which writes its result to a path.
-pub(crate) fn verify_argv(variant: &Variant, artifact: &Artifact, result: &Path) -> Vec<String> {
-    let launches = variant.launches_needed(Phase::Timing);
-    program_argv(variant, artifact, &variant.verify_args, result, launches)
+/// What the verifying run is given.
+pub(crate) fn verify_given<'a>(
+    variant: &Variant,
+    result: &'a Path,
+    seed: Option<Seed>,
+) -> Given<'a> {
+    Given {
+        result,
+        launches: variant.launches_needed(Phase::Timing),
+        seed,
+    }
+}
+
+/// The argv of the verifying run.
+pub(crate) fn verify_argv(
+    variant: &Variant,
+    artifact: &Artifact,
+    given: &Given<'_>,
+) -> Vec<String> {
+    program_argv(variant, artifact, &variant.verify_args, given)
 }
 
 /// Why a run of the program does not show correct numbers.
@@ -130,15 +149,96 @@ pub(crate) struct Failure {
     pub next: String,
 }
 
+/// What a process that was measured wrote of its own numbers.
+pub(crate) enum Proof {
+    /// Nothing, and it did not have to.
+    None,
+    /// They are correct.
+    Correct,
+    /// They are wrong, however the process ended.
+    Wrong(Failure),
+    /// It does not say that they are correct. Where the profiler failed, that is the cause.
+    Unusable(Failure),
+}
+
+impl Proof {
+    /// Of the result file of a process. `required`: its arguments give it the file. `of_times`: the
+    /// file is there for times that the program took, and need not speak of numbers.
+    pub fn read(result_path: &Path, required: bool, of_times: bool) -> Proof {
+        let unusable = |code, message: String| {
+            Proof::Unusable(Failure {
+                code,
+                message,
+                next: "run it by hand".to_owned(),
+            })
+        };
+        let result = match read_result(result_path) {
+            None if required => {
+                return unusable(
+                    Code::ResultUnreadable,
+                    "it did not write the result file that it was given, so that nothing shows the numbers of the measured launches".to_owned(),
+                );
+            }
+            None => return Proof::None,
+            Some(Err(why)) => {
+                return unusable(
+                    Code::ResultUnreadable,
+                    format!("its result file cannot be read: {why}"),
+                );
+            }
+            Some(Ok(result)) => result,
+        };
+        match result.correct {
+            Some(true) => Proof::Correct,
+            Some(false) => Proof::Wrong(Failure {
+                code: Code::WrongNumbers,
+                message: format!(
+                    "the measured launches computed wrong numbers: {}",
+                    describe(&result)
+                ),
+                next: "a variant with wrong numbers is never compared; run it by hand".to_owned(),
+            }),
+            None if of_times => Proof::None,
+            None => unusable(
+                Code::WrongNumbers,
+                format!(
+                    "its result file does not report correct numbers: {}",
+                    describe(&result)
+                ),
+            ),
+        }
+    }
+}
+
+/// The result file of a process, if it left one.
+fn read_result(path: &Path) -> Option<Result<ResultFile, String>> {
+    match read_regular(path) {
+        Ok(text) => Some(serde_json::from_slice(&text).map_err(|error| error.to_string())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(Err(error.to_string())),
+    }
+}
+
+/// Removes the result file of an earlier process: it must not be taken for that of the next one.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn remove_result(path: &Path) -> Result<(), Error> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("clear", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The result file of a run that ended, or why the run does not show correct numbers.
 pub(crate) fn judge(
     ending: Ending,
     result_path: &Path,
     asks_for_result: bool,
 ) -> Result<Option<ResultFile>, Failure> {
-    let result = crate::files::read_regular(result_path)
-        .ok()
-        .map(|text| serde_json::from_slice::<ResultFile>(&text));
+    let result = read_result(result_path);
     let fail = |code, message: String, next: &str| {
         Err(Failure {
             code,

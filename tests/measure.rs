@@ -904,3 +904,311 @@ fn a_check_against_a_base_works_from_a_git_hook() {
     assert_eq!(machine.git(&["ls-files", "--stage"]), staged);
     machine.is_clean();
 }
+
+/// Writes a result in profiled runs.
+fn reports(result: &str) -> String {
+    format!("echo '{result}' >\"$SPARSEK_GATE_RESULT\"")
+}
+
+const CORRECT: &str = r#"{"correct": true, "checked": 9, "wrong": 0}"#;
+const WRONG: &str = r#"{"correct": false, "checked": 9, "wrong": 4}"#;
+
+/// How many processes of a profile reported correct numbers.
+fn checked(profile: &Json) -> usize {
+    let captures = profile["provenance"]["captures"].as_array().unwrap();
+    let checked = |capture: &&Json| capture["checked"] == true;
+    captures.iter().filter(checked).count()
+}
+
+#[test]
+fn the_measured_process_itself_shows_that_its_numbers_are_correct() {
+    // Right where it is verified; what it does where it is measured, and what comes of it.
+    let last_wrong = format!(
+        "case $SPARSEK_GATE_RESULT in */capture-4.*) {} ;; *) {} ;; esac",
+        reports(WRONG),
+        reports(CORRECT)
+    );
+    let counted_wrong = format!(
+        "case $SPARSEK_GATE_RESULT in */counting.*) {} ;; *) {} ;; esac",
+        reports(WRONG),
+        reports(CORRECT)
+    );
+    let cases: [(&str, bool, String, i32, &str, usize); 13] = [
+        ("correct", true, reports(CORRECT), 0, "", 5),
+        ("correct by the variable alone", false, reports(CORRECT), 0, "", 5),
+        ("says nothing, and need not", false, String::new(), 0, "", 0),
+        ("wrong", true, reports(WRONG), 5, "wrong-numbers", 0),
+        ("wrong by the variable alone", false, reports(WRONG), 5, "wrong-numbers", 0),
+        ("wrong, and fails", true, format!("{}\nexit 1", reports(WRONG)), 5, "wrong-numbers", 0),
+        ("wrong in the last process", true, last_wrong, 5, "wrong-numbers", 0),
+        ("wrong where work is counted", true, counted_wrong, 5, "wrong-numbers", 0),
+        ("not checked", true, reports(r#"{"correct": null}"#), 5, "wrong-numbers", 0),
+        ("no file", true, String::new(), 5, "result-unreadable", 0),
+        ("no JSON", true, reports("correct"), 5, "result-unreadable", 0),
+        (
+            "a file without an end",
+            false,
+            "ln -s /dev/zero \"$SPARSEK_GATE_RESULT\"".to_owned(),
+            5,
+            "result-unreadable",
+            0,
+        ),
+        (
+            "a result that an earlier process laid out",
+            true,
+            "case $SPARSEK_GATE_RESULT in */counting.*) echo '{\"correct\": true}' | tee \"$SPARSEK_GATE_RESULT\" \
+             >\"${SPARSEK_GATE_RESULT%/*}/capture-1.result.json\" ;; esac"
+                .to_owned(),
+            5,
+            "result-unreadable",
+            0,
+        ),
+    ];
+    for (what, given, profiled, code, finding, processes) in cases {
+        let Some(machine) = Machine::new() else {
+            return;
+        };
+        if given {
+            machine.replace(
+                "config.toml",
+                "\"{launches}\"]",
+                "\"{launches}\", \"{result}\"]",
+            );
+        }
+        machine.program("cp_async", SAME, &profiled);
+        let ran = machine.run(&["profile", "cp_async", "--format", "json"]);
+        let report = ran.exits(code).json();
+        let denied: Vec<&str> = Some(finding)
+            .filter(|f| !f.is_empty())
+            .into_iter()
+            .collect();
+        assert_eq!(report.denied(), denied, "{what}");
+        let kept = machine.left("cp_async", "profile.json");
+        assert_eq!(kept.exists(), code == 0, "{what}");
+        if code == 0 {
+            assert_eq!(
+                checked(&machine.left_json("cp_async", "profile.json")),
+                processes,
+                "{what}"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_process_gets_a_seed_of_its_own_that_only_its_pair_shares() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let arguments = "\"--blocks-per-row\", \"16\"";
+    let seeded = format!("{arguments}, \"--seed\", \"{{seed}}\"");
+    machine.replace("config.toml", arguments, &seeded);
+    // Neither the configuration nor the environment of the tool fixes it.
+    machine.replace(
+        "config.toml",
+        "run = [\"sh\", \"cp_async.sh\"]",
+        "run = [\"sh\", \"cp_async.sh\"]\nenv = { SPARSEK_GATE_SEED = \"1\" }",
+    );
+    machine.program("cp_async", SAME, "");
+    let program = fs::read_to_string(machine.path("cp_async.sh")).unwrap();
+    let notes = "for word; do case $before in --seed) seed=$word ;; esac; before=$word; done\n\
+                 echo \"$PWD $SPARSEK_GATE_SEED $seed ${SPARSEK_GATE_RESULT##*/}\" >>\"$JOURNAL.seeds\"\n";
+    machine.write("cp_async.sh", &format!("{notes}{program}"));
+    machine.commit();
+    machine.lock();
+    let seeds = machine.project.path(&format!("{STAND_IN}/journal.seeds"));
+    fs::remove_file(&seeds).unwrap();
+    let mut gate = machine.gate(&["check", "--against", "HEAD", "cp_async"]);
+    gate.env("SPARSEK_GATE_SEED", "1");
+    Ran::of(&gate.output().unwrap()).exits(0);
+
+    let mut of_process: Vec<(bool, String, String)> = Vec::new();
+    for line in fs::read_to_string(&seeds).unwrap().lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [folder, variable, argument, result] = words[..] else {
+            panic!("{line}");
+        };
+        assert_eq!(variable, argument, "{line}");
+        assert!(variable.parse::<u32>().is_ok(), "{line}");
+        of_process.push((
+            folder.contains("/worktrees/"),
+            result.to_owned(),
+            variable.to_owned(),
+        ));
+    }
+    let measured = |name: &str| name.starts_with("capture-") || name.starts_with("counting.");
+    for (of_base, name, seed) in &of_process {
+        let others = of_process.iter().filter(|(_, _, other)| other == seed);
+        // The listing of launches has a pair as well, where a CUPTI is found.
+        let paired = measured(name) || name.starts_with("launches.");
+        let others: Vec<_> = others.filter(|(base, _, _)| base != of_base).collect();
+        assert_eq!(others.len(), usize::from(paired), "{name}: {of_process:?}");
+        assert!(others.iter().all(|(_, other, _)| other == name));
+    }
+    let count = of_process
+        .iter()
+        .filter(|(_, name, _)| measured(name))
+        .count();
+    assert_eq!(count, machine.order("cp_async").len());
+    let mut distinct: Vec<&String> = of_process.iter().map(|(_, _, seed)| seed).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    // Two runs verify, and each pair measures.
+    assert!(distinct.len() >= 2 + count / 2, "{of_process:?}");
+
+    // It is stated, and is no condition.
+    let profile = machine.left_json("cp_async", "profile.json");
+    let workload = profile["identity"]["workload"].as_array().unwrap();
+    assert_eq!(workload.last().unwrap(), "{seed}");
+    for capture in profile["provenance"]["captures"].as_array().unwrap() {
+        let seed = capture["seed"].to_string();
+        assert!(
+            of_process.iter().any(|(_, _, given)| *given == seed),
+            "{seed}"
+        );
+        let argv = capture["argv"].as_array().unwrap();
+        assert!(argv.contains(&json!(seed)), "{argv:?}");
+    }
+    machine.check(&["cp_async"], 0);
+}
+
+#[test]
+fn a_program_that_no_longer_checks_what_is_measured_fails() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    machine.program("cp_async", SAME, &reports(CORRECT));
+    machine.lock();
+    machine.check(&["cp_async"], 0);
+    machine.program("cp_async", SAME, "");
+    for arguments in [&["cp_async"][..], &["cp_async", "--against", "HEAD"]] {
+        let report = machine.check(arguments, 5);
+        assert_eq!(report.denied(), ["numbers-unchecked"]);
+    }
+    let report = machine.check(&["cp_async", "--from", PROFILES], 5);
+    assert_eq!(report.denied(), ["numbers-unchecked"]);
+    // A program that begins to check is what is wanted.
+    machine.lock();
+    machine.program("cp_async", SAME, &reports(CORRECT));
+    machine.check(&["cp_async"], 0);
+}
+
+/// Leaves records of launches, as the injected library would: one letter a launch, `m` of the
+/// measured kernel.
+fn launches(order: &str) -> String {
+    let kernel = |(at, launch): (usize, char)| {
+        let name = match launch {
+            'm' => "bsr_gemm_cp_async".to_owned(),
+            other => format!("other_{other}"),
+        };
+        let start = 1_000_000 * (at + 1);
+        format!(
+            "k {} {start} {} 0 1 7 1 1 1 32 1 1 16 0 0 0 {name}\\n",
+            at + 1,
+            start + 1000
+        )
+    };
+    let kernels: String = order.chars().enumerate().map(kernel).collect();
+    format!(
+        "if [ -n \"${{SPARSEK_GATE_KERNEL_RECORDS-}}\" ]; then\necho listed >>\"$JOURNAL.listed\"\n\
+         printf 'process 7 cupti 130001\\n{kernels}end {} 0\\n' >\"$SPARSEK_GATE_KERNEL_RECORDS.7\"\nfi",
+        order.len()
+    )
+}
+
+#[test]
+fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    // The program's own records are taken; the library that writes them is another test's matter.
+    machine.write("libcupti.so.13", "");
+    machine.replace(
+        "config.toml",
+        "[toolchain]\n",
+        "[toolchain]\ncupti = \"libcupti.so.13\"\n",
+    );
+    let measured = "m".repeat(20);
+    let between = |letter: &str| format!("ff{}m", format!("m{letter}").repeat(19));
+    machine.program("cp_async", SAME, &launches(&format!("ff{measured}c")));
+    machine.lock();
+    let list = |file| machine.left_json("cp_async", file)["provenance"]["launch_list"].clone();
+    assert_eq!(
+        list("profile.json"),
+        json!({
+            "measured": 20,
+            "others": [
+                { "kernel": "other_f", "launches": 2, "between": 0 },
+                { "kernel": "other_c", "launches": 1, "between": 0 },
+            ]
+        })
+    );
+    let listed = machine.project.path(&format!("{STAND_IN}/journal.listed"));
+    let listings = || fs::read_to_string(&listed).unwrap().lines().count();
+    assert_eq!(listings(), 1);
+    for (what, order, code, severity) in [
+        ("the same", format!("ff{measured}c"), 0, ""),
+        ("fewer", measured.clone(), 0, ""),
+        ("one more before", format!("fff{measured}c"), 0, "warn"),
+        (
+            "one between",
+            format!("ffmm{}", "m".repeat(18).replacen("mm", "mcm", 1)),
+            0,
+            "warn",
+        ),
+        ("another beside each", between("x"), 4, "deny"),
+        ("a known one beside each", between("f"), 4, "deny"),
+        ("nothing is recorded", String::new(), 0, "warn"),
+    ] {
+        let program = match order.as_str() {
+            "" => String::new(),
+            order => launches(order),
+        };
+        machine.program("cp_async", SAME, &program);
+        for arguments in [&["cp_async"][..], &["cp_async", "--against", "HEAD"]] {
+            fs::write(&listed, "").unwrap();
+            let report = machine.check(arguments, code);
+            let found = report.0["findings"].as_array().unwrap();
+            let found = found.iter().find(|one| one["code"] == "other-launches");
+            let found = found.map_or("", |one| one["severity"].as_str().unwrap());
+            assert_eq!(found, severity, "{what}, {arguments:?}");
+            // Once for each side, however many processes measure.
+            let sides = if arguments.len() > 1 { 2 } else { 1 };
+            let silent = usize::from(order.is_empty());
+            assert_eq!(listings(), sides - silent, "{what}, {arguments:?}");
+        }
+        // Recordings are judged alike, and nothing is run for it.
+        machine.check(&["cp_async", "--from", PROFILES], code);
+    }
+    // Locked with that kernel, it is known.
+    machine.program("cp_async", SAME, &launches(&between("x")));
+    machine.lock();
+    let report = machine.check(&["cp_async"], 0);
+    assert!(!report.warned().contains(&"other-launches".to_owned()));
+    // A program that is wrong in that process is wrong.
+    let wrong = format!("{}\n{}", launches(&measured), reports(WRONG));
+    machine.program(
+        "cp_async",
+        SAME,
+        &format!("case $SPARSEK_GATE_RESULT in */launches.*)\n{wrong}\n;; esac"),
+    );
+    let report = machine.check(&["cp_async"], 5);
+    assert_eq!(report.denied(), ["wrong-numbers"]);
+}
+
+#[test]
+fn where_no_launches_can_be_listed_nothing_fails() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    machine.replace(
+        "config.toml",
+        "[toolchain]\n",
+        "[toolchain]\ncupti = \"nowhere.so\"\n",
+    );
+    machine.lock();
+    let report = machine.check(&["cp_async"], 0);
+    assert!(!report.warned().contains(&"other-launches".to_owned()));
+    let profile = machine.left_json("cp_async", "profile.json");
+    assert!(profile["provenance"]["launch_list"].is_null());
+}

@@ -1,21 +1,72 @@
-//! The argv of a program that was built.
+//! The argv and the environment of a program that was built.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::artifact::Artifact;
 use crate::config::Variant;
+use crate::terms::Seed;
+
+/// Name of the variable with the seed of the process. Documented: programs read it.
+const SEED_VARIABLE: &str = "SPARSEK_GATE_SEED";
+/// Name of the variable with the path of the result file. Documented: programs write there.
+const RESULT_VARIABLE: &str = "SPARSEK_GATE_RESULT";
+
+/// What one process of a program is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given<'a> {
+    /// Where it writes its result (`{result}`).
+    pub result: &'a Path,
+    /// How many launches it makes (`{launches}`).
+    pub launches: u32,
+    /// What the values of its inputs are made from (`{seed}`); `None` in a dry run, where no
+    /// process gets one.
+    pub seed: Option<Seed>,
+}
+
+impl Given<'_> {
+    /// An argument with its placeholders filled in.
+    fn argument(&self, variant: &Variant, argument: &str) -> String {
+        let mut filled = argument
+            .replace("{launches}", &self.launches.to_string())
+            .replace("{skip}", &variant.profile.skip.to_string());
+        if let Some(seed) = self.seed {
+            filled = filled.replace("{seed}", &seed.to_string());
+        }
+        // The last: a path may contain anything.
+        filled.replace("{result}", &self.result.display().to_string())
+    }
+
+    /// The variables of the process: those of the run, of the variant, and what it is given, which
+    /// neither of them replaces.
+    pub fn env(
+        &self,
+        run: &BTreeMap<String, String>,
+        variant: &Variant,
+    ) -> BTreeMap<String, String> {
+        let mut env = run.clone();
+        env.extend(variant.env.clone());
+        env.insert(
+            RESULT_VARIABLE.to_owned(),
+            self.result.display().to_string(),
+        );
+        if let Some(seed) = self.seed {
+            env.insert(SEED_VARIABLE.to_owned(), seed.to_string());
+        }
+        env
+    }
+}
 
 /// The program's argv: fixed arguments, workload, then those of this kind of run, with `{result}`,
-/// `{launches}` and `{skip}` filled in.
+/// `{launches}`, `{skip}` and `{seed}` filled in.
 pub(crate) fn program_argv(
     variant: &Variant,
     artifact: &Artifact,
     further: &[String],
-    result: &Path,
-    launches: u32,
+    given: &Given<'_>,
 ) -> Vec<String> {
     let arguments = variant.args.iter().chain(further);
-    filled_argv(variant, artifact, arguments, result, launches)
+    filled_argv(variant, artifact, arguments, given)
 }
 
 /// The program's argv with these arguments only.
@@ -23,15 +74,8 @@ pub(crate) fn filled_argv<'a>(
     variant: &Variant,
     artifact: &Artifact,
     arguments: impl Iterator<Item = &'a String>,
-    result: &Path,
-    launches: u32,
+    given: &Given<'_>,
 ) -> Vec<String> {
-    let result = result.display().to_string();
-    let filled = arguments.map(|argument| {
-        argument
-            .replace("{result}", &result)
-            .replace("{launches}", &launches.to_string())
-            .replace("{skip}", &variant.profile.skip.to_string())
-    });
+    let filled = arguments.map(|argument| given.argument(variant, argument));
     artifact.run.iter().cloned().chain(filled).collect()
 }

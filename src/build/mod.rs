@@ -21,7 +21,7 @@ mod run;
 mod static_profile;
 mod texts;
 
-pub(crate) use argv::{filled_argv, program_argv};
+pub(crate) use argv::{Given, filled_argv, program_argv};
 pub use artifact::{Artifact, Built};
 pub use builder::{Builder, built_program, stated_flags};
 pub use planned::{BuildState, PlannedBuild, UNBUILT, planned_build};

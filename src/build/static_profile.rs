@@ -72,6 +72,7 @@ pub fn compiled_profile(
             overrides: overrides.to_vec(),
             warnings: compiled.warnings.clone(),
             captures: Vec::new(),
+            launch_list: None,
         },
     })
 }

@@ -44,6 +44,9 @@ fn join_provenance(one: &mut Provenance, other: Provenance) -> Result<(), String
         .checked_add(other.processes)
         .ok_or_else(|| "the profiles have too many processes".to_owned())?;
     one.captures.extend(other.captures);
+    if one.launch_list != other.launch_list {
+        one.launch_list = None;
+    }
     for (own, others) in [
         (&mut one.profiler, other.profiler),
         (&mut one.compiler, other.compiler),

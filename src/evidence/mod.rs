@@ -3,8 +3,10 @@
 mod complete;
 mod disturbed;
 mod launched;
+mod other_launches;
 mod pins;
 mod plausible;
+mod proven;
 
 pub use complete::{incomplete, incomplete_compiled, incomplete_side};
 pub(crate) use complete::{
@@ -13,5 +15,7 @@ pub(crate) use complete::{
 pub use disturbed::{below_counters, disturbed};
 pub(crate) use disturbed::{disturbances, unwatched};
 pub use launched::launch_mismatches;
+pub use other_launches::{interleaved_launches, other_launches};
 pub use pins::{gpu_pins, pins_of, recorded_unpinned, unpinned};
 pub use plausible::{Measurand, Side, device_findings, implausible, too_good};
+pub use proven::numbers_unchecked;

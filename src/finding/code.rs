@@ -308,6 +308,14 @@ codes! {
     CredentialPassed = "credential-passed", Warns => Usage,
         "The programs under test are code of the change; they can read every variable that they get, and send it anywhere.",
         "Remove the name from `env_pass`. If a build needs it, fetch what it needs in an earlier step of the pipeline.";
+    /// Measured processes do not report on their numbers, although those of the reference did.
+    NumbersUnchecked = "numbers-unchecked", Fails => Failed,
+        "`{result}` was removed from `profile_args`, or the program no longer writes the file in profiled runs.",
+        "Make the program write its result after the measured launches.";
+    /// The measured processes launch kernels that are not measured, and that the reference does not launch.
+    OtherLaunches = "other-launches", Either => Baseline,
+        "A new kernel that `kernels` does not select. Between the measured launches it may do a part of their work.",
+        "Select it in `kernels`, or remove it. If it is intended, lock a new baseline.";
 }
 
 #[cfg(test)]

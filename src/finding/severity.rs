@@ -73,6 +73,8 @@ reasons! {
     LaunchesShow => PolicyChanged,
     /// Only the signature of the lock is new.
     OnlySigned => Relocked,
+    /// The launches that are not measured come before and after those that are.
+    BesideMeasured => OtherLaunches,
     /// Checks do not count the signature; the lock itself is written.
     SignerUnknown => Unsigned,
 }

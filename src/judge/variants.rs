@@ -16,7 +16,8 @@ use crate::baseline::{Store, immutable_additions, verify_stored};
 use crate::comparable::{changes_since, words};
 use crate::config::{Selected, Variant};
 use crate::evidence::{
-    below_counters, disturbed, incomplete, incomplete_compiled, recorded_unpinned, unpinned,
+    below_counters, disturbed, incomplete, incomplete_compiled, numbers_unchecked, other_launches,
+    recorded_unpinned, unpinned,
 };
 use crate::finding::{Code, Error, Finding};
 use crate::profile::{Profile, ProfileOrigin};
@@ -298,6 +299,11 @@ impl<'a> Judge<'a> {
                 outcome.findings.extend(below_counters(variant, current));
             }
         }
+        let references: Vec<&Profile> = sides.base.into_iter().chain(sides.locked).collect();
+        let unchecked = numbers_unchecked(variant, &references, current);
+        outcome.findings.extend(unchecked);
+        let others = other_launches(variant, &references, current);
+        outcome.findings.extend(others);
         let lacking = self.without_lock(variant, current, judged);
         outcome.findings.extend(lacking);
         reported
@@ -427,6 +433,11 @@ impl<'a> Judge<'a> {
                 outcome.findings.extend(gaps);
             }
         }
+        let references: Vec<&Profile> = sides.base.into_iter().chain(sides.locked).collect();
+        let unchecked = numbers_unchecked(variant, &references, current);
+        outcome.findings.extend(unchecked);
+        let others = other_launches(variant, &references, current);
+        outcome.findings.extend(others);
         let lacking = self.without_lock(variant, current, judged);
         outcome.findings.extend(lacking);
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::seeds::fresh_seed;
 use super::watch::Watch;
 use crate::build::{Artifact, Builder, compiled_profile};
 use crate::config::{Config, Variant};
@@ -92,7 +93,7 @@ impl Batch<'_> {
                 continue;
             };
             self.watch.begins(variant, "verify");
-            match verify(self.config, variant, artifact, env) {
+            match verify(self.config, variant, artifact, env, fresh_seed()?) {
                 Ok(right) => {
                     let words = format!("correct, {:.1} s", right.wall.as_secs_f64());
                     self.watch.ended(variant, "verify", &words);
@@ -157,6 +158,7 @@ impl Batch<'_> {
                     sanitizer,
                     tool,
                     env,
+                    seed: fresh_seed()?,
                 })?;
                 self.watch
                     .ended(variant, tool.as_str(), &outcome.words(finding.as_ref()));

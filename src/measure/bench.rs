@@ -125,6 +125,12 @@ impl<'a> Bench<'a> {
         vec![denied.warn_for(reason), found]
     }
 
+    /// Shows a note on a stage of a variant.
+    pub(super) fn note(&self, variant: &Variant, stage: &str, text: &str) {
+        self.watch.ended(variant, stage, text);
+        self.watch.begins(variant, "profile");
+    }
+
     /// Takes the GPU's lock, and reports what disturbs the GPU. Dropping the lock releases it.
     ///
     /// # Errors

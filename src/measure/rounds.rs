@@ -3,10 +3,11 @@
 
 use super::bench::Bench;
 use super::retry::{Retries, disturbance};
+use super::seeds::Seeds;
 use super::subject::Subject;
 use crate::config::Variant;
 use crate::finding::{Error, Finding, Stop};
-use crate::plan::{Job, Side, VariantPlan};
+use crate::plan::{Job, Side, Task, VariantPlan};
 use crate::profile::Profile;
 use crate::terms::Phase;
 
@@ -18,6 +19,7 @@ pub type StillOpen<'a> = dyn FnMut(&Variant, &Profile, Option<&Profile>) -> bool
 pub(super) struct Subjects<'a> {
     pub current: Subject<'a>,
     pub base: Option<Subject<'a>>,
+    pub seeds: Seeds,
 }
 
 /// What was measured of [`Subjects`].
@@ -100,6 +102,7 @@ impl<'a> Subjects<'a> {
             .tier(variant)
             .map_err(|denied| SideStop::Finding(Side::Current, Box::new(denied)))?;
         loop {
+            self.seeds.restart();
             self.current.restart(tier);
             if let Some(base) = &mut self.base {
                 base.restart(tier);
@@ -125,6 +128,9 @@ impl<'a> Subjects<'a> {
                 self.capture(job, bench)?;
             }
         }
+        for job in plan.listing() {
+            self.capture(job, bench)?;
+        }
         if self.current.has_phase(Phase::Timing) {
             let most = plan.rounds.len();
             for (round, done) in plan.rounds.iter().zip(1..) {
@@ -146,12 +152,16 @@ impl<'a> Subjects<'a> {
 
     fn capture(&mut self, job: &Job, bench: &Bench<'_>) -> Result<(), SideStop> {
         let side = job.side;
+        let seed = self.seeds.of(job)?;
         let subject = match (side, &mut self.base) {
             (Side::Base, Some(base)) => base,
             (Side::Base, None) => return Ok(()),
             (Side::Current, _) => &mut self.current,
         };
-        let captured = subject.capture(bench, job);
+        let captured = match job.task {
+            Task::List => subject.list(bench, job, seed),
+            _ => subject.capture(bench, job, seed),
+        };
         captured.map_err(|stop| SideStop::of(side, stop))
     }
 

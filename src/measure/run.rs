@@ -8,11 +8,12 @@ use super::batch::Batch;
 use super::bench::Bench;
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
+use super::seeds::Seeds;
 use super::subject::Subject;
 use super::watch::OfBase;
 use crate::build::Artifact;
 use crate::config::Variant;
-use crate::evidence::{disturbed, incomplete, incomplete_side, unpinned};
+use crate::evidence::{disturbed, incomplete, incomplete_side, interleaved_launches, unpinned};
 use crate::files::{base_folder, empty_variant_folder, variant_folder};
 use crate::finding::{Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
@@ -179,6 +180,7 @@ impl<'a> Run<'a> {
                 .as_ref()
                 .map(|base| base_subject(base, output))
                 .transpose()?,
+            seeds: Seeds::fresh(),
         };
         // One limit of retries for the variant, side by side and alone together.
         let mut retries = Retries::of(variant, batch.watch);
@@ -256,6 +258,7 @@ impl<'a> Run<'a> {
         let text = format!("{}{side}", words(&current, &gaps));
         self.order.batch.watch.ended(variant, "profile", &text);
         gaps.extend(unpinned(&variant.id, "measured", &current.provenance.pins));
+        gaps.extend(interleaved_launches(variant, &current));
         self.measured.findings.extend(gaps);
         if let (Some(profile), Some(subject)) = (base, &subjects.base) {
             subject.keep(&profile)?;

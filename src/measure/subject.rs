@@ -12,13 +12,13 @@ use crate::config::{Config, Pin, Variant};
 use crate::evidence::{gpu_pins, launch_mismatches};
 use crate::files::{PROFILE_FILE, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
-use crate::plan::{Job, Task};
+use crate::plan::{Job, Side, Task};
 use crate::profile::{
-    CaptureRecord, Conditions, Derived, FileHash, Profile, ProfileOrigin, Provenance, Source,
-    derive, now,
+    CaptureRecord, Conditions, Derived, FileHash, LaunchList, Profile, ProfileOrigin, Provenance,
+    Source, derive, now,
 };
 use crate::profiler::{Capture, Pending, Session, run};
-use crate::terms::{Phase, Tier};
+use crate::terms::{Phase, Seed, Tier};
 use crate::toolchain::{Nvcc, Nvdisasm};
 
 /// A built and verified variant that is being measured, process by process.
@@ -33,8 +33,17 @@ pub struct Subject<'a> {
     pending: Option<Pending>,
     processes: u32,
     tools_wall: Duration,
+    /// What its command line launches; `None` before it was looked for, and [`Listed::Unknown`]
+    /// where that cannot be found out. It is not looked for again.
+    listed: Option<Listed>,
     /// The instructions of the cubins that were measured, each disassembled once.
     listings: Vec<(Cubin, Option<Listing>)>,
+}
+
+/// What a subject's command line launches.
+enum Listed {
+    Known(LaunchList),
+    Unknown,
 }
 
 impl<'a> Subject<'a> {
@@ -57,6 +66,7 @@ impl<'a> Subject<'a> {
             pending: None,
             processes: 0,
             tools_wall: Duration::ZERO,
+            listed: None,
             listings: Vec::new(),
         }
     }
@@ -65,12 +75,27 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     /// A finding that says why the variant was not measured; an error where the machine failed.
-    pub fn capture(&mut self, bench: &Bench<'_>, job: &Job) -> Result<(), Stop> {
+    pub fn capture(&mut self, bench: &Bench<'_>, job: &Job, seed: Seed) -> Result<(), Stop> {
         let Task::Measure(phase) = job.task else {
             return Ok(());
         };
         let profiler = bench.profilers.of(self.tier)?;
-        let session = Session {
+        let pending = run(profiler, &self.session(bench, job, phase, seed))?;
+        self.tools_wall += pending.wall;
+        self.processes += u32::from(phase == Phase::Timing);
+        let settled = self.settle();
+        self.pending = Some(pending);
+        settled
+    }
+
+    fn session<'s>(
+        &'s self,
+        bench: &'s Bench<'_>,
+        job: &'s Job,
+        phase: Phase,
+        seed: Seed,
+    ) -> Session<'s> {
+        Session {
             config: self.config,
             variant: self.variant,
             artifact: &self.artifact,
@@ -79,13 +104,47 @@ impl<'a> Subject<'a> {
             env: &bench.env,
             folder: &self.folder,
             stem: &job.stem,
+            seed: Some(seed),
+        }
+    }
+
+    /// Lists what the measured command line launches, in a process of its own; once, however often
+    /// the variant is measured again. Where that is impossible the display says so. On the tiers
+    /// below the counters the measured processes show it themselves, or nothing does.
+    ///
+    /// # Errors
+    /// The finding that the numbers of that process are wrong; an error where the machine failed.
+    pub fn list(&mut self, bench: &Bench<'_>, job: &Job, seed: Seed) -> Result<(), Stop> {
+        if self.tier != Tier::Counters || self.listed.is_some() {
+            return Ok(());
+        }
+        let stage = match job.side {
+            Side::Base => "base launches",
+            Side::Current => "launches",
         };
-        let pending = run(profiler, &session)?;
-        self.tools_wall += pending.wall;
-        self.processes += u32::from(phase == Phase::Timing);
-        let settled = self.settle();
-        self.pending = Some(pending);
-        settled
+        let started = std::time::Instant::now();
+        let session = self.session(bench, job, Phase::Timing, seed);
+        let answer = bench.profilers.lister().list(&session);
+        self.tools_wall += started.elapsed();
+        self.listed = Some(match answer {
+            Ok(list) => {
+                let (measured, others) = (list.measured, list.other_launches());
+                let text = format!(
+                    "{measured} are measured, {others} are not: {}",
+                    list.words()
+                );
+                let text = text.trim_end_matches([':', ' ']);
+                bench.note(self.variant, stage, text);
+                Listed::Known(list)
+            }
+            Err(Stop::Finding(found)) if found.code != Code::WrongNumbers => {
+                let text = format!("what else is launched is not known: {}", found.message);
+                bench.note(self.variant, stage, &text);
+                Listed::Unknown
+            }
+            Err(stop) => return Err(stop),
+        });
+        Ok(())
     }
 
     /// Drops what was measured, to measure on a tier; the captures will be overwritten.
@@ -276,6 +335,15 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// What the measured command line launches, as far as that is known.
+    fn launch_list(&self) -> Option<LaunchList> {
+        match (self.tier, &self.listed) {
+            (Tier::Counters, Some(Listed::Known(list))) => Some(list.clone()),
+            (Tier::Counters, _) => None,
+            _ => self.captures.first()?.launch_list.clone(),
+        }
+    }
+
     fn provenance(&self, bench: &Bench<'_>) -> Provenance {
         Provenance {
             stripped: false,
@@ -308,8 +376,11 @@ impl<'a> Subject<'a> {
                         .as_ref()
                         .map(|page| file_hash(&page.path, &page.sha256)),
                     argv: capture.argv.clone(),
+                    seed: capture.seed,
+                    checked: capture.checked,
                 })
                 .collect(),
+            launch_list: self.launch_list(),
         }
     }
 }

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 mod print;
 
-use crate::config::{SanitizerTool, Variant};
+use crate::config::{KernelFilter, SanitizerTool, Variant};
+use crate::profiler::only_ncu_selects;
 use crate::terms::{Phase, VariantId};
 
 pub use print::{PlanOf, Planned, planned};
@@ -33,6 +34,8 @@ pub enum Task {
     Sanitize(SanitizerTool),
     /// Measures its kernels.
     Measure(Phase),
+    /// Lists all launches of the measured command line, also those that are not measured.
+    List,
 }
 
 impl Task {
@@ -42,6 +45,7 @@ impl Task {
             Task::Verify => "verify",
             Task::Sanitize(tool) => tool.as_str(),
             Task::Measure(phase) => phase.as_str(),
+            Task::List => "launches",
         }
     }
 }
@@ -105,6 +109,7 @@ impl VariantPlan {
         let mut jobs = vec![once(Task::Verify)];
         jobs.extend(sanitized(variant).map(|tool| once(Task::Sanitize(tool))));
         jobs.extend(counted(variant).then(|| once(Task::Measure(Phase::Counting))));
+        jobs.extend(listed(variant).then(|| once(Task::List)));
         let timed = variant.has_phase(Phase::Timing);
         let rounds = (1..=settings.max_processes).filter(|_| timed);
         VariantPlan {
@@ -128,6 +133,11 @@ impl VariantPlan {
         if counted(variant) {
             let counting = Task::Measure(Phase::Counting);
             jobs.extend([Side::Base, Side::Current].map(|side| Job::once(variant, side, counting)));
+        }
+        if listed(variant) {
+            jobs.extend(
+                [Side::Base, Side::Current].map(|side| Job::once(variant, side, Task::List)),
+            );
         }
         let timed = variant.has_phase(Phase::Timing);
         let round = |round: u32| {
@@ -154,6 +164,11 @@ impl VariantPlan {
         self.once.iter().filter(move |job| job.task == counting)
     }
 
+    /// The jobs that list launches, in their order.
+    pub fn listing(&self) -> impl Iterator<Item = &Job> {
+        self.once.iter().filter(|job| job.task == Task::List)
+    }
+
     /// The fewest rounds that are measured, and the most.
     pub fn bounds(&self) -> (u32, u32) {
         let most = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
@@ -174,4 +189,11 @@ fn sanitized(variant: &Variant) -> impl Iterator<Item = SanitizerTool> {
 /// Whether anything is counted, in a process of its own.
 fn counted(variant: &Variant) -> bool {
     variant.profile.hotspots || variant.has_phase(Phase::Counting)
+}
+
+/// Whether the launches of a variant are listed: where a filter by name leaves some of them out.
+/// What ncu selects in other ways, this tool cannot tell apart.
+fn listed(variant: &Variant) -> bool {
+    let filter = variant.kernels.as_deref();
+    filter.is_some() && KernelFilter::of(filter).is_ok() && only_ncu_selects(variant).is_none()
 }

@@ -16,7 +16,7 @@ use crate::profiler::{Ncu, Profiler, Session};
 use crate::sanitize::sanitized_argv;
 use crate::terms::{Phase, VariantId};
 use crate::toolchain::Sanitizer;
-use crate::verify::verify_argv;
+use crate::verify::{verify_argv, verify_given};
 
 /// What a plan is made of: one variant, and its version at the base where there is one.
 pub struct PlanOf<'a> {
@@ -156,7 +156,7 @@ impl Planned {
     /// The plan for people.
     pub fn text(&self) -> String {
         let mut text = String::from("dry run: nothing is built and no program is started\n");
-        let mut unbuilt = false;
+        let (mut unbuilt, mut seeded) = (false, false);
         for build in &self.builds {
             let state = match build.state {
                 BuildState::Nothing => "needs no build",
@@ -190,10 +190,17 @@ impl Planned {
                     .map_or_else(String::new, |round| format!(", round {round}"));
                 let _ = writeln!(text, "  {} {}{round}", job.task, side_of(job.side));
                 let _ = writeln!(text, "    {}", shell_line(&job.argv));
+                seeded |= job.argv.iter().any(|word| word.contains("{seed}"));
             }
         }
         let names = self.environment.join(", ");
         let _ = writeln!(text, "\nprograms get these variables: {names}");
+        if seeded {
+            let _ = writeln!(
+                text,
+                "\n{{seed}} is chosen afresh for each process; base and current of a pair share it"
+            );
+        }
         if unbuilt {
             let _ = writeln!(
                 text,
@@ -224,10 +231,16 @@ impl Runner<'_> {
         match job.task {
             Task::Verify => {
                 let result = self.verify_folder().join("result.json");
-                verify_argv(self.variant, self.artifact, &result)
+                let given = verify_given(self.variant, &result, None);
+                verify_argv(self.variant, self.artifact, &given)
             }
             Task::Sanitize(tool) => self.sanitizer_argv(tool),
             Task::Measure(phase) => self.profiler_argv(phase, &job.stem),
+            Task::List => {
+                let (gpu, env) = (Gpu::default(), BTreeMap::new());
+                self.session(&gpu, &env, Phase::Timing, &job.stem)
+                    .listed_argv()
+            }
         }
     }
 
@@ -241,7 +254,9 @@ impl Runner<'_> {
             self.verify_folder()
                 .join(format!("sanitizer-{tool}.{ending}"))
         };
-        let program = sanitized_argv(self.variant, self.artifact, &file("result.json"));
+        let result = file("result.json");
+        let given = verify_given(self.variant, &result, None);
+        let program = sanitized_argv(self.variant, self.artifact, &given);
         let sanitizer = Sanitizer {
             path: Sanitizer::path(&self.config.toolchain)
                 .unwrap_or_else(|_| "compute-sanitizer".into()),
@@ -256,17 +271,29 @@ impl Runner<'_> {
             path: Ncu::path(&self.config.toolchain).unwrap_or_else(|_| "ncu".into()),
             version: String::new(),
         };
-        let session = Session {
+        let (gpu, env) = (Gpu::default(), BTreeMap::new());
+        let session = self.session(&gpu, &env, phase, stem);
+        ncu.invocation(&session)
+            .map_or_else(|_| Vec::new(), |invocation| invocation.argv)
+    }
+
+    fn session<'s>(
+        &'s self,
+        gpu: &'s Gpu,
+        env: &'s BTreeMap<String, String>,
+        phase: Phase,
+        stem: &'s str,
+    ) -> Session<'s> {
+        Session {
             config: self.config,
             variant: self.variant,
             artifact: self.artifact,
             phase,
-            gpu: &Gpu::default(),
-            env: &BTreeMap::new(),
+            gpu,
+            env,
             folder: &self.folder,
             stem,
-        };
-        ncu.invocation(&session)
-            .map_or_else(|_| Vec::new(), |invocation| invocation.argv)
+            seed: None,
+        }
     }
 }

@@ -79,7 +79,10 @@ pub fn profile_of(
                 .flat_map(|line| line.split_whitespace())
                 .map(str::to_owned)
                 .collect(),
+            seed: None,
+            checked: false,
         }],
+        launch_list: None,
     };
     let conditions = conditions_of(recording).or(*stated);
     Ok(Profile::new(

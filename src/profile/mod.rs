@@ -5,11 +5,12 @@ mod derive;
 mod hotspots;
 pub mod import;
 mod kernel;
+mod launch_list;
 mod norm;
 mod trend;
 
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, variant_folder};
-use crate::terms::{Phase, Tier, VariantId};
+use crate::terms::{Phase, Seed, Tier, VariantId};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use derive::{DeriveError, Derived, Source, derive};
 pub use hotspots::{HotLine, Hotspots, MOST_LINES, Stall};
 pub use kernel::{Code, KernelProfile, MetricIdentity, Series};
+pub use launch_list::{LaunchList, OtherLaunches};
 pub use norm::norm_text;
 pub use trend::{Acceptance, Course, Point, Trend};
 
@@ -159,6 +161,9 @@ pub struct Provenance {
     pub warnings: Vec<CompilerWarning>,
     /// The captures it was read from.
     pub captures: Vec<CaptureRecord>,
+    /// What the measured command line launches; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_list: Option<LaunchList>,
     /// Whether it is a copy without what named machine and people: its captures are not those that
     /// were measured, and its GPUs have names that are valid within the copy alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -192,6 +197,13 @@ pub struct CaptureRecord {
     pub csv: Option<FileHash>,
     /// The profiler's argv.
     pub argv: Vec<String>,
+    /// What the process was given to make the values of its inputs from. No condition: profiles
+    /// with other seeds are comparable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<Seed>,
+    /// Whether the process itself reported that the numbers of the measured launches are correct.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checked: bool,
 }
 
 /// A file by name and content.
@@ -307,6 +319,12 @@ impl Profile {
         let mut text = lists_in_lines(&text);
         text.push('\n');
         text
+    }
+
+    /// How many of its processes reported that the numbers of their measured launches are correct.
+    pub fn checked_processes(&self) -> usize {
+        let captures = self.provenance.captures.iter();
+        captures.filter(|capture| capture.checked).count()
     }
 
     /// Launches of all kernels in all processes of a phase.

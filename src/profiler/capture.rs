@@ -8,7 +8,8 @@ use ncu_report::Recording;
 
 use crate::device::State;
 use crate::finding::{Error, Stop};
-use crate::terms::Phase;
+use crate::profile::LaunchList;
+use crate::terms::{Phase, Seed};
 
 /// What one session left.
 #[derive(Clone, Debug)]
@@ -27,6 +28,12 @@ pub struct Capture {
     pub argv: Vec<String>,
     /// The report, decoded.
     pub report: Recording,
+    /// What the process was given to make the values of its inputs from.
+    pub seed: Option<Seed>,
+    /// Whether the process itself reported that the numbers of the measured launches are correct.
+    pub checked: bool,
+    /// What the process launched in all, where the profiler sees it.
+    pub launch_list: Option<LaunchList>,
 }
 
 /// The CSV page of a report.

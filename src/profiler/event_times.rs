@@ -1,15 +1,14 @@
 //! The lowest tier that runs anything, for where neither counters nor kernel times can be measured:
 //! the times that a program takes itself with CUDA events around its launches, from its result file.
 
-use std::fs;
-
 use ncu_report::Launch;
 
 use super::capture::Pending;
 use super::session::{Profiler, Ran, Session};
 use crate::capture::event_times;
+use crate::config::Variant;
 use crate::files::read_regular;
-use crate::finding::{Code, Error, Finding, Stop};
+use crate::finding::{Code, Finding, Stop};
 use crate::process::Invocation;
 use crate::terms::{Phase, Tier};
 
@@ -32,12 +31,8 @@ impl Profiler for EventTimes {
         Ok(session.invocation(argv))
     }
 
-    fn prepare(&self, session: &Session<'_>) -> Result<(), Error> {
-        let result = session.path("result.json");
-        if result.exists() {
-            fs::remove_file(&result).map_err(Error::io("clear", &result))?;
-        }
-        Ok(())
+    fn further<'v>(&self, variant: &'v Variant) -> (&'v [String], bool) {
+        (&variant.time_args, true)
     }
 
     fn finish(&self, session: &Session<'_>, ran: Ran) -> Result<Pending, Stop> {
@@ -54,7 +49,7 @@ impl Profiler for EventTimes {
                 ),
             )
         };
-        let result = session.path("result.json");
+        let result = session.result();
         let bytes = read_regular(&result)
             .map_err(|error| unreadable(format!("{}: {error}", result.display())))?;
         let content = event_times::content(&gpu.name, &gpu.compute_capability, &bytes);
@@ -64,6 +59,8 @@ impl Profiler for EventTimes {
         if !report.launches.iter().any(selected) {
             return Err(unreadable("none is of a kernel that `kernels` selects".to_owned()).into());
         }
-        Ok(ran.keep_times(session.path("times"), &content, report)?)
+        let wall = ran.finished.wall;
+        let capture = ran.keep_times(session.path("times"), &content, report, session.seed)?;
+        Ok(Pending::of(capture, wall))
     }
 }

@@ -24,6 +24,11 @@ impl Profilers {
         }
     }
 
+    /// What lists all launches of a program.
+    pub fn lister(&self) -> &Cupti {
+        &self.cupti
+    }
+
     /// The profiler of a tier.
     ///
     /// # Errors

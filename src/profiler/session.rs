@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use ncu_report::Recording;
 
 use super::capture::{Capture, Pending};
-use crate::build::{Artifact, program_argv};
+use crate::build::{Artifact, Given, program_argv};
 use crate::config::{Config, Variant};
 use crate::device::{Gpu, State, Watcher};
 use crate::files::write_atomically;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Finished, Invocation};
-use crate::terms::{Phase, Tier};
+use crate::terms::{Phase, Seed, Tier};
+use crate::verify::{Failure, Proof, asks_for_result, remove_result};
 
 /// What measures the launches of a program on one tier.
 ///
@@ -58,6 +59,12 @@ pub trait Profiler {
         Ok(())
     }
 
+    /// Where the program gets a file for its result: further arguments of the process, and whether
+    /// the file is for times that it takes, in which it need not speak of its numbers.
+    fn further<'v>(&self, variant: &'v Variant) -> (&'v [String], bool) {
+        (&variant.profile_args, false)
+    }
+
     /// Judges how the process ended and reads what it left. What needs no GPU may go on in the
     /// background, see [`Pending`]. An interrupt never gets here.
     ///
@@ -85,6 +92,8 @@ pub struct Session<'a> {
     pub folder: &'a Path,
     /// How their names begin: `capture-1`, `counting`.
     pub stem: &'a str,
+    /// What the values of the program's inputs are made from; `None` in a dry run.
+    pub seed: Option<Seed>,
 }
 
 /// How a process ended.
@@ -98,6 +107,8 @@ pub struct Ran {
     pub device: Option<State>,
     /// The command, as it can be pasted into a shell.
     pub line: String,
+    /// Whether it reported that the numbers of its launches are correct.
+    pub checked: bool,
 }
 
 impl Session<'_> {
@@ -108,18 +119,37 @@ impl Session<'_> {
 
     /// The program's argv with further arguments.
     pub(super) fn program(&self, further: &[String], launches: u32) -> Vec<String> {
-        let result = self.path("result.json");
-        program_argv(self.variant, self.artifact, further, &result, launches)
+        let given = Given {
+            result: &self.result(),
+            launches,
+            seed: self.seed,
+        };
+        program_argv(self.variant, self.artifact, further, &given)
+    }
+
+    /// The program's argv where all of its launches are listed: that of the processes which take
+    /// times.
+    pub(crate) fn listed_argv(&self) -> Vec<String> {
+        let launches = self.variant.launches_needed(Phase::Timing);
+        self.program(&self.variant.profile_args, launches)
+    }
+
+    /// The file for the program's result.
+    pub(super) fn result(&self) -> PathBuf {
+        self.path("result.json")
     }
 
     /// A process of this session with its output in one file.
     pub(super) fn invocation(&self, argv: Vec<String>) -> Invocation {
-        let mut env = self.env.clone();
-        env.extend(self.variant.env.clone());
+        let given = Given {
+            result: &self.result(),
+            launches: self.variant.launches_needed(self.phase),
+            seed: self.seed,
+        };
         Invocation {
             argv,
             dir: self.config.root.clone(),
-            env,
+            env: given.env(self.env, self.variant),
             timeout: self.variant.profile.timeout,
             stdout: self.path("program.log"),
             stderr: self.path("program.log"),
@@ -127,13 +157,34 @@ impl Session<'_> {
     }
 }
 
-/// Runs one session of a profiler, and keeps its command in a file beside what it leaves.
+/// Runs one session of a profiler, and keeps its command in a file beside what it leaves. Where the
+/// program reports on the numbers of its launches, wrong ones end it.
 ///
 /// # Errors
 /// A finding that says why the variant was not measured, or an error where the machine failed.
 pub fn run(profiler: &dyn Profiler, session: &Session<'_>) -> Result<Pending, Stop> {
+    let (ran, unproven) = execute(profiler, session)?;
+    let pending = profiler.finish(session, ran)?;
+    match unproven {
+        Some(finding) => Err(finding.into()),
+        None => Ok(pending),
+    }
+}
+
+/// Runs the process of a session. The finding says why nothing shows that its numbers are correct;
+/// what the profiler finds comes before it.
+///
+/// # Errors
+/// A finding that says why it could not be started or that its numbers are wrong, or an error where
+/// the machine failed.
+pub(super) fn execute(
+    profiler: &dyn Profiler,
+    session: &Session<'_>,
+) -> Result<(Ran, Option<Finding>), Stop> {
     let invocation = profiler.invocation(session)?;
     profiler.prepare(session)?;
+    let result = session.result();
+    remove_result(&result)?;
     let line = process::shell_line(&invocation.argv);
     let argv_path = session.path("argv");
     fs::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
@@ -152,16 +203,44 @@ pub fn run(profiler: &dyn Profiler, session: &Session<'_>) -> Result<Pending, St
     if finished.ending == Ending::Interrupted {
         return Err(Error::Interrupted.into());
     }
-    let ran = Ran {
+    let mut ran = Ran {
         invocation,
         finished,
         device,
         line,
+        checked: false,
     };
-    profiler.finish(session, ran)
+    let (further, of_times) = profiler.further(session.variant);
+    let unproven = match Proof::read(&result, asks_for_result(further), of_times) {
+        Proof::None => None,
+        Proof::Correct => {
+            ran.checked = true;
+            None
+        }
+        Proof::Wrong(failure) => return Err(ran.unproven(session, failure).into()),
+        Proof::Unusable(failure) => Some(ran.unproven(session, failure)),
+    };
+    Ok((ran, unproven))
 }
 
 impl Ran {
+    /// The finding about what the process wrote of its numbers.
+    fn unproven(&self, session: &Session<'_>, failure: Failure) -> Finding {
+        let seed = session.seed.map_or_else(String::new, |seed| {
+            format!(", on inputs from SPARSEK_GATE_SEED={seed}")
+        });
+        Finding::deny(
+            failure.code,
+            &session.variant.id,
+            format!(
+                "measured process `{}`{seed}: {}",
+                session.stem, failure.message
+            ),
+            format!("{}: {}", failure.next, self.line),
+        )
+        .detail(process::tail(&self.invocation.stdout, 12))
+    }
+
     /// That a program which ran without ncu ended well.
     ///
     /// # Errors
@@ -202,9 +281,10 @@ impl Ran {
         path: PathBuf,
         content: &[u8],
         report: Recording,
-    ) -> Result<Pending, Error> {
+        seed: Option<Seed>,
+    ) -> Result<Capture, Error> {
         write_atomically(&path, content).map_err(Error::io("write", &path))?;
-        let capture = Capture {
+        Ok(Capture {
             report_sha256: sha256_hex(content),
             report_path: path,
             page: None,
@@ -212,7 +292,9 @@ impl Ran {
             device: self.device,
             argv: self.invocation.argv,
             report,
-        };
-        Ok(Pending::of(capture, self.finished.wall))
+            seed,
+            checked: self.checked,
+            launch_list: None,
+        })
     }
 }

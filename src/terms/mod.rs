@@ -1,11 +1,13 @@
 //! The words that every room shares: which variant, measured on which tier, in which phase.
 
 mod phase;
+mod seed;
 mod spelled;
 mod tier;
 mod variant_id;
 
 pub use phase::Phase;
+pub use seed::Seed;
 pub(crate) use spelled::spelled;
 pub use tier::Tier;
 pub use variant_id::VariantId;

@@ -13,14 +13,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::capture::Pending;
-use super::session::{Profiler, Ran, Session};
+use super::session::{Profiler, Ran, Session, execute};
 use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
 use crate::config::{KernelFilter, Variant};
+use crate::files::write_atomically;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::Invocation;
-use crate::terms::{Phase, Tier};
+use crate::profile::LaunchList;
+use crate::terms::Tier;
 use library::{injection_path, libcupti, write_injection};
-use select::only_ncu_selects;
+pub(crate) use select::only_ncu_selects;
 
 /// Times kernels.
 #[derive(Debug)]
@@ -67,8 +69,7 @@ impl Profiler for Cupti {
             return Err(unavailable(format!("{why}, which only ncu supports")).into());
         }
         KernelFilter::of(variant.kernels.as_deref()).map_err(unavailable)?;
-        let launches = variant.launches_needed(Phase::Timing);
-        let mut invocation = session.invocation(session.program(&variant.profile_args, launches));
+        let mut invocation = session.invocation(session.listed_argv());
         for (name, path) in [
             ("CUDA_INJECTION64_PATH", &injection),
             ("SPARSEK_GATE_CUPTI", libcupti),
@@ -97,7 +98,9 @@ impl Profiler for Cupti {
         let seen = capture.functions();
         let filter = KernelFilter::of(variant.kernels.as_deref());
         let filter = filter.map_err(|why| unavailable(variant, why))?;
-        capture.select(&filter, variant.profile.skip, variant.profile.launches);
+        let (skip, count) = (variant.profile.skip, variant.profile.launches);
+        let launch_list = capture.launch_list(&filter, skip, count);
+        capture.select(&filter, skip, count);
         if capture.launches.is_empty() {
             return Err(none_selected(variant, &seen).into());
         }
@@ -106,9 +109,41 @@ impl Profiler for Cupti {
             path: path.clone(),
             cause: error.to_string(),
         })?;
-        let pending = ran.keep_times(path, text.as_bytes(), report)?;
+        let wall = ran.finished.wall;
+        let mut capture = ran.keep_times(path, text.as_bytes(), report, session.seed)?;
+        capture.launch_list = Some(launch_list);
         remove(&prefix)?;
-        Ok(pending)
+        Ok(Pending::of(capture, wall))
+    }
+}
+
+impl Cupti {
+    /// Runs the measured command line once more and lists all that it launches, also what the
+    /// variant does not measure: ncu does not say what its filter leaves out, and nothing can
+    /// record launches in a process that ncu profiles.
+    ///
+    /// # Errors
+    /// A finding that says why they cannot be listed, or that the numbers of that process are
+    /// wrong; an error where the machine failed.
+    pub fn list(&self, session: &Session<'_>) -> Result<LaunchList, Stop> {
+        let (ran, unproven) = execute(self, session)?;
+        let variant = session.variant;
+        ran.succeeded(variant, "while its launches were listed")?;
+        let prefix = session.path("process");
+        let processes = processes(variant, &prefix)?;
+        let gpu = session.gpu;
+        let capture = KernelCapture::of(&gpu.name, &gpu.compute_capability, processes);
+        let path = session.path("records");
+        write_atomically(&path, capture.text().as_bytes()).map_err(Error::io("write", &path))?;
+        remove(&prefix)?;
+        match unproven {
+            Some(finding) => Err(finding.into()),
+            None => Ok(capture.launch_list(
+                &variant.kernel_filter(),
+                variant.profile.skip,
+                variant.profile.launches,
+            )),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::capture::kernel_records::KernelCapture;
 use crate::config::{GraphProfiling, KernelFilter, Variant};
+use crate::profile::LaunchList;
 use ncu_report::base_name;
 
 /// The setting that selects launches in a way that only ncu supports, where there is one.
@@ -35,6 +36,20 @@ pub fn only_ncu_selects(variant: &Variant) -> Option<String> {
 }
 
 impl KernelCapture {
+    /// All launches, of which those that [`select`](KernelCapture::select) keeps are measured.
+    pub fn launch_list(&self, filter: &KernelFilter, skip: u32, count: u32) -> LaunchList {
+        let measured = u64::from(skip)..u64::from(skip) + u64::from(count);
+        let mut matching = 0;
+        let launches = self.launches.iter().map(|(_, kernel)| {
+            let name = base_name(&kernel.name);
+            let matches = filter.matches(&name);
+            let selected = matches && measured.contains(&matching);
+            matching += u64::from(matches);
+            (name, selected)
+        });
+        LaunchList::of(&launches.collect::<Vec<_>>())
+    }
+
     /// Keeps the selected launches: of those that match, `count` after the first `skip`.
     pub fn select(&mut self, filter: &KernelFilter, skip: u32, count: u32) {
         let launches = std::mem::take(&mut self.launches);

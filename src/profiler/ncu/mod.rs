@@ -15,7 +15,7 @@ use crate::device::State;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
-use crate::terms::{Phase, Tier, VariantId};
+use crate::terms::{Phase, Seed, Tier, VariantId};
 use log::{Logs, judge};
 
 pub(crate) use log::NCU_LOCK;
@@ -37,8 +37,8 @@ impl Profiler for Ncu {
         let program = session.program(&variant.profile_args, variant.launches_needed(phase));
         let stem = session.folder.join(session.stem);
         let log = session.path("ncu.log");
-        let mut invocation =
-            session.invocation(self.profile_argv(variant, phase, &stem, &log, &program));
+        let argv = self.profile_argv(variant, phase, &stem, &log, &program);
+        let mut invocation = session.invocation(argv);
         invocation.env.extend(home(session.folder));
         Ok(invocation)
     }
@@ -64,6 +64,8 @@ impl Profiler for Ncu {
             phase,
             device: ran.device,
             argv: ran.invocation.argv,
+            seed: session.seed,
+            checked: ran.checked,
             import: Invocation {
                 argv: self.csv_argv(&report_path),
                 stdout: csv_path.clone(),
@@ -87,6 +89,8 @@ struct Reader {
     phase: Phase,
     device: Option<State>,
     argv: Vec<String>,
+    seed: Option<Seed>,
+    checked: bool,
     import: Invocation,
     report_path: PathBuf,
     csv_path: PathBuf,
@@ -119,6 +123,9 @@ impl Reader {
             device: self.device,
             argv: self.argv,
             report,
+            seed: self.seed,
+            checked: self.checked,
+            launch_list: None,
         })
     }
 

@@ -1,0 +1,67 @@
+//! Launches in a measured process that are not measured.
+
+use crate::config::Variant;
+use crate::finding::{Code, Finding, WarnReason};
+use crate::profile::{LaunchList, Profile};
+
+/// The finding that the measured command line launches what is not measured, and what no reference
+/// launches. It fails where such launches run between the measured ones about once each.
+pub fn other_launches(
+    variant: &Variant,
+    references: &[&Profile],
+    current: &Profile,
+) -> Option<Finding> {
+    let mut lists = references
+        .iter()
+        .filter_map(|reference| reference.provenance.launch_list.as_ref());
+    let reference = lists.next();
+    let Some(list) = &current.provenance.launch_list else {
+        return reference.map(|_| unknown(variant));
+    };
+    let beyond = list.beyond(reference);
+    if beyond.others.is_empty() {
+        return None;
+    }
+    let than = match reference {
+        Some(_) => "and not by its reference",
+        None => "and no reference is known",
+    };
+    let found = found(variant, &beyond, than);
+    Some(found.warn_for((!beyond.interleaved()).then_some(WarnReason::BesideMeasured)))
+}
+
+/// The warning about a profile that is not judged yet: something runs between the measured launches
+/// about once each. Launches before and after them are usual: they prepare, and check.
+pub fn interleaved_launches(variant: &Variant, current: &Profile) -> Option<Finding> {
+    let list = current.provenance.launch_list.as_ref()?;
+    list.interleaved()
+        .then(|| found(variant, list, "by the command line that is measured"))
+        .map(|found| found.warn_for(Some(WarnReason::BesideMeasured)))
+}
+
+fn found(variant: &Variant, list: &LaunchList, than: &str) -> Finding {
+    Finding::deny(
+        Code::OtherLaunches,
+        &variant.id,
+        format!(
+            "{} launches beside the {} measured ones are not measured, {than}: {}",
+            list.other_launches(),
+            list.measured,
+            list.words()
+        ),
+        format!(
+            "measure them too (`kernels`), remove them, or lock a baseline that has them: sparsek-gate baseline --lock --reason '...' {}",
+            variant.id
+        ),
+    )
+}
+
+fn unknown(variant: &Variant) -> Finding {
+    Finding::deny(
+        Code::OtherLaunches,
+        &variant.id,
+        "what the measured processes launch besides is not known, although it is of the reference",
+        "make CUPTI available where the GPU is measured: sparsek-gate doctor",
+    )
+    .warn_for(Some(WarnReason::BesideMeasured))
+}

@@ -1,0 +1,34 @@
+//! Whether the processes that were measured are those whose numbers were checked.
+
+use crate::config::Variant;
+use crate::finding::{Code, Finding};
+use crate::profile::Profile;
+
+/// The finding that the measured processes no longer report on their own numbers, although those of
+/// a reference did: a program could then compute right numbers where it is checked, and less where
+/// it is measured.
+pub fn numbers_unchecked(
+    variant: &Variant,
+    references: &[&Profile],
+    current: &Profile,
+) -> Option<Finding> {
+    let reference = references
+        .iter()
+        .find(|reference| reference.checked_processes() > 0)?;
+    let (checked, all) = (
+        current.checked_processes(),
+        current.provenance.captures.len(),
+    );
+    (checked < all).then(|| {
+        Finding::deny(
+            Code::NumbersUnchecked,
+            &variant.id,
+            format!(
+                "{checked} of {all} measured processes report that their numbers are correct; of the reference {} of {} did",
+                reference.checked_processes(),
+                reference.provenance.captures.len()
+            ),
+            "make the program write its result in profiled runs too: to `{result}` of `profile_args`, or to the file that SPARSEK_GATE_RESULT names",
+        )
+    })
+}

@@ -1,0 +1,96 @@
+//! The seeds of the processes that measure a variant.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use crate::finding::Error;
+use crate::plan::Job;
+use crate::terms::Seed;
+
+/// A seed that no process had before.
+///
+/// # Errors
+/// [`Error::Io`] where the system has no random numbers.
+pub(super) fn fresh_seed() -> Result<Seed, Error> {
+    Seed::fresh().map_err(Error::io("read", "the random numbers of the system"))
+}
+
+/// Which seed each job gets: one that nothing else gets, except that base and current of a pair
+/// share it, so that both compute the same.
+pub(super) struct Seeds {
+    source: Box<dyn FnMut() -> io::Result<Seed>>,
+    /// By the stem of the jobs' files: the first process of the base and the first of the current
+    /// code are a pair, and so on.
+    of_pairs: BTreeMap<String, Seed>,
+}
+
+impl Seeds {
+    /// Seeds of the system.
+    pub fn fresh() -> Seeds {
+        Seeds::from(Seed::fresh)
+    }
+
+    fn from(source: impl FnMut() -> io::Result<Seed> + 'static) -> Seeds {
+        Seeds {
+            source: Box::new(source),
+            of_pairs: BTreeMap::new(),
+        }
+    }
+
+    /// The seed of a job.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the system has no random numbers.
+    pub fn of(&mut self, job: &Job) -> Result<Seed, Error> {
+        if let Some(seed) = self.of_pairs.get(&job.stem) {
+            return Ok(*seed);
+        }
+        let seed = (self.source)();
+        let seed = seed.map_err(Error::io("read", "the random numbers of the system"))?;
+        self.of_pairs.insert(job.stem.clone(), seed);
+        Ok(seed)
+    }
+
+    /// Drops them: what is measured again gets others.
+    pub fn restart(&mut self) {
+        self.of_pairs.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Side, Task};
+    use crate::terms::Phase;
+
+    fn job(side: Side, stem: &str) -> Job {
+        Job {
+            variant: "a/b".parse().unwrap(),
+            side,
+            task: Task::Measure(Phase::Timing),
+            round: Some(1),
+            stem: stem.to_owned(),
+        }
+    }
+
+    #[test]
+    fn base_and_current_of_a_pair_share_a_seed_and_no_other_process_has_it() {
+        let mut next = 0;
+        let mut seeds = Seeds::from(move || {
+            next += 1;
+            Ok(Seed(next))
+        });
+        let mut of = |side, stem| seeds.of(&job(side, stem)).unwrap().0;
+        let round = [
+            (Side::Base, "capture-1"),
+            (Side::Current, "capture-1"),
+            (Side::Current, "capture-2"),
+            (Side::Base, "capture-2"),
+            (Side::Base, "counting"),
+            (Side::Current, "counting"),
+        ];
+        assert_eq!(round.map(|(side, stem)| of(side, stem)), [1, 1, 2, 2, 3, 3]);
+        seeds.restart();
+        assert_eq!(seeds.of(&job(Side::Current, "capture-1")).unwrap().0, 4);
+    }
+}
