@@ -2,8 +2,9 @@
 //!
 //! The demangler tries one rule after the other and starts again where a rule fails in the middle
 //! of a name, so that a crafted name of 50 bytes takes it hours. It never starts again within a name
-//! that follows the rules here: the part of the Itanium C++ ABI without expressions and
-//! conversions, which names of kernels are made of. Each byte is read once.
+//! that follows the rules here: the part of the Itanium C++ ABI that names of kernels are made of.
+//! It has no conversions, and no expressions beyond operators, literals and parameters. Each byte
+//! is read once.
 
 /// Deepest nesting; the demangler stops at it too.
 const DEEPEST: usize = 96;
@@ -19,6 +20,31 @@ pub(crate) fn is_plain(mangled: &str) -> bool {
     name.starts("_Z") && name.encoding().is_some() && matches!(name.rest, [] | [b'.', ..])
 }
 
+/// The function in a mangled name whose template arguments or parameters are not plain: the last
+/// name before them. No kernel is a member of a class, so the first template arguments are its own.
+pub(crate) fn function_part(mangled: &str) -> Option<&str> {
+    let mut name = Name {
+        rest: mangled.as_bytes(),
+        substitutions: u64::MAX,
+        depth: 0,
+    };
+    name.need("_Z")?;
+    let is_nested = name.starts("N");
+    let mut last = None;
+    while is_nested || last.is_none() {
+        match name.peek() {
+            Some(b'S') => name.reference()?,
+            Some(b'L') => name.need("L")?,
+            Some(b'0'..=b'9') => {
+                last = std::str::from_utf8(name.identifier()?).ok();
+            }
+            Some(b'I' | b'E') => break,
+            _ => return None,
+        }
+    }
+    last
+}
+
 struct Name<'a> {
     rest: &'a [u8],
     /// The number of parts that `S_`, `S0_` … may refer to.
@@ -26,7 +52,7 @@ struct Name<'a> {
     depth: usize,
 }
 
-impl Name<'_> {
+impl<'a> Name<'a> {
     fn peek(&self) -> Option<u8> {
         self.rest.first().copied()
     }
@@ -222,11 +248,16 @@ impl Name<'_> {
     }
 
     fn source_name(&mut self) -> Option<()> {
+        self.identifier().map(drop)
+    }
+
+    /// A length, and that many letters.
+    fn identifier(&mut self) -> Option<&'a [u8]> {
         let length = self.number().filter(|length| *length > 0)?;
         let (name, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$.".contains(byte);
-        name.iter().all(is_letter).then_some(())
+        name.iter().all(is_letter).then_some(name)
     }
 
     /// `S_`, `S0_`, `Sa` …, of a part that was before.
@@ -267,14 +298,10 @@ impl Name<'_> {
 
     fn argument(&mut self) -> Option<()> {
         self.nested(|name| match name.peek()? {
-            b'L' => {
-                name.need("L")?;
-                if name.starts("_Z") {
-                    name.encoding()?;
-                } else {
-                    name.type_()?;
-                    name.skip(|byte| byte.is_ascii_alphanumeric() && byte != b'E');
-                }
+            b'L' => name.literal(),
+            b'X' => {
+                name.need("X")?;
+                name.expression()?;
                 name.need("E")
             }
             b'J' | b'I' => {
@@ -285,6 +312,37 @@ impl Name<'_> {
                 Some(())
             }
             _ => name.type_(),
+        })
+    }
+
+    /// `L type value E` or `L mangled name E`.
+    fn literal(&mut self) -> Option<()> {
+        self.need("L")?;
+        if self.starts("_Z") {
+            self.encoding()?;
+        } else {
+            self.type_()?;
+            self.skip(|byte| byte.is_ascii_alphanumeric() && byte != b'E');
+        }
+        self.need("E")
+    }
+
+    /// An operator with its operands, a literal, or a template parameter.
+    fn expression(&mut self) -> Option<()> {
+        self.nested(|name| match name.peek()? {
+            b'L' => name.literal(),
+            b'T' => name.parameter(),
+            _ => {
+                let operator = name.rest.get(..2)?;
+                name.rest = name.rest.get(2..)?;
+                let operands = OPERANDS
+                    .iter()
+                    .position(|known| known.iter().any(|known| known.as_bytes() == operator))?;
+                for _ in 0..=operands {
+                    name.expression()?;
+                }
+                Some(())
+            }
         })
     }
 
@@ -328,9 +386,7 @@ impl Name<'_> {
                 Some(())
             }
             b'D' => name.type_d(),
-            b'r' | b'V' | b'K' | b'P' | b'R' | b'O' | b'C' | b'G' | b'F' | b'A' | b'M' => {
-                name.compound()
-            }
+            b'r' | b'V' | b'K' | b'P' | b'R' | b'O' | b'F' | b'A' | b'M' => name.compound(),
             b'N' | b'Z' | b'S' | b'0'..=b'9' => {
                 name.name()?;
                 name.substitution()
@@ -403,4 +459,14 @@ const OPERATORS: [&str; 48] = [
     "nw", "na", "dl", "da", "ps", "ng", "ad", "de", "co", "pl", "mi", "ml", "dv", "rm", "an", "or",
     "eo", "aS", "pL", "mI", "mL", "dV", "rM", "aN", "oR", "eO", "ls", "rs", "lS", "rS", "eq", "ne",
     "lt", "gt", "le", "ge", "nt", "aa", "oo", "pp", "mm", "cm", "pm", "pt", "cl", "ix", "qu", "ss",
+];
+
+/// The operators of expressions, by the number of their operands from 1.
+const OPERANDS: [&[&str]; 3] = [
+    &["ad", "ng", "nt", "co"],
+    &[
+        "aa", "oo", "eq", "ne", "lt", "gt", "le", "ge", "pl", "mi", "ml", "dv", "rm", "an", "or",
+        "eo", "ls", "rs",
+    ],
+    &["qu"],
 ];

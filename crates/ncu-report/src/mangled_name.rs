@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use cpp_demangle::{DemangleOptions, DemangleWrite};
+use cpp_demangle::{DemangleOptions, DemangleWrite, Symbol};
 
 use crate::function_name::function_name;
-use crate::mangled_grammar::is_plain;
+use crate::mangled_grammar::{function_part, is_plain};
 
 /// The compiler's name for an anonymous namespace.
 const UNNAMED: &str = "_GLOBAL__N_";
@@ -52,18 +52,18 @@ pub fn placeless(mangled: &str) -> Cow<'_, str> {
 const LONGEST_NAME: usize = 1 << 16;
 
 /// The signature of a mangled name; `None` if the name is not mangled, or if it is none of a kernel:
-/// longer than 64 KiB, nested more than 96 times, with expressions that make the demangler try much,
-/// or with a signature of more than 4 KiB and 16 times its length.
+/// longer than 64 KiB, nested more than 96 times, with an expression beyond operators, literals and
+/// parameters, or with a signature of more than 4 KiB and 16 times its length.
 ///
 /// ```
 /// let signature = ncu_report::demangled("_Z2k1Pfi");
 /// assert_eq!(signature.as_deref(), Some("k1(float*, int)"));
 /// ```
 pub fn demangled(mangled: &str) -> Option<String> {
-    if mangled.len() > LONGEST_NAME || !(is_plain(mangled) || has_few_choices(mangled)) {
+    if mangled.len() > LONGEST_NAME || !is_plain(mangled) {
         return None;
     }
-    let symbol = cpp_demangle::Symbol::new(mangled).ok()?;
+    let symbol = Symbol::new(mangled).ok()?;
     let mut out = Bounded {
         text: String::new(),
         left: mangled.len().saturating_mul(16).saturating_add(4096),
@@ -87,18 +87,6 @@ impl DemangleWrite for Bounded {
     }
 }
 
-/// Whether a name with other rules than those of [`is_plain`], such as one with an expression, is
-/// short and has few places at which the demangler starts again. Each doubles its time.
-fn has_few_choices(mangled: &str) -> bool {
-    const LONGEST: usize = 1024;
-    const MOST: usize = 6;
-    let choices = ["_I", "nw", "na", "cv", "gs", "sr", "dn", "on"];
-    let count = |choice: &&str| mangled.matches(*choice).count();
-    mangled.starts_with("_Z")
-        && mangled.len() <= LONGEST
-        && choices.iter().map(count).sum::<usize>() <= MOST
-}
-
 /// The function name of a mangled name, as ncu's filters match it by default (`--kernel-name-base
 /// function`). A name that is not mangled is returned unchanged.
 ///
@@ -109,7 +97,7 @@ fn has_few_choices(mangled: &str) -> bool {
 pub fn base_name(mangled: &str) -> String {
     match demangled(mangled) {
         Some(signature) => function_name(&signature).to_owned(),
-        None => mangled.to_owned(),
+        None => function_part(mangled).unwrap_or(mangled).to_owned(),
     }
 }
 
@@ -120,20 +108,21 @@ mod tests {
     use super::*;
 
     /// Names by nvcc 13.0.88 and from reports, and what a test makes of them.
-    const NAMES: [&str; 8] = [
+    const NAMES: [&str; 9] = [
         "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_13AUnaryFunctorIfffNS0_15binary_internal10MulFunctorIfEEEESt5arrayIPcLm2EEEEviT0_T1_",
         "_ZN2at6native55_GLOBAL__N__11f7a751_22_DistributionUniform_cu_67fa25cf43distribution_elementwise_grid_stride_kernelIfLi4EZNS0_9templates4cuda21uniform_and_transformIffPNS_17CUDAGeneratorImplEZZZNS4_14uniform_kernelIS7_EEvRNS_18TensorIteratorBaseEddT_ENKUlvE_clEvENKUlvE0_clEvEUlfE_EEvSA_T1_T2_EUlP24curandStatePhilox4_32_10E0_ZNS1_27distribution_nullary_kernelIff6float4S7_SJ_SE_EEvSA_SG_RKT3_T4_EUlifE_EEvlNS_15PhiloxCudaStateESF_SG_",
         "_Z13bsr_gemm_wmmaPKiS0_PK6__halfS3_Pfi",
         "_Z1kI1AIiES0_IS1_EEvPFvT_RA4_KfEM1BiDv4_fz",
         "_ZN5outer3runIZ4mainEUlvE_JLb1ELPv0EEEEvT_DpT0_",
         "_Z1kIXadL_Z1fvEEEvv",
+        "_Z1kIiXaagtLi3ET0_ntLb0EEEvv",
         "_ZZN1A1fEvE1x_0",
         "_ZNKSt6vectorIfSaIfEE4sizeEv",
     ];
 
     #[test]
     fn names_of_kernels_are_plain() {
-        for name in NAMES.iter().filter(|name| !name.contains("IX")) {
+        for name in NAMES {
             assert!(is_plain(name), "{name}");
             assert!(demangled(name).is_some(), "{name}");
         }
@@ -270,6 +259,9 @@ mod tests {
             ("_ZL6staticPf", "static"),
             ("_Znonsense", "_Znonsense"),
             ("_Z99short", "_Z99short"),
+            // Not demangled: an expression with a conversion, in the template arguments.
+            ("_ZN2ns1kIXcvifLi3EEEEvv", "k"),
+            ("_Z1kIXcvifLi3EEEEvv", "k"),
             ("", ""),
             ("_ZN5outer3runIZ4mainEUlvE_EEvT_", "run"),
             ("_ZN5outer3runI2OpIfEEEvT_", "run"),
@@ -281,5 +273,173 @@ mod tests {
         for (mangled, function) in names {
             assert_eq!(base_name(mangled), function, "{mangled}");
         }
+    }
+}
+#[cfg(test)]
+mod zz {
+    #[test]
+    fn zz() {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = move |n: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as usize % n
+        };
+        let names: Vec<String> = std::fs::read_to_string("/tmp/names.txt")
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        let ok = names
+            .iter()
+            .filter(|n| cpp_demangle::Symbol::new(n).is_ok())
+            .count();
+        for n in names
+            .iter()
+            .filter(|n| cpp_demangle::Symbol::new(n).is_ok() && !super::is_plain(n))
+        {
+            eprintln!("NOT PLAIN {n}");
+        }
+        eprintln!("{} names, {ok} readable", names.len());
+        let tokens = [
+            "pl",
+            "aa",
+            "nt",
+            "ng",
+            "gt",
+            "qu",
+            "XT_E",
+            "XadL_Z1fvEE",
+            "X",
+            "X",
+            "LS_",
+            "S_I",
+            "S_",
+            "S0_",
+            "S1_",
+            "T_I",
+            "T_",
+            "T0_",
+            "E",
+            "I",
+            "N",
+            "Z",
+            "1a",
+            "3foo",
+            "F",
+            "J",
+            "K",
+            "P",
+            "L",
+            "M",
+            "v",
+            "i",
+            "St",
+            "Ul",
+            "Ut_",
+            "0_",
+            "cl",
+            "cv",
+            "nw",
+            "na",
+            "dl",
+            "sr",
+            "gs",
+            "X",
+            "dt",
+            "DT",
+            "Dt",
+            "tl",
+            "il",
+            "fl",
+            "fL",
+            "pl",
+            "sZ",
+            "A_",
+            "A3_",
+            "Dv4_",
+            "U1a",
+            "_",
+            "C1",
+            "D1",
+            "on",
+            "dn",
+            "qu",
+            "st",
+            "ad",
+            "L_Z",
+            "Li3E",
+            "EE",
+            "Dp",
+            "H",
+            "so",
+            "tw",
+            "B1t",
+            "R",
+            "O",
+            "u1v",
+            "DB",
+            "DU",
+            "fp_",
+            "fL0p_",
+        ];
+        let (mut plain, mut few, mut bad, mut slow) = (0, 0, 0, 0.0);
+        let mut slowest = String::new();
+        let start = std::time::Instant::now();
+        while start.elapsed().as_secs() < 60 {
+            let mut name = String::from("_Z1f");
+            if random(2) == 0 {
+                name.push_str("I1AIiE");
+            }
+            if random(3) == 0 {
+                name.push_str("X");
+            }
+            let small: Vec<&str> = (0..1 + random(5))
+                .map(|_| tokens[random(tokens.len())])
+                .collect();
+            let repeat = 1 + random(40);
+            for _ in 0..repeat {
+                if random(8) == 0 {
+                    name.push_str(tokens[random(tokens.len())]);
+                } else {
+                    for t in &small {
+                        name.push_str(t);
+                    }
+                }
+            }
+            for _ in 0..random(30) {
+                name.push('E');
+            }
+            if random(2) == 0 {
+                name.push('v');
+            }
+            let p = super::is_plain(&name);
+            if !p {
+                continue;
+            }
+            plain += usize::from(p);
+            few += usize::from(!p);
+            if p && !matches!(
+                cpp_demangle::Symbol::new(&name),
+                Ok(_) | Err(cpp_demangle::error::Error::TooMuchRecursion)
+            ) {
+                bad += 1;
+                eprintln!("BAD {name} {:?}", cpp_demangle::Symbol::new(&name).err());
+                if bad > 10 {
+                    break;
+                }
+            }
+            std::fs::write("/tmp/last", &name).unwrap();
+            let t = std::time::Instant::now();
+            let _ = super::demangled(&name);
+            let t = t.elapsed().as_secs_f64();
+            if t > slow {
+                slow = t;
+                slowest = name;
+                eprintln!("{t} plain {p} {slowest}");
+            }
+        }
+        eprintln!("plain {plain} few {few} bad {bad}");
     }
 }
