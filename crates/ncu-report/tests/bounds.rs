@@ -1,0 +1,1044 @@
+//! Memory and time of the readers on inputs that were made to take much of both.
+//!
+//! The allocator of this test program counts the bytes that are allocated, so memory is measured
+//! and not estimated. Time is compared between an input and one of twice the size: what takes
+//! quadratic time takes four times as long.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use ncu_report::{ReadError, csv, demangled, function_name, report};
+
+/// Counts the bytes of each thread, because the tests run side by side.
+struct Counting;
+
+thread_local! {
+    /// Bytes that are allocated now, and the most since the last reset.
+    static LIVE: Cell<[usize; 2]> = const { Cell::new([0; 2]) };
+}
+
+fn count(grown: usize, shrunk: usize) {
+    let _ = LIVE.try_with(|live| {
+        let [now, most] = live.get();
+        let now = now.saturating_add(grown).saturating_sub(shrunk);
+        live.set([now, most.max(now)]);
+    });
+}
+
+// SAFETY: every call goes to the system's allocator with the arguments that the caller promised.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size(), 0);
+        // SAFETY: see above.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(0, layout.size());
+        // SAFETY: see above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size, layout.size());
+        // SAFETY: see above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes that were allocated at once while `run` ran, beside those before.
+fn most_memory<T>(run: impl FnOnce() -> T) -> (usize, T) {
+    let [before, _] = LIVE.get();
+    LIVE.set([before; 2]);
+    let result = run();
+    let [_, most] = LIVE.get();
+    (most.saturating_sub(before), result)
+}
+
+/// Reads an input with the reader of its kind and with the others for reports, and asserts the
+/// bound on memory, of which the bytes of the input are a part.
+fn assert_bounded(what: &str, bytes: &[u8]) -> Result<usize, ReadError> {
+    let bound = 8 * bytes.len() + (64 << 20);
+    let (memory, read) = most_memory(|| ncu_report::read(bytes));
+    let used = bytes.len() + memory;
+    assert!(used <= bound, "{what}: {} bytes took {used}", bytes.len());
+    if bytes.starts_with(report::MAGIC) {
+        let (memory, _) = most_memory(|| report::machine_code(bytes).map(|codes| codes.len()));
+        let used = bytes.len() + memory;
+        assert!(used <= bound, "{what}: its machine code took {used}");
+        let (memory, _) = most_memory(|| strip(bytes));
+        let used = bytes.len() + memory;
+        assert!(used <= bound, "{what}: its copy took {used}");
+    }
+    read.map(|recording| recording.launches.len())
+}
+
+fn strip(bytes: &[u8]) -> Result<Vec<u8>, ReadError> {
+    let mut stripping = report::Stripping {
+        keep_machine_code: true,
+        text: &mut |text| Some(text.replace('/', "_")),
+        suspect: &|bytes| bytes.contains(&b'/'),
+        command: &mut |line| line.to_owned(),
+        host: &mut |_| {},
+        removed: &mut Default::default(),
+    };
+    report::strip(bytes, &mut stripping)
+}
+
+/// The time that this thread has run on a processor; the other programs of the machine do not
+/// count. The time of day where the system does not state it.
+fn processor_time(start: Instant) -> Duration {
+    let stated = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = stated.and_then(|text| text.split(' ').next()?.parse().ok());
+    nanoseconds.map_or_else(|| start.elapsed(), Duration::from_nanos)
+}
+
+/// The shortest of a few measurements. Each repeats what is short, because the system updates the
+/// time of a thread every few milliseconds.
+fn shortest(mut run: impl FnMut()) -> Duration {
+    const LEAST: Duration = Duration::from_millis(20);
+    let start = Instant::now();
+    let timed = |()| {
+        let before = processor_time(start);
+        let mut runs = 0;
+        loop {
+            run();
+            runs += 1;
+            let taken = processor_time(start).saturating_sub(before);
+            if taken >= LEAST {
+                return taken / runs;
+            }
+        }
+    };
+    [(); 3].map(timed).into_iter().min().unwrap()
+}
+
+/// Asserts that an input of eight times the size takes far less than 64 times as long. Linear time
+/// is 8 times, quadratic 64.
+fn assert_linear(what: &str, input: impl Fn(usize) -> Vec<u8>, run: impl Fn(&[u8])) {
+    let (small, large) = (input(1), input(8));
+    let factor = large.len() as f64 / small.len() as f64;
+    assert!((4.0..12.0).contains(&factor), "{what}: {factor}");
+    let time = |bytes: &[u8]| shortest(|| run(black_box(bytes))).as_secs_f64();
+    let (short, long) = (time(&small), time(&large));
+    assert!(
+        long < 3.5 * factor * short,
+        "{what}: {} bytes take {short} s, {} take {long} s",
+        small.len(),
+        large.len()
+    );
+}
+
+/// A message in the wire format.
+#[derive(Clone, Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(mut self, mut value: u64) -> Message {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+        self
+    }
+
+    fn integer(self, number: u64, value: u64) -> Message {
+        self.varint(number << 3).varint(value)
+    }
+
+    fn bytes(self, number: u64, value: &[u8]) -> Message {
+        let mut message = self.varint(number << 3 | 2).varint(value.len() as u64);
+        message.0.extend(value);
+        message
+    }
+
+    fn repeated(number: u64, values: impl IntoIterator<Item = Message>) -> Message {
+        let add = |all: Message, value: Message| all.bytes(number, &value.0);
+        values.into_iter().fold(Message::default(), add)
+    }
+
+    fn sized(&self) -> Vec<u8> {
+        [&(self.0.len() as u32).to_le_bytes(), &self.0[..]].concat()
+    }
+}
+
+/// A report of one block with these names of metrics, sources and kernel results.
+fn report_of(names: &[&[u8]], sources: &[Message], results: &[Message]) -> Vec<u8> {
+    let table = names
+        .iter()
+        .fold(Message::default(), |table, name| table.bytes(1, name));
+    let payload: Vec<u8> = sources
+        .iter()
+        .chain(results)
+        .flat_map(Message::sized)
+        .collect();
+    let header = Message::default()
+        .integer(1, sources.len() as u64)
+        .integer(2, results.len() as u64)
+        .bytes(4, &table.0)
+        .integer(5, payload.len() as u64);
+    let mut file = report::MAGIC.to_vec();
+    file.extend(Message::default().integer(1, 7).sized());
+    file.extend(header.sized());
+    file.extend(payload);
+    file
+}
+
+fn metric(id: u64, value: u64) -> Message {
+    let value = Message::default().integer(5, value);
+    Message::default().integer(1, id).bytes(2, &value.0)
+}
+
+/// A result with these metrics.
+fn result(metrics: impl IntoIterator<Item = Message>) -> Message {
+    Message::repeated(13, metrics)
+}
+
+/// A kernel result with samples at these addresses, which refers to source 1.
+fn sampled(metric: u64, addresses: impl Iterator<Item = u64>) -> Message {
+    let scalar = |value| Message::default().integer(5, value);
+    let lists = addresses.map(|address| {
+        Message::default()
+            .bytes(1, &scalar(address).0)
+            .bytes(2, &scalar(1).0)
+    });
+    let mut values = Message::default().integer(1, metric);
+    values.0.extend(Message::repeated(3, lists).0);
+    result([values]).bytes(15, &Message::default().integer(1, 1).0)
+}
+
+/// Source 1 with a cubin and functions.
+fn source(cubin: &[u8], functions: &[(u64, &[u8])]) -> Message {
+    let functions = functions
+        .iter()
+        .map(|(address, name)| Message::default().bytes(1, name).integer(2, *address));
+    Message::default()
+        .integer(1, 1)
+        .bytes(4, cubin)
+        .bytes(9, &Message::repeated(1, functions).0)
+}
+
+/// An ELF file for 64 bits. A section is the offset of its name, its type, its data, the symbols it
+/// refers to and the section that it is about.
+struct Elf {
+    names: Vec<u8>,
+    sections: Vec<Section>,
+}
+
+struct Section {
+    name: u32,
+    kind: u32,
+    data: Vec<u8>,
+    link: u32,
+    info: u32,
+    entry: u64,
+}
+
+impl Elf {
+    fn new() -> Elf {
+        Elf {
+            names: b"\0.debug_line\0.text.f\0".to_vec(),
+            sections: Vec::new(),
+        }
+    }
+
+    fn section(mut self, name: u32, kind: u32, data: &[u8]) -> Elf {
+        self.sections.push(Section {
+            name,
+            kind,
+            data: data.to_vec(),
+            link: 0,
+            info: 0,
+            entry: 0,
+        });
+        self
+    }
+
+    fn linked(mut self, link: u32, info: u32, entry: u64) -> Elf {
+        let last = self.sections.last_mut().unwrap();
+        (last.link, last.info, last.entry) = (link, info, entry);
+        self
+    }
+
+    /// The file: header, data, headers of the sections. The last section has the names.
+    fn file(mut self) -> Vec<u8> {
+        let names = std::mem::take(&mut self.names);
+        let this = self.section(0, 3, &names);
+        let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+        file.resize(64, 0);
+        let mut headers = vec![0; 64];
+        for section in &this.sections {
+            let mut header = [0; 64];
+            header[..4].copy_from_slice(&section.name.to_le_bytes());
+            header[4..8].copy_from_slice(&section.kind.to_le_bytes());
+            header[24..32].copy_from_slice(&(file.len() as u64).to_le_bytes());
+            header[32..40].copy_from_slice(&(section.data.len() as u64).to_le_bytes());
+            header[40..44].copy_from_slice(&section.link.to_le_bytes());
+            header[44..48].copy_from_slice(&section.info.to_le_bytes());
+            header[56..].copy_from_slice(&section.entry.to_le_bytes());
+            headers.extend(header);
+            file.extend(&section.data);
+        }
+        let count = this.sections.len() as u16 + 1;
+        let start = file.len() as u64;
+        file[16..20].copy_from_slice(&[2, 0, 190, 0]);
+        file[20..24].copy_from_slice(&1_u32.to_le_bytes());
+        file[40..48].copy_from_slice(&start.to_le_bytes());
+        file[52..64].copy_from_slice(&[64, 0, 56, 0, 0, 0, 64, 0, 0, 0, 0, 0]);
+        file[60..62].copy_from_slice(&count.to_le_bytes());
+        file[62..64].copy_from_slice(&(count - 1).to_le_bytes());
+        file.extend(headers);
+        file
+    }
+}
+
+const DEBUG_LINE: u32 = 1;
+const TEXT_F: u32 = 13;
+
+/// A unit of DWARF 2 with this list of folders and files, and this program.
+fn unit(folders: &[&[u8]], files: &[(&[u8], u8)], program: &[u8]) -> Vec<u8> {
+    let mut header = vec![1, 1, 0xfb, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1];
+    for folder in folders {
+        header.extend(*folder);
+        header.push(0);
+    }
+    header.push(0);
+    for (file, folder) in files {
+        header.extend(*file);
+        header.extend([0, *folder, 0, 0]);
+    }
+    header.push(0);
+    let body = [
+        &2_u16.to_le_bytes()[..],
+        &(header.len() as u32).to_le_bytes(),
+        &header,
+        program,
+    ]
+    .concat();
+    [&(body.len() as u32).to_le_bytes()[..], &body].concat()
+}
+
+/// A program that begins at the section of this index (no relocation is needed for that), and has
+/// these instructions.
+fn program(section: u64, instructions: &[u8]) -> Vec<u8> {
+    let address = (section << 40).to_le_bytes();
+    [&[0, 9, 2][..], &address, instructions, &[2, 16, 0, 1, 1]].concat()
+}
+
+/// A cubin with these units, and the code of the function `f`, which is section 1.
+fn cubin(units: &[Vec<u8>]) -> Vec<u8> {
+    Elf::new()
+        .section(TEXT_F, 1, &[0; 16])
+        .section(DEBUG_LINE, 1, &units.concat())
+        .file()
+}
+
+/// A report with a sample in the function `f` of a cubin.
+fn report_with(cubin: &[u8]) -> Vec<u8> {
+    report_of(
+        &[b"smsp__pcsamp_sample_count"],
+        &[source(cubin, &[(0x1000, b"f")])],
+        &[sampled(0, [0x1000].into_iter())],
+    )
+}
+
+/// The lines of the one instruction of a report.
+fn lines(bytes: &[u8]) -> Vec<(String, u32)> {
+    let recording = report::read(bytes).unwrap();
+    let source = recording.launches[0].source.as_ref().unwrap();
+    let lines = source.instructions[0].lines.iter();
+    lines
+        .map(|line| (line.file.to_string(), line.line))
+        .collect()
+}
+
+/// Reports that take much memory for their size, unless the reader bounds it.
+fn hostile_reports() -> Vec<(&'static str, Vec<u8>)> {
+    let folder = vec![b'a'; 3000];
+    let files = vec![(&b"f"[..], 1); 30_000];
+    let long = vec![b'n'; 100_000];
+    let text = Message::default().bytes(1, b"t");
+    let text = Message::default().integer(1, 0).bytes(2, &text.0);
+    let empty_lists = (0..100_000).fold(Message::default().integer(1, 0), |metric, _| {
+        metric.bytes(3, &[])
+    });
+    let invalid = result([]).bytes(7, &[0xff; 400_000]);
+    let nested = (0..64).fold(vec![b'/'; 2_000_000], |inner, _| {
+        Message::default().bytes(60, &inner).0
+    });
+    let rows = program(1, &[0x20; 2_000_000]);
+    let only_ends = [0, 1, 1].repeat(500_000);
+    let definitions = [0, 6, 3, b'a', 0, 0, 0, 0].repeat(300_000);
+    let references = |reference| Message::default().integer(1, reference);
+    let functions: Vec<(u64, &[u8])> = (0..100_000).map(|address| (address, &b""[..])).collect();
+    vec![
+        (
+            "empty results",
+            report_of(&[], &[], &vec![result([]); 500_000]),
+        ),
+        (
+            "one text",
+            report_of(&[b"a"], &[], &[result([text.clone()])]),
+        ),
+        (
+            "a text in each result",
+            report_of(&[b"a"], &[], &vec![result([text]); 200_000]),
+        ),
+        (
+            "many metrics in a result",
+            report_of(&[b"a"], &[], &[result(vec![metric(0, 1); 400_000])]),
+        ),
+        (
+            "empty lists",
+            report_of(&[b"inst_executed"], &[], &vec![result([empty_lists]); 10]),
+        ),
+        (
+            "an instruction for each value",
+            report_of(&[b"inst_executed"], &[], &[sampled(0, 0..300_000)]),
+        ),
+        (
+            "a reason for each value",
+            report_of(
+                &[b"smsp__pcsamp_warps_issue_stalled_x"],
+                &[],
+                &[sampled(0, 0..300_000)],
+            ),
+        ),
+        (
+            "names that are not UTF-8",
+            report_of(&[], &[], &vec![invalid; 40]),
+        ),
+        ("short names", report_of(&vec![&b"a"[..]; 60_000], &[], &[])),
+        (
+            "references of sources",
+            report_of(&[], &(0..300_000).map(references).collect::<Vec<_>>(), &[]),
+        ),
+        ("functions", report_of(&[], &[source(b"", &functions)], &[])),
+        (
+            "a message in 64 messages",
+            report_of(&[], &[], &[Message(nested)]),
+        ),
+        (
+            "a long folder of many files",
+            report_with(&cubin(&[unit(&[&folder], &files, &[])])),
+        ),
+        (
+            "a unit for each of many files",
+            report_with(&cubin(&vec![unit(&[&folder], &files[..200], &[]); 500])),
+        ),
+        (
+            "a row for each byte",
+            report_with(&cubin(&[unit(&[], &[], &rows)])),
+        ),
+        (
+            "ends of sequences",
+            report_with(&cubin(&[unit(&[], &[], &program(1, &only_ends))])),
+        ),
+        (
+            "defined files",
+            report_with(&cubin(&[unit(&[], &[], &program(1, &definitions))])),
+        ),
+        (
+            "one name of many sections",
+            report_with(&sections(&long, 3000)),
+        ),
+    ]
+}
+
+/// A cubin with many sections `.text.`, whose names begin one after the other in a long name, and
+/// a row in each.
+fn sections(name: &[u8], count: u32) -> Vec<u8> {
+    let mut elf = Elf::new();
+    let start = elf.names.len() as u32;
+    elf.names.extend(b".text.".repeat(count as usize));
+    elf.names.extend(name);
+    elf.names.push(0);
+    let mut units = Vec::new();
+    for index in 0..count {
+        elf = elf.section(start + 6 * index, 1, &[]);
+        units.extend(program(u64::from(index) + 1, &[0x20, 0x20]));
+    }
+    elf.section(DEBUG_LINE, 1, &unit(&[], &[], &units)).file()
+}
+
+#[test]
+fn no_report_takes_more_memory_than_eight_times_its_size_and_64_mib() {
+    for (what, bytes) in hostile_reports() {
+        let start = Instant::now();
+        let _ = assert_bounded(what, &bytes);
+        // Each ends in less than a second without optimization; quadratic ones take minutes.
+        assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+    }
+}
+
+#[test]
+fn lists_that_a_line_table_states_to_be_endless_are_not_read() {
+    // Version 5: a list of 2^60 folders, each of which takes no byte of the file.
+    let endless = [&[1, 1, 0x19][..], &[0xff; 8], &[0x0f]].concat();
+    let header = [&[1, 1, 1, 0xfb, 14, 1][..], &endless].concat();
+    let body = [
+        &[5, 0, 8, 0][..],
+        &(header.len() as u32).to_le_bytes(),
+        &header,
+    ]
+    .concat();
+    let unit = [&(body.len() as u32).to_le_bytes()[..], &body].concat();
+    let bytes = report_with(&cubin(&[unit]));
+    assert_eq!(assert_bounded("endless folders", &bytes).unwrap(), 1);
+    assert_eq!(lines(&bytes), []);
+}
+
+#[test]
+fn a_file_that_a_unit_does_not_have_is_not_that_of_another_unit() {
+    let ours = |file: u8| {
+        // Set file and line (advance by 4), copy.
+        let rows = program(1, &[4, file, 3, 4, 1]);
+        let first = unit(&[], &[(b"first.cu", 0)], &[]);
+        let second = unit(&[], &[(b"second.cu", 0)], &rows);
+        let third = unit(&[], &[(b"third.cu", 0)], &[]);
+        lines(&report_with(&cubin(&[first, second, third])))
+    };
+    assert_eq!(ours(1), [("second.cu".to_owned(), 5)]);
+    assert_eq!(ours(0), []);
+    assert_eq!(ours(2), []);
+}
+
+#[test]
+fn an_address_that_leaves_its_section_belongs_to_no_other_function() {
+    // The address advances from section 0, which has no code, by 2^40 to the code of `f`.
+    let advance = [2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20];
+    let rows = |section| program(section, &[&advance[..], &[1]].concat());
+    let report = |section| report_with(&cubin(&[unit(&[], &[(b"x.cu", 0)], &rows(section))]));
+    assert_eq!(lines(&report(0)), []);
+    let whole = report_with(&cubin(&[unit(&[], &[(b"x.cu", 0)], &program(1, &[1]))]));
+    assert_eq!(lines(&whole), [("x.cu".to_owned(), 1)]);
+}
+
+#[test]
+fn the_time_for_a_report_grows_with_its_size_and_no_faster() {
+    let read = |bytes: &[u8]| drop(black_box(ncu_report::read(bytes)));
+    let capability = |major, more: u64| {
+        let chip = [metric(0, major), metric(1, 0)];
+        result(chip.into_iter().chain([metric(2 + more, 1)]))
+    };
+    let capability_names: [&[u8]; 2] = [
+        b"device__attribute_compute_capability_major",
+        b"device__attribute_compute_capability_minor",
+    ];
+    let alternating = |names: &[Vec<u8>], count: usize| {
+        let names: Vec<&[u8]> = capability_names
+            .into_iter()
+            .chain(names.iter().map(Vec::as_slice))
+            .collect();
+        let results: Vec<Message> = (0..count)
+            .map(|index| capability(8 + index as u64 % 2, 0))
+            .collect();
+        report_of(&names, &[], &results)
+    };
+    let many_names = |size: usize| -> Vec<Vec<u8>> {
+        (0..size * 1000)
+            .map(|index| format!("{index:060}").into_bytes())
+            .collect()
+    };
+    assert_linear(
+        "results of two chips × names",
+        |size| alternating(&many_names(size), size * 2000),
+        read,
+    );
+    assert_linear(
+        "results of two chips × a long name",
+        |size| alternating(&[vec![b'w'; size * 20_000]], size * 500),
+        read,
+    );
+    let named = |size: usize| vec![b'n'; size * 20_000];
+    assert_linear(
+        "results with samples × the long name of a function",
+        |size| {
+            let name = named(size);
+            let mut elf = Elf::new();
+            elf.names.extend([b".text.", &name[..], b"\0"].concat());
+            let rows = program(1, &[1]);
+            let cubin = elf
+                .section(TEXT_F + 8, 1, &[])
+                .section(DEBUG_LINE, 1, &unit(&[], &[(b"x.cu", 0)], &rows))
+                .file();
+            report_of(
+                &[b"smsp__pcsamp_sample_count"],
+                &[source(&cubin, &[(0x1000, &name)])],
+                &vec![sampled(0, 0x1000..0x1010); size * 100],
+            )
+        },
+        read,
+    );
+    assert_linear(
+        "rows × the long name of a section",
+        |size| {
+            let mut elf = Elf::new();
+            elf.names
+                .extend([b".text.", &named(size)[..], b"\0"].concat());
+            let rows = program(1, &vec![0x20; size * 20_000]);
+            report_with(
+                &elf.section(TEXT_F + 8, 1, &[])
+                    .section(DEBUG_LINE, 1, &unit(&[], &[], &rows))
+                    .file(),
+            )
+        },
+        read,
+    );
+    assert_linear(
+        "sections × their name",
+        |size| report_with(&sections(&named(size), size as u32 * 500)),
+        read,
+    );
+    assert_linear(
+        "relocations × sections of them",
+        |size| {
+            let units = unit(&[], &[], &vec![1; size * 8000]);
+            // Section 2 is the one that they are about, section 3 has the symbols.
+            let mut elf = Elf::new()
+                .section(TEXT_F, 1, &[])
+                .section(DEBUG_LINE, 1, &units)
+                .section(0, 2, &[0; 48])
+                .linked(5, 1, 24)
+                .section(0, 3, &[0])
+                .section(0, 3, &[0]);
+            for _ in 0..size * 50 {
+                elf = elf
+                    .section(0, 4, &[[0; 8], [1, 0, 0, 0, 1, 0, 0, 0], [0; 8]].concat())
+                    .linked(3, 2, 24);
+            }
+            report_with(&elf.file())
+        },
+        read,
+    );
+}
+
+/// Leading cells of a raw page, and the row of a launch without the ends of both lines.
+const HEAD: &str = "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"CC\"";
+
+fn row(launch: usize, kernel: &str) -> String {
+    format!("\"{launch}\",\"7\",\"p\",\"h\",\"{kernel}\",\"9.0\"")
+}
+
+/// A raw page with these columns, units and rows, each without the leading cells.
+fn page(columns: &str, units: &str, rows: impl Iterator<Item = String>) -> Vec<u8> {
+    let rows: String = rows.map(|row| row + "\n").collect();
+    format!("{HEAD}{columns}\n\"\",\"\",\"\",\"\",\"\",\"\"{units}\n{rows}").into_bytes()
+}
+
+const DETAILS: &str = ",\"Section Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"";
+
+/// A details page with these sections, metrics, units and values of launches.
+fn details<'a>(rows: impl Iterator<Item = (usize, &'a str)>) -> Vec<u8> {
+    let rows: String = rows
+        .map(|(launch, cells)| row(launch, "k") + cells + "\n")
+        .collect();
+    format!("{HEAD}{DETAILS}\n{rows}").into_bytes()
+}
+
+/// Pages that take much memory for their size, unless the reader bounds it.
+fn hostile_pages() -> Vec<(&'static str, Vec<u8>)> {
+    let empty = |count: usize| ",".repeat(count);
+    let quotes = "\"\"".repeat(500_000);
+    vec![
+        (
+            "one row of commas",
+            page(&empty(2_000_000), "", [].into_iter()),
+        ),
+        (
+            "one row of quotes and commas",
+            format!("{HEAD},\"m\"\n\"\",\"\"\"{}", empty(2_000_000)).into_bytes(),
+        ),
+        (
+            "columns without a name",
+            page(
+                &empty(60_000),
+                &empty(60_000),
+                [row(0, "k") + &empty(60_000)].into_iter(),
+            ),
+        ),
+        (
+            "headers",
+            format!("{HEAD}{}\n", empty(1000)).repeat(1000).into_bytes(),
+        ),
+        (
+            "rows of empty cells that differ",
+            page(
+                &(0..1000)
+                    .map(|column| format!(",{column}"))
+                    .collect::<String>(),
+                &empty(1000),
+                (0..2000).map(|launch| {
+                    let (before, after) = (launch % 999, 999 - launch % 999);
+                    format!(
+                        "{}{}\"\"{}",
+                        row(launch, "k"),
+                        empty(before + 1),
+                        empty(after)
+                    )
+                }),
+            ),
+        ),
+        (
+            "rows of short texts",
+            page(
+                &(0..500)
+                    .map(|column| format!(",{column}"))
+                    .collect::<String>(),
+                &empty(500),
+                (0..800).map(|launch| row(launch, "k") + &format!(",\"{launch}x\"").repeat(500)),
+            ),
+        ),
+        (
+            "short rows",
+            page(
+                ",\"m\"",
+                ",",
+                (0..300_000).map(|id| format!("\"{id}\",\"7\",,,,,")),
+            ),
+        ),
+        (
+            "rows and other lines in turn",
+            format!("{HEAD}\n{}", "\"0\",\"1\",\nx\n".repeat(200_000)).into_bytes(),
+        ),
+        (
+            "a name of quotes",
+            page(",\"m\"", ",", [row(0, &quotes) + ",1"].into_iter()),
+        ),
+        (
+            "a name of 30 MB",
+            page(
+                ",\"m\"",
+                ",",
+                [row(0, &"k".repeat(30_000_000)) + ",1"].into_iter(),
+            ),
+        ),
+        (
+            "a name that is not UTF-8",
+            [
+                &page(",\"m\"", ",", [].into_iter())[..],
+                b"\"0\",\"7\",\"p\",\"h\",\"",
+                &[0xff; 2_000_000],
+                b"\",\"9.0\",1\n",
+            ]
+            .concat(),
+        ),
+        (
+            "a metric of each launch",
+            details((0..50_000).map(|launch| (launch, ",\"\",\"a__b\",,1"))),
+        ),
+        (
+            "labels",
+            details((0..100_000).map(|_| (0, ",,\"l\",,\"t\""))),
+        ),
+        ("messages", "==ERROR== \n".repeat(1_000_000).into_bytes()),
+        (
+            "kernels",
+            format!(
+                "==WARNING== No kernels were profiled.\n{}",
+                "1. k\n".repeat(1_000_000)
+            )
+            .into_bytes(),
+        ),
+    ]
+}
+
+#[test]
+fn no_page_takes_more_memory_than_eight_times_its_size_and_64_mib() {
+    for (what, bytes) in hostile_pages() {
+        let start = Instant::now();
+        let _ = assert_bounded(what, &bytes);
+        assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+    }
+}
+
+#[test]
+fn a_page_of_many_short_launches_is_still_read() {
+    // 16 MB of the shortest rows that ncu prints for one metric.
+    let kernel = "k1(float *, int)\",\"1\",\"7\",\"(256, 1, 1)\",\"(16384, 1, 1)\",\"0";
+    let columns = ",\"Context\",\"Stream\",\"Block Size\",\"Grid Size\",\"Device\",\"m\"";
+    let rows = (0..120_000).map(|launch| {
+        format!(
+            "{},,,,,,\"{launch}\"",
+            row(launch, kernel.split('"').next().unwrap())
+        )
+    });
+    let page = page(columns, ",\"\",\"\",\"\",\"\",\"\",\"ns\"", rows);
+    let page = String::from_utf8(page).unwrap();
+    let page = page.replace(
+        "\"9.0\",,,,,,",
+        "\"9.0\",\"1\",\"7\",\"(256, 1, 1)\",\"(16384, 1, 1)\",\"0\",",
+    );
+    assert_eq!(
+        assert_bounded("many launches", page.as_bytes()).unwrap(),
+        120_000
+    );
+}
+
+#[test]
+fn the_time_for_a_page_grows_with_its_size_and_no_faster() {
+    let read = |bytes: &[u8]| drop(black_box(csv::read(bytes)));
+    let one = |kernel: String| page(",\"m\"", ",", [row(0, &kernel) + ",1"].into_iter());
+    let pages: [(&str, &dyn Fn(usize) -> Vec<u8>); 9] = [
+        ("a long name", &|size| one("k".repeat(size * 200_000))),
+        ("blanks", &|size| one(" ".repeat(size * 100_000))),
+        ("brackets", &|size| one("<(".repeat(size * 100_000) + ")")),
+        ("closed brackets", &|size| {
+            one("a<b>::".repeat(size * 30_000) + "k")
+        }),
+        ("operators", &|size| one("operator ".repeat(size * 20_000))),
+        ("quotes", &|size| one("\"\"".repeat(size * 100_000))),
+        ("long names × rows", &|size| {
+            let name = format!(",\"{}\"", "n".repeat(size * 10_000));
+            page(
+                &name,
+                ",\"us\"",
+                (0..size * 300).map(|id| row(id, "k") + ",\"1\""),
+            )
+        }),
+        ("long names × metrics of launches", &|size| {
+            let name = format!(",,\"a__{}\",us,1", "n".repeat(size * 10_000));
+            details((0..20).map(|launch| (launch, name.as_str())))
+        }),
+        ("rows of the program", &|size| {
+            let lines = "\"0\",\"1\",\nx\n".repeat(size * 1500);
+            format!("{HEAD},\"m\"\n{lines}").into_bytes()
+        }),
+    ];
+    for (what, make) in pages {
+        assert_linear(what, make, read);
+    }
+}
+
+#[test]
+fn the_time_for_a_signature_grows_with_its_length_and_no_faster() {
+    for part in [
+        "<",
+        ">",
+        "(",
+        ")",
+        "<(",
+        ")>",
+        "a<b>::",
+        " ",
+        "operator ",
+        "operator>",
+        "()",
+        "[]",
+        "::",
+    ] {
+        for end in ["", "k", "()", "<>()", " const", ")"] {
+            let text = |size: usize| [&part.repeat(size * 10_000), end].concat().into_bytes();
+            assert_linear(&format!("{part:?} and {end:?}"), text, |bytes| {
+                let text = std::str::from_utf8(bytes).unwrap();
+                black_box(function_name(text));
+                black_box(ncu_report::placeless(text));
+            });
+        }
+    }
+}
+
+/// The fields of a message: number, key and content.
+fn fields(mut message: &[u8]) -> Option<Vec<(u64, &[u8], Option<&[u8]>)>> {
+    let mut fields = Vec::new();
+    while !message.is_empty() {
+        let whole = message;
+        let varint = |message: &mut &[u8]| {
+            let end = message.iter().take(10).position(|byte| *byte < 0x80)? + 1;
+            let (bytes, rest) = message.split_at(end);
+            *message = rest;
+            let value = bytes.iter().rev();
+            Some(value.fold(0_u64, |value, byte| value << 7 | u64::from(byte & 0x7f)))
+        };
+        let key = varint(&mut message)?;
+        let length = match key & 7 {
+            0 => varint(&mut message).map(|_| 0)?,
+            1 => 8,
+            2 => usize::try_from(varint(&mut message)?).ok()?,
+            5 => 4,
+            _ => return None,
+        };
+        let (content, rest) = message.split_at_checked(length)?;
+        message = rest;
+        let taken = &whole[..whole.len() - message.len()];
+        fields.push((key >> 3, taken, (key & 7 == 2).then_some(content)));
+    }
+    Some(fields)
+}
+
+/// A message in which one field is repeated, put into itself, or taken in turn with its neighbour.
+fn changed(message: &[u8], state: &mut u64, depth: usize) -> Option<Vec<u8>> {
+    let mut random = |below: usize| {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        (*state >> 11) as usize % below.max(1)
+    };
+    let fields = fields(message).filter(|fields| !fields.is_empty())?;
+    let chosen = random(fields.len());
+    let (how, often) = (random(5), 1 << random(14));
+    let mut out = Vec::new();
+    for (index, (number, whole, content)) in fields.iter().enumerate() {
+        let inner = content.filter(|_| index == chosen && depth < 6);
+        if let Some(inner) = inner.and_then(|inner| changed(inner, state, depth + 1)) {
+            out.extend(Message::default().bytes(*number, &inner).0);
+        } else if index != chosen {
+            out.extend(*whole);
+        } else {
+            let often = often.min((1 << 19) / whole.len().max(1)).max(1);
+            match (how, content) {
+                (0, Some(content)) => {
+                    let nest = |inner: Vec<u8>, _| Message::default().bytes(*number, &inner).0;
+                    out.extend((0..often.min(200)).fold(content.to_vec(), nest));
+                }
+                (1, _) => {
+                    let next = fields.get(index + 1).map_or(&[][..], |field| field.1);
+                    let pair = [whole, next].concat();
+                    out.extend(pair.repeat(often.min((1 << 19) / pair.len()).max(1)));
+                }
+                (2, Some(content)) => {
+                    let long = content.repeat(often.min((1 << 19) / content.len().max(1)));
+                    out.extend(Message::default().bytes(*number, &long).0);
+                }
+                (3, Some(_)) => out.extend(Message::default().bytes(*number, &[]).0.repeat(often)),
+                _ => out.extend(whole.repeat(often)),
+            }
+        }
+    }
+    Some(out)
+}
+
+/// A report in which one message is changed: the header of its block, a source or a result.
+fn mutated(report: &[u8], state: &mut u64) -> Vec<u8> {
+    let sized = |at: usize| u32::from_le_bytes(report[at..at + 4].try_into().unwrap()) as usize;
+    let mut out = report[..4 + 4 + sized(4)].to_vec();
+    let mut at = out.len();
+    while at < report.len() {
+        let header = &report[at + 4..at + 4 + sized(at)];
+        at += 4 + header.len();
+        let own = fields(header).unwrap();
+        let number = |wanted: u64| {
+            let found = own.iter().find(|(number, ..)| *number == wanted);
+            found.map_or(0, |(_, whole, _)| {
+                let bytes = whole[1..].iter().rev();
+                bytes.fold(0_usize, |value, byte| value << 7 | usize::from(byte & 0x7f))
+            })
+        };
+        let (end, mut results, mut count) = (at + number(5), Vec::new(), 0);
+        while at < end {
+            results.push(report[at + 4..at + 4 + sized(at)].to_vec());
+            at += 4 + sized(at);
+        }
+        *state = state.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let chosen = (*state >> 33) as usize % (results.len() + 1);
+        if let Some(result) = results.get_mut(chosen) {
+            *result = changed(result, state, 0).unwrap_or_default();
+            if *state >> 60 == 0 && chosen >= number(1) {
+                count = 2000_usize.min(2_000_000 / result.len().max(1));
+                let again = result.clone();
+                results.extend(std::iter::repeat_n(again, count));
+            }
+        }
+        let mut new = Message::default();
+        for (number_, whole, _) in &own {
+            match *number_ {
+                5 => {}
+                2 => new = new.integer(2, (number(2) + count) as u64),
+                _ => new.0.extend(*whole),
+            }
+        }
+        if chosen == results.len() {
+            new.0 = changed(&new.0, state, 0).unwrap();
+        }
+        let payload: Vec<u8> = results
+            .into_iter()
+            .flat_map(|result| Message(result).sized())
+            .collect();
+        out.extend(new.integer(5, payload.len() as u64).sized());
+        out.extend(payload);
+    }
+    out
+}
+
+#[test]
+fn a_recorded_report_with_repeated_and_nested_parts_stays_within_the_bounds() {
+    if common::recordings_are_absent() {
+        return;
+    }
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut read = 0;
+    for name in [
+        "four_metrics",
+        "graph_as_one",
+        "nvtx_range",
+        "source/bank_conflict",
+    ] {
+        let whole = common::bytes(&format!("{name}.ncu-rep"));
+        assert!(assert_bounded(name, &whole).unwrap() > 0);
+        for round in 0..60 {
+            let bytes = mutated(&whole, &mut state);
+            let start = Instant::now();
+            let result = assert_bounded(&format!("{name}, round {round}"), &bytes);
+            read += usize::from(result.is_ok());
+            assert!(
+                start.elapsed() < Duration::from_secs(30),
+                "{name}, round {round}"
+            );
+        }
+    }
+    // Most changes leave a report that is read.
+    assert!(read > 60, "{read}");
+}
+
+#[test]
+fn every_recorded_file_is_read_within_the_bounds() {
+    if common::recordings_are_absent() {
+        return;
+    }
+    let folders = [common::folder(), common::folder().join("source")];
+    let files = folders
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    for file in files.map(|file| file.unwrap().path()) {
+        let bytes = std::fs::read(&file);
+        if file.extension().is_some_and(|ending| ending == "ncu-rep") {
+            let read = assert_bounded(&file.display().to_string(), &bytes.unwrap());
+            assert!(read.unwrap() > 0);
+        }
+    }
+}
+
+#[test]
+fn a_crafted_name_takes_no_more_memory_than_its_signature_may_have() {
+    let parts: String = (0..20).map(|_| "S_IS_S_E").collect();
+    for name in [
+        format!("_Z1f1AIiiE{parts}"),
+        "_Z1f".to_owned() + &"i".repeat(60_000),
+    ] {
+        let (memory, _) = most_memory(|| demangled(&name));
+        assert!(memory <= 64 << 20, "{memory}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_not_a_regular_file_is_an_error_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    for path in [&pipe, folder.path(), std::path::Path::new("/dev/zero")] {
+        let error = ncu_report::read_file(path).unwrap_err().to_string();
+        assert!(error.ends_with(": not a regular file"), "{error}");
+    }
+}
