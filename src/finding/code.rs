@@ -304,6 +304,10 @@ codes! {
     WaiverUnused = "waiver-unused", Warns => Usage,
         "The regression was fixed, or the waiver names another variant or metric.",
         "Remove the waiver.";
+    /// Sources, inputs or the program of a variant changed while it was checked and measured.
+    SourcesChanged = "sources-changed", Fails => Failed,
+        "The program writes its own inputs, or something else wrote to the checkout during the run.",
+        "Make sure that nothing writes to these files during the run, and measure again. A file that was changed and restored counts as changed.";
 }
 
 #[cfg(test)]
