@@ -30,6 +30,7 @@ while [ $# -gt 0 ]; do
     --keep-dir) kept=$2; shift ;;
     --keep) ;;
     --dryrun) dryrun=1 ;;
+    -Xcompiler) shift ;;
     *.cu) source=$1 ;;
     *) flags="$flags $1" ;;
     esac

@@ -697,7 +697,7 @@ fn a_base_of_an_earlier_check_is_not_taken_for_one_of_this() {
 }
 
 #[test]
-fn flags_that_keep_nvcc_from_making_a_program_fail_the_variant() {
+fn a_flag_that_keeps_nvcc_from_making_a_program_fails_the_variant() {
     if !compiler_is_here() {
         return;
     }
@@ -710,5 +710,5 @@ fn flags_that_keep_nvcc_from_making_a_program_fail_the_variant() {
     );
     check_static(&project, &["s/reversed"])
         .exits(5)
-        .says("made no program");
+        .says("the flag `--dryrun` is refused");
 }

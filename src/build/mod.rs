@@ -20,9 +20,11 @@ mod planned;
 mod run;
 mod static_profile;
 mod texts;
+mod witness;
 
 pub(crate) use argv::{Given, filled_argv, program_argv};
 pub use artifact::{Artifact, Built};
 pub use builder::{Builder, built_program, stated_flags};
 pub use planned::{BuildState, PlannedBuild, UNBUILT, planned_build};
 pub use static_profile::compiled_profile;
+pub use witness::Witness;

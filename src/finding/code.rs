@@ -316,6 +316,10 @@ codes! {
     OtherLaunches = "other-launches", Either => Baseline,
         "A new kernel that `kernels` does not select. Between the measured launches it may do a part of their work.",
         "Select it in `kernels`, or remove it. If it is intended, lock a new baseline.";
+    /// Sources, inputs or the program of a variant changed while it was checked and measured.
+    SourcesChanged = "sources-changed", Fails => Failed,
+        "The program writes its own inputs, or something else wrote to the checkout during the run.",
+        "Make sure that nothing writes to these files during the run, and measure again. A file that was changed and restored counts as changed.";
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::batch::Batch;
 use super::watch::{Silent, Watch};
-use crate::build::Artifact;
+use crate::build::{Artifact, Witness};
 use crate::config::{self, Config, Mismatch, Pins, Toolchain, Variant};
 use crate::files::{base_folder, create_work_folder};
 use crate::finding::{Code, Error, Finding};
@@ -18,6 +18,7 @@ pub(super) struct BaseVariant<'p> {
     pub config: &'p Config,
     pub variant: Variant,
     pub artifact: Artifact,
+    pub witness: Witness,
 }
 
 /// The project as it is at the base revision, in a worktree of its own.
@@ -160,6 +161,7 @@ impl BaseProject {
             let variant = variant?;
             match artifacts.next().flatten() {
                 Some(artifact) => Ok(BaseVariant {
+                    witness: Witness::of(&config.root, &artifact),
                     project: self,
                     config,
                     variant,

@@ -11,7 +11,7 @@ use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
 use super::seeds::Seeds;
 use super::subject::Subject;
 use super::watch::OfBase;
-use crate::build::Artifact;
+use crate::build::{Artifact, Witness};
 use crate::config::Variant;
 use crate::evidence::{disturbed, incomplete, incomplete_side, interleaved_launches, unpinned};
 use crate::files::{base_folder, empty_variant_folder, variant_folder};
@@ -70,13 +70,24 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
         empty_variant_folder(output, &variant.id)?;
     }
     let (artifacts, bases) = run.build()?;
+    // Of all variants before the first program runs: one could write to the files of another.
+    let artifacts = artifacts.into_iter().map(|artifact| {
+        let artifact = artifact?;
+        let witness = Witness::of(&batch.config.root, &artifact);
+        Some((artifact, witness))
+    });
+    let artifacts: Vec<_> = artifacts.collect();
     let lock = run.bench.lock()?;
     let mut bases = bases.into_iter();
     for (variant, artifact) in batch.variants.iter().zip(artifacts) {
         let base = bases.next();
-        let Some(artifact) = artifact else { continue };
+        let Some((artifact, witness)) = artifact else {
+            continue;
+        };
         if run.verified(batch, variant, &artifact)? {
-            run.variant(variant, artifact, base, open)?;
+            run.variant(variant, artifact, &witness, base, open)?;
+        } else {
+            run.measured.findings.extend(witness.changes(variant));
         }
     }
     drop(lock);
@@ -160,6 +171,7 @@ impl<'a> Run<'a> {
         &mut self,
         variant: &'a Variant,
         artifact: Artifact,
+        witness: &Witness,
         base: Option<Result<BaseVariant<'a>, Finding>>,
         open: &mut StillOpen<'_>,
     ) -> Result<(), Error> {
@@ -200,6 +212,19 @@ impl<'a> Run<'a> {
         }
         self.measured.findings.extend(retries.warnings());
         self.measured.tools_wall += subjects.current.tools_wall();
+        // After the last process of both sides.
+        let of_base = base.as_ref().map(|base| &base.witness);
+        let witnesses = [Some(witness), of_base].into_iter().flatten();
+        let changes: Vec<Finding> = witnesses.filter_map(|one| one.changes(variant)).collect();
+        let answer = match (changes.first(), answer) {
+            (Some(changed), Ok(_)) => {
+                batch.watch.ended(variant, "profile", &changed.message);
+                self.measured.findings.extend(changes);
+                return Ok(());
+            }
+            (_, answer) => answer,
+        };
+        self.measured.findings.extend(changes);
         match answer {
             Ok(profiles) => self.keep(variant, &subjects, profiles),
             Err(SideStop::Finding(_, finding)) => {

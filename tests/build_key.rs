@@ -1,0 +1,475 @@
+//! What decides a build, with the real compiler; and what happens if files change after it.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+use common::stand_in::{Machine, UUID};
+use common::{Project, Ran, aloud};
+use serde_json::Value as Json;
+
+/// Whether nvcc is there; otherwise says aloud what was skipped, and fails in CI.
+fn compiler_is_here() -> bool {
+    let here = ["nvcc", "nvdisasm", "g++"].iter().all(|program| {
+        let answer = Command::new(program).arg("--version").output();
+        answer.is_ok_and(|answer| answer.status.success())
+    });
+    if !here {
+        aloud(
+            "SKIPPED: the keys of builds, there is no nvcc, nvdisasm or g++ on the PATH; \
+             `ci/install-cuda.sh target/cuda && source target/cuda/env.sh` installs the first two",
+        );
+        assert!(std::env::var_os("CI").is_none(), "CI has a compiler");
+    }
+    here
+}
+
+const SOURCE: &str = "__global__ void k(float* x) { x[threadIdx.x] += 1; }\n\
+                      int main() { k<<<1, 32>>>(nullptr); return 0; }\n";
+
+/// A project with one variant, `s/v`, of `kernels/k.cu`.
+fn project(head: &str, flags: &str) -> Project {
+    let project = Project::empty();
+    let config = format!(
+        "[toolchain]\narch = \"sm_90a\"\n\n[metric.duration]\ndirection = \"lower\"\n\
+         tolerance = {{ relative_percent = 3.0 }}\n\n\
+         [suite.s.variant.v]\nsource = \"kernels/k.cu\"\nflags = [{flags}]\n"
+    );
+    project.write("config.toml", config);
+    project.write("kernels/k.cu", format!("{head}\n{SOURCE}"));
+    project
+}
+
+fn build(project: &Project) -> Ran {
+    project.run(&["build", "--format", "json"])
+}
+
+/// What `build` says of the variant.
+#[track_caller]
+fn built(project: &Project) -> Json {
+    let json = build(project).exits(0).json().0;
+    json["variants"][0].clone()
+}
+
+/// The folder of the store, which is named by the key, and whether it was there before.
+#[track_caller]
+fn key(project: &Project) -> (String, bool) {
+    let built = built(project);
+    let program = built["program"][0].as_str().unwrap().to_owned();
+    let key = program.rsplit('/').nth(1).unwrap().to_owned();
+    (key, built["cached"] == true)
+}
+
+fn sources(project: &Project) -> Vec<String> {
+    let (key, _) = key(project);
+    let manifest = project.json(&format!(".sparsek-gate/builds/{key}/manifest.json"));
+    let sources = manifest["sources"].as_object().unwrap();
+    sources.keys().cloned().collect()
+}
+
+/// An object, or an archive with one.
+fn object(project: &Project, path: &str, code: &str) {
+    let (source, part) = (project.path("part.c"), project.path("part"));
+    fs::write(&source, code).unwrap();
+    let path = project.path(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let compile = [
+        ["-c", "-o"].map(str::to_owned).to_vec(),
+        vec![text(&part), text(&source)],
+    ];
+    let made = Command::new("gcc").args(compile.concat()).output();
+    Ran::of(&made.unwrap()).exits(0);
+    let _ = fs::remove_file(&path);
+    if path.extension().is_some_and(|ending| ending == "a") {
+        let made = Command::new("ar").arg("rcs").args([&path, &part]).output();
+        Ran::of(&made.unwrap()).exits(0);
+    } else {
+        fs::copy(&part, &path).unwrap();
+    }
+    fs::remove_file(source).unwrap();
+    fs::remove_file(part).unwrap();
+}
+
+fn text(path: &std::path::Path) -> String {
+    path.display().to_string()
+}
+
+/// One way to change what the compiler makes: start of the source, flags, files at first, and the
+/// file that then changes or appears.
+struct Way {
+    name: &'static str,
+    head: &'static str,
+    flags: &'static str,
+    first: &'static [(&'static str, &'static str)],
+    then: (&'static str, &'static str),
+}
+
+const WAYS: &[Way] = &[
+    Way {
+        name: "a source that appears, asked for by `__has_include`",
+        head: "#if __has_include(\"slow.cu\")\n#include \"slow.cu\"\n#endif",
+        flags: "",
+        first: &[],
+        then: ("kernels/slow.cu", "int slow;\n"),
+    },
+    Way {
+        name: "a name without an ending",
+        head: "#if __has_include(\"slow\")\nint slow;\n#endif",
+        flags: "",
+        first: &[],
+        then: ("kernels/slow", ""),
+    },
+    Way {
+        name: "a file of another folder",
+        head: "#if __has_include(\"../other/slow.h\")\nint slow;\n#endif",
+        flags: "",
+        first: &[("other/a", "")],
+        then: ("other/slow.h", ""),
+    },
+    Way {
+        name: "a file of a folder that appears",
+        head: "#if __has_include(\"sub/slow.h\")\nint slow;\n#endif",
+        flags: "",
+        first: &[],
+        then: ("kernels/sub/slow.h", ""),
+    },
+    Way {
+        name: "asked for by a name that a macro makes, for the device only",
+        head: "#define CAT(a, b) a##b\n#ifdef __CUDA_ARCH__\n#if CAT(__has_, include)(\"slow.dat\")\n\
+               static_assert(true, \"slow\");\n#endif\n#endif",
+        flags: "",
+        first: &[],
+        then: ("kernels/slow.dat", ""),
+    },
+    Way {
+        name: "a header of the device's text alone",
+        head: "#ifdef __CUDA_ARCH__\n#include \"device.h\"\n#endif",
+        flags: "",
+        first: &[("kernels/device.h", "// 1\n")],
+        then: ("kernels/device.h", "// 2\n"),
+    },
+    Way {
+        name: "a header that hides another",
+        head: "#include \"part/tile.h\"",
+        flags: "\"-Iinclude\"",
+        first: &[("include/part/tile.h", "\n")],
+        then: ("kernels/part/tile.h", "\n"),
+    },
+    Way {
+        name: "a file that the assembler brings in",
+        head: "asm(\".pushsection .rodata\\n.incbin \\\"data/slow.bin\\\"\\n.popsection\");",
+        flags: "",
+        first: &[("data/slow.bin", "1")],
+        then: ("data/slow.bin", "2"),
+    },
+    Way {
+        name: "a file that a macro of the assembler brings in",
+        head: "asm(\".macro x a b\\n.\\\\a\\\\b \\\"data/slow.bin\\\"\\n.endm\\n\"\n\
+               \".pushsection .rodata\\nx inc bin\\n.popsection\");",
+        flags: "",
+        first: &[("data/slow.bin", "1")],
+        then: ("data/slow.bin", "2"),
+    },
+    Way {
+        name: "a header that the command line includes",
+        head: "",
+        flags: "\"-include\", \"pre.h\"",
+        first: &[("pre.h", "\n")],
+        then: ("pre.h", "int slow;\n"),
+    },
+    Way {
+        name: "a header of the toolkit's name in the project's root, where nvcc looks too",
+        head: "",
+        flags: "",
+        first: &[],
+        then: ("fatbinary_section.h", "#include <fatbinary_section.h>\n"),
+    },
+    Way {
+        name: "a new header beside the source",
+        head: "",
+        flags: "",
+        first: &[],
+        then: ("kernels/new.h", "\n"),
+    },
+];
+
+#[test]
+fn each_file_that_the_compiler_opened_or_asked_for_decides_whether_a_build_is_reused() {
+    if !compiler_is_here() {
+        return;
+    }
+    for way in WAYS {
+        let project = project(way.head, way.flags);
+        for (path, text) in way.first {
+            project.write(path, text);
+        }
+        let (first, _) = key(&project);
+        assert_eq!(key(&project), (first.clone(), true), "{}", way.name);
+        let (path, text) = way.then;
+        project.write(path, text);
+        let (second, reused) = key(&project);
+        assert!(!reused && second != first, "{}: reused", way.name);
+        assert_eq!(key(&project), (second, true), "{}", way.name);
+        if way.first.iter().any(|(first, _)| *first == path) {
+            assert!(sources(&project).contains(&path.to_owned()), "{}", way.name);
+            project.write(path, way.first[0].1);
+        } else {
+            fs::remove_file(project.path(path)).unwrap();
+        }
+        assert_eq!(key(&project).0, first, "{}: back again", way.name);
+    }
+}
+
+#[test]
+fn objects_and_libraries_of_the_project_are_sources() {
+    if !compiler_is_here() {
+        return;
+    }
+    let flags = "\"lib/part.o\", \"-Llib\", \"-lother\"";
+    let project = project("extern \"C\" int part();\nint use = part();", flags);
+    object(&project, "lib/part.o", "int part() { return 1; }");
+    object(&project, "lib/libother.a", "int other() { return 1; }");
+    let (first, _) = key(&project);
+    assert_eq!(key(&project), (first.clone(), true));
+    let listed = sources(&project);
+    for path in ["lib/part.o", "lib/libother.a"] {
+        assert!(listed.contains(&path.to_owned()), "{listed:?}");
+    }
+    object(&project, "lib/part.o", "int part() { return 2; }");
+    let (second, reused) = key(&project);
+    assert!(!reused && second != first);
+    // A library that appears may be linked instead of one of the system.
+    object(&project, "lib/libm.a", "int unused;");
+    let (third, reused) = key(&project);
+    assert!(!reused && third != second);
+    project.write("lib/libother.a", "INPUT(lib/part.o)\n");
+    build(&project).exits(5).says("a linker script");
+}
+
+/// Flags in a file, programs of the change, words for a shell. None may leave `ran` or a program.
+#[test]
+fn flags_that_read_untracked_files_or_run_programs_of_the_change_are_refused() {
+    if !compiler_is_here() {
+        return;
+    }
+    const FLAGS: [&str; 21] = [
+        "\"-run\"",
+        "\"--run\"",
+        "\"-ccbin\", \"./tools/g++\"",
+        "\"-ccbin=./tools\"",
+        "\"--compiler-bindir\", \"tools\"",
+        "\"-Xcompiler\", \"-B./tools/\"",
+        "\"-Xcompiler\", \"-wrapper,./tools/g++\"",
+        "\"-Xcompiler=-fplugin=./tools/g++\"",
+        "\"-Xcompiler\", \"-specs=opts.txt\"",
+        "\"-Xcompiler\", \"@opts.txt\"",
+        "\"-Xcompiler\", \"-Wl\\\\,@opts.txt\"",
+        "\"-Xptxas=--options-file=opts.txt\"",
+        "\"-Xptxas\", \"-optf\", \"-Xptxas\", \"opts.txt\"",
+        "\"-optf\", \"opts.txt\"",
+        "\"@opts.txt\"",
+        "\"-Xlinker\", \"@opts.txt\"",
+        "\"-DX=$(touch ran)\"",
+        "\"-DX=1,@opts.txt\"",
+        "\"-Xcompiler\", \"-O2;touch ran\"",
+        "\"-o\", \"elsewhere\"",
+        "\"--keep-dir\", \"elsewhere\"",
+    ];
+    for flags in FLAGS {
+        for (place, config) in [
+            ("variant", format!("flags = [{flags}]")),
+            ("toolchain", "flags = []".to_owned()),
+        ] {
+            let project = project("", "");
+            project.replace("config.toml", "flags = []", &config);
+            if place == "toolchain" {
+                let arch = "arch = \"sm_90a\"\n";
+                project.replace("config.toml", arch, &format!("{arch}flags = [{flags}]\n"));
+            }
+            project.write("opts.txt", "-O1\n");
+            let tool = project.path("tools/g++");
+            project.write("tools/g++", "#!/bin/sh\ntouch ran\n");
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            fs::set_permissions(tool, mode).unwrap();
+            let checked = project.run(&["check", "--static", "--format", "json"]);
+            let report = checked.exits(5).json();
+            let message = report.message("build-failed");
+            assert!(message.contains("refused"), "{place} {flags}: {message}");
+            for left in ["ran", "elsewhere"] {
+                assert!(!project.path(left).exists(), "{place} {flags}");
+            }
+        }
+    }
+}
+
+#[test]
+fn texts_of_the_configuration_reach_no_shell() {
+    if !compiler_is_here() {
+        return;
+    }
+    // nvcc runs its tools through a shell, and quotes some of its arguments only.
+    for (from, to) in [
+        ("flags = []", "defines = { X = \"`touch ran`\" }"),
+        (
+            "flags = []",
+            "defines = { X = \"\\\\\\\\\\\"; touch ran; \\\\\\\\\\\"\" }",
+        ),
+        ("kernels/k.cu", "kernels/$(touch ran).cu"),
+        ("kernels/k.cu", "-run"),
+        ("kernels/k.cu", "@opts.cu"),
+    ] {
+        let project = project("", "");
+        project.replace("config.toml", from, to);
+        for source in ["kernels/$(touch ran).cu", "-run", "@opts.cu"] {
+            project.write(source, SOURCE);
+        }
+        let ran = build(&project);
+        assert!(ran.code == 5 || ran.code == 2, "{to}: {}", ran.err);
+        assert!(!project.path("ran").exists(), "{to}");
+    }
+    // A text that only looks so reaches the source as it is.
+    let project = project(
+        "static_assert(sizeof(NAME) == 9, \"\"); int a[] = { LIST };",
+        "",
+    );
+    let defines = "defines = { NAME = \"\\\"a b; c'\\\"\\\"|\\\"\", LIST = \"(1 < 2) & 1\" }";
+    project.replace("config.toml", "flags = []", defines);
+    build(&project).exits(0);
+}
+
+#[test]
+fn no_library_of_the_project_is_loaded_into_the_compiler() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = project("", "");
+    // The loader ends a tool that finds these first.
+    for name in [
+        "libc.so.6",
+        "libm.so.6",
+        "libz.so.1",
+        "libdl.so.2",
+        "libstdc++.so.6",
+    ] {
+        project.write(name, "not a library\n");
+    }
+    let mut command = project.gate();
+    command.args(["build"]).env_remove("LD_LIBRARY_PATH");
+    Ran::of(&command.output().unwrap()).exits(0);
+}
+
+#[test]
+fn checkouts_in_different_folders_have_the_same_key() {
+    if !compiler_is_here() {
+        return;
+    }
+    let keys: Vec<String> = (0..2)
+        .map(|_| {
+            let flags = "\"-Iinclude\", \"-lineinfo\", \"-Xcompiler\", \"-g\"";
+            let project = project("#include \"tile.h\"", flags);
+            project.write("include/tile.h", "// a header\n");
+            let root = project.path("include").canonicalize().unwrap();
+            let (key, _) = key(&project);
+            assert_eq!(
+                sources(&project),
+                ["include/tile.h", "kernels/k.cu"],
+                "{root:?}"
+            );
+            key
+        })
+        .collect();
+    assert_eq!(keys[0], keys[1]);
+}
+
+#[test]
+fn an_immutable_variant_may_not_ask_whether_files_exist() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = project("#if __has_include(\"slow\")\nint slow;\n#endif", "");
+    build(&project).exits(0);
+    project.replace(
+        "config.toml",
+        "flags = []",
+        "flags = []\nimmutable = true\ndefines = { A = 1 }",
+    );
+    build(&project).exits(5).says("__has_include");
+}
+
+#[test]
+fn an_immutable_variant_whose_assembler_file_changed_fails() {
+    if !compiler_is_here() {
+        return;
+    }
+    let head = "asm(\".pushsection .rodata\\n.incbin \\\"slow.bin\\\"\\n.popsection\");";
+    let project = project(head, "");
+    project.replace("config.toml", "flags = []", "flags = []\nimmutable = true");
+    project.write("slow.bin", "1");
+    project.write(".gitignore", ".sparsek-gate/\n");
+    project.run(&["build"]).exits(0);
+    let lock = [
+        "baseline", "--lock", "--static", "--reason", "first", "--who", "tester",
+    ];
+    project.run(&lock).exits(0);
+    project.run(&["check", "--static"]).exits(0);
+    project.write("slow.bin", "2");
+    let report = project.run(&["check", "--static", "--format", "json"]);
+    let report = report.exits(4).json();
+    assert!(report.message("immutable-changed").contains("slow.bin"));
+}
+
+/// A machine with one variant that is run by a script.
+fn measured(at_profile: &str) -> Option<Machine> {
+    let machine = Machine::new()?.configured(
+        "source = \"kernels/a.cu\"",
+        "run = [\"./program.sh\"]\ninputs = [\"input\"]",
+    );
+    machine.project.write("input", "1\n");
+    machine.program(
+        "program.sh",
+        &format!(
+            "#!/bin/sh\ncase \" $* \" in *\" --mode profile \"*) {at_profile} ;; esac\n\
+             echo 'variant: baseline'\necho 'recorded: h200'\n"
+        ),
+    );
+    machine.project.replace(
+        "config.toml",
+        "work = { flop",
+        "profile_args = [\"--mode\", \"profile\"]\nwork = { flop",
+    );
+    Some(machine)
+}
+
+#[test]
+fn a_program_that_changes_what_was_hashed_fails_and_leaves_no_profile() {
+    assert!(!UUID.is_empty());
+    for (does, changes) in [
+        (":", None),
+        ("echo 2 >input", Some("`input`")),
+        ("echo 2 >input; echo 1 >input", Some("`input`")),
+        ("cp -p input other; mv other input", Some("`input`")),
+        ("rm input", Some("`input`")),
+        ("touch -d @1 input", Some("`input`")),
+        ("sed -i 's/x y/y x/' program.sh", Some("`./program.sh`")),
+    ] {
+        let Some(machine) = measured(does) else {
+            return;
+        };
+        let profile = machine
+            .project
+            .path(".sparsek-gate/profiles/bsr_gemm/baseline/profile.json");
+        let ran = machine.run(&["profile", "--format", "json"]);
+        let Some(changes) = changes else {
+            ran.exits(0);
+            assert!(profile.exists());
+            continue;
+        };
+        let report = ran.exits(5).json();
+        let message = report.message("sources-changed");
+        assert!(message.contains(changes), "{does}: {message}");
+        assert!(!profile.exists(), "{does}");
+    }
+}
