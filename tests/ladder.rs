@@ -237,6 +237,15 @@ fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
     assert_eq!(samples[0].as_array().unwrap().len(), 20);
     assert_eq!(samples[1][0], json!(268_253.0 + 2.0 * 37.0));
     assert_eq!(profile["provenance"]["profiler"], "CUPTI 130001");
+    // What is recorded shows what else was launched: no further process is needed.
+    assert_eq!(
+        profile["provenance"]["launch_list"],
+        json!({
+            "measured": 20,
+            "others": [{ "kernel": "fill_normal", "launches": 2, "between": 0 }]
+        })
+    );
+    assert_eq!(machine.project.read("tmp/journal").lines().count(), 2);
     let refused = machine.lock().exits(3);
     assert!(refused.out.contains("counters-denied"), "{}", refused.out);
     assert!(!machine.project.path("baselines").exists());
@@ -274,6 +283,32 @@ fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
     );
     let again = machine.check(&["--from", ".sparsek-gate/profiles"], 0);
     assert_eq!(again.verdict("cp_async", "duration"), "pass");
+}
+
+#[test]
+fn wrong_numbers_in_a_measured_process_fail_on_every_tier() {
+    let Some(machine) = Machine::accepting("kernel-times") else {
+        return;
+    };
+    let reports =
+        |correct: bool| format!("echo '{{\"correct\": {correct}}}' >\"$SPARSEK_GATE_RESULT\"");
+    machine
+        .project
+        .write("cp_async.sh", program(0, &reports(true)));
+    machine.profile(0);
+    let profile = machine.project.json(PROFILE);
+    let captures = profile["provenance"]["captures"].as_array().unwrap();
+    assert!(captures.iter().all(|capture| capture["checked"] == true));
+    machine
+        .project
+        .write("cp_async.sh", program(0, &reports(false)));
+    assert!(
+        machine
+            .profile(5)
+            .denied()
+            .contains(&"wrong-numbers".to_owned())
+    );
+    assert!(!machine.project.path(PROFILE).exists());
 }
 
 #[test]
@@ -576,6 +611,16 @@ fn without_cupti_the_programs_own_times_are_the_last_resort() {
         "printf '%*s\\n' \"$(wc -l <\"$JOURNAL\")\" '' >>\"$last\"\n",
     );
     machine.project.write("cp_async.sh", script);
+    let right = machine.project.read("cp_async.sh");
+    let wrong = right.replace("\"correct\": true", "\"correct\": false");
+    machine.project.write("cp_async.sh", wrong);
+    let report = machine.profile(5);
+    assert!(report.message("wrong-numbers").contains("wrong numbers"));
+    // Times alone need not speak of numbers.
+    let silent = right.replace("\"correct\": true, ", "");
+    machine.project.write("cp_async.sh", silent);
+    machine.profile(0);
+    machine.project.write("cp_async.sh", right);
     let report = machine.profile(0);
     assert!(report.message("counters-denied").contains("event-times"));
     let profile: Json = machine.project.json(PROFILE);

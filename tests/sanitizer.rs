@@ -389,14 +389,22 @@ fn a_smaller_problem_stands_in_the_place_of_all_arguments() {
         return;
     };
     let key = "args = [\"--size\", \"8192\"]\n";
-    let smaller =
-        format!("{key}sanitizer_args = [\"--size\", \"256\", \"--launches\", \"{{launches}}\"]\n");
-    machine.project.replace("config.toml", key, &smaller);
-    machine.verify(&["--sanitizer", "racecheck"], 0);
-    assert_eq!(
-        machine.journal(),
-        ["racecheck sh cp_async.sh --size 256 --launches 20"]
+    let smaller = format!(
+        "{key}sanitizer_args = [\"--size\", \"256\", \"--launches\", \"{{launches}}\", \"{{seed}}\"]\n"
     );
+    machine.project.replace("config.toml", key, &smaller);
+    machine.verify(&["--sanitizer", "racecheck,memcheck"], 0);
+    let journal = machine.journal();
+    let seeds: Vec<&str> = ["racecheck", "memcheck"]
+        .into_iter()
+        .zip(&journal)
+        .map(|(tool, line)| {
+            let expected = format!("{tool} sh cp_async.sh --size 256 --launches 20 ");
+            line.strip_prefix(&expected).unwrap()
+        })
+        .collect();
+    assert!(seeds.iter().all(|seed| seed.parse::<u32>().is_ok()));
+    assert_ne!(seeds[0], seeds[1]);
 }
 
 #[test]

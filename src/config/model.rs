@@ -143,11 +143,13 @@ pub struct Variant {
     pub description: String,
     /// How its program is made.
     pub recipe: Recipe,
-    /// Arguments of every run: the workload. Part of what makes profiles comparable.
+    /// Arguments of every run: the workload. Part of what makes profiles comparable, with the text
+    /// `{seed}` and not its value.
     pub args: Vec<String>,
     /// Further arguments of the verifying run; `{result}` is the path of the result file.
     pub verify_args: Vec<String>,
-    /// Further arguments of the profiled run; `{launches}` is how many must be launched.
+    /// Further arguments of the profiled run; `{launches}` is how many must be launched. With
+    /// `{result}` the measured process must report on its own numbers.
     pub profile_args: Vec<String>,
     /// Further arguments of a run that times itself, where nothing else can; empty where the
     /// program cannot. `{result}` is the path of the file for its times.

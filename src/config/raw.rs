@@ -327,13 +327,13 @@ pub(super) struct RawWork {
 pub(super) struct RawSuite {
     /// One line for people.
     pub description: Option<String>,
-    /// Arguments of every run: the workload. Part of what makes profiles comparable.
+    /// Arguments of every run: the workload. Part of what makes profiles comparable. In all arguments, `{seed}` is a number that is chosen afresh for each process, to make the values of the inputs from.
     pub args: Vec<String>,
     /// Further arguments of the verifying run; `{result}` is where to write `{"correct": true}`.
     pub verify_args: Option<Vec<String>>,
     /// Arguments under compute-sanitizer, in the place of `args` and `verify_args`. Default: those.
     pub sanitizer_args: Option<Vec<String>>,
-    /// Further arguments of the profiled run; `{launches}` is how many must be launched.
+    /// Further arguments of the profiled run; `{launches}` is how many must be launched. With `{result}`, each measured process must write there after its launches whether their numbers are correct.
     pub profile_args: Option<Vec<String>>,
     /// Further arguments of a run that times its own launches. Default: none; the program then cannot time itself.
     pub time_args: Option<Vec<String>>,

@@ -110,7 +110,7 @@ codes! {
         "Read the output of the tool below the finding, and run `sparsek-gate build VARIANT`.";
     /// The program's own check reported wrong numbers.
     WrongNumbers = "wrong-numbers", Fails => Failed,
-        "The kernel computes another result than its reference.",
+        "The kernel computes another result than its reference, in the verifying run or in a measured process.",
         "Fix the kernel, then run `sparsek-gate verify VARIANT`. A variant with wrong numbers is never profiled.";
     /// A tool of compute-sanitizer found errors, or it is not certain that it checked the program.
     Sanitizer = "sanitizer", Either => Failed,

@@ -65,7 +65,7 @@ mod tests {
 
     fn job(side: Side, stem: &str) -> Job {
         Job {
-            variant: "a/b".parse().unwrap(),
+            variant: "a/b".to_owned().try_into().unwrap(),
             side,
             task: Task::Measure(Phase::Timing),
             round: Some(1),
