@@ -20,7 +20,7 @@ use super::texts::{Texts, preprocessor_calls, printed_variable, texts_in};
 use super::{depfile, inputs};
 use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, resource_report};
 use crate::config::{Config, Recipe, Variant};
-use crate::files::{create_work_folder, write_atomically};
+use crate::files::{create_work_folder, most, read_regular, read_text_up_to, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::{sha256_file, sha256_hex};
 use crate::process::{self, Ending, Invocation, Query};
@@ -236,7 +236,7 @@ impl<'a> NvccBuild<'a> {
     }
 
     fn last_made(&self) -> Option<Made> {
-        serde_json::from_slice(&fs::read(self.headers_file()).ok()?).ok()
+        serde_json::from_slice(&read_regular(&self.headers_file()).ok()?).ok()
     }
 
     fn artifact_of(&self, made: &Made) -> Option<Artifact> {
@@ -349,7 +349,7 @@ impl<'a> NvccBuild<'a> {
             return Err(self.failed(message, next).into());
         }
         let depfile = scratch.depfile();
-        let text = fs::read_to_string(&depfile).map_err(Error::io("read", &depfile))?;
+        let text = read_text_up_to(&depfile, most::TEXT).map_err(Error::io("read", &depfile))?;
         let mut files = depfile::prerequisites(&text);
         files.push(self.source.to_owned());
         files.extend(linked);
@@ -426,7 +426,7 @@ impl<'a> NvccBuild<'a> {
     /// The kernels of a build, from the compiler's log and the cubins that it kept.
     fn kernels(&self, scratch: &Scratch) -> Result<Compiled, Stop> {
         let (kept, log) = (scratch.kept.path(), scratch.log());
-        let text = fs::read(&log).map_err(Error::io("read", &log))?;
+        let text = read_regular(&log).map_err(Error::io("read", &log))?;
         let text = String::from_utf8_lossy(&text);
         let arch = &self.config.toolchain.arch;
         let unreadable = |error: BinaryError| {
@@ -498,7 +498,7 @@ impl<'a> NvccBuild<'a> {
 
     /// The artifact in a folder of the store, if it is whole.
     fn artifact_in(&self, folder: &Path) -> Option<Artifact> {
-        let manifest = fs::read(folder.join("manifest.json")).ok()?;
+        let manifest = read_regular(&folder.join("manifest.json")).ok()?;
         let manifest: Manifest = serde_json::from_slice(&manifest).ok()?;
         let program = folder.join("program");
         if sha256_file(&program).ok()? != manifest.program_sha256 {
