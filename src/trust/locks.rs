@@ -47,10 +47,9 @@ pub(super) fn compare(
             (Some(before), None) => removed(place, before, consent),
             (before, Some(after)) => locked(config, place, before.as_ref(), after, consent),
         };
-        let settled = !found.is_empty()
-            && found
-                .iter()
-                .all(|finding| finding.severity == crate::finding::Severity::Warn);
+        // A warning of another code, such as on a signature, replaces nothing.
+        let settled = found.iter().any(|finding| finding.code == Code::Relocked)
+            && !found.iter().any(Finding::denies);
         findings.extend(found);
         if settled {
             accepted.push(Replaced { gpu, variant });
