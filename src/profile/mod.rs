@@ -8,7 +8,7 @@ mod kernel;
 mod norm;
 mod trend;
 
-use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, variant_folder};
+use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, recorded_folder};
 use crate::terms::{Phase, Tier, VariantId};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -251,7 +251,7 @@ impl Profile {
     /// # Errors
     /// As [`Profile::read`].
     pub fn recorded(folder: &Path, variant: &VariantId) -> Result<Option<Profile>, Error> {
-        Profile::at(&variant_folder(folder, variant).join(PROFILE_FILE))
+        Profile::at(&recorded_folder(folder, variant).join(PROFILE_FILE))
     }
 
     /// The same of the static tier.
@@ -259,7 +259,7 @@ impl Profile {
     /// # Errors
     /// As [`Profile::read`].
     pub fn recorded_static(folder: &Path, variant: &VariantId) -> Result<Option<Profile>, Error> {
-        Profile::at(&variant_folder(folder, variant).join(STATIC_PROFILE_FILE))
+        Profile::at(&recorded_folder(folder, variant).join(STATIC_PROFILE_FILE))
     }
 
     /// The profile in a file, if there is one.
