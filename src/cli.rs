@@ -391,10 +391,15 @@ pub struct CheckArgs {
     /// the merge base with its target, else none]
     #[arg(long, value_name = "REV")]
     pub baseline_ref: Option<String>,
-    /// Accept a baseline or a configuration of the change under review: the sha256 that the finding
-    /// prints. To be set from outside the change. Repeatable, or separated by commas.
-    #[arg(long, value_name = "SHA256", value_delimiter = ',')]
+    /// Accept what a finding on the change under review reports: the token that the finding prints,
+    /// valid for one action on one path, from one content to another, in one pull request. To be
+    /// set from outside the change. Repeatable, or separated by commas.
+    #[arg(long, value_name = "TOKEN", value_delimiter = ',')]
     pub accept: Vec<String>,
+    /// The number of the pull request that is judged, which tokens are valid for [default: the one
+    /// that the CI service names]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub pull_request: Option<u64>,
     /// Print what would be built and run, with every argv, and do neither; with `--format text` or
     /// `json`.
     #[arg(long, conflicts_with_all = ["from", "report"])]

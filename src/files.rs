@@ -241,6 +241,107 @@ pub fn variant_folder(base: &Path, variant: &VariantId) -> PathBuf {
     base.join(&variant.suite).join(&variant.variant)
 }
 
+/// In the folder of a variant: what an earlier run left, while a new run works beside it.
+const EARLIER: &str = ".earlier";
+/// The same, not complete yet.
+const ASIDE: &str = ".earlier.next";
+/// The same, no longer needed.
+const DONE: &str = ".earlier.old";
+
+/// The folder that the recorded files of a variant are read from: its own, or where a run was
+/// killed, or is going on, the one with what the run before it left. It is one or the other as a
+/// whole.
+pub fn recorded_folder(base: &Path, variant: &VariantId) -> PathBuf {
+    let folder = variant_folder(base, variant);
+    let earlier = folder.join(EARLIER);
+    if is_folder(&earlier) { earlier } else { folder }
+}
+
+/// The folder of the base's recorded files beside them.
+pub fn recorded_base_folder(base: &Path, variant: &VariantId) -> PathBuf {
+    recorded_folder(base, variant).join("base")
+}
+
+/// Creates and empties the folder of a variant for a run, as [`empty_variant_folder`] does. What
+/// earlier runs left in it is kept, and is what is read, until [`settle`].
+///
+/// # Errors
+/// [`Error::Io`]; what was there is unchanged, or kept.
+pub fn set_aside(base: &Path, variant: &VariantId) -> Result<PathBuf, Error> {
+    let folder = variant_folder(base, variant);
+    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    let earlier = folder.join(EARLIER);
+    // Otherwise a run was killed: what is beside it is incomplete.
+    if !is_folder(&earlier) {
+        let aside = folder.join(ASIDE);
+        remove_folder(&aside)?;
+        link_files(&folder, &aside)?;
+        let of_base = base_folder(base, variant);
+        if is_folder(&of_base) {
+            link_files(&of_base, &aside.join("base"))?;
+        }
+        fs::rename(&aside, &earlier).map_err(Error::io("create", &earlier))?;
+        sync_folder(&folder).map_err(Error::io("write", &folder))?;
+    }
+    empty_variant_folder(base, variant)
+}
+
+/// From here on what the run left in the folder of a variant is what is read.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn settle(base: &Path, variant: &VariantId) -> Result<(), Error> {
+    let folder = variant_folder(base, variant);
+    let (earlier, done) = (folder.join(EARLIER), folder.join(DONE));
+    remove_folder(&done)?;
+    if is_folder(&earlier) {
+        fs::rename(&earlier, &done).map_err(Error::io("clear", &earlier))?;
+        sync_folder(&folder).map_err(Error::io("write", &folder))?;
+    }
+    remove_folder(&done)
+}
+
+/// Puts back what was there before a run that was killed.
+fn restore(base: &Path, variant: &VariantId) -> Result<(), Error> {
+    let earlier = variant_folder(base, variant).join(EARLIER);
+    if is_folder(&earlier) {
+        let folder = empty_variant_folder(base, variant)?;
+        link_files(&earlier, &folder)?;
+        let of_base = earlier.join("base");
+        if is_folder(&of_base) {
+            link_files(&of_base, &base_folder(base, variant))?;
+        }
+    }
+    settle(base, variant)
+}
+
+/// Makes the files of a run appear in another folder, too.
+fn link_files(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::create_dir_all(to).map_err(Error::io("create", to))?;
+    for path in left_in(from)? {
+        let target = to.join(path.file_name().unwrap_or_default());
+        // Some file systems have no links.
+        fs::hard_link(&path, &target)
+            .or_else(|_| fs::copy(&path, &target).map(drop))
+            .map_err(Error::io("write", &target))?;
+    }
+    sync_folder(to).map_err(Error::io("write", to))
+}
+
+/// Whether it is a folder, and not a link to one.
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
+}
+
+fn remove_folder(path: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("clear", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Creates the folder of a variant, and removes what earlier runs left in it and in its folder of the
 /// base: a base of another run must not be taken for this one's. Other files stay.
 ///
@@ -258,7 +359,17 @@ pub fn empty_variant_folder(base: &Path, variant: &VariantId) -> Result<PathBuf,
 }
 
 fn clear(folder: &Path) -> Result<(), Error> {
-    const LEFT: [&str; 9] = [
+    for path in left_in(folder)? {
+        fs::remove_file(&path).map_err(Error::io("clear", &path))?;
+    }
+    Ok(())
+}
+
+/// The files in a folder that a run leaves there.
+fn left_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    const LEFT: [&str; 10] = [
+        // Of a write that was killed.
+        ".tmp-",
         "capture-",
         "counting.",
         "imported.",
@@ -269,6 +380,7 @@ fn clear(folder: &Path) -> Result<(), Error> {
         "static.json",
         "sanitizer-",
     ];
+    let mut left = Vec::new();
     for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
         let path = entry.map_err(Error::io("read", folder))?.path();
         let name = path
@@ -276,10 +388,10 @@ fn clear(folder: &Path) -> Result<(), Error> {
             .map(|name| name.to_string_lossy().into_owned());
         if name.is_some_and(|name| LEFT.iter().any(|left| name.starts_with(left))) && path.is_file()
         {
-            fs::remove_file(&path).map_err(Error::io("clear", &path))?;
+            left.push(path);
         }
     }
-    Ok(())
+    Ok(left)
 }
 
 /// Removes the static profiles that an earlier build left of a variant below `output`, and of its
@@ -288,6 +400,7 @@ fn clear(folder: &Path) -> Result<(), Error> {
 /// # Errors
 /// [`Error::Io`].
 pub fn clear_compiled(output: &Path, variant: &VariantId) -> Result<(), Error> {
+    restore(output, variant)?;
     for folder in [
         variant_folder(output, variant),
         base_folder(output, variant),

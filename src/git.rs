@@ -352,6 +352,46 @@ pub fn converted<'p>(
     Ok(found)
 }
 
+/// The value of each attribute of each path, `(path, attribute, value)`, as files named
+/// `.gitattributes` with these contents by path set it. Those of the machine and of the clone do not
+/// count. Only values besides `unspecified` are returned.
+///
+/// # Errors
+/// Git's complaint.
+pub fn attributes<'p>(
+    files: &BTreeMap<String, Vec<u8>>,
+    paths: impl Iterator<Item = &'p str>,
+    attributes: &[&str],
+) -> Result<Vec<(String, String, String)>, String> {
+    let asked: String = paths.map(|path| format!("{path}\0")).collect();
+    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let folder = scratch.path();
+    for (path, content) in files {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&path, content))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    git(folder, &["init", "--quiet", "--template="])?;
+    let no_others = ["-c", "core.attributesFile=/dev/null"];
+    let arguments = no_others.iter().chain(&["check-attr", "-z", "--stdin"]);
+    let arguments: Vec<&str> = arguments.chain(attributes).copied().collect();
+    let answer = git_bytes(folder, &arguments, asked)?;
+    let answer = String::from_utf8_lossy(&answer);
+    let mut words = answer.split_terminator('\0').map(str::to_owned);
+    let mut found = Vec::new();
+    // `PATH NUL ATTRIBUTE NUL VALUE NUL`
+    while let (Some(path), Some(attribute), Some(value)) =
+        (words.next(), words.next(), words.next())
+    {
+        if value != "unspecified" {
+            found.push((path, attribute, value));
+        }
+    }
+    Ok(found)
+}
+
 /// A revision, checked out in a folder of its own; removed when dropped.
 #[derive(Debug)]
 pub struct Worktree {

@@ -595,6 +595,31 @@ fn a_kernel_that_is_gone_is_a_finding_of_its_own() {
 }
 
 #[test]
+fn a_kernel_that_is_launched_a_thousand_times_is_reported_though_no_launch_is_slower() {
+    let project = expecting_nothing();
+    project.forge("cp_async", second_kernel);
+    project.edit_profile("cp_async", |profile| {
+        second_kernel(profile);
+        let metrics = profile["kernels"][1]["metrics"].as_object_mut().unwrap();
+        for series in metrics.values_mut() {
+            for process in series["samples"].as_array_mut().unwrap() {
+                let launches = process.as_array_mut().unwrap();
+                let once = launches.clone();
+                launches.extend(once.into_iter().cycle().take(1000));
+            }
+        }
+    });
+    let report = project.check(&["cp_async"], 4);
+    assert_eq!(report.denied(), ["launch-changed"; 2]);
+    let messages = report.0["findings"].to_string();
+    assert!(
+        messages.contains("`bsr_gemm_second` makes up 98 % of the launches, in the baseline 50 %"),
+        "{messages}"
+    );
+    assert_eq!(report.verdict("cp_async", DURATION), "pass");
+}
+
+#[test]
 fn a_kernel_under_another_name_is_renamed_rather_than_new_and_gone() {
     let project = expecting_nothing();
     project.edit_profile("cp_async", |profile| {

@@ -504,6 +504,20 @@ fn the_action_runs_the_check_and_leaves_reports_outputs_and_a_summary() {
 }
 
 #[test]
+fn the_action_passes_on_the_pull_request_that_consent_is_for() {
+    let service = Service::new()
+        .with("REPORTS", "kept")
+        .with("ACCEPT", &"0".repeat(64))
+        .with("PULL_REQUEST", "7")
+        .with("FROM", "nowhere");
+    service.program("sparsek-gate", "#!/bin/sh\necho \"$*\" >arguments\n");
+    service.run("ci/github/run.sh", &[]).exits(0);
+    let arguments = service.project.read("arguments");
+    let accept = format!("--accept {} --pull-request 7", "0".repeat(64));
+    assert!(arguments.contains(&accept), "{arguments}");
+}
+
+#[test]
 fn the_action_takes_a_program_that_is_there() {
     let service = Service::new().with("BINARY", "sparsek-gate");
     service

@@ -122,6 +122,12 @@ fn asked(report: &Report) -> Vec<String> {
     hashes
 }
 
+/// The token that a message prints.
+fn token_in(text: &str) -> String {
+    let (_, after) = text.split_once("check --accept ").unwrap();
+    after.chars().take(64).collect()
+}
+
 /// Makes the recorded kernel slower by a tenth: what the attacker wants to get through.
 fn slower(project: &Project) {
     project.edit_profile(VARIANT, |profile| scale(profile, "duration", 1.1));
@@ -923,8 +929,12 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
         .exits(4)
         .says("cannot be read by this version")
         .says("of_another_version");
+    // The hash of the file is no consent.
     let hash = sha256_hex(config.as_bytes());
-    checked(&project, &["--accept", &hash]).exits(0);
+    let refused = checked(&project, &["--accept", &hash]).exits(4);
+    let token = token_in(&refused.err);
+    assert_ne!(token, hash);
+    checked(&project, &["--accept", &token]).exits(0);
 }
 
 #[test]
@@ -961,6 +971,294 @@ fn a_project_that_the_pull_request_begins_has_no_rules_yet() {
     let hashes = asked(&report);
     assert_eq!(hashes.len(), 1 + VARIANTS.len());
     checked(&project, &["--accept", &hashes.join(",")]).exits(0);
+}
+
+/// Checked in the pipeline of this pull request.
+fn checked_in(project: &Project, number: &str, accept: &str) -> Ran {
+    checked(project, &["--pull-request", number, "--accept", accept])
+}
+
+/// What is in the change becomes the base.
+fn merge(project: &Project) {
+    commit(project);
+    let folder = project.path("");
+    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+}
+
+#[test]
+fn consent_covers_one_action_from_one_content_to_another_in_one_pull_request() {
+    if !has_git() {
+        return;
+    }
+    let project = pull_request();
+    let lock = Project::baseline_path(VARIANT, "lock.toml");
+    // Locked anew, as a pull request that removed it and one that locks it would.
+    let files: Vec<(String, String)> = ENDINGS
+        .iter()
+        .map(|ending| Project::baseline_path(VARIANT, ending))
+        .map(|path| (path.clone(), project.read(&path)))
+        .collect();
+    remove_baseline(&project, VARIANT);
+    merge(&project);
+    for (path, text) in &files {
+        project.write(path, text);
+    }
+    let report = checked_in(&project, "7", "").exits(4).json();
+    let token = asked(&report).remove(0);
+    let finding = &report.findings("deny")[0];
+    let next = finding["next"].as_str().unwrap();
+    let path = format!("baselines/{GPU}/bsr_gemm/{VARIANT}");
+    assert!(
+        next.contains(&format!("covers locking `{path}`, from nothing to ")),
+        "{next}"
+    );
+    assert!(next.ends_with(", in pull request 7)"), "{next}");
+    checked_in(&project, "7", &token).exits(0);
+    // Another pull request, or one that nobody names.
+    for ran in [
+        checked_in(&project, "8", &token),
+        checked(&project, &["--accept", &token]),
+    ] {
+        let report = ran.exits(4).json();
+        assert_eq!(report.denied(), ["relocked", "new-baseline"]);
+        let unused = report.message("accept-unused");
+        assert!(unused.contains("nothing in this change has this token"));
+    }
+    // The old consent, the hash of the lock, is named as such.
+    let hash = sha256_file(&project.path(&lock)).unwrap();
+    checked_in(&project, "7", &hash)
+        .exits(4)
+        .says(&format!("{hash} is the hash of `{path}`"));
+
+    // Once it is locked, the same token does not remove it, or lock anything on top.
+    merge(&project);
+    slower(&project);
+    remove_baseline(&project, VARIANT);
+    let report = checked_in(&project, "7", &token).exits(4).json();
+    assert!(report.denied().contains(&"relocked".to_owned()));
+    let removal = asked(&report).remove(0);
+    for (path, text) in &files {
+        project.write(path, text);
+    }
+    relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
+    let report = checked_in(&project, "7", &format!("{token},{removal}"));
+    let report = report.exits(4).json();
+    assert_eq!(report.denied(), ["relocked", "regressed"]);
+    // Locked once more on top it is another content.
+    let token = asked(&report).remove(0);
+    checked_in(&project, "7", &token).exits(0);
+    relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
+    checked_in(&project, "7", &token).exits(4);
+}
+
+#[test]
+fn the_pull_request_that_consent_is_for_is_the_one_of_the_run() {
+    if !has_git() {
+        return;
+    }
+    let project = pull_request();
+    add_waiver(&project, "2999-12-31");
+    let run = |variables: &[(&str, &str)], further: &[&str]| {
+        let mut command = project.gate();
+        command
+            .env("GITHUB_EVENT_NAME", "pull_request")
+            .env("GITHUB_BASE_REF", "main")
+            .envs(variables.iter().copied())
+            .args(["check", "--from", RECORDED, "--format", "json"])
+            .args(further);
+        Ran::of(&command.output().unwrap())
+    };
+    let seven = [("GITHUB_REF", "refs/pull/7/merge")];
+    let token = asked(&run(&seven, &[]).exits(4).json()).remove(0);
+    run(&seven, &["--accept", &token]).exits(0);
+    run(
+        &[("GITHUB_REF", "refs/pull/8/merge")],
+        &["--accept", &token],
+    )
+    .exits(4);
+    project.write("event.json", r#"{"pull_request": {"number": 7}}"#);
+    let target = [
+        ("GITHUB_REF", "refs/heads/main"),
+        ("GITHUB_EVENT_PATH", "event.json"),
+    ];
+    run(&target, &["--accept", &token]).exits(0);
+    run(&[], &["--pull-request", "7", "--accept", &token]).exits(0);
+    // Whoever starts the run cannot name another one.
+    run(&seven, &["--pull-request", "8", "--accept", &token])
+        .exits(2)
+        .says("this run belongs to pull request 7 (GITHUB_REF)");
+    for slip in ["0", "x", "-1"] {
+        run(&[], &[&format!("--pull-request={slip}")]).exits(2);
+    }
+}
+
+#[test]
+fn a_token_can_be_made_again_with_plain_tools() {
+    if !has_git() {
+        return;
+    }
+    let project = pull_request();
+    let folder = project.path(&format!("baselines/{GPU}/bsr_gemm"));
+    let content = || {
+        let script = format!("sha256sum {VARIANT}.* | sha256sum");
+        let output = Command::new("bash")
+            .args(["-c", &script])
+            .env("LC_ALL", "C")
+            .current_dir(&folder)
+            .output();
+        let printed = Ran::of(&output.unwrap()).exits(0).out;
+        printed.split(' ').next().unwrap().to_owned()
+    };
+    let before = content();
+    relock(&project, VARIANT, |profile| scale(profile, "duration", 1.1));
+    let path = format!("baselines/{GPU}/bsr_gemm/{VARIANT}");
+    let text = format!(
+        "sparsek-gate consent 1\naction: relock\npath: \"{path}\"\nbefore: {before}\nafter: {}\npull request: 7\n",
+        content()
+    );
+    let report = checked_in(&project, "7", "").exits(4).json();
+    assert_eq!(asked(&report), [sha256_hex(text.as_bytes())]);
+}
+
+#[test]
+fn a_signature_that_nothing_verifies_is_reported_as_such() {
+    if !has_git() {
+        return;
+    }
+    let path = Project::baseline_path(VARIANT, "lock.toml.minisig");
+    let keys = Project::empty();
+    let (file, public) = key(&keys, "ada.key");
+    let signed = {
+        let project = pull_request();
+        let signer = Signer::open(Path::new(&file)).unwrap();
+        let id = format!("bsr_gemm/{VARIANT}").try_into().unwrap();
+        let lock = project.read(&Project::baseline_path(VARIANT, "lock.toml"));
+        signer.sign(GPU, &id, &lock).unwrap().into_bytes()
+    };
+    let garbage: [(&[u8], &str); 4] = [
+        (b"garbage", "is not a signature of minisign"),
+        (b"", "is not a signature of minisign"),
+        (b"\xff\xfe\0", "is not a signature of minisign"),
+        (&signed, "is not verified: the configuration names no key"),
+    ];
+    for (bytes, text) in garbage {
+        // Without a key: a warning, in a pull request and out of it.
+        let project = pull_request();
+        fs::write(project.path(&path), bytes).unwrap();
+        let report = checked(&project, &[]).exits(0).json();
+        assert!(report.message("unsigned").contains(text), "{text}");
+        assert!(!report.warned().contains(&"relocked".to_owned()), "{text}");
+        assert!(!report.0.to_string().contains("the lock is the same"));
+        assert!(
+            project
+                .check(&[VARIANT], 0)
+                .message("unsigned")
+                .contains(text)
+        );
+        project.run(&["baseline", "--verify"]).exits(0).says(text);
+    }
+    for required in [true, false] {
+        let base = pull_request();
+        demand_signatures(&base, &public);
+        if !required {
+            base.replace("config.toml", "require_signature = true\n", "");
+        }
+        base.run(&["baseline", "--sign", "--sign-key", &file])
+            .exits(0);
+        fs::remove_file(base.path(&path)).unwrap();
+        merge(&base);
+        for (bytes, _) in &garbage[..3] {
+            let project = change_of(&base);
+            fs::write(project.path(&path), bytes).unwrap();
+            let report = checked(&project, &[]).exits(4).json();
+            let message = report.message("tampered");
+            assert!(message.contains("the signature of"), "{message}");
+            assert_eq!(asked(&report), Vec::<String>::new());
+        }
+        // A valid one is reported as valid.
+        let project = change_of(&base);
+        fs::write(project.path(&path), &signed).unwrap();
+        let report = checked(&project, &[]).json();
+        assert!(
+            report
+                .message("relocked")
+                .contains("`trust.public_keys` names")
+        );
+    }
+    // Not even a file, and a signature without its lock.
+    let project = pull_request();
+    fs::create_dir(project.path(&path)).unwrap();
+    let ran = checked(&project, &[]);
+    assert_ne!(ran.code, 0);
+    ran.says("lock.toml.minisig").says("not a regular file");
+    let project = pull_request();
+    project.write(
+        "baselines/nvidia-h200/bsr_gemm/ghost.lock.toml.minisig",
+        "x",
+    );
+    let report = checked(&project, &[]).exits(4).json();
+    assert!(
+        report
+            .message("tampered")
+            .contains("ghost.lock.toml is missing")
+    );
+}
+
+#[test]
+fn attributes_that_hide_rules_from_review_are_reported() {
+    if !has_git() {
+        return;
+    }
+    let hides = [
+        ("baselines/** linguist-generated", "`linguist-generated`"),
+        ("*.toml linguist-vendored=true", "`linguist-vendored=true`"),
+        ("config.toml -diff", "`-diff`"),
+        ("baselines/** binary", "`-diff`"),
+        ("*.json diff=nothing", "`diff=nothing`"),
+        ("*.lock.toml merge=ours", "`merge=ours`"),
+        ("* merge=union", "`merge=union`"),
+        (".gitattributes gitlab-generated", "`gitlab-generated`"),
+    ];
+    let text = "baselines/** -text\n";
+    let project = pull_request();
+    for (line, by) in hides {
+        project.write(".gitattributes", format!("{text}{line}\n"));
+        let report = checked(&project, &[]).exits(4).json();
+        assert_eq!(report.denied(), ["hidden-from-review"], "{line}");
+        let message = report.message("hidden-from-review");
+        assert!(
+            message.contains("this change hides") && message.contains(by),
+            "{message}"
+        );
+    }
+    let hidden = format!("{text}baselines/** linguist-generated\n");
+    project.write(".gitattributes", &hidden);
+    let tokens = asked(&checked(&project, &[]).exits(4).json()).join(",");
+    checked(&project, &["--accept", &tokens]).exits(0);
+    // Another content, another consent.
+    project.write(".gitattributes", format!("{hidden}config.toml -diff\n"));
+    checked(&project, &["--accept", &tokens]).exits(4);
+    // What the base has already only warns.
+    project.write(".gitattributes", &hidden);
+    merge(&project);
+    let report = checked(&project, &[]).exits(0).json();
+    let message = report.message("hidden-from-review");
+    assert!(message.contains("base and change hide"), "{message}");
+    // In a folder of its own, and from the top of the repository around the project.
+    let project = pull_request();
+    project.write("baselines/nvidia-h200/.gitattributes", "* -diff\n");
+    checked(&project, &[]).exits(4).says("hidden-from-review");
+    let project = in_a_folder();
+    project.write(".gitattributes", "gate/baselines/** linguist-generated\n");
+    checked_in_folder(&project)
+        .exits(4)
+        .says("hidden-from-review");
+    // How files are stored, and what hides nothing of the rules.
+    let project = pull_request();
+    let harmless = "* export-ignore\n*.cu linguist-generated\nconfig.toml text eol=lf -linguist-generated diff\n";
+    project.write(".gitattributes", format!("{text}{harmless}"));
+    let report = checked(&project, &[]).exits(0).json();
+    assert!(!report.warned().contains(&"hidden-from-review".to_owned()));
 }
 
 /// The base project in the folder `gate` of a repository.
@@ -1193,14 +1491,13 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
     fs::remove_file(lock.with_extension("toml.minisig")).unwrap();
     let report = checked(&project, &[]).exits(4).json();
     assert_eq!(report.denied(), ["unsigned"]);
-    // Not by consent either: whoever may sign has not.
-    let hash = sha256_file(&lock).unwrap();
-    checked(&project, &["--accept", &hash]).exits(4);
+    // Nobody can consent to it: whoever may sign has not.
+    assert_eq!(asked(&report), Vec::<String>::new());
     // Signed by the right key it needs consent, and nothing else.
     sign(&project, &adas);
     let report = checked(&project, &[]).exits(4).json();
     assert_eq!(report.denied(), ["relocked"]);
-    let report = checked(&project, &["--accept", &hash]).json();
+    let report = checked(&project, &["--accept", &asked(&report)[0]]).json();
     assert_eq!(
         report.comparison(VARIANT, "duration")["verdict"],
         "improved"
@@ -1264,9 +1561,13 @@ fn a_tool_of_the_repository_is_followed_through_links() {
     let project = change();
     project.write("tools/ncu-2026", "#!/bin/sh\necho faster\n");
     let report = brings(&project, "tools/ncu-2026").json();
-    let hashes = asked(&report);
-    assert_eq!(hashes, [sha256_hex(b"#!/bin/sh\necho faster\n")]);
-    checked(&project, &["--accept", &hashes[0]]).exits(0);
+    let tokens = asked(&report);
+    assert_eq!(tokens.len(), 1);
+    checked(&project, &["--accept", &tokens[0]]).exits(0);
+    let file = sha256_hex(b"#!/bin/sh\necho faster\n");
+    checked(&project, &["--accept", &file])
+        .exits(4)
+        .says("is the hash of `tools/ncu-2026`");
 
     let project = change();
     fs::remove_dir_all(project.path("tools")).unwrap();

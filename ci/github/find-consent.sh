@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Finds the hashes that the consent label on a pull request accepts: those in the outcome of the
-# report on COMMIT, if WHO, who set the label, has write access. Sets the outputs run (of the
+# Finds the tokens that the consent label on a pull request accepts: those in the outcome of the
+# report on COMMIT, if WHO, who set the label, has write access. A token is valid for one action on one
+# path, from one content to another, in this pull request. Sets the outputs run (of the
 # profiles), head and accept. Needs gh with GH_TOKEN, GITHUB_REPOSITORY, DEFAULT_BRANCH, and
 # REPORT_WORKFLOW, the path of the workflow's file.
 set -euo pipefail

@@ -17,6 +17,8 @@ arguments=()
 [ "${STATIC-}" != true ] || arguments+=(--static)
 [ -z "${BASELINE_REF-}" ] || arguments+=(--baseline-ref "$BASELINE_REF")
 [ -z "${ACCEPT-}" ] || arguments+=(--accept "$ACCEPT")
+# The tokens of consent are valid for one pull request.
+[ -z "${PULL_REQUEST-}" ] || arguments+=(--pull-request "$PULL_REQUEST")
 
 code=0
 sparsek-gate check --config "${CONFIG:-config.toml}" --format "${FORMAT:-text}" \

@@ -13,7 +13,7 @@ use super::store::{NewBaseline, Store};
 use crate::comparable::merge;
 use crate::config::{Config, Selected, Variant};
 use crate::evidence::unpinned;
-use crate::files::variant_folder;
+use crate::files::recorded_folder;
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::hash::sha256_hex;
 use crate::profile::Profile;
@@ -152,7 +152,7 @@ impl Locking<'_> {
                     .into());
                 }
             }
-            captures.add(&variant_folder(folder, &variant.id))?;
+            captures.add(&recorded_folder(folder, &variant.id))?;
         }
         Ok((profiles, captures))
     }

@@ -1,7 +1,7 @@
 //! Signs the locks of the selected variants: all of them, or none.
 
 use super::signature::{Signer, unknown_key};
-use super::store::Store;
+use super::store::{Store, Stored};
 use super::verify::verify_stored;
 use super::verify_selected::no_baseline;
 use crate::config::{Config, Selected, Trust};
@@ -37,6 +37,10 @@ pub fn sign_selected(selected: &Selected, signer: &Signer) -> Result<SignReport,
             findings.push(no_baseline(variant));
         }
         for stored in baselines {
+            let stored = Stored {
+                signature: None,
+                ..stored
+            };
             let (trusted, found) = verify_stored(&without_keys, variant, &stored);
             findings.extend(found);
             if let (Some(_), Some(lock)) = (trusted, &stored.lock) {

@@ -16,10 +16,14 @@ use crate::terms::VariantId;
 /// The environment variable that the password of a key is taken from.
 pub const PASSWORD_VARIABLE: &str = "SPARSEK_GATE_KEY_PASSWORD";
 
-/// The finding that a stored lock has no valid signature. Without keys nothing is verified.
+/// The finding that a stored lock has no valid signature, or one that cannot be verified because no
+/// key is configured.
 pub fn unsigned(trust: &Trust, stored: &Stored) -> Option<Finding> {
     if trust.public_keys.is_empty() {
-        return None;
+        return stored
+            .signature
+            .as_deref()
+            .map(|text| unverified(stored, text));
     }
     let name = format!("{}/{}.lock.toml", stored.gpu, stored.variant);
     let sign = format!(
@@ -47,6 +51,24 @@ pub fn unsigned(trust: &Trust, stored: &Stored) -> Option<Finding> {
                 sign,
             )
         })
+}
+
+/// The finding on a signature where no key is configured.
+fn unverified(stored: &Stored, signature: &str) -> Finding {
+    let what = match Signature::decode(signature) {
+        Ok(_) => "is not verified".to_owned(),
+        Err(error) => format!("is not a signature of minisign ({error})"),
+    };
+    let finding = Finding::deny(
+        Code::Unsigned,
+        &stored.variant,
+        format!(
+            "{}/{}.lock.toml.minisig {what}: the configuration names no key, so the file says nothing of the lock",
+            stored.gpu, stored.variant
+        ),
+        "name the keys that may sign locks in `trust.public_keys`, or remove the file",
+    );
+    finding.warn_for(WarnReason::NoKeys)
 }
 
 /// The finding that a signature is not verified, because the configuration does not name its key.
@@ -228,9 +250,25 @@ mod tests {
             Some(Code::Unsigned)
         );
         assert_eq!(code(&trust(&[&ada], false), "lock", None), None);
-        assert_eq!(
-            code(&trust(&[], false), "lock", Some("nonsense".to_owned())),
-            None
-        );
+    }
+
+    #[test]
+    fn a_signature_that_no_key_verifies_warns() {
+        let of_ada = {
+            let id = VariantId::try_from("s/v".to_owned()).unwrap();
+            signer().sign("gpu", &id, "lock").unwrap()
+        };
+        for (signature, text) in [
+            ("nonsense", "is not a signature of minisign"),
+            ("", "is not a signature of minisign"),
+            (&of_ada, "is not verified"),
+        ] {
+            let stored = stored("lock", Some(signature.to_owned()));
+            let finding = unsigned(&trust(&[], false), &stored).unwrap();
+            assert_eq!(finding.code, Code::Unsigned);
+            assert!(!finding.denies());
+            assert!(finding.message.contains(text), "{}", finding.message);
+        }
+        assert_eq!(code(&trust(&[], false), "lock", None), None);
     }
 }

@@ -50,7 +50,7 @@ pub fn verify_files(config: &Config, stored: &Stored) -> (Option<Trusted>, Vec<F
     };
     let mut findings = check.findings;
     findings.extend(unsigned(&config.trust, stored));
-    let unchanged = findings.is_empty();
+    let unchanged = !findings.iter().any(Finding::denies);
     (unchanged.then_some(Trusted { profile, lock }), findings)
 }
 

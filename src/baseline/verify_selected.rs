@@ -80,7 +80,7 @@ impl Verifying<'_> {
         {
             findings.extend(rederive(variant, &trusted.profile, captures));
         }
-        if findings.is_empty() {
+        if !findings.iter().any(Finding::denies) {
             let name = format!("{}/{}", stored.gpu, stored.variant);
             self.report.verified.push(name);
         }

@@ -14,7 +14,7 @@ use crate::judge::{
 use crate::measure::BaseProject;
 use crate::process;
 use crate::report::{self, Capability, Progress, Target};
-use crate::trust::{self, Authority, Grounds};
+use crate::trust::{self, Authority, Consent, Grounds};
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
     if arguments.dry_run {
@@ -62,10 +62,17 @@ fn origin(arguments: &CheckArgs) -> Origin {
 fn dry_run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
     let current = select(Config::load(config)?, &arguments.selection, None)?;
     let root = trust_root(&current, arguments)?;
-    let grounds = trust::establish(current.config, root, &arguments.accept)?;
+    let grounds = trust::establish(current.config, root, &consent(arguments)?)?;
     let selected = select(grounds.config, &arguments.selection, None)?;
     process::pass(&selected.config.env_pass);
     dry_run::of_check(&selected, &grounds.store, arguments)
+}
+
+/// What was accepted, for the pull request of this run.
+fn consent(arguments: &CheckArgs) -> Result<Consent, Error> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let pull_request = trust::pull_request(arguments.pull_request, variable)?;
+    Consent::new(&arguments.accept, pull_request)
 }
 
 /// Whose rules count.
@@ -95,7 +102,7 @@ fn judged(
         authority: found,
         findings,
         ..
-    } = &trust::establish(current.config, root, &arguments.accept)?;
+    } = &trust::establish(current.config, root, &consent(arguments)?)?;
     authority.clone_from(found);
     let plan = select(config.clone(), &arguments.selection, None)?;
     process::pass(&plan.config.env_pass);

@@ -10,8 +10,8 @@ use crate::capture;
 use crate::cli::{ImportArgs, Selection};
 use crate::evidence::incomplete;
 use crate::files::{
-    PROFILE_FILE, create_work_folder, empty_variant_folder, most, read_regular_up_to,
-    variant_folder, write_atomically,
+    PROFILE_FILE, create_work_folder, most, read_regular_up_to, set_aside, settle, variant_folder,
+    write_atomically,
 };
 use crate::finding::{Error, ExitCode};
 use crate::hash::sha256_hex;
@@ -72,11 +72,12 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     if arguments.output.is_none() {
         create_work_folder(&selected.config.work)?;
     }
-    let folder = empty_variant_folder(&output, &variant.id)?;
+    let folder = set_aside(&output, &variant.id)?;
     let capture_path = folder.join(&file.file);
     write_atomically(&capture_path, &bytes).map_err(Error::io("write", &capture_path))?;
     let path = folder.join(PROFILE_FILE);
     write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))?;
+    settle(&output, &variant.id)?;
     let findings = incomplete(variant, &profile);
     answer(
         arguments.format,

@@ -232,22 +232,26 @@ codes! {
     Tampered = "tampered", Fails => Baseline,
         "A file in `baselines/` was edited by hand, damaged in a merge, or put in another folder.",
         "Restore it from git, or lock again: `sparsek-gate baseline --lock --reason '...' VARIANT`.";
-    /// A lock has no valid signature, but the configuration requires one.
+    /// A lock has no valid signature, but the configuration requires one; or its signature cannot be verified.
     Unsigned = "unsigned", Either => Baseline,
-        "It was locked without `--sign-key`, or signed with a key that `trust.public_keys` does not name.",
+        "It was locked without `--sign-key`, signed with a key that `trust.public_keys` does not name, or no key is configured.",
         "Sign it: `sparsek-gate baseline --sign --sign-key FILE VARIANT`.";
     /// The change under review locks, re-locks or removes a baseline. The lock from before the change is used.
     Relocked = "relocked", Either => Baseline,
         "A baseline was locked in the same change as the code.",
-        "Review the new lock. To accept it, from outside the change: `check --accept SHA256`.";
+        "Review the new lock. To accept it, from outside the change: `check --accept TOKEN`.";
     /// The change under review changes its own rules. The rules from before the change are used.
     PolicyChanged = "policy-changed", Either => Baseline,
         "The change edits tolerances, limits, waivers, signing keys, profiling options or a tool in the repository.",
-        "Review the new rules. To accept them, from outside the change: `check --accept SHA256`.";
-    /// An accepted hash belongs to nothing in this change.
+        "Review the new rules. To accept them, from outside the change: `check --accept TOKEN`.";
+    /// An accepted token belongs to nothing in this change.
     AcceptUnused = "accept-unused", Warns => Usage,
-        "The change was edited after the hash was printed, or there is no base revision.",
-        "Use the hash that the current report prints, or set `--baseline-ref REV`.";
+        "Base or change were edited after the token was printed, it is one of another pull request or the hash of a file, or there is no base revision.",
+        "Use the token that the current report prints, or set `--baseline-ref REV`.";
+    /// Attributes in `.gitattributes` hide baselines or the configuration from review.
+    HiddenFromReview = "hidden-from-review", Either => Baseline,
+        "The change marks them as generated, vendored or binary, or gives them a driver for `diff` or `merge`. It is a warning if the base has the same attribute.",
+        "Remove the attribute. To accept it, from outside the change: `check --accept TOKEN`.";
     /// A baseline is locked, but no check uses it.
     LockUnused = "lock-unused", Warns => Baseline,
         "Its variant was removed or is experimental.",

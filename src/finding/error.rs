@@ -1,5 +1,6 @@
 //! Errors that end a run. What concerns one variant only is a finding, see [`crate::verdict`].
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -35,7 +36,7 @@ pub enum Error {
         cause: String,
     },
     /// The operating system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), next_step(source))]
     Io {
         /// Verb: `read`, `write`, `create` ...
         action: &'static str,
@@ -47,6 +48,16 @@ pub enum Error {
     /// The user, or the system, asked the run to stop.
     #[error("interrupted; everything that was started has been stopped")]
     Interrupted,
+}
+
+/// What to do where the disk is full. Every file is written beside the old one, or as a whole.
+fn next_step(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "\n  next: free space on the disk of this path, and run the command again; what was there before is kept"
+        }
+        _ => "",
+    }
 }
 
 impl Error {
@@ -64,9 +75,7 @@ impl Error {
     pub fn named(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| match source.kind() {
-            std::io::ErrorKind::NotFound => {
-                Error::Usage(format!("there is no file {}", path.display()))
-            }
+            ErrorKind::NotFound => Error::Usage(format!("there is no file {}", path.display())),
             _ => Error::io("read", path)(source),
         }
     }

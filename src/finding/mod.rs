@@ -41,8 +41,8 @@ pub struct Finding {
     /// Output of a tool, as the tool wrote it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub detail: Option<String>,
-    /// The sha256 that `check --accept` takes for consent to what was found; `None` where nobody
-    /// can consent to it.
+    /// The token that `check --accept` takes for consent to what was found; `None` where nobody can
+    /// consent to it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub accept: Option<String>,
 }
@@ -147,10 +147,10 @@ impl Finding {
         }
     }
 
-    /// With the hash that stands for consent to it.
-    pub fn accept(self, sha256: impl Into<String>) -> Self {
+    /// With the token that stands for consent to it.
+    pub fn accept(self, token: impl Into<String>) -> Self {
         Finding {
-            accept: Some(sha256.into()),
+            accept: Some(token.into()),
             ..self
         }
     }

@@ -66,7 +66,7 @@ reasons! {
     /// Constants were overridden for a trial.
     Trial => LaunchMismatch,
     /// The change under review was accepted from outside of it.
-    Consented => Relocked | PolicyChanged,
+    Consented => Relocked | PolicyChanged | HiddenFromReview,
     /// The change under review makes a rule stricter.
     Tightens => PolicyChanged,
     /// The change under review states code, and the launches show what it does.
@@ -77,6 +77,10 @@ reasons! {
     BesideMeasured => OtherLaunches,
     /// Checks do not count the signature; the lock itself is written.
     SignerUnknown => Unsigned,
+    /// No public key is configured, so that no signature counts.
+    NoKeys => Unsigned,
+    /// The base has it already.
+    InBase => HiddenFromReview,
 }
 
 /// Whether a finding with this code fails the run, where there is this reason to only warn.

@@ -9,7 +9,7 @@ use super::variants::{Judge, Profiles};
 use crate::baseline::{CaptureIndex, rederive};
 use crate::comparable::{changes_since, words};
 use crate::config::{Config, Selected, Variant};
-use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, base_folder, variant_folder};
+use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, recorded_base_folder, recorded_folder};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::{Tier, VariantId};
@@ -78,7 +78,7 @@ impl Reading<'_> {
 
     /// The measured profile of a variant. Without one nothing would be judged.
     fn current(&mut self, variant: &Variant) -> Result<(), Error> {
-        let place = variant_folder(self.folder, &variant.id);
+        let place = recorded_folder(self.folder, &variant.id);
         let finding = match Profile::recorded(self.folder, &variant.id) {
             Ok(Some(profile)) if profile.variant == variant.id => {
                 self.altered(variant, &profile, &place, |finding| finding)?;
@@ -113,7 +113,7 @@ impl Reading<'_> {
 
     /// The profile of the base revision, where there is one.
     fn base(&mut self, variant: &Variant) -> Result<(), Error> {
-        let folder = base_folder(self.folder, &variant.id);
+        let folder = recorded_base_folder(self.folder, &variant.id);
         let file = folder.join(PROFILE_FILE);
         // A link that leads nowhere is a base that cannot be read, and not the lack of one.
         let missing = file.symlink_metadata().err();
@@ -144,7 +144,7 @@ impl Reading<'_> {
 
     /// The same of the base revision.
     fn compiled_base(&mut self, variant: &Variant) {
-        let file = base_folder(self.folder, &variant.id).join(STATIC_PROFILE_FILE);
+        let file = recorded_base_folder(self.folder, &variant.id).join(STATIC_PROFILE_FILE);
         let profile = self.static_profile(variant, Profile::at(&file));
         self.profiles.compiled_bases.extend(profile);
     }
@@ -179,7 +179,7 @@ impl Reading<'_> {
         let why = match Profile::recorded(self.folder, &variant.id) {
             Ok(None) => return Ok(()),
             Ok(Some(profile)) if profile.variant == variant.id => {
-                let place = variant_folder(self.folder, &variant.id);
+                let place = recorded_folder(self.folder, &variant.id);
                 self.altered(variant, &profile, &place, |finding| finding)?;
                 self.profiles.controls.push(profile);
                 return Ok(());

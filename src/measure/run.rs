@@ -14,7 +14,7 @@ use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::Variant;
 use crate::evidence::{disturbed, incomplete, incomplete_side, interleaved_launches, unpinned};
-use crate::files::{base_folder, empty_variant_folder, variant_folder};
+use crate::files::{base_folder, set_aside, settle, variant_folder};
 use crate::finding::{Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
 use crate::profile::Profile;
@@ -65,9 +65,10 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
         order,
         measured: Measured::default(),
     };
-    // Otherwise the earlier profile of a variant that fails now would be taken for this run's.
+    // Otherwise the earlier profile of a variant that fails now would be taken for this run's. Where
+    // this run is killed it is still there.
     for variant in batch.variants {
-        empty_variant_folder(output, &variant.id)?;
+        set_aside(output, &variant.id)?;
     }
     let (artifacts, bases) = run.build()?;
     // Of all variants before the first program runs: one could write to the files of another.
@@ -81,14 +82,14 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
     let mut bases = bases.into_iter();
     for (variant, artifact) in batch.variants.iter().zip(artifacts) {
         let base = bases.next();
-        let Some((artifact, witness)) = artifact else {
-            continue;
-        };
-        if run.verified(batch, variant, &artifact)? {
-            run.variant(variant, artifact, &witness, base, open)?;
-        } else {
-            run.measured.findings.extend(witness.changes(variant));
+        if let Some((artifact, witness)) = artifact {
+            if run.verified(batch, variant, &artifact)? {
+                run.variant(variant, artifact, &witness, base, open)?;
+            } else {
+                run.measured.findings.extend(witness.changes(variant));
+            }
         }
+        settle(output, &variant.id)?;
     }
     drop(lock);
     Ok(run.measured)

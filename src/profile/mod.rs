@@ -9,7 +9,7 @@ mod launch_list;
 mod norm;
 mod trend;
 
-use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, variant_folder};
+use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, recorded_folder};
 use crate::terms::{Phase, Seed, Tier, VariantId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -263,7 +263,7 @@ impl Profile {
     /// # Errors
     /// As [`Profile::read`].
     pub fn recorded(folder: &Path, variant: &VariantId) -> Result<Option<Profile>, Error> {
-        Profile::at(&variant_folder(folder, variant).join(PROFILE_FILE))
+        Profile::at(&recorded_folder(folder, variant).join(PROFILE_FILE))
     }
 
     /// The same of the static tier.
@@ -271,7 +271,7 @@ impl Profile {
     /// # Errors
     /// As [`Profile::read`].
     pub fn recorded_static(folder: &Path, variant: &VariantId) -> Result<Option<Profile>, Error> {
-        Profile::at(&variant_folder(folder, variant).join(STATIC_PROFILE_FILE))
+        Profile::at(&recorded_folder(folder, variant).join(STATIC_PROFILE_FILE))
     }
 
     /// The profile in a file, if there is one.

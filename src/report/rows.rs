@@ -310,7 +310,7 @@ pub(super) fn title(report: &VariantReport) -> String {
 pub(super) fn origin(outcome: &Outcome) -> String {
     let profiles = match &outcome.origin {
         Origin::Measured => "measured in this run".to_owned(),
-        Origin::Compiled => "compiled in this run; nothing ran".to_owned(),
+        Origin::Compiled => "compiled in this run; nothing ran, and launches are not checked: which kernels, how often, with which grid".to_owned(),
         Origin::Recorded(folder) => {
             format!("recorded profiles from {folder}, not measured in this run")
         }

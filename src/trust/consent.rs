@@ -1,59 +1,194 @@
-//! Consent that reaches a run from outside the change: hashes of what somebody has reviewed.
+//! Consent that reaches a run from outside the change. A token covers one action on one path, from
+//! one content to another, in one pull request.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::hash::sha256_hex;
 
-/// The hashes that were accepted.
+/// What somebody can consent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A baseline where there was none.
+    Lock,
+    /// A new entry in the ledger of a baseline.
+    Relock,
+    /// The files of a baseline, without a new entry.
+    Edit,
+    /// A baseline that is no longer there.
+    Remove,
+    /// The configuration as a whole.
+    Policy,
+    /// A tool in the repository.
+    Tool,
+    /// Attributes that hide files from review.
+    Hide,
+}
+
+impl Action {
+    /// The word in a token's text.
+    fn word(self) -> &'static str {
+        match self {
+            Action::Lock => "lock",
+            Action::Relock => "relock",
+            Action::Edit => "edit",
+            Action::Remove => "remove",
+            Action::Policy => "policy",
+            Action::Tool => "tool",
+            Action::Hide => "hide",
+        }
+    }
+
+    /// For people, before the path.
+    fn doing(self) -> &'static str {
+        match self {
+            Action::Lock => "locking",
+            Action::Relock => "re-locking",
+            Action::Edit => "editing",
+            Action::Remove => "removing",
+            Action::Policy => "the rules of",
+            Action::Tool => "the tool",
+            Action::Hide => "hiding files from review by",
+        }
+    }
+}
+
+/// One action of the change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Act {
+    /// What is done.
+    pub action: Action,
+    /// To what: a path from the top of the repository.
+    pub path: String,
+    /// The sha256 of the content in the base; `None` where there is none.
+    pub before: Option<String>,
+    /// The sha256 of the content in the change; `None` where there is none.
+    pub after: Option<String>,
+    /// The sha256 of the file, which earlier versions took for consent.
+    pub file_sha256: Option<String>,
+}
+
+/// The first line of a token's text. A token of another version is not valid.
+const FORMAT: &str = "sparsek-gate consent 1";
+
+/// The tokens that were accepted.
 #[derive(Debug, Default)]
 pub struct Consent {
-    /// Hash, and whether anything has it.
+    /// Token, and whether anything has it.
     given: RefCell<BTreeMap<String, bool>>,
+    /// The pull request of this run.
+    pull_request: Option<String>,
+    /// Hashes of files that could be taken for tokens: path and token.
+    files: RefCell<BTreeMap<String, (String, String)>>,
 }
 
 impl Consent {
-    /// Reads `--accept`, each a sha256 in hex.
+    /// Reads `--accept`, each a sha256 in hex, for a run of this pull request.
     ///
     /// # Errors
     /// [`Error::Usage`] where one is not a sha256.
-    pub fn new(accepted: &[String]) -> Result<Consent, Error> {
+    pub fn new(accepted: &[String], pull_request: Option<String>) -> Result<Consent, Error> {
         let mut given = BTreeMap::new();
         for text in accepted {
-            let hash = text.trim().to_ascii_lowercase();
-            if hash.is_empty() {
+            let token = text.trim().to_ascii_lowercase();
+            if token.is_empty() {
                 continue;
             }
-            if hash.len() != 64 || !hash.chars().all(|c| c.is_ascii_hexdigit()) {
+            if token.len() != 64 || !token.chars().all(|c| c.is_ascii_hexdigit()) {
                 return Err(Error::Usage(format!(
-                    "`--accept {text}`: --accept takes the sha256 that the finding prints, 64 hexadecimal digits"
+                    "`--accept {text}`: --accept takes the token that the finding prints, 64 hexadecimal digits"
                 )));
             }
-            given.insert(hash, false);
+            given.insert(token, false);
         }
         Ok(Consent {
             given: RefCell::new(given),
+            pull_request,
+            files: RefCell::default(),
         })
     }
 
-    /// Whether the file of this hash was accepted.
-    pub fn covers(&self, sha256: &str) -> bool {
-        let mut given = self.given.borrow_mut();
-        given.get_mut(sha256).map(|used| *used = true).is_some()
+    /// The token of an action: the sha256 of a text that names all that it covers.
+    pub fn token(&self, act: &Act) -> String {
+        let or = |text: &Option<String>, none: &str| text.clone().unwrap_or(none.to_owned());
+        // The path is quoted: none can contain the line of another field.
+        let token = sha256_hex(
+            format!(
+                "{FORMAT}\naction: {}\npath: {:?}\nbefore: {}\nafter: {}\npull request: {}\n",
+                act.action.word(),
+                act.path,
+                or(&act.before, "absent"),
+                or(&act.after, "absent"),
+                or(&self.pull_request, "none"),
+            )
+            .as_bytes(),
+        );
+        for file in [&act.file_sha256, &act.before, &act.after] {
+            if let Some(file) = file {
+                let known = (act.path.clone(), token.clone());
+                self.files.borrow_mut().insert(file.clone(), known);
+            }
+        }
+        token
     }
 
-    /// The finding, as a warning where its hash was accepted.
-    pub fn settles(&self, finding: Finding, sha256: &str) -> Finding {
-        let finding = finding.accept(sha256);
-        if self.covers(sha256) {
+    /// The option that consents to an action, and what it covers, for people.
+    pub fn how(&self, act: &Act) -> String {
+        format!("check --accept {} ({})", self.token(act), self.words(act))
+    }
+
+    /// What a token covers, for people.
+    fn words(&self, act: &Act) -> String {
+        let content = |hash: &Option<String>| match hash {
+            Some(hash) => hash.chars().take(12).collect(),
+            None => "nothing".to_owned(),
+        };
+        format!(
+            "covers {} `{}`, from {} to {}, in {}",
+            act.action.doing(),
+            act.path,
+            content(&act.before),
+            content(&act.after),
+            self.run()
+        )
+    }
+
+    /// The pull request of this run, for people.
+    fn run(&self) -> String {
+        match &self.pull_request {
+            Some(number) => format!("pull request {number}"),
+            None => "runs without the number of a pull request".to_owned(),
+        }
+    }
+
+    /// Whether the action was accepted.
+    pub fn covers(&self, act: &Act) -> bool {
+        let token = self.token(act);
+        let mut given = self.given.borrow_mut();
+        given.get_mut(&token).map(|used| *used = true).is_some()
+    }
+
+    /// The finding, as a warning where its action was accepted.
+    pub fn settles(&self, finding: Finding, act: &Act) -> Finding {
+        let finding = finding.accept(self.token(act));
+        if self.covers(act) {
             Finding {
                 message: format!("{}; accepted", finding.message),
-                next: "nothing: it was accepted from outside the change (--accept)".to_owned(),
+                next: self.nothing(act),
                 ..finding.warn_for(WarnReason::Consented)
             }
         } else {
             finding
         }
+    }
+
+    /// The next step after consent.
+    pub fn nothing(&self, act: &Act) -> String {
+        format!(
+            "nothing: it was accepted from outside the change (--accept {})",
+            self.words(act)
+        )
     }
 
     /// The finding that consent was given where none is needed.
@@ -69,22 +204,35 @@ impl Consent {
         finding.into_iter().collect()
     }
 
-    /// The findings on hashes that were accepted and not found.
+    /// The findings on tokens that were accepted and not found.
     pub fn unused(&self) -> Vec<Finding> {
         let given = self.given.borrow();
+        let files = self.files.borrow();
         let unused: BTreeSet<&String> = given
             .iter()
             .filter(|(_, used)| !**used)
-            .map(|(hash, _)| hash)
+            .map(|(token, _)| token)
             .collect();
         unused
             .into_iter()
-            .map(|hash| {
-                Finding::of_project(
+            .map(|token| match files.get(token) {
+                Some((path, valid)) => Finding::of_project(
                     Code::AcceptUnused,
-                    format!("{hash} was accepted, and nothing in this change has this hash"),
-                    "review the current findings: an edited file has a new hash",
-                )
+                    format!(
+                        "{token} is the hash of `{path}`, and --accept does not take the hash of a file: it would be valid for any action on it, in any pull request"
+                    ),
+                    format!(
+                        "review the finding on `{path}`, and accept its token: check --accept {valid}"
+                    ),
+                ),
+                None => Finding::of_project(
+                    Code::AcceptUnused,
+                    format!(
+                        "{token} was accepted, and nothing in this change has this token: a token covers one action on one path, from one content to another, in one pull request, and this run is one of {}",
+                        self.run()
+                    ),
+                    "review the current findings, and accept the tokens that they print; name the pull request where the pipeline does not: --pull-request N",
+                ),
             })
             .collect()
     }
@@ -94,15 +242,76 @@ impl Consent {
 mod tests {
     use super::*;
 
+    fn act() -> Act {
+        Act {
+            action: Action::Lock,
+            path: "baselines/gpu/s/v".to_owned(),
+            before: None,
+            after: Some("a".repeat(64)),
+            file_sha256: Some("f".repeat(64)),
+        }
+    }
+
+    fn of(accepted: &[String], pull_request: Option<&str>) -> Consent {
+        Consent::new(accepted, pull_request.map(str::to_owned)).unwrap()
+    }
+
     #[test]
-    fn an_accepted_hash_that_is_not_found_is_reported() {
-        let (one, other) = ("a".repeat(64), "b".repeat(64));
-        let consent = Consent::new(&[one.to_uppercase(), format!(" {other}")]).unwrap();
-        assert!(consent.covers(&one));
-        assert!(!consent.covers(&"c".repeat(64)));
+    fn a_token_covers_one_action_on_one_path_between_two_contents_in_one_pull_request() {
+        let token = of(&[], Some("7")).token(&act());
+        let accepted = [token.to_uppercase()];
+        assert!(of(&accepted, Some("7")).covers(&act()));
+        for pull_request in [None, Some("8"), Some("77")] {
+            assert!(!of(&accepted, pull_request).covers(&act()));
+        }
+        let others = [
+            Act {
+                action: Action::Relock,
+                ..act()
+            },
+            Act {
+                action: Action::Remove,
+                before: act().after,
+                after: None,
+                ..act()
+            },
+            Act {
+                path: "baselines/gpu/s/w".to_owned(),
+                ..act()
+            },
+            Act {
+                before: Some("b".repeat(64)),
+                ..act()
+            },
+            Act {
+                after: Some("b".repeat(64)),
+                ..act()
+            },
+            Act {
+                after: None,
+                ..act()
+            },
+        ];
+        for other in others {
+            assert!(!of(&accepted, Some("7")).covers(&other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn an_accepted_token_that_is_not_found_is_reported_and_the_hash_of_a_file_is_named() {
+        let (other, file) = ("b".repeat(64), "f".repeat(64));
+        let token = of(&[], None).token(&act());
+        let consent = of(&[token, format!(" {other}"), file.clone()], None);
+        assert!(consent.covers(&act()));
         let unused = consent.unused();
-        assert_eq!(unused.len(), 1);
+        assert_eq!(unused.len(), 2);
         assert!(unused[0].message.contains(&other));
-        assert!(Consent::new(&["abc".to_owned()]).is_err());
+        assert!(unused[1].message.contains(&file));
+        assert!(
+            unused[1]
+                .message
+                .contains("the hash of `baselines/gpu/s/v`")
+        );
+        assert!(Consent::new(&["abc".to_owned()], None).is_err());
     }
 }

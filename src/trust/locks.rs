@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::consent::Consent;
+use super::consent::{Act, Action, Consent};
 use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, verify_files};
 use crate::config::Config;
 use crate::files::read_regular;
@@ -22,7 +22,8 @@ pub(super) struct Replaced {
 }
 
 /// Reports every baseline that the change locks, re-locks, edits or removes, and returns those that
-/// were accepted and are unchanged since they were locked.
+/// were accepted and are unchanged since they were locked. `place` is the folder of the baselines
+/// from the top of the repository.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -30,6 +31,7 @@ pub(super) fn compare(
     config: &Config,
     base: &Store,
     head: &Store,
+    place: &str,
     consent: &Consent,
     findings: &mut Vec<Finding>,
 ) -> Result<Vec<Replaced>, Error> {
@@ -42,13 +44,12 @@ pub(super) fn compare(
         let found = match (&before, &after) {
             (None, None) => continue,
             (Some(before), Some(after)) if same(before, after) => continue,
-            (Some(before), None) => removed(before, consent),
-            (before, Some(after)) => locked(config, before.as_ref(), after, consent),
+            (Some(before), None) => removed(place, before, consent),
+            (before, Some(after)) => locked(config, place, before.as_ref(), after, consent),
         };
-        let settled = !found.is_empty()
-            && found
-                .iter()
-                .all(|finding| finding.severity == crate::finding::Severity::Warn);
+        // A warning of another code, such as on a signature, replaces nothing.
+        let settled = found.iter().any(|finding| finding.code == Code::Relocked)
+            && !found.iter().any(Finding::denies);
         findings.extend(found);
         if settled {
             accepted.push(Replaced { gpu, variant });
@@ -98,17 +99,51 @@ fn same(one: &Stored, other: &Stored) -> bool {
         && one.signature == other.signature
 }
 
-/// The hash of a baseline: that of its lock, which contains those of its other files.
-fn hash(stored: &Stored) -> String {
-    sha256_hex(stored.lock.as_deref().unwrap_or_default().as_bytes())
+/// The content of a baseline: the sha256 of what `sha256sum VARIANT.*` prints in its folder.
+fn content(stored: &Stored) -> String {
+    let text = |text: &Option<String>| text.as_ref().map(|text| text.as_bytes().to_vec());
+    let mut files = FILES.into_iter().zip([
+        text(&stored.lock),
+        stored.norm.clone(),
+        text(&stored.norm_sha256),
+        stored.profile.clone(),
+        text(&stored.signature),
+    ]);
+    let mut lines: Vec<String> = files
+        .by_ref()
+        .filter_map(|(ending, bytes)| {
+            let hash = sha256_hex(&bytes?);
+            Some(format!("{hash}  {}.{ending}\n", stored.variant.variant))
+        })
+        .collect();
+    lines.sort_by(|one, other| one.get(64..).cmp(&other.get(64..)));
+    sha256_hex(lines.concat().as_bytes())
+}
+
+/// What consent to a change of a baseline is for. `place` is the folder of the baselines, `named`
+/// is the one that has the lock.
+fn act(
+    action: Action,
+    place: &str,
+    named: &Stored,
+    contents: (Option<&Stored>, Option<&Stored>),
+) -> Act {
+    let lock = named.lock.as_deref();
+    Act {
+        action,
+        path: format!("{place}/{}/{}", named.gpu, named.variant),
+        before: contents.0.map(content),
+        after: contents.1.map(content),
+        file_sha256: lock.map(|lock| sha256_hex(lock.as_bytes())),
+    }
 }
 
 fn lock_name(stored: &Stored) -> String {
     format!("{}/{}.lock.toml", stored.gpu, stored.variant)
 }
 
-fn removed(before: &Stored, consent: &Consent) -> Vec<Finding> {
-    let hash = hash(before);
+fn removed(place: &str, before: &Stored, consent: &Consent) -> Vec<Finding> {
+    let act = act(Action::Remove, place, before, (Some(before), None));
     let finding = Finding::deny(
         Code::Relocked,
         &before.variant,
@@ -117,29 +152,32 @@ fn removed(before: &Stored, consent: &Consent) -> Vec<Finding> {
             before.gpu
         ),
         format!(
-            "restore {}, or accept the removal: check --accept {hash}",
-            lock_name(before)
+            "restore {}, or accept the removal: {}",
+            lock_name(before),
+            consent.how(&act)
         ),
     );
-    vec![consent.settles(finding, &hash)]
+    vec![consent.settles(finding, &act)]
 }
 
 /// The findings on a baseline that is new or was replaced.
 fn locked(
     config: &Config,
+    place: &str,
     before: Option<&Stored>,
     after: &Stored,
     consent: &Consent,
 ) -> Vec<Finding> {
     let (trusted, found) = verify_files(config, after);
+    let mut found: Vec<Finding> = found
+        .into_iter()
+        .map(|finding| Finding {
+            message: format!("in this change: {}", finding.message),
+            ..finding
+        })
+        .collect();
     let Some(trusted) = trusted else {
-        return found
-            .into_iter()
-            .map(|finding| Finding {
-                message: format!("in this change: {}", finding.message),
-                ..finding
-            })
-            .collect();
+        return found;
     };
     // A base whose lock cannot be read has no ledger to continue.
     let old_lock = before.and_then(|before| Lock::parse(before.lock.as_deref()?).ok());
@@ -147,15 +185,31 @@ fn locked(
     if !trusted.lock.ledger.starts_with(past) {
         return vec![rewritten(after, past, &trusted.lock.ledger)];
     }
+    if before.is_some_and(|before| only_signed(before, after)) {
+        // A signature that was not verified says nothing of the lock: `found` reports it.
+        if found.is_empty() {
+            found.push(signed(after));
+        }
+        return found;
+    }
     let new = trusted.lock.ledger.get(past.len()..).unwrap_or_default();
     let old = before.and_then(|before| Profile::parse(before.profile.as_deref()?).ok());
-    let what = match (before, new) {
-        (None, _) => format!("this change locks it on {}", after.gpu),
-        (Some(_), []) => format!(
-            "this change edits the files of its baseline on {} without locking it",
-            after.gpu
+    let (action, what) = match (before, new) {
+        (None, _) => (
+            Action::Lock,
+            format!("this change locks it on {}", after.gpu),
         ),
-        (Some(_), _) => format!("this change re-locks it on {}", after.gpu),
+        (Some(_), []) => (
+            Action::Edit,
+            format!(
+                "this change edits the files of its baseline on {} without locking it",
+                after.gpu
+            ),
+        ),
+        (Some(_), _) => (
+            Action::Relock,
+            format!("this change re-locks it on {}", after.gpu),
+        ),
     };
     let reasons = new.iter().map(|entry| {
         let reason = entry.reason.replace('\n', " ");
@@ -170,36 +224,46 @@ fn locked(
             message.push_str(&part);
         }
     }
-    let hash = hash(after);
-    let signed_only = before.is_some_and(|before| {
-        before.signature.is_none()
-            && same(
-                &Stored {
-                    signature: after.signature.clone(),
-                    ..before.clone()
-                },
-                after,
-            )
-    });
-    if signed_only {
-        let finding = Finding::deny(
-            Code::Relocked,
-            &after.variant,
-            format!("this change signs its lock on {}", after.gpu),
-            "nothing: the lock is the same",
-        );
-        return vec![finding.warn_for(WarnReason::OnlySigned)];
-    }
+    let act = act(action, place, after, (before, Some(after)));
     let finding = Finding::deny(
         Code::Relocked,
         &after.variant,
         message,
         format!(
-            "it is judged by the base's lock; have an authorized person review {} and accept it from outside the change: check --accept {hash}",
-            lock_name(after)
+            "it is judged by the base's lock; have an authorized person review {} and accept it from outside the change: {}",
+            lock_name(after),
+            consent.how(&act)
         ),
     );
-    vec![consent.settles(finding, &hash)]
+    found.push(consent.settles(finding, &act));
+    found
+}
+
+/// Whether a signature was added, and nothing else changed.
+fn only_signed(before: &Stored, after: &Stored) -> bool {
+    before.signature.is_none()
+        && after.signature.is_some()
+        && same(
+            &Stored {
+                signature: after.signature.clone(),
+                ..before.clone()
+            },
+            after,
+        )
+}
+
+/// A valid signature of a lock that is otherwise the base's.
+fn signed(after: &Stored) -> Finding {
+    let finding = Finding::deny(
+        Code::Relocked,
+        &after.variant,
+        format!(
+            "this change signs its lock on {}, with a key that `trust.public_keys` names",
+            after.gpu
+        ),
+        "nothing: the signature is valid, and the lock is the same",
+    );
+    finding.warn_for(WarnReason::OnlySigned)
 }
 
 /// A ledger that does not continue the base's. This cannot be accepted.

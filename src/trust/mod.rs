@@ -9,25 +9,34 @@ mod authority;
 mod changes;
 mod consent;
 mod credentials;
+mod hidden;
 mod locks;
 mod policy;
+mod pull_request;
 mod root;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 pub use authority::Authority;
 pub use consent::Consent;
 pub use credentials::credentials;
-pub use root::{Root, root, variables};
+pub use pull_request::pull_request;
+pub use root::{Root, root};
 
-use crate::baseline::Store;
+use crate::baseline::{FILES, Store};
 use crate::config::{Config, in_current_words};
 use crate::files::{most, read_regular, read_text_up_to};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::git::{self, TreeEntry};
 use crate::hash::sha256_hex;
 use changes::{Change, Way, changes};
+use consent::{Act, Action};
+
+/// Every environment variable that decides whose rules count, or what consent is for.
+pub fn variables() -> impl Iterator<Item = &'static str> {
+    root::variables().chain(pull_request::variables())
+}
 
 /// The rules that a run judges by.
 #[derive(Debug)]
@@ -55,8 +64,7 @@ impl Grounds {
 ///
 /// # Errors
 /// [`Error::Environment`] and [`Error::Baseline`] where the revision cannot be read as a project.
-pub fn establish(head: Config, root: Option<Root>, accepted: &[String]) -> Result<Grounds, Error> {
-    let consent = Consent::new(accepted)?;
+pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<Grounds, Error> {
     let Some(root) = root else {
         return Ok(Grounds {
             store: Store::open(&head.baselines)?,
@@ -70,7 +78,7 @@ pub fn establish(head: Config, root: Option<Root>, accepted: &[String]) -> Resul
         place: place_in_repository(&head.root)?,
         head: &head,
         root: &root,
-        consent: &consent,
+        consent,
     };
     let mut findings = Vec::new();
     let (config, base_baselines) = change.policy(&mut findings)?;
@@ -80,7 +88,9 @@ pub fn establish(head: Config, root: Option<Root>, accepted: &[String]) -> Resul
     findings.extend(change.leftovers()?);
     findings.extend(change.converted()?);
     let here = Store::open(&head.baselines)?;
-    let replaced = locks::compare(&config, &store, &here, &consent, &mut findings)?;
+    let place = change.place.join(&inside(&head.root, &head.baselines));
+    let replaced = locks::compare(&config, &store, &here, &place, consent, &mut findings)?;
+    findings.extend(change.hidden(&store, &here)?);
     locks::replace(&store, &here, &replaced)?;
     findings.extend(change.tools(&config)?);
     findings.extend(change.builds(&config)?);
@@ -101,8 +111,10 @@ pub fn establish(head: Config, root: Option<Root>, accepted: &[String]) -> Resul
 pub struct Brought {
     /// From the top of the repository.
     pub path: String,
-    /// Its bytes, or the target if it is a link; `None` where it cannot be read.
-    content: Option<Vec<u8>>,
+    /// What the base has there.
+    before: Option<TreeEntry>,
+    /// What the change has there; `None` where it cannot be read.
+    after: Option<TreeEntry>,
 }
 
 /// Files at a path, below it and on the way to it that are part of the change. Untracked files are
@@ -139,19 +151,22 @@ pub fn brought_by_change(
         }
         let before = git::files_at(&top, commit, &place).map_err(unreadable)?;
         for (path, submodule) in tracked {
-            let (here, content) = match submodule {
-                Some(commit) => (Some(TreeEntry::Submodule(commit)), None),
+            let after = match submodule {
+                Some(commit) => Some(TreeEntry::Submodule(commit)),
                 None => entry_here(&top.join(&path)),
             };
-            if here.is_none() || before.get(&path) != here.as_ref() {
-                brought.insert(path, content);
+            let before = before.get(&path).cloned();
+            if after.is_none() || before != after {
+                let file = Brought {
+                    path: path.clone(),
+                    before,
+                    after,
+                };
+                brought.insert(path, file);
             }
         }
     }
-    let brought = brought.into_iter();
-    Ok(brought
-        .map(|(path, content)| Brought { path, content })
-        .collect())
+    Ok(brought.into_values().collect())
 }
 
 /// Files that differ in the revision from their stated hash. `stated` are sha256 by paths from
@@ -189,14 +204,22 @@ pub fn unlike_base<'s>(
     Ok(unlike)
 }
 
-/// What the working tree has at a path, and the same as bytes.
-fn entry_here(path: &Path) -> (Option<TreeEntry>, Option<Vec<u8>>) {
+/// What the working tree has at a path.
+fn entry_here(path: &Path) -> Option<TreeEntry> {
     if let Ok(target) = std::fs::read_link(path) {
         let target = target.into_os_string().into_encoded_bytes();
-        return (Some(TreeEntry::Link(target.clone())), Some(target));
+        return Some(TreeEntry::Link(target));
     }
-    let bytes = read_regular(path).ok();
-    (bytes.clone().map(TreeEntry::File), bytes)
+    read_regular(path).ok().map(TreeEntry::File)
+}
+
+/// The sha256 of a content: of a file its bytes, so that `sha256sum` shows the same.
+fn content_sha256(entry: &TreeEntry) -> String {
+    match entry {
+        TreeEntry::File(bytes) => sha256_hex(bytes),
+        TreeEntry::Link(target) => sha256_hex(&[b"link to ", &target[..]].concat()),
+        TreeEntry::Submodule(commit) => sha256_hex(format!("submodule {commit}").as_bytes()),
+    }
 }
 
 /// Every link on the way to a path, and the end of the way, without links.
@@ -261,19 +284,28 @@ impl ChangeUnderReview<'_> {
     fn policy(&self, findings: &mut Vec<Finding>) -> Result<(Config, PathBuf), Error> {
         let path = &self.head.path;
         let text = read_text_up_to(path, most::CONFIG).map_err(Error::io("read", path))?;
-        let hash = sha256_hex(text.as_bytes());
         let whole = || (self.head.clone(), self.head.baselines.clone());
-        let Some(base_text) = self.base_text()? else {
-            findings.push(self.without_base_policy(&hash));
+        let base_text = self.base_text()?;
+        let hash = sha256_hex(text.as_bytes());
+        let act = Act {
+            action: Action::Policy,
+            path: self.place.join(&config_name(self.head)),
+            before: base_text.as_deref().map(sha256_hex),
+            after: Some(hash.clone()),
+            file_sha256: Some(hash),
+        };
+        let Some(base_text) = base_text else {
+            findings.push(self.without_base_policy(&act));
             return Ok(whole());
         };
+        let base_text = String::from_utf8_lossy(&base_text).into_owned();
         if base_text == text {
             return Ok(whole());
         }
         let base = match Config::parse(path, &base_text) {
             Ok(base) => base,
             Err(error) => {
-                findings.push(self.unreadable_base(error.message(), &hash)?);
+                findings.push(self.unreadable_base(error.message(), &act)?);
                 return Ok(whole());
             }
         };
@@ -284,11 +316,12 @@ impl ChangeUnderReview<'_> {
         let mut changes = changes(&base_table, &head_table);
         let merged = match self.merged(&base_table, &head_table) {
             Ok(merged) => Some(merged),
-            Err(_) if self.consent.covers(&hash) => None,
+            Err(_) if self.consent.covers(&act) => None,
             Err(why) => {
                 return Err(Error::Baseline(format!(
-                    "this change's variants are invalid under the base configuration of {}: {why}; to accept this change's file as a whole: check --accept {hash}",
-                    self.revision()
+                    "this change's variants are invalid under the base configuration of {}: {why}; to accept this change's file as a whole: {}",
+                    self.revision(),
+                    self.consent.how(&act)
                 )));
             }
         };
@@ -303,17 +336,17 @@ impl ChangeUnderReview<'_> {
                 });
             }
         }
-        let (all, accepted) = self.findings_on(changes, &hash);
+        let (all, accepted) = self.findings_on(changes, &act);
         findings.extend(all);
         let policy = merged.filter(|_| !accepted);
         Ok((policy.unwrap_or_else(|| self.head.clone()), base.baselines))
     }
 
     /// The base's configuration, if it has one.
-    fn base_text(&self) -> Result<Option<String>, Error> {
+    fn base_text(&self) -> Result<Option<Vec<u8>>, Error> {
         let name = config_name(self.head);
         match self.file(&name)? {
-            Some(TreeEntry::File(bytes)) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            Some(TreeEntry::File(bytes)) => Ok(Some(bytes)),
             Some(TreeEntry::Link(_) | TreeEntry::Submodule(_)) => Err(Error::Baseline(format!(
                 "{name} is a link at {}, and its target is not part of that revision; commit the file itself there",
                 self.revision()
@@ -323,7 +356,7 @@ impl ChangeUnderReview<'_> {
     }
 
     /// The finding that the base has no configuration.
-    fn without_base_policy(&self, hash: &str) -> Finding {
+    fn without_base_policy(&self, act: &Act) -> Finding {
         let name = config_name(self.head);
         let finding = Finding::of_project(
             Code::PolicyChanged,
@@ -332,19 +365,21 @@ impl ChangeUnderReview<'_> {
                 self.revision()
             ),
             format!(
-                "have an authorized person review {name} and accept it from outside the change: check --accept {hash}"
+                "have an authorized person review {name} and accept it from outside the change: {}",
+                self.consent.how(act)
             ),
         );
-        self.consent.settles(finding, hash)
+        self.consent.settles(finding, act)
     }
 
     /// The finding that the base's configuration cannot be read, if the change's was accepted.
-    fn unreadable_base(&self, why: &str, hash: &str) -> Result<Finding, Error> {
+    fn unreadable_base(&self, why: &str, act: &Act) -> Result<Finding, Error> {
         let name = config_name(self.head);
-        if !self.consent.covers(hash) {
+        if !self.consent.covers(act) {
             return Err(Error::Baseline(format!(
-                "{name} at {} cannot be read by this version: {why}; fix it there first, or accept this change's file as a whole: check --accept {hash}",
-                self.revision()
+                "{name} at {} cannot be read by this version: {why}; fix it there first, or accept this change's file as a whole: {}",
+                self.revision(),
+                self.consent.how(act)
             )));
         }
         let finding = Finding::of_project(
@@ -353,9 +388,10 @@ impl ChangeUnderReview<'_> {
                 "{name} at {} cannot be read by this version ({why}); this change's file is used as a whole, as accepted",
                 self.revision()
             ),
-            "nothing: it was accepted from outside the change (--accept)",
+            self.consent.nothing(act),
         );
-        Ok(finding.accept(hash).warn_for(WarnReason::Consented))
+        let finding = finding.accept(self.consent.token(act));
+        Ok(finding.warn_for(WarnReason::Consented))
     }
 
     /// The change's code under the base's policy.
@@ -366,7 +402,7 @@ impl ChangeUnderReview<'_> {
     }
 
     /// The findings on changes of the policy, and whether they were accepted.
-    fn findings_on(&self, changes: Vec<Change>, hash: &str) -> (Vec<Finding>, bool) {
+    fn findings_on(&self, changes: Vec<Change>, act: &Act) -> (Vec<Finding>, bool) {
         let name = config_name(self.head);
         let mut accepted = false;
         let findings = changes.into_iter().map(|change| {
@@ -374,7 +410,7 @@ impl ChangeUnderReview<'_> {
             let next = if of_code {
                 "measure the change: the launches show the numbers".to_owned()
             } else {
-                format!("it takes effect once an authorized person reviews {name} and accepts it from outside the change: check --accept {hash}")
+                format!("it takes effect once an authorized person reviews {name} and accepts it from outside the change: {}", self.consent.how(act))
             };
             let finding = Finding {
                 variant: change.variant,
@@ -383,8 +419,8 @@ impl ChangeUnderReview<'_> {
             if of_code {
                 return finding.warn_for(WarnReason::LaunchesShow);
             }
-            let finding = self.consent.settles(finding, hash);
-            accepted |= self.consent.covers(hash);
+            let finding = self.consent.settles(finding, act);
+            accepted |= self.consent.covers(act);
             let tightens = change.way == Way::Tightens;
             finding.warn_for(tightens.then_some(WarnReason::Tightens))
         });
@@ -514,30 +550,45 @@ impl ChangeUnderReview<'_> {
         let mut findings = Vec::new();
         for (tool, path) in tools {
             let Some(path) = path else { continue };
-            for Brought { path, content } in
-                brought_by_change(&self.head.root, &self.authority(), path)?
-            {
-                let brings =
-                    format!("{tool} is taken from the repository, and this change brings `{path}`");
-                let Some(hash) = content.as_deref().map(sha256_hex) else {
-                    findings.push(Finding::of_project(
-                        Code::PolicyChanged,
-                        brings,
-                        "commit the tool itself: a tool from the change under review is not trusted, and the content of a submodule cannot be accepted",
-                    ));
-                    continue;
-                };
-                let finding = Finding::of_project(
-                    Code::PolicyChanged,
-                    brings,
-                    format!(
-                        "review the tool, which is not trusted because it comes from the change, and accept it: check --accept {hash}"
-                    ),
-                );
-                findings.push(self.consent.settles(finding, &hash));
+            for brought in brought_by_change(&self.head.root, &self.authority(), path)? {
+                findings.push(self.tool(tool, brought));
             }
         }
         Ok(findings)
+    }
+
+    /// The finding on a tool that comes with the change.
+    fn tool(&self, tool: &str, brought: Brought) -> Finding {
+        let Brought {
+            path,
+            before,
+            after,
+        } = brought;
+        let brings =
+            format!("{tool} is taken from the repository, and this change brings `{path}`");
+        let after = match after {
+            None | Some(TreeEntry::Submodule(_)) => {
+                return Finding::of_project(
+                    Code::PolicyChanged,
+                    brings,
+                    "commit the tool itself: a tool from the change under review is not trusted, and the content of a submodule cannot be accepted",
+                );
+            }
+            Some(after) => content_sha256(&after),
+        };
+        let act = Act {
+            action: Action::Tool,
+            path,
+            before: before.as_ref().map(content_sha256),
+            after: Some(after.clone()),
+            file_sha256: Some(after),
+        };
+        let next = format!(
+            "review the tool, which is not trusted because it comes from the change, and accept it: {}",
+            self.consent.how(&act)
+        );
+        let finding = Finding::of_project(Code::PolicyChanged, brings, next);
+        self.consent.settles(finding, &act)
     }
 
     /// Committed builds and profiles in the work folder of this tool.
@@ -555,6 +606,24 @@ impl ChangeUnderReview<'_> {
             ),
             "remove the files from version control",
         )))
+    }
+
+    /// Attributes that hide baselines or the configuration from review.
+    fn hidden(&self, base: &Store, here: &Store) -> Result<Vec<Finding>, Error> {
+        let folder = self
+            .place
+            .join(&inside(&self.head.root, &self.head.baselines));
+        let mut paths = BTreeSet::from([self.place.join(&config_name(self.head))]);
+        let mut stored = base.stored()?;
+        stored.extend(here.stored()?);
+        for (gpu, variant) in stored {
+            let files = FILES
+                .iter()
+                .map(|ending| format!("{folder}/{gpu}/{variant}.{ending}"));
+            paths.extend(files);
+        }
+        let top = git::repository(&self.head.root).map_err(unreadable)?.top;
+        hidden::findings(&top, &self.root.commit, paths, self.consent).map_err(unreadable)
     }
 
     fn authority(&self) -> Authority {

@@ -7,6 +7,8 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 pub mod browser;
+pub mod crash;
+pub mod locking;
 pub mod outcomes;
 pub mod stand_in;
 

@@ -1,0 +1,421 @@
+//! Commands that are killed at any moment, or whose disk is full at any write: what was there before
+//! is there, or the new as a whole, and the next command works. `SPARSEK_GATE_KILLS=1000` kills each
+//! of them that often, and fills the disk at every write.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::crash::{contents, fill_the_disk, is_long, kill_at_random, kills, wait_for_orphans};
+use common::locking::{self, leftovers, locked_from, other_than};
+use common::stand_in::Machine;
+use common::{Project, RECORDED, Ran, VARIANTS, repository};
+use sparsek_gate::files::{PROFILE_FILE, recorded_folder};
+use sparsek_gate::hash::sha256_file;
+use sparsek_gate::profile::Profile;
+use sparsek_gate::terms::VariantId;
+
+const PROFILES: &str = ".sparsek-gate/profiles";
+
+/// Files by path, with their hashes.
+type Contents = BTreeMap<PathBuf, String>;
+
+#[test]
+fn a_lock_that_is_killed_leaves_the_old_baselines_or_the_new_ones() {
+    let project = locking::project();
+    let state = RefCell::new(None);
+    let wanted = RefCell::new(RECORDED);
+    let start = || {
+        *wanted.borrow_mut() = other_than(*state.borrow());
+        locking::lock(&project, *wanted.borrow())
+    };
+    let runs = RefCell::new(0_u32);
+    kill_at_random("baseline --lock", kills(8), start, |ended| {
+        let found = locked_from(&project, "baselines");
+        let old = *state.borrow();
+        assert!(found == old || found == Some(*wanted.borrow()), "{found:?}");
+        assert!(!ended || found == Some(*wanted.borrow()));
+        *runs.borrow_mut() += 1;
+        if *runs.borrow() % 20 == 1 {
+            project.run(&["baseline", "--verify"]).exits(0);
+            assert_eq!(leftovers(&project), Vec::<String>::new());
+        }
+        // A command may have finished what a killed one began.
+        *state.borrow_mut() = locked_from(&project, "baselines");
+    });
+    project.run(&["baseline", "--verify"]).exits(0);
+    assert_eq!(leftovers(&project), Vec::<String>::new());
+}
+
+/// A project whose baselines are signed with one of two keys in turn.
+struct Signed {
+    project: Project,
+    folder: Project,
+    keys: [minisign::PublicKey; 2],
+    /// The files besides the signatures.
+    others: Contents,
+    /// The key of the present signatures.
+    state: RefCell<usize>,
+}
+
+impl Signed {
+    fn new() -> Signed {
+        let folder = Project::empty();
+        let keys = [0, 1].map(|at| {
+            let pair = minisign::KeyPair::generate_unencrypted_keypair().unwrap();
+            let text = pair.sk.to_box(None).unwrap().into_string();
+            folder.write(&format!("key{at}"), text);
+            pair.pk
+        });
+        let project = Project::locked();
+        let signed = Signed {
+            others: Signed::others(&project),
+            project,
+            folder,
+            keys,
+            state: RefCell::new(1),
+        };
+        Ran::of(&signed.sign().output().unwrap()).exits(0);
+        signed.look(true);
+        signed
+    }
+
+    fn others(project: &Project) -> Contents {
+        let mut files = contents(&project.path("baselines"));
+        files.retain(|path, _| path.extension().is_none_or(|ending| ending != "minisig"));
+        files
+    }
+
+    /// Signs with the key that did not make the present signatures.
+    fn sign(&self) -> Command {
+        let mut command = self.project.gate();
+        let key = format!("key{}", 1 - *self.state.borrow());
+        let file = self.folder.path(&key);
+        command.args(["baseline", "--sign", "--sign-key"]).arg(file);
+        command
+    }
+
+    /// All locks have valid signatures of one key, and the other files are as they were.
+    #[track_caller]
+    fn look(&self, succeeded: bool) {
+        assert_eq!(Signed::others(&self.project), self.others);
+        let of = |variant: &String| {
+            let lock = self
+                .project
+                .read(&Project::baseline_path(variant, "lock.toml"));
+            let signature = Project::baseline_path(variant, "lock.toml.minisig");
+            let signature = self.project.read(&signature);
+            let signature = minisign::SignatureBox::from_string(&signature).unwrap();
+            let mut keys = self.keys.iter();
+            keys.position(|key| {
+                let lock = std::io::Cursor::new(lock.as_bytes());
+                minisign::verify(key, &signature, lock, true, false, false).is_ok()
+            })
+        };
+        let all: Vec<usize> = VARIANTS
+            .iter()
+            .map(|variant| of(variant).unwrap())
+            .collect();
+        assert!(all.iter().all(|key| *key == all[0]), "mixed: {all:?}");
+        assert!(!succeeded || all[0] != *self.state.borrow());
+        *self.state.borrow_mut() = all[0];
+    }
+}
+
+#[test]
+fn signing_that_is_killed_leaves_the_old_signatures_or_the_new_ones() {
+    let signed = Signed::new();
+    let look = |ended| signed.look(ended);
+    kill_at_random("baseline --sign", kills(8), || signed.sign(), look);
+    signed.project.run(&["baseline", "--verify"]).exits(0);
+    assert_eq!(leftovers(&signed.project), Vec::<String>::new());
+}
+
+/// A folder to strip, outside of any project.
+fn to_strip() -> (Project, Contents) {
+    let project = Project::empty();
+    let recorded = repository().join("ci/recordings/h200/bsr_gemm/cp_async");
+    for name in [
+        "capture-1.ncu-rep",
+        "capture-1.csv",
+        "profile.json",
+        "static.json",
+    ] {
+        fs::create_dir_all(project.path("from")).unwrap();
+        fs::copy(recorded.join(name), project.path("from").join(name)).unwrap();
+    }
+    Ran::of(&strip(&project).output().unwrap()).exits(0);
+    let whole = contents(&project.path("to"));
+    assert_eq!(whole.len(), 4);
+    fs::remove_dir_all(project.path("to")).unwrap();
+    (project, whole)
+}
+
+fn strip(project: &Project) -> Command {
+    let mut command = project.gate();
+    command.args(["strip", "from", "to"]);
+    command
+}
+
+/// There is a whole copy, or none; it is removed.
+fn whole_or_none(project: &Project, whole: &Contents, succeeded: bool) {
+    let found = contents(&project.path("to"));
+    if !project.path("to").exists() {
+        assert!(!succeeded);
+        return;
+    }
+    assert_eq!(found, *whole);
+    fs::remove_dir_all(project.path("to")).unwrap();
+}
+
+#[test]
+fn strip_that_is_killed_leaves_a_whole_copy_or_none() {
+    let (project, whole) = to_strip();
+    kill_at_random(
+        "strip",
+        kills(8),
+        || strip(&project),
+        |ended| {
+            whole_or_none(&project, &whole, ended);
+        },
+    );
+    Ran::of(&strip(&project).output().unwrap()).exits(0);
+}
+
+fn id(name: &str) -> VariantId {
+    VariantId::try_from(name.to_owned()).unwrap()
+}
+
+/// What is read of a variant's profile: nothing, or a profile with all captures that it names,
+/// unchanged. Its sha256.
+#[track_caller]
+fn recorded(profiles: &Path, variant: &str) -> Option<String> {
+    let folder = recorded_folder(profiles, &id(variant));
+    let path = folder.join(PROFILE_FILE);
+    let profile = Profile::at(&path).unwrap()?;
+    for capture in &profile.provenance.captures {
+        for file in std::iter::once(&capture.report).chain(&capture.csv) {
+            let hash = sha256_file(&folder.join(&file.file)).unwrap();
+            assert_eq!(hash, file.sha256, "{}", file.file);
+        }
+    }
+    Some(sha256_file(&path).unwrap())
+}
+
+/// One variant, and a metric that every report has.
+const IMPORTS: &str = r#"
+[metric.duration]
+counter = "gpu__time_duration.sum"
+direction = "lower"
+tolerance = { relative_percent = 3.0 }
+
+[suite.bsr_gemm]
+kernels = "regex:^bsr_gemm_"
+
+[suite.bsr_gemm.variant.cp_async]
+run = ["true"]
+"#;
+
+/// A project that imports one of two reports, and the profiles of both.
+fn imported() -> (Project, [Option<String>; 2]) {
+    let project = Project::empty();
+    project.write("config.toml", IMPORTS);
+    let sets = [0, 1].map(|turn| {
+        Ran::of(&import(&project, turn).output().unwrap()).exits(0);
+        recorded(&project.path(PROFILES), "bsr_gemm/cp_async")
+    });
+    assert_ne!(sets[0], sets[1]);
+    (project, sets)
+}
+
+fn import(project: &Project, turn: usize) -> Command {
+    let recorded = repository().join("ci/recordings/h200/bsr_gemm/cp_async");
+    let mut command = project.gate();
+    command
+        .arg("import")
+        .arg(recorded.join(format!("capture-{}.ncu-rep", turn + 1)))
+        .args(["--variant", "bsr_gemm/cp_async"]);
+    command
+}
+
+/// After an import of the other report: the number of the one that is read.
+fn of_import(
+    project: &Project,
+    sets: &[Option<String>; 2],
+    state: &RefCell<usize>,
+    succeeded: bool,
+) {
+    let found = recorded(&project.path(PROFILES), "bsr_gemm/cp_async");
+    let old = *state.borrow();
+    let which = sets.iter().position(|set| *set == found);
+    let which = which.unwrap_or_else(|| panic!("neither the old nor the new: {found:?}"));
+    assert!(
+        !succeeded || which != old,
+        "it succeeded, and wrote nothing"
+    );
+    *state.borrow_mut() = which;
+}
+
+#[test]
+fn an_import_that_is_killed_leaves_the_old_profile_or_the_new_one() {
+    let (project, sets) = imported();
+    let state = RefCell::new(1);
+    let start = || import(&project, 1 - *state.borrow());
+    kill_at_random("import", kills(12), start, |ended| {
+        of_import(&project, &sets, &state, ended);
+    });
+    Ran::of(&start().output().unwrap()).exits(0);
+    let checked = project.run(&["check", "--from", PROFILES, "--format", "json", "cp_async"]);
+    assert!(
+        !checked
+            .json()
+            .denied()
+            .contains(&"profile-missing".to_owned())
+    );
+}
+
+fn profile(machine: &Machine) -> Command {
+    machine.gate(&["profile", "--format", "json"])
+}
+
+#[test]
+fn a_profile_that_is_killed_leaves_the_old_profile_or_the_new_one() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let state = RefCell::new(None);
+    let runs = RefCell::new(0_u32);
+    let folder = machine.project.path("");
+    kill_at_random(
+        "profile",
+        kills(6),
+        || profile(&machine),
+        |ended| {
+            wait_for_orphans(&folder);
+            // Whole, and never none once there was one. The time in it makes each its own.
+            let found = recorded(&folder.join(PROFILES), "bsr_gemm/baseline");
+            assert!(found.is_some());
+            assert!(!ended || found != *state.borrow());
+            *state.borrow_mut() = found;
+            *runs.borrow_mut() += 1;
+            if *runs.borrow() % 25 == 0 {
+                machine
+                    .run(&["check", "--from", PROFILES])
+                    .exits(4)
+                    .says("new-baseline");
+            }
+        },
+    );
+    machine
+        .run(&["check", "--from", PROFILES])
+        .exits(4)
+        .says("new-baseline");
+    machine.run(&["profile"]).exits(0);
+    machine
+        .run(&["baseline", "--lock", "--reason", "x", "--who", "y"])
+        .exits(0);
+}
+
+#[test]
+fn a_full_disk_ends_a_lock_or_a_signature_and_nothing_is_lost() {
+    let project = locking::project();
+    let state = RefCell::new(None);
+    let wanted = RefCell::new(RECORDED);
+    let start = || {
+        *wanted.borrow_mut() = other_than(*state.borrow());
+        let mut command = locking::lock(&project, *wanted.borrow());
+        command.stdout(std::process::Stdio::piped());
+        command.stderr(std::process::Stdio::piped());
+        command
+    };
+    fill_the_disk(
+        "baseline --lock",
+        &project.path(""),
+        8,
+        start,
+        |at, ended| {
+            let found = locked_from(&project, "baselines");
+            let old = *state.borrow();
+            assert!(
+                found == old || found == Some(*wanted.borrow()),
+                "{at}: {found:?}"
+            );
+            assert!(!ended || found == Some(*wanted.borrow()), "{at}");
+            *state.borrow_mut() = found;
+        },
+    );
+    project.run(&["baseline", "--verify"]).exits(0);
+    let signed = Signed::new();
+    let folder = signed.project.path("");
+    let look = |_, ended| signed.look(ended);
+    fill_the_disk("baseline --sign", &folder, 8, || signed.sign(), look);
+}
+
+#[test]
+fn a_full_disk_ends_a_strip_or_an_import_and_nothing_is_lost() {
+    let (project, whole) = to_strip();
+    fill_the_disk(
+        "strip",
+        &project.path(""),
+        8,
+        || strip(&project),
+        |_, ended| {
+            whole_or_none(&project, &whole, ended);
+        },
+    );
+    // Only what was there before is there: no half copy stays on the full disk.
+    let left: Vec<_> = contents(&project.path("")).into_keys().collect();
+    assert!(left.iter().all(|path| path.starts_with("from")), "{left:?}");
+    let (project, sets) = imported();
+    let state = RefCell::new(1);
+    let start = || import(&project, 1 - *state.borrow());
+    fill_the_disk("import", &project.path(""), 10, start, |_, ended| {
+        of_import(&project, &sets, &state, ended);
+    });
+}
+
+#[test]
+fn a_full_disk_ends_a_profile_and_the_earlier_one_is_kept() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let folder = machine.project.path("");
+    let state = RefCell::new(None);
+    fill_the_disk(
+        "profile",
+        &folder,
+        6,
+        || profile(&machine),
+        |at, ended| {
+            wait_for_orphans(&folder);
+            let found = recorded(&folder.join(PROFILES), "bsr_gemm/baseline");
+            assert!(found.is_some(), "write {at}");
+            assert!(!ended || found != *state.borrow(), "write {at}");
+            *state.borrow_mut() = found;
+        },
+    );
+}
+
+#[test]
+fn a_full_disk_ends_the_report_of_a_check_and_the_earlier_report_is_kept() {
+    let project = Project::locked();
+    let start = || {
+        let mut command = project.gate();
+        command.args(["check", "--from", RECORDED]);
+        command.args(["--report", "outcome.json", "--report", "report.md"]);
+        command
+    };
+    Ran::of(&start().output().unwrap()).exits(0);
+    let reports = ["outcome.json", "report.md"];
+    let whole = reports.map(|name| project.read(name));
+    let few = if is_long() { 1000 } else { 4 };
+    fill_the_disk("check --report", &project.path(""), few, start, |at, _| {
+        assert_eq!(reports.map(|name| project.read(name)), whole, "write {at}");
+    });
+}
