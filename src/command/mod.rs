@@ -21,7 +21,7 @@ mod strip;
 mod verify;
 
 use answer::{json, print, print_outcome, unreadable};
-use select::{load, select};
+use select::select;
 
 use crate::cli::{Cli, Command};
 use crate::finding::ExitCode;

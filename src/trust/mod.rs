@@ -1,7 +1,8 @@
 //! Whose rules count: the configuration and the locks that a change is judged by are read from a
 //! revision before the change. `docs/trust.md` states the rule.
 //!
-//! [`root`] finds the revision, `policy` puts the change's code under the revision's policy,
+//! [`bases`] finds the revision, by what `service` knows of the run; `merge` makes the code that is
+//! judged; `policy` puts the change's code under the revision's policy,
 //! `changes` and `locks` list what the change does to policy and locks, [`Consent`] is what was
 //! accepted from outside the change.
 
@@ -9,21 +10,25 @@ mod authority;
 mod changes;
 mod consent;
 mod locks;
+mod merge;
 mod policy;
 mod root;
+mod service;
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 pub use authority::Authority;
 pub use consent::Consent;
-pub use root::{Root, root, variables};
+pub use merge::refuse_untracked;
+pub use root::{Asked, Bases, Root, bases};
+pub use service::variables;
 
 use crate::baseline::Store;
 use crate::config::{Config, in_current_words};
 use crate::files::read_regular;
 use crate::finding::{Code, Error, Finding, WarnReason};
-use crate::git::{self, TreeEntry};
+use crate::git::{self, TreeEntry, Worktree};
 use crate::hash::sha256_hex;
 use changes::{Change, Way, changes};
 
@@ -34,12 +39,16 @@ pub struct Grounds {
     pub config: Config,
     /// The locks of the authority.
     pub store: Store,
+    /// The folder of the baselines in the code that is judged, whose past git records.
+    pub baselines: PathBuf,
     /// Whose they are.
     pub authority: Authority,
     /// What the change does to policy and locks.
     pub findings: Vec<Finding>,
     /// The folder of the store, if it is not the one of the working tree.
     _snapshot: Option<tempfile::TempDir>,
+    /// The folder of the code, if it is not the checkout.
+    _merged: Option<Worktree>,
 }
 
 impl Grounds {
@@ -58,12 +67,16 @@ pub fn establish(head: Config, root: Option<Root>, accepted: &[String]) -> Resul
     let Some(root) = root else {
         return Ok(Grounds {
             store: Store::open(&head.baselines)?,
+            baselines: head.baselines.clone(),
             config: head,
             authority: Authority::WorkingTree,
             findings: consent.unneeded(),
             _snapshot: None,
+            _merged: None,
         });
     };
+    place_in_repository(&head.root)?;
+    let (head, merged) = merge::judged(head, &root)?;
     let change = ChangeUnderReview {
         place: place_in_repository(&head.root)?,
         head: &head,
@@ -72,6 +85,7 @@ pub fn establish(head: Config, root: Option<Root>, accepted: &[String]) -> Resul
     };
     let mut findings = Vec::new();
     let (config, base_baselines) = change.policy(&mut findings)?;
+    let config = merge::in_checkout(config, &head.checkout);
     let snapshot = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
     let store = change.store(&base_baselines, snapshot.path())?;
     findings.extend(change.links()?);
@@ -86,12 +100,14 @@ pub fn establish(head: Config, root: Option<Root>, accepted: &[String]) -> Resul
     Ok(Grounds {
         config,
         store,
+        baselines: head.baselines.clone(),
         authority: Authority::Revision {
             commit: root.commit.clone(),
             found_by: root.found_by.clone(),
         },
         findings,
         _snapshot: Some(snapshot),
+        _merged: merged,
     })
 }
 
@@ -540,7 +556,7 @@ impl ChangeUnderReview<'_> {
 
     /// Committed builds and profiles in the work folder of this tool.
     fn builds(&self, config: &Config) -> Result<Option<Finding>, Error> {
-        let brought = brought_by_change(&self.head.root, &self.authority(), &config.work)?;
+        let brought = brought_by_change(&self.head.checkout, &self.authority(), &config.work)?;
         let Some(first) = brought.first() else {
             return Ok(None);
         };
