@@ -379,7 +379,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "DIR")]
     pub from: Option<PathBuf>,
     /// Also build this git revision and measure both, interleaved on the same GPU, so only the code
-    /// differs. In CI: the merge base.
+    /// differs. In CI: the target branch, `refs/remotes/origin/main`.
     #[arg(long, value_name = "REV", conflicts_with = "from")]
     pub against: Option<String>,
     /// Judge only what the compiler makes: registers, spills, machine code. Requires nvcc and no
@@ -387,8 +387,8 @@ pub struct CheckArgs {
     #[arg(long, conflicts_with = "from")]
     pub r#static: bool,
     /// Take baselines, locks, tolerances and waivers from this revision, and only the code from the
-    /// working tree; `none`: all from the working tree [default: in the pipeline of a pull request
-    /// the merge base with its target, else none]
+    /// working tree, merged with it if needed; `none`: all from the working tree [default: in the
+    /// pipeline of a pull request the tip of its target, of a push the tip before it, else none]
     #[arg(long, value_name = "REV")]
     pub baseline_ref: Option<String>,
     /// Accept what a finding on the change under review reports: the token that the finding prints,

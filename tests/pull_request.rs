@@ -759,7 +759,7 @@ fn a_pull_request_of_code_alone_passes() {
     let head = git(&project.path(""), &["rev-parse", "HEAD~1"]);
     assert_eq!(
         report.0["authority"],
-        json!({"kind": "revision", "commit": head, "found_by": "merge base with origin/main"})
+        json!({"kind": "revision", "commit": head, "found_by": "tip of refs/remotes/origin/main"})
     );
     // And slower code is slower.
     slower(&project);
@@ -874,7 +874,9 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
     commit(&project);
     checked(&project, &["--baseline-ref", "none"]).exits(0);
     checked(&project, &["--baseline-ref", "worktree"]).exits(0);
-    checked(&project, &["--baseline-ref", "HEAD"]).exits(0);
+    checked(&project, &["--baseline-ref", "HEAD"])
+        .exits(4)
+        .says("next: write --baseline-ref refs/remotes/origin/main");
     checked(&project, &["--baseline-ref", "HEAD~1"]).exits(4);
     checked(&project, &["--baseline-ref", "nowhere"])
         .exits(2)
@@ -908,7 +910,7 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
     git(&folder, &["update-ref", "-d", "refs/remotes/origin/main"]);
     checked(&project, &[])
         .exits(3)
-        .says("there is no origin/main")
+        .says("there is no refs/remotes/origin/main")
         .says("fetch-depth: 0");
     // A history that does not reach back.
     let orphan = git(&folder, &["commit-tree", "HEAD^{tree}", "-m", "cut off"]);
@@ -918,7 +920,7 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
     );
     checked(&project, &[])
         .exits(3)
-        .says("does not contain the merge base");
+        .says("have no common history here");
 
     let project = pull_request();
     let config = project.read("config.toml");

@@ -14,7 +14,7 @@ use crate::judge::{
 use crate::measure::BaseProject;
 use crate::process;
 use crate::report::{self, Capability, Progress, Target};
-use crate::trust::{self, Authority, Consent, Grounds};
+use crate::trust::{self, Asked, Authority, Bases, Consent, Grounds};
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
     if arguments.dry_run {
@@ -60,12 +60,17 @@ fn origin(arguments: &CheckArgs) -> Origin {
 
 /// Prints what the check would do.
 fn dry_run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
-    let current = select(Config::load(config)?, &arguments.selection, None)?;
-    let root = trust_root(&current, arguments)?;
-    let grounds = trust::establish(current.config, root, &consent(arguments)?)?;
-    let selected = select(grounds.config, &arguments.selection, None)?;
+    let current = Config::load(config)?;
+    let bases = bases(&current, arguments)?;
+    let grounds = trust::establish(current, bases.root, &consent(arguments)?)?;
+    let selected = select(grounds.config.clone(), &arguments.selection, None)?;
     process::pass(&selected.config.env_pass);
-    dry_run::of_check(&selected, &grounds.store, arguments)
+    dry_run::of_check(
+        &selected,
+        &grounds.store,
+        arguments,
+        bases.against.as_deref(),
+    )
 }
 
 /// What was accepted, for the pull request of this run.
@@ -75,13 +80,13 @@ fn consent(arguments: &CheckArgs) -> Result<Consent, Error> {
     Consent::new(&arguments.accept, pull_request)
 }
 
-/// Whose rules count.
-fn trust_root(current: &Selected, arguments: &CheckArgs) -> Result<Option<trust::Root>, Error> {
-    trust::root(
-        &current.config.root,
-        arguments.baseline_ref.as_deref(),
-        |name| std::env::var(name).ok(),
-    )
+/// Whose rules count, and the commit to compare with.
+fn bases(current: &Config, arguments: &CheckArgs) -> Result<Bases, Error> {
+    let asked = Asked {
+        baseline_ref: arguments.baseline_ref.as_deref(),
+        against: arguments.against.as_deref(),
+    };
+    trust::bases(&current.root, asked, |name| std::env::var(name).ok())
 }
 
 fn judged(
@@ -90,19 +95,19 @@ fn judged(
     targets: &[Target],
     authority: &mut Authority,
 ) -> Result<Outcome, Error> {
-    let current = select(Config::load(config)?, &arguments.selection, None)?;
+    let current = Config::load(config)?;
     for target in targets {
         refuse_target(&target.path, &current, arguments.from.as_deref())?;
     }
-    let baselines = current.config.baselines.clone();
-    let root = trust_root(&current, arguments)?;
+    let bases = bases(&current, arguments)?;
+    let grounds = trust::establish(current, bases.root, &consent(arguments)?)?;
     let Grounds {
         config,
         store,
         authority: found,
         findings,
         ..
-    } = &trust::establish(current.config, root, &consent(arguments)?)?;
+    } = &grounds;
     authority.clone_from(found);
     let plan = select(config.clone(), &arguments.selection, None)?;
     process::pass(&plan.config.env_pass);
@@ -123,7 +128,13 @@ fn judged(
             outcome.findings.extend(of_locks);
             judge.all(&recorded, &mut outcome);
         }
-        None => fresh(&plan, store, arguments, &mut outcome)?,
+        None => fresh(
+            &plan,
+            store,
+            arguments,
+            bases.against.as_deref(),
+            &mut outcome,
+        )?,
     };
     outcome
         .findings
@@ -135,17 +146,9 @@ fn judged(
         .chain([arguments.format])
         .any(|form| form.has(Capability::Trends))
     {
-        outcome.trends = trends(&plan, store, &baselines, &outcome)?;
+        outcome.trends = trends(&plan, store, &grounds.baselines, &outcome)?;
     }
     Ok(outcome)
-}
-
-/// The base revision, where one is named.
-fn base(plan: &Selected, arguments: &CheckArgs) -> Result<Option<BaseProject>, Error> {
-    let revision = arguments.against.as_deref();
-    revision
-        .map(|revision| BaseProject::check_out(&plan.config, revision))
-        .transpose()
 }
 
 /// Builds or measures the variants, and judges them.
@@ -153,10 +156,13 @@ fn fresh(
     plan: &Selected,
     store: &Store,
     arguments: &CheckArgs,
+    against: Option<&str>,
     outcome: &mut Outcome,
 ) -> Result<(), Error> {
     // A slip in the revision is reported before anything is asked of the machine.
-    let base = base(plan, arguments)?;
+    let base = against.map(|commit| BaseProject::check_out(&plan.config, commit));
+    let base = base.transpose()?;
+    trust::refuse_untracked(&plan.config)?;
     if !arguments.r#static {
         // Without a GPU nothing can be measured, and that comes before what is wrong with a lock.
         Gpu::query(plan.config.device)?;
@@ -178,7 +184,7 @@ fn fresh(
 }
 
 /// A report must have a folder to lie in, and must not replace what the check reads.
-fn refuse_target(path: &Path, plan: &Selected, from: Option<&Path>) -> Result<(), Error> {
+fn refuse_target(path: &Path, project: &Config, from: Option<&Path>) -> Result<(), Error> {
     let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
     if !whole.parent().is_some_and(Path::is_dir) {
         return Err(Error::Usage(format!(
@@ -193,8 +199,8 @@ fn refuse_target(path: &Path, plan: &Selected, from: Option<&Path>) -> Result<()
     } else {
         real(whole.parent().unwrap_or(&whole))
     };
-    let output = plan.profiles(None)?;
-    let (config, baselines) = (plan.config.path.as_path(), plan.config.baselines.as_path());
+    let output = project.work.join("profiles");
+    let (config, baselines) = (project.path.as_path(), project.baselines.as_path());
     let kept = [Some(config), Some(baselines), from, Some(&output)];
     if whole.exists()
         && kept

@@ -34,6 +34,7 @@ pub(super) fn of_check(
     selected: &Selected,
     store: &Store,
     arguments: &CheckArgs,
+    against: Option<&str>,
 ) -> Result<ExitCode, Error> {
     let format = match arguments.format.name {
         "text" => Format::Text,
@@ -44,9 +45,8 @@ pub(super) fn of_check(
             )));
         }
     };
-    let revision = arguments.against.as_deref();
-    let base = revision
-        .map(|revision| BaseProject::check_out(&selected.config, revision))
+    let base = against
+        .map(|commit| BaseProject::check_out(&selected.config, commit))
         .transpose()?;
     process::start_nothing();
     let measured = !arguments.r#static;

@@ -26,6 +26,9 @@ pub struct Config {
     pub path: PathBuf,
     /// The folder of the file; every relative path starts here, and every program runs here.
     pub root: PathBuf,
+    /// The folder that outputs are made in and that the user works in. It is another one than
+    /// `root` only where a merge of the checkout is judged.
+    pub checkout: PathBuf,
     /// Folder of the locked baselines.
     pub baselines: PathBuf,
     /// Folder for builds, captures and fresh profiles.

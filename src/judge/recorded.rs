@@ -261,7 +261,7 @@ impl Reading<'_> {
     }
 
     fn part_of_change(&mut self) -> Result<(), Error> {
-        let brought = brought_by_change(&self.config.root, self.authority, self.folder)?;
+        let brought = brought_by_change(&self.config.checkout, self.authority, self.folder)?;
         self.findings.extend(brought.first().map(|first| {
             Finding::of_project(
                 Code::RecordedInChange,

@@ -14,7 +14,7 @@ pub enum Authority {
     Revision {
         /// The commit.
         commit: String,
-        /// How it was found, such as `merge base with origin/main`.
+        /// How it was found, such as `tip of refs/remotes/origin/main`.
         found_by: String,
     },
 }

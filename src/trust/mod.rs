@@ -1,7 +1,8 @@
 //! Whose rules count: the configuration and the locks that a change is judged by are read from a
 //! revision before the change. `docs/trust.md` states the rule.
 //!
-//! [`root`] finds the revision, `policy` puts the change's code under the revision's policy,
+//! [`bases`] finds the revision, by what `service` knows of the run; `merge` makes the code that is
+//! judged; `policy` puts the change's code under the revision's policy,
 //! `changes` and `locks` list what the change does to policy and locks, [`Consent`] is what was
 //! accepted from outside the change.
 
@@ -11,9 +12,11 @@ mod consent;
 mod credentials;
 mod hidden;
 mod locks;
+mod merge;
 mod policy;
 mod pull_request;
 mod root;
+mod service;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -21,21 +24,22 @@ use std::path::{Component, Path, PathBuf};
 pub use authority::Authority;
 pub use consent::Consent;
 pub use credentials::credentials;
+pub use merge::refuse_untracked;
 pub use pull_request::pull_request;
-pub use root::{Root, root};
+pub use root::{Asked, Bases, Root, bases};
 
 use crate::baseline::{FILES, Store};
 use crate::config::{Config, in_current_words};
 use crate::files::{most, read_regular, read_text_up_to};
 use crate::finding::{Code, Error, Finding, WarnReason};
-use crate::git::{self, TreeEntry};
+use crate::git::{self, TreeEntry, Worktree};
 use crate::hash::sha256_hex;
 use changes::{Change, Way, changes};
 use consent::{Act, Action};
 
 /// Every environment variable that decides whose rules count, or what consent is for.
 pub fn variables() -> impl Iterator<Item = &'static str> {
-    root::variables().chain(pull_request::variables())
+    service::variables().chain(pull_request::variables())
 }
 
 /// The rules that a run judges by.
@@ -45,12 +49,16 @@ pub struct Grounds {
     pub config: Config,
     /// The locks of the authority.
     pub store: Store,
+    /// The folder of the baselines in the code that is judged, whose past git records.
+    pub baselines: PathBuf,
     /// Whose they are.
     pub authority: Authority,
     /// What the change does to policy and locks.
     pub findings: Vec<Finding>,
     /// The folder of the store, if it is not the one of the working tree.
     _snapshot: Option<tempfile::TempDir>,
+    /// The folder of the code, if it is not the checkout.
+    _merged: Option<Worktree>,
 }
 
 impl Grounds {
@@ -68,12 +76,16 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
     let Some(root) = root else {
         return Ok(Grounds {
             store: Store::open(&head.baselines)?,
+            baselines: head.baselines.clone(),
             config: head,
             authority: Authority::WorkingTree,
             findings: consent.unneeded(),
             _snapshot: None,
+            _merged: None,
         });
     };
+    place_in_repository(&head.root)?;
+    let (head, merged) = merge::judged(head, &root)?;
     let change = ChangeUnderReview {
         place: place_in_repository(&head.root)?,
         head: &head,
@@ -82,6 +94,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
     };
     let mut findings = Vec::new();
     let (config, base_baselines) = change.policy(&mut findings)?;
+    let config = merge::in_checkout(config, &head.checkout);
     let snapshot = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
     let store = change.store(&base_baselines, snapshot.path())?;
     findings.extend(change.links()?);
@@ -98,12 +111,14 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
     Ok(Grounds {
         config,
         store,
+        baselines: head.baselines.clone(),
         authority: Authority::Revision {
             commit: root.commit.clone(),
             found_by: root.found_by.clone(),
         },
         findings,
         _snapshot: Some(snapshot),
+        _merged: merged,
     })
 }
 
@@ -593,7 +608,7 @@ impl ChangeUnderReview<'_> {
 
     /// Committed builds and profiles in the work folder of this tool.
     fn builds(&self, config: &Config) -> Result<Option<Finding>, Error> {
-        let brought = brought_by_change(&self.head.root, &self.authority(), &config.work)?;
+        let brought = brought_by_change(&self.head.checkout, &self.authority(), &config.work)?;
         let Some(first) = brought.first() else {
             return Ok(None);
         };

@@ -1,10 +1,13 @@
-//! The revision that a change is judged by: the one that was named, or in the pipeline of a pull
-//! request the merge base with its target.
+//! The revision that a change is judged by. Rules, locks and the code to compare with come from a
+//! commit that is or was the tip of the target branch: the one that the service or this clone names
+//! as such. A commit in the target's history is not enough, because merging puts the commits of the
+//! author there.
 
 use std::path::Path;
 
+use super::service::{Kind, Run, Stated};
 use crate::finding::Error;
-use crate::git;
+use crate::git::{self, Named};
 
 /// A revision from before the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,233 +18,439 @@ pub struct Root {
     pub found_by: String,
 }
 
-/// The variables in which a CI service says that it runs a pull request, and for which target.
-struct Service {
-    name: &'static str,
-    /// The run is one of a pull request where this variable has one of the values; without values,
-    /// where it has any besides `false`.
-    pull_request: (&'static str, &'static [&'static str]),
-    /// Variables of the commit that the pull request left its target at, the first that is set.
-    bases: &'static [&'static str],
-    /// Variable of the branch that it is to be merged into.
-    target: &'static str,
-    /// How to fetch what is missing.
-    fetch: &'static str,
+/// The revisions that the command line asks for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked<'a> {
+    /// `--baseline-ref`.
+    pub baseline_ref: Option<&'a str>,
+    /// `--against`.
+    pub against: Option<&'a str>,
 }
 
-/// Sources: each service's page on its predefined variables.
-const SERVICES: [Service; 6] = [
-    Service {
-        name: "GitHub Actions",
-        pull_request: (
-            "GITHUB_EVENT_NAME",
-            &["pull_request", "pull_request_target"],
-        ),
-        bases: &[],
-        target: "GITHUB_BASE_REF",
-        fetch: "set `fetch-depth: 0` in actions/checkout",
-    },
-    Service {
-        name: "GitLab CI",
-        pull_request: ("CI_MERGE_REQUEST_IID", &[]),
-        // The first is set only where HEAD is already merged with the target.
-        bases: &[
-            "CI_MERGE_REQUEST_TARGET_BRANCH_SHA",
-            "CI_MERGE_REQUEST_DIFF_BASE_SHA",
-        ],
-        target: "CI_MERGE_REQUEST_TARGET_BRANCH_NAME",
-        fetch: "set `GIT_DEPTH: 0`, and fetch the target branch",
-    },
-    Service {
-        name: "Buildkite",
-        pull_request: ("BUILDKITE_PULL_REQUEST", &[]),
-        bases: &[],
-        target: "BUILDKITE_PULL_REQUEST_BASE_BRANCH",
-        fetch: "fetch the target branch in a pre-command hook of the agent",
-    },
-    Service {
-        name: "Jenkins",
-        pull_request: ("CHANGE_ID", &[]),
-        bases: &[],
-        target: "CHANGE_TARGET",
-        fetch: "turn the shallow clone off, and add the target branch to the refspec",
-    },
-    Service {
-        name: "Azure Pipelines",
-        pull_request: ("BUILD_REASON", &["PullRequest"]),
-        bases: &[],
-        target: "SYSTEM_PULLREQUEST_TARGETBRANCH",
-        fetch: "set `fetchDepth: 0` in the checkout step",
-    },
-    Service {
-        name: "Bitbucket Pipelines",
-        pull_request: ("BITBUCKET_PR_ID", &[]),
-        bases: &[],
-        target: "BITBUCKET_PR_DESTINATION_BRANCH",
-        fetch: "set `clone: depth: full`",
-    },
-];
+/// The revisions that a check uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bases {
+    /// Whose rules count; `None` for the files of the working tree.
+    pub root: Option<Root>,
+    /// The commit to measure side by side.
+    pub against: Option<String>,
+}
 
-/// Every environment variable that decides whose rules count.
-pub fn variables() -> impl Iterator<Item = &'static str> {
-    SERVICES.iter().flat_map(|service| {
-        let bases = service.bases.iter().copied();
-        bases.chain([service.pull_request.0, service.target])
+/// The revisions to judge by and to compare with. `variable` reads the environment.
+///
+/// # Errors
+/// [`Error::Usage`] where a name that was asked for means nothing; [`Error::Environment`] where a
+/// base that is named is not in this clone, or shares no history with HEAD; [`Error::Baseline`]
+/// where a service runs the check and no base is known, a revision is not known to be or to have
+/// been the tip of the target, or a name means several things. The files of the working tree are
+/// never used instead.
+pub fn bases(
+    folder: &Path,
+    asked: Asked<'_>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Bases, Error> {
+    let choice = |flag: &'static str, revision: Option<&str>| {
+        revision.map(|revision| Choice::new(folder, flag, revision))
+    };
+    if let Some("none" | "worktree") = asked.baseline_ref {
+        let against = choice("--against", asked.against).transpose()?;
+        return Ok(Bases {
+            root: None,
+            against: against.map(|against| against.commit),
+        });
+    }
+    let place = Place {
+        folder,
+        run: Run::of(&variable),
+    };
+    let root = match choice("--baseline-ref", asked.baseline_ref).transpose()? {
+        Some(choice) => Some(place.accept(choice)?),
+        None => place.stated()?,
+    };
+    if let Some(root) = &root {
+        place.refuse_foreign(root)?;
+    }
+    let against = choice("--against", asked.against).transpose()?;
+    let against = against.map(|choice| place.accept(choice)).transpose()?;
+    Ok(Bases {
+        root,
+        against: against.map(|against| against.commit),
     })
 }
 
-/// The revision to judge by; `None` for the files of the working tree. `asked` is the value of
-/// `--baseline-ref`, `variable` reads the environment.
-///
-/// # Errors
-/// [`Error::Usage`] where the revision that was asked for does not exist; [`Error::Environment`]
-/// where the run is one of a pull request and its base is unknown: the files of the working tree
-/// are never used instead.
-pub fn root(
-    folder: &Path,
-    asked: Option<&str>,
-    variable: impl Fn(&str) -> Option<String>,
-) -> Result<Option<Root>, Error> {
-    match asked {
-        Some("none" | "worktree") => Ok(None),
-        Some(revision) => {
-            let commit = git::commit_of(folder, revision).ok_or_else(|| {
-                Error::Usage(format!(
-                    "`--baseline-ref {revision}`: {}",
-                    git::why_unknown(folder)
-                ))
-            })?;
-            Ok(Some(Root {
-                commit,
-                found_by: format!("--baseline-ref {revision}"),
-            }))
+/// A revision that the command line names.
+struct Choice {
+    flag: &'static str,
+    revision: String,
+    commit: String,
+    /// The reference that it is, where it is one.
+    reference: Option<String>,
+}
+
+impl Choice {
+    fn new(folder: &Path, flag: &'static str, revision: &str) -> Result<Choice, Error> {
+        git::repository(folder).map_err(|why| Error::Environment {
+            what: format!("`{flag} {revision}`: {why}"),
+            next: "run the check in a clone of the repository, as a user that git trusts with it (`safe.directory`)".to_owned(),
+        })?;
+        let commit = match git::named(folder, revision) {
+            Named::Commit(commit) => commit,
+            Named::Ambiguous(names) => {
+                let remote = names.iter().find(|name| name.starts_with("refs/remotes/"));
+                return Err(Error::Baseline(format!(
+                    "`{flag} {revision}` is ambiguous: it may be {}\n  next: write the whole name: {flag} {}",
+                    names.join(" or "),
+                    remote.unwrap_or(&names[0])
+                )));
+            }
+            Named::Missing => {
+                let what = format!("`{flag} {revision}`: {}", git::why_unknown(folder));
+                let whole = revision.len() >= 40 && revision.chars().all(|c| c.is_ascii_hexdigit());
+                if whole || revision.starts_with("refs/") {
+                    return Err(Error::Environment {
+                        what,
+                        next: "fetch it with its history: git fetch --unshallow origin '+refs/heads/*:refs/remotes/origin/*'".to_owned(),
+                    });
+                }
+                return Err(Error::Usage(what));
+            }
+        };
+        Ok(Choice {
+            flag,
+            revision: revision.to_owned(),
+            commit,
+            reference: git::full_name(folder, revision),
+        })
+    }
+
+    fn root(&self) -> Root {
+        Root {
+            commit: self.commit.clone(),
+            found_by: format!("{} {}", self.flag, self.revision),
         }
-        None => SERVICES
-            .iter()
-            .find(|service| service.runs_pull_request(&variable))
-            .map(|service| service.root(folder, &variable))
-            .transpose(),
+    }
+
+    /// The error that it is no tip of the target.
+    fn refused(&self, why: &str, instead: &str) -> Error {
+        Error::Baseline(format!(
+            "`{} {}` is {}, {why}: a commit that was only in somebody's branch must not supply rules, baselines or the code to compare with\n  next: write {} {instead}",
+            self.flag,
+            self.revision,
+            short(&self.commit),
+            self.flag
+        ))
     }
 }
 
-impl Service {
-    fn runs_pull_request(&self, variable: &impl Fn(&str) -> Option<String>) -> bool {
-        let (name, values) = self.pull_request;
-        variable(name).is_some_and(|value| {
-            if values.is_empty() {
-                !value.is_empty() && value != "false"
-            } else {
-                values.contains(&value.as_str())
+/// Where a check runs: the folder, and what runs it.
+struct Place<'a> {
+    folder: &'a Path,
+    run: Run,
+}
+
+impl Place<'_> {
+    /// The base that the service states; `None` where a person runs the check.
+    fn stated(&self) -> Result<Option<Root>, Error> {
+        let found = match &self.run.kind {
+            Kind::Person => return Ok(None),
+            Kind::Change {
+                target: Some(target),
+                tip,
+                ..
+            } => self.tip(target, tip.as_ref())?,
+            Kind::Push {
+                branch,
+                default,
+                before,
+                forced,
+            } if self.is_target(branch.as_deref(), default.as_deref()) => {
+                self.before(before.as_ref(), *forced)?
             }
+            Kind::Queue {
+                base: Some(base), ..
+            } => self.ancestor(base, "the queue did not begin there")?,
+            _ => return Err(self.unknown()),
+        };
+        Ok(Some(found))
+    }
+
+    /// A revision that the command line names, if this run may use it.
+    fn accept(&self, choice: Choice) -> Result<Root, Error> {
+        match &self.run.kind {
+            Kind::Person => Ok(choice.root()),
+            Kind::Change {
+                target: Some(target),
+                tip,
+                former,
+            } => {
+                let known = [tip, former].into_iter().flatten();
+                if known.clone().any(|known| known.commit == choice.commit)
+                    || self.was_tip(target, &choice.commit)
+                {
+                    return Ok(choice.root());
+                }
+                self.tip(target, tip.as_ref())?;
+                let reference = reference(target);
+                let why = format!("and this clone never saw {reference} there");
+                Err(choice.refused(&why, &reference))
+            }
+            Kind::Push {
+                branch: Some(branch),
+                before,
+                forced,
+                ..
+            } if choice.reference == Some(reference(branch)) => {
+                // Who names the branch that was pushed makes it the target.
+                Ok(self.before(before.as_ref(), *forced)?)
+            }
+            Kind::Push {
+                branch,
+                default,
+                before,
+                forced,
+            } if self.is_target(branch.as_deref(), default.as_deref())
+                && before
+                    .as_ref()
+                    .is_some_and(|before| before.commit == choice.commit) =>
+            {
+                self.before(before.as_ref(), *forced)
+            }
+            Kind::Queue {
+                base: Some(base), ..
+            } if base.commit == choice.commit => {
+                self.ancestor(base, "the queue did not begin there")
+            }
+            Kind::Queue {
+                target: Some(target),
+                ..
+            } if self.was_tip(target, &choice.commit) => Ok(choice.root()),
+            _ => {
+                let remote = |name: &String| name.starts_with("refs/remotes/");
+                if choice.reference.as_ref().is_some_and(remote) {
+                    return Ok(choice.root());
+                }
+                let default = self.default_branch();
+                if self.was_tip(&default, &choice.commit) {
+                    return Ok(choice.root());
+                }
+                Err(choice.refused("and no branch of a remote by name", &reference(&default)))
+            }
+        }
+    }
+
+    /// The tip of the target: the one that the service states if it fits the clone, else the one of
+    /// the remote branch here.
+    fn tip(&self, target: &str, stated: Option<&Stated>) -> Result<Root, Error> {
+        let reference = reference(target);
+        let here = git::of_reference(self.folder, &reference);
+        let stated = stated.and_then(|stated| {
+            let commit = git::commit_of(self.folder, &stated.commit)?;
+            let fits = here.as_ref().is_none_or(|here| {
+                git::contains(self.folder, here, &commit)
+                    || git::contains(self.folder, &commit, here)
+            });
+            (is_hash(&stated.commit) && fits).then(|| Root {
+                commit,
+                found_by: stated.by.to_owned(),
+            })
+        });
+        let here = here.map(|commit| Root {
+            commit,
+            found_by: format!("tip of {reference}"),
+        });
+        stated
+            .or(here)
+            .ok_or_else(|| self.missing(&format!("there is no {reference}")))
+    }
+
+    /// Whether a commit is, or was by this clone's reflog, the tip of a remote branch.
+    fn was_tip(&self, branch: &str, commit: &str) -> bool {
+        let reference = reference(branch);
+        git::of_reference(self.folder, &reference).is_some_and(|tip| tip == commit)
+            || git::former_commits(self.folder, &reference)
+                .iter()
+                .any(|former| former == commit)
+    }
+
+    /// Whether a pushed branch is the one that changes are merged into.
+    fn is_target(&self, branch: Option<&str>, default: Option<&str>) -> bool {
+        let default = default.map_or_else(|| self.default_branch(), str::to_owned);
+        branch == Some(default.as_str())
+    }
+
+    /// The default branch of the remote, as this clone knows it.
+    fn default_branch(&self) -> String {
+        let head = "refs/remotes/origin/HEAD";
+        let tip = git::of_reference(self.folder, head);
+        let named = ["main", "master"].into_iter().find(|branch| {
+            let there = git::of_reference(self.folder, &reference(branch));
+            there.is_some() && (tip.is_none() || there == tip)
+        });
+        named.unwrap_or("main").to_owned()
+    }
+
+    /// The tip before a push.
+    fn before(&self, before: Option<&Stated>, forced: bool) -> Result<Root, Error> {
+        let before = before.ok_or_else(|| self.unknown())?;
+        let rewritten = "the push rewrote history";
+        if forced {
+            return Err(self.no_ancestor(before, rewritten));
+        }
+        self.ancestor(before, rewritten)
+    }
+
+    /// A stated commit that HEAD must contain.
+    fn ancestor(&self, stated: &Stated, otherwise: &str) -> Result<Root, Error> {
+        let commit = git::commit_of(self.folder, &stated.commit)
+            .filter(|_| is_hash(&stated.commit))
+            .ok_or_else(|| {
+                self.missing(&format!(
+                    "{} is {}, and there is no such commit",
+                    stated.by, stated.commit
+                ))
+            })?;
+        let head = self.head()?;
+        if !git::contains(self.folder, &head, &commit) {
+            if git::is_shallow(self.folder) {
+                return Err(self.missing(&format!(
+                    "the history here does not lead from HEAD to {}",
+                    stated.by
+                )));
+            }
+            return Err(self.no_ancestor(stated, otherwise));
+        }
+        Ok(Root {
+            commit,
+            found_by: format!("{}, the tip before", stated.by),
         })
     }
 
-    fn root(
-        &self,
-        folder: &Path,
-        variable: &impl Fn(&str) -> Option<String>,
-    ) -> Result<Root, Error> {
-        let stated = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let unknown = |what: String| {
-            // An error that keeps git from reading anything, such as another owner, comes first.
-            let (what, next) = match git::repository(folder) {
-                Err(why) => (why, "give git the right to read the folder".to_owned()),
-                Ok(_) if git::is_shallow(folder) => {
-                    (what, format!("the clone is shallow: {}", self.fetch))
-                }
-                Ok(_) => (what, self.fetch.to_owned()),
-            };
-            Error::Environment {
-                what: format!(
-                    "{} runs a pull request, and the base revision with its baselines and tolerances is missing: {what}",
-                    self.name
-                ),
-                next: format!(
-                    "{next}; or name the revision: --baseline-ref REV (`none` uses the working tree, which the pull request may have edited)"
-                ),
-            }
-        };
-        let mut bases = self.bases.iter();
-        if let Some((name, base)) = bases.find_map(|name| Some((*name, stated(name)?))) {
-            let commit = git::commit_of(folder, &base)
-                .ok_or_else(|| unknown(format!("{name} is {base}, and there is no such commit")))?;
-            return Ok(Root {
-                commit,
-                found_by: name.to_owned(),
-            });
-        }
-        let target =
-            stated(self.target).ok_or_else(|| unknown(format!("{} is not set", self.target)))?;
-        let branch = target.strip_prefix("refs/heads/").unwrap_or(&target);
-        // A local branch of that name may belong to the pull request: forks have a `main` too.
-        let upstream = format!("origin/{branch}");
-        let head = git::commit_of(folder, "HEAD");
-        let tip = git::commit_of(folder, &format!("refs/remotes/{upstream}"))
-            .ok_or_else(|| unknown(format!("there is no {upstream}")))?;
-        let commit = head
-            .and_then(|head| git::merge_base(folder, &tip, &head))
-            .ok_or_else(|| {
-                unknown(format!(
-                    "the history here does not contain the merge base of HEAD and {upstream}"
-                ))
-            })?;
-        Ok(Root {
-            commit,
-            found_by: format!("merge base with {upstream}"),
-        })
+    fn head(&self) -> Result<String, Error> {
+        git::commit_of(self.folder, "HEAD")
+            .ok_or_else(|| self.missing("the repository has no commit yet"))
     }
+
+    /// Refuses a base that HEAD cannot be merged with, or not without history that is missing.
+    fn refuse_foreign(&self, root: &Root) -> Result<(), Error> {
+        let head = self.head()?;
+        let base = git::merge_base(self.folder, &root.commit, &head);
+        if base.as_ref() == Some(&root.commit) {
+            return Ok(());
+        }
+        if git::is_shallow(self.folder) {
+            return Err(self.missing(&format!(
+                "HEAD does not contain {} ({}), and the history that a merge needs is cut off here",
+                short(&root.commit),
+                root.found_by
+            )));
+        }
+        match base {
+            Some(_) => Ok(()),
+            None => Err(self.missing(&format!(
+                "HEAD and {} ({}) have no common history here",
+                short(&root.commit),
+                root.found_by
+            ))),
+        }
+    }
+
+    fn no_ancestor(&self, stated: &Stated, why: &str) -> Error {
+        Error::Baseline(format!(
+            "{}: {} is {}, and HEAD does not contain it: {why}, so that the rules of the tip before do not apply\n  next: review what was pushed, and name the revision to judge by: --baseline-ref refs/remotes/origin/{}",
+            self.run.service,
+            stated.by,
+            stated.commit,
+            self.default_branch()
+        ))
+    }
+
+    /// The error that nothing says which revision is the base.
+    fn unknown(&self) -> Error {
+        if let Err(why) = git::repository(self.folder) {
+            return self.missing(&why);
+        }
+        let line = format!("--baseline-ref {}", reference(&self.default_branch()));
+        let what = match &self.run.kind {
+            Kind::Change { .. } => "a pull request, and does not name its target".to_owned(),
+            Kind::Push {
+                branch: Some(branch),
+                before: None,
+                ..
+            } => format!(
+                "a push to `{branch}`, and does not say where it was before (a new branch, or started by hand)"
+            ),
+            Kind::Push {
+                branch: Some(branch),
+                ..
+            } => format!("a push to `{branch}`, which is not the default branch"),
+            Kind::Queue { .. } => "a merge queue, and does not name its base".to_owned(),
+            _ => "this check, and it is not known for which change".to_owned(),
+        };
+        Error::Baseline(format!(
+            "{} runs {what}: it is unknown whose rules and baselines count, and those of the change itself are not used silently\n  next: add {line} (the branch that changes are merged into), or --baseline-ref none to use the files of the working tree, which the change may have edited",
+            self.run.service
+        ))
+    }
+
+    /// The error that the base is not in this clone.
+    fn missing(&self, what: &str) -> Error {
+        let fetch = self.run.fetch;
+        // An error that keeps git from reading anything, such as another owner, comes first.
+        let (what, next) = match git::repository(self.folder) {
+            Err(why) => (why, "give git the right to read the folder".to_owned()),
+            Ok(_) if git::is_shallow(self.folder) => {
+                (what.to_owned(), format!("the clone is shallow: {fetch}"))
+            }
+            Ok(_) => (what.to_owned(), fetch.to_owned()),
+        };
+        Error::Environment {
+            what: format!(
+                "the base revision with its baselines and tolerances is missing ({}): {what}",
+                self.run.service
+            ),
+            next: format!(
+                "{next}; `--baseline-ref none` uses the working tree, which the change may have edited"
+            ),
+        }
+    }
+}
+
+/// The remote branch of that name. A local branch may belong to the pull request: forks have a
+/// `main` too.
+fn reference(branch: &str) -> String {
+    format!("refs/remotes/origin/{branch}")
+}
+
+fn is_hash(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.chars().all(|letter| letter.is_ascii_hexdigit())
+}
+
+fn short(commit: &str) -> String {
+    commit.chars().take(10).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn service(environment: &[(&str, &str)]) -> Option<&'static str> {
-        let variable = |name: &str| {
-            let found = environment.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| (*value).to_owned())
-        };
-        let mut services = SERVICES.iter();
-        services
-            .find(|service| service.runs_pull_request(&variable))
-            .map(|service| service.name)
-    }
-
     #[test]
-    fn a_pull_request_is_recognized_among_the_runs_of_a_service() {
-        for (environment, expected) in [
-            (
-                ("GITHUB_EVENT_NAME", "pull_request"),
-                Some("GitHub Actions"),
-            ),
-            (("GITHUB_EVENT_NAME", "push"), None),
-            (("BUILDKITE_PULL_REQUEST", "false"), None),
-            (("BUILDKITE_PULL_REQUEST", "17"), Some("Buildkite")),
-            (("BUILD_REASON", "IndividualCI"), None),
-            (("BUILD_REASON", "PullRequest"), Some("Azure Pipelines")),
-            (("CHANGE_ID", "3"), Some("Jenkins")),
-            (("CI_MERGE_REQUEST_IID", "3"), Some("GitLab CI")),
-            (("BITBUCKET_PR_ID", "3"), Some("Bitbucket Pipelines")),
-            (("CI", "true"), None),
-        ] {
-            assert_eq!(service(&[environment]), expected, "{environment:?}");
-        }
-    }
-
-    #[test]
-    fn a_pull_request_without_its_base_is_never_judged_by_the_working_tree() {
+    fn outside_of_a_repository_a_service_ends_the_run() {
         let nowhere = tempfile::tempdir().unwrap();
-        for service in &SERVICES {
-            let (name, values) = service.pull_request;
-            let value = values.first().copied().unwrap_or("1");
-            let found = root(nowhere.path(), None, |asked| {
-                (asked == name).then(|| value.to_owned())
-            });
+        for (name, value) in [
+            ("CI", "true"),
+            ("GITHUB_EVENT_NAME", "pull_request"),
+            ("GITHUB_EVENT_NAME", "push"),
+            ("CI_MERGE_REQUEST_IID", "3"),
+            ("TEAMCITY_VERSION", "1"),
+        ] {
+            let variable = |asked: &str| (asked == name).then(|| value.to_owned());
+            let found = bases(nowhere.path(), Asked::default(), variable);
             assert!(
                 matches!(found, Err(Error::Environment { .. })),
-                "{}: {found:?}",
-                service.name
+                "{name}: {found:?}"
             );
         }
+        let found = bases(nowhere.path(), Asked::default(), |_| None);
+        assert_eq!(found.unwrap(), Bases::default());
     }
 }

@@ -84,6 +84,7 @@ impl File<'_> {
             .collect::<Result<_, _>>()?;
         Ok(Config {
             path: self.path.to_path_buf(),
+            checkout: root.clone(),
             root,
             baselines,
             work,

@@ -1,0 +1,73 @@
+//! The attributes that files called `.gitattributes` give to paths.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::call::{git, git_bytes};
+
+/// Those of the paths that git changes when it checks them out, each with the attribute that makes
+/// it do so. Line endings are not considered. `top` is the folder of the working tree; paths are
+/// relative to it.
+///
+/// # Errors
+/// Git's complaint.
+pub fn converted<'p>(
+    top: &Path,
+    paths: impl Iterator<Item = &'p str>,
+) -> Result<Vec<(String, String)>, String> {
+    const CONVERTING: [&str; 3] = ["working-tree-encoding", "ident", "filter"];
+    let set = asked(top, &[], paths, &CONVERTING)?;
+    let set = set.into_iter().filter(|(_, _, value)| value != "unset");
+    Ok(set.map(|(path, attribute, _)| (path, attribute)).collect())
+}
+
+/// The value of each attribute of each path, `(path, attribute, value)`, as files named
+/// `.gitattributes` with these contents by path set it. Those of the machine and of the clone do not
+/// count. Only values besides `unspecified` are returned.
+///
+/// # Errors
+/// Git's complaint.
+pub fn attributes<'p>(
+    files: &BTreeMap<String, Vec<u8>>,
+    paths: impl Iterator<Item = &'p str>,
+    attributes: &[&str],
+) -> Result<Vec<(String, String, String)>, String> {
+    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let folder = scratch.path();
+    for (path, content) in files {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&path, content))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    git(folder, &["init", "--quiet", "--template="])?;
+    let no_others = ["-c", "core.attributesFile=/dev/null"];
+    asked(folder, &no_others, paths, attributes)
+}
+
+/// What git answers about the attributes of paths: `(path, attribute, value)`, without values that
+/// are `unspecified`.
+fn asked<'p>(
+    folder: &Path,
+    options: &[&str],
+    paths: impl Iterator<Item = &'p str>,
+    attributes: &[&str],
+) -> Result<Vec<(String, String, String)>, String> {
+    let paths: String = paths.map(|path| format!("{path}\0")).collect();
+    let arguments = options.iter().chain(&["check-attr", "-z", "--stdin"]);
+    let arguments: Vec<&str> = arguments.chain(attributes).copied().collect();
+    let answer = git_bytes(folder, &arguments, paths)?;
+    let answer = String::from_utf8_lossy(&answer);
+    let mut words = answer.split_terminator('\0').map(str::to_owned);
+    let mut found = Vec::new();
+    // `PATH NUL ATTRIBUTE NUL VALUE NUL`
+    while let (Some(path), Some(attribute), Some(value)) =
+        (words.next(), words.next(), words.next())
+    {
+        if value != "unspecified" {
+            found.push((path, attribute, value));
+        }
+    }
+    Ok(found)
+}

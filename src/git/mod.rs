@@ -1,0 +1,23 @@
+//! Revisions: the one of the working tree, for provenance; others, checked out beside it; files of
+//! others; and trial merges. Nothing here runs code of a revision: hooks and monitors are off, and a
+//! folder that only looks like a bare repository is not taken for one.
+
+mod attributes;
+mod call;
+mod merge;
+mod name;
+mod revision;
+mod settings;
+mod tree;
+mod worktree;
+
+pub use attributes::{attributes, converted};
+pub use merge::{Merged, trial_merge};
+pub use name::{Named, former_commits, full_name, named, of_reference};
+pub use revision::{
+    Repository, commit_of, contains, is_shallow, merge_base, person, repository, revision,
+    why_unknown,
+};
+pub use settings::settings_from_tree;
+pub use tree::{TreeEntry, Version, files_at, tracked, versions};
+pub use worktree::Worktree;

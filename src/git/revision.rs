@@ -1,0 +1,113 @@
+//! The commit of the working tree, other commits, and how they are related.
+
+use std::path::{Path, PathBuf};
+
+use super::call::git;
+
+/// The commit, with `+dirty` where tracked files differ from it; `None` outside a repository.
+pub fn revision(root: &Path) -> Option<String> {
+    let commit = git(root, &["rev-parse", "HEAD"]).ok()?;
+    let changes = git(root, &["status", "--porcelain", "--untracked-files=no"]).ok()?;
+    Some(if changes.is_empty() {
+        commit
+    } else {
+        format!("{commit}+dirty")
+    })
+}
+
+/// The name of the user in git's configuration, or the login name.
+pub fn person(root: &Path) -> String {
+    let name = git(root, &["config", "user.name"]).unwrap_or_default();
+    if name.is_empty() {
+        std::env::var("USER").unwrap_or_else(|_| "unknown".to_owned())
+    } else {
+        name
+    }
+}
+
+/// The commit that a revision names; `None` where there is none.
+pub fn commit_of(root: &Path, revision: &str) -> Option<String> {
+    // A revision that begins with a dash would be an option.
+    let named = format!("{revision}^{{commit}}");
+    git(
+        root,
+        &[
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            &named,
+        ],
+    )
+    .ok()
+    .filter(|commit| !commit.is_empty() && commit.chars().all(|c| c.is_ascii_hexdigit()))
+}
+
+/// The best common ancestor of two commits; `None` where the clone has none.
+pub fn merge_base(root: &Path, one: &str, other: &str) -> Option<String> {
+    git(root, &["merge-base", "--end-of-options", one, other])
+        .ok()
+        .filter(|commit| !commit.is_empty())
+}
+
+/// Whether a commit has another one among its ancestors, or is it.
+pub fn contains(root: &Path, commit: &str, ancestor: &str) -> bool {
+    merge_base(root, ancestor, commit).as_deref() == Some(ancestor)
+}
+
+/// Whether the clone lacks the older history.
+pub fn is_shallow(root: &Path) -> bool {
+    git(root, &["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true")
+}
+
+/// Why a revision is not known, and what may help.
+pub fn why_unknown(root: &Path) -> String {
+    if let Err(why) = repository(root) {
+        return why;
+    }
+    if commit_of(root, "HEAD").is_none() {
+        return "the repository has no commit yet".to_owned();
+    }
+    let shallow = if is_shallow(root) {
+        "; this clone is shallow and may lack it (`fetch-depth: 0`, or `git fetch --unshallow`)"
+    } else {
+        ""
+    };
+    format!("there is no such revision{shallow}")
+}
+
+/// The repository that a folder is in.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    /// The folder of its working tree.
+    pub top: PathBuf,
+    /// The folder of its history.
+    pub history: PathBuf,
+    /// Whether it is a submodule of another repository, which then decides its commit.
+    pub is_submodule: bool,
+}
+
+/// The repository that a folder is in.
+///
+/// # Errors
+/// Git's complaint where there is none, or where it may not be read.
+pub fn repository(folder: &Path) -> Result<Repository, String> {
+    let answer = git(
+        folder,
+        &[
+            "rev-parse",
+            "--show-toplevel",
+            "--absolute-git-dir",
+            "--show-superproject-working-tree",
+        ],
+    )?;
+    // The last option prints nothing where no repository contains this one.
+    match answer.lines().collect::<Vec<_>>()[..] {
+        [top, history, ref around @ ..] => Ok(Repository {
+            top: PathBuf::from(top),
+            history: PathBuf::from(history),
+            is_submodule: !around.is_empty(),
+        }),
+        _ => Err("it has no working tree".to_owned()),
+    }
+}

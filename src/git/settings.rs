@@ -1,0 +1,87 @@
+//! Git's own configuration where it leads into the working tree: a file there belongs to the change
+//! under review.
+
+use std::path::{Path, PathBuf};
+
+use super::call::git_bytes;
+use super::revision::repository;
+use super::tree::tracked;
+
+/// Ends of the keys whose values git runs as programs.
+const PROGRAMS: [&str; 10] = [
+    ".clean",
+    ".smudge",
+    ".process",
+    ".driver",
+    ".textconv",
+    ".helper",
+    ".program",
+    ".sshcommand",
+    ".gitproxy",
+    ".askpass",
+];
+
+/// What is wrong where git's configuration includes a tracked file of the working tree, or runs one
+/// as a program: the change could decide what git does. `None` where nothing is.
+///
+/// # Errors
+/// Git's complaint.
+pub fn settings_from_tree(root: &Path) -> Result<Option<String>, String> {
+    let top = repository(root)?.top;
+    let top = top.canonicalize().unwrap_or(top);
+    let listing = git_bytes(
+        &top,
+        &["config", "--list", "--show-origin", "-z"],
+        String::new(),
+    )?;
+    let listing = String::from_utf8_lossy(&listing);
+    let mut words = listing.split_terminator('\0');
+    let mut known: Vec<(String, bool)> = Vec::new();
+    let mut is_tracked = |path: &str| {
+        if let Some((_, answer)) = known.iter().find(|(known, _)| known == path) {
+            return *answer;
+        }
+        let answer = in_tree(&top, path);
+        known.push((path.to_owned(), answer));
+        answer
+    };
+    // `ORIGIN NUL KEY LF VALUE NUL`
+    while let (Some(origin), Some(entry)) = (words.next(), words.next()) {
+        let (key, value) = entry.split_once('\n').unwrap_or((entry, ""));
+        if let Some(file) = origin.strip_prefix("file:")
+            && is_tracked(file)
+        {
+            return Ok(Some(format!(
+                "git's configuration includes `{file}`, a file of the change"
+            )));
+        }
+        if PROGRAMS.iter().any(|end| key.ends_with(end)) {
+            let mut files = value
+                .split_whitespace()
+                .map(|word| word.trim_matches(['"', '\'', '!']))
+                .filter(|word| !word.is_empty());
+            if let Some(file) = files.find(|word| is_tracked(word)) {
+                return Ok(Some(format!(
+                    "git's `{key}` runs `{file}`, a file of the change"
+                )));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a path, from the top, is or leads to a tracked file of the working tree.
+fn in_tree(top: &Path, path: &str) -> bool {
+    let path = top.join(path);
+    let Ok(real) = path.canonicalize() else {
+        return false;
+    };
+    let below = |path: &PathBuf| path.strip_prefix(top).ok().map(Path::to_path_buf);
+    [below(&real), below(&path)]
+        .into_iter()
+        .flatten()
+        .any(|below| {
+            let below = below.to_string_lossy();
+            real.is_file() && tracked(top, &below).is_ok_and(|found| !found.is_empty())
+        })
+}

@@ -1,0 +1,125 @@
+//! A revision in a folder of its own.
+
+use std::path::{Path, PathBuf};
+
+use super::call::{Git, git};
+use super::name::{Named, named};
+use super::revision::why_unknown;
+use crate::finding::Error;
+use crate::process;
+
+/// A revision, checked out in a folder of its own; removed when dropped.
+#[derive(Debug)]
+pub struct Worktree {
+    /// The commit.
+    pub commit: String,
+    /// The folder of the project in it.
+    pub project: PathBuf,
+    folder: PathBuf,
+    root: PathBuf,
+}
+
+impl Worktree {
+    /// Checks a revision out in a new folder below `places`. `root` is a folder of the repository.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where there is no repository or no such revision; [`Error::Environment`]
+    /// where git refuses for another reason.
+    pub fn add(root: &Path, revision: &str, places: &Path) -> Result<Worktree, Error> {
+        prefix(root)
+            .map_err(|why| Error::Usage(format!("`--against` needs a git repository: {why}")))?;
+        match named(root, revision) {
+            Named::Commit(commit) => Worktree::of_commit(root, &commit, places),
+            Named::Missing => Err(Error::Usage(format!(
+                "`--against {revision}`: {}",
+                why_unknown(root)
+            ))),
+            Named::Ambiguous(names) => Err(Error::Baseline(format!(
+                "`--against {revision}` is ambiguous, it may be {}: write the whole name",
+                names.join(" or ")
+            ))),
+        }
+    }
+
+    /// Checks a commit out in a new folder below `places`. `root` is a folder of the repository.
+    ///
+    /// # Errors
+    /// [`Error::Environment`] where git refuses.
+    pub fn of_commit(root: &Path, commit: &str, places: &Path) -> Result<Worktree, Error> {
+        let cannot = |why: String, next: String| Error::Environment {
+            what: format!("git cannot check {commit} out: {why}"),
+            next,
+        };
+        let prefix = prefix(root)
+            .map_err(|why| cannot(why, "run it in a clone of the repository".to_owned()))?;
+        std::fs::create_dir_all(places).map_err(Error::io("create", places))?;
+        sweep(root, places);
+        let folder = places.join(format!(
+            "{}-{}",
+            commit.chars().take(12).collect::<String>(),
+            std::process::id()
+        ));
+        let place = folder.display().to_string();
+        git(
+            root,
+            &[
+                "worktree", "add", "--quiet", "--detach", "--force", &place, commit,
+            ],
+        )
+        .map_err(|why| match process::interrupted() {
+            true => Error::Interrupted,
+            false => cannot(
+                why,
+                format!("try it by hand: git worktree add --detach {place} {commit}"),
+            ),
+        })?;
+        Ok(Worktree {
+            commit: commit.to_owned(),
+            project: folder.join(prefix),
+            folder,
+            root: root.to_owned(),
+        })
+    }
+}
+
+/// The path of a folder from the top of its repository; empty at the top.
+fn prefix(root: &Path) -> Result<String, String> {
+    git(root, &["rev-parse", "--show-prefix"])
+}
+
+impl Drop for Worktree {
+    fn drop(&mut self) {
+        let _ = remove_worktree(&self.root, &self.folder);
+    }
+}
+
+/// Removes the worktrees of runs that were killed.
+fn sweep(root: &Path, places: &Path) {
+    for entry in std::fs::read_dir(places).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name
+            .to_string_lossy()
+            .rsplit_once('-')
+            .and_then(|(_, pid)| pid.parse::<u32>().ok());
+        // In a container process numbers are used again soon, also this one's.
+        let gone = |pid: u32| {
+            pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists()
+        };
+        if owner.is_some_and(gone) && remove_worktree(root, &entry.path()).is_err() {
+            // git does not know it: the folder came from another clone.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    let _ = git(root, &["worktree", "prune"]);
+}
+
+/// Removes a worktree. This goes on after an interrupt, which else would leave the folder behind.
+fn remove_worktree(root: &Path, folder: &Path) -> Result<(), String> {
+    let git = Git {
+        interruptible: false,
+        ..Git::here()
+    };
+    let folder = folder.display().to_string();
+    let arguments = ["worktree", "remove", "--force", &folder];
+    git.run(root, &arguments, String::new()).map(drop)
+}

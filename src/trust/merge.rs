@@ -1,0 +1,182 @@
+//! The code that is judged: what is checked out where it contains the base already, else its trial
+//! merge with the base, in a worktree of its own.
+
+use std::path::{Path, PathBuf};
+
+use super::root::Root;
+use crate::config::{Config, Recipe};
+use crate::files::create_work_folder;
+use crate::finding::Error;
+use crate::git::{self, Merged, Worktree};
+
+/// The project of the code that is judged, and the worktree that it is in, if it is not the
+/// checkout itself. `checkout` is the project as it is checked out; outputs stay there.
+///
+/// # Errors
+/// [`Error::Baseline`] where the merge has conflicts; [`Error::Environment`] where git cannot merge,
+/// or where its configuration is in the hands of the change.
+pub(super) fn judged(checkout: Config, root: &Root) -> Result<(Config, Option<Worktree>), Error> {
+    let folder = checkout.root.as_path();
+    let unreadable = |why: String| {
+        Error::Environment {
+        what: format!("git cannot read the repository: {why}"),
+        next: "run the check in a clone with its history, as a user that git trusts with it (`safe.directory`)".to_owned(),
+    }
+    };
+    if let Some(what) = git::settings_from_tree(folder).map_err(unreadable)? {
+        return Err(Error::Environment {
+            what: format!("{what}, so the change would decide what git does"),
+            next: "remove the setting (`git config --list --show-origin` shows where it is), or point it to a file outside of the repository".to_owned(),
+        });
+    }
+    let head = git::commit_of(folder, "HEAD").unwrap_or_default();
+    if git::contains(folder, &head, &root.commit) {
+        return Ok((checkout, None));
+    }
+    let commit = match git::trial_merge(folder, &root.commit)? {
+        Merged::Commit(commit) => commit,
+        Merged::Conflict(files) => {
+            return Err(Error::Baseline(format!(
+                "this change conflicts with its base {} ({}) in {}: there is no merged code to check\n  next: merge or rebase onto the base, and resolve the conflicts",
+                short(&root.commit),
+                root.found_by,
+                listed(&files)
+            )));
+        }
+    };
+    refuse_submodules(folder, root)?;
+    let worktree = Worktree::of_commit(folder, &commit, &place(&checkout)?)?;
+    let name = checkout.path.file_name().map(PathBuf::from);
+    let path = worktree.project.join(name.unwrap_or_default());
+    let merged = Config::load(&path)?;
+    let merged = Config {
+        device: checkout.device,
+        ..in_checkout(merged, &checkout.root)
+    };
+    Ok((merged, Some(worktree)))
+}
+
+/// A project whose outputs stay in the checkout.
+pub(super) fn in_checkout(project: Config, checkout: &Path) -> Config {
+    let work = match project.work.strip_prefix(&project.root) {
+        Ok(below) => checkout.join(below),
+        Err(_) => project.work.clone(),
+    };
+    Config {
+        work,
+        checkout: checkout.to_owned(),
+        ..project
+    }
+}
+
+/// Refuses to run variants of a merged project that need untracked files of the checkout, such as
+/// programs that an earlier step of the pipeline built: the merged project does not have them.
+///
+/// # Errors
+/// [`Error::Environment`], which names the first file.
+pub fn refuse_untracked(config: &Config) -> Result<(), Error> {
+    if config.root == config.checkout {
+        return Ok(());
+    }
+    let toolchain = &config.toolchain;
+    let tools = [
+        &toolchain.nvcc,
+        &toolchain.ncu,
+        &toolchain.compute_sanitizer,
+        &toolchain.cupti,
+    ];
+    for tool in tools.into_iter().flatten() {
+        if let Ok(below) = tool.strip_prefix(&config.root)
+            && !tool.exists()
+            && config.checkout.join(below).exists()
+        {
+            return Err(untracked("the toolchain", &below.to_string_lossy()));
+        }
+    }
+    for variant in config.variants() {
+        let Recipe::Command { build, run, inputs } = &variant.recipe else {
+            continue;
+        };
+        let words = run.iter().chain(inputs).chain(build.iter().flatten());
+        for word in words {
+            let only_in_checkout = Path::new(word).is_relative()
+                && config.checkout.join(word).is_file()
+                && !config.root.join(word).exists();
+            let tracked = || git::tracked(&config.checkout, word);
+            if only_in_checkout && tracked().is_ok_and(|found| found.is_empty()) {
+                return Err(untracked(&variant.id.to_string(), word));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn untracked(who: &str, file: &str) -> Error {
+    Error::Environment {
+        what: format!(
+            "{who} needs `{file}`, which git does not track: the target branch moved on, so its merge with this change is checked, and that does not contain the file"
+        ),
+        next: "merge the target before the step that makes the file (git merge refs/remotes/origin/TARGET), or let `build` of the variant make it".to_owned(),
+    }
+}
+
+/// Submodules that are checked out here would be empty folders in the merged project.
+fn refuse_submodules(folder: &Path, root: &Root) -> Result<(), Error> {
+    let Ok(repository) = git::repository(folder) else {
+        return Ok(());
+    };
+    let tracked = git::tracked(&repository.top, ".").unwrap_or_default();
+    let filled = tracked.iter().find(|(path, submodule)| {
+        submodule.is_some() && repository.top.join(path).join(".git").exists()
+    });
+    match filled {
+        None => Ok(()),
+        Some((path, _)) => Err(Error::Environment {
+            what: format!(
+                "the target branch moved on, and its merge with this change cannot be checked here, because the submodule `{path}` would be missing in it"
+            ),
+            next: format!(
+                "merge the target before the check: git merge {} && git submodule update --init",
+                root.commit
+            ),
+        }),
+    }
+}
+
+/// The folder for the worktree: in the work folder. A work folder that the change puts elsewhere is
+/// not used, since its rules do not count yet.
+fn place(checkout: &Config) -> Result<PathBuf, Error> {
+    let inside = |path: &Path| {
+        let existing = path.ancestors().find_map(|path| path.canonicalize().ok());
+        let root = checkout.root.canonicalize().ok();
+        existing
+            .zip(root)
+            .is_some_and(|(path, root)| path.starts_with(root))
+    };
+    let up = |path: &Path| path.components().any(|part| part.as_os_str() == "..");
+    let work = &checkout.work;
+    let work = if inside(work) && !up(work) && !work.join("merges").is_symlink() {
+        create_work_folder(work)?;
+        work.clone()
+    } else {
+        std::env::temp_dir().join("sparsek-gate")
+    };
+    Ok(work.join("merges"))
+}
+
+/// The first names of files, and how many more there are.
+fn listed(files: &[String]) -> String {
+    let first: Vec<String> = files
+        .iter()
+        .take(5)
+        .map(|file| format!("`{file}`"))
+        .collect();
+    match files.len().saturating_sub(first.len()) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
+fn short(commit: &str) -> String {
+    commit.chars().take(10).collect()
+}

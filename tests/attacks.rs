@@ -1,0 +1,597 @@
+//! The attack table: ways to choose, or to stand in for, the revision whose rules count, and honest
+//! changes that must pass. Each line is a scratch repository, CI variables, and what the check must
+//! answer.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{ENDINGS, Project, RECORDED, Ran, aloud, copy, scale};
+use serde_json::json;
+use sparsek_gate::baseline::{Entry, Lock};
+use sparsek_gate::files;
+use sparsek_gate::hash::{sha256_file, sha256_hex};
+use sparsek_gate::profile::{Profile, norm_text};
+
+const VARIANT: &str = "cp_async";
+const SOURCE: &str = "kernels/bsr_gemm/cp_async.cu";
+const STRICT: &str = "tolerance = { relative_percent = 3.0 }";
+const LOOSE: &str = "tolerance = { relative_percent = 30.0 }";
+
+/// The table. A line is `name | steps | variables | arguments | exit code | text in the output`.
+///
+/// It begins on the branch `change` at the only commit of `main`, `{M}`, which is also the tip of
+/// `refs/remotes/origin/main`. Steps that change a file commit it, unless they end in `~`:
+///
+/// * `loosen` (3 % to 30 %), `tighten` (back), `waive`, `unlock` (removes the baseline), `relock`
+///   (locks what is recorded), `readme`, `note`, `write:FILE=TEXT` (`_` is a blank), `commit`;
+/// * `code` changes the kernel, and its recording is of that code; `slow` makes the recorded kernel
+///   10 % slower;
+/// * `mark:X` calls HEAD `{X}`; `branch:B` begins a branch, `goto:B` goes to a branch or mark;
+///   `merge:B`, `squash:B`, `pick:B`; `tip` or `tip:X` moves the target's remote branch there;
+///   `ref:NAME=X` sets a reference; `git:A,B` runs git; `graft:X=Y`; `shallow:N` clones again;
+///   `event:JSON` writes GitHub's event.
+///
+/// Variables are `NAME=VALUE`, or a service of [`SERVICES`].
+const TABLE: &str = include_str!("data/attacks.txt");
+
+/// Pull requests to `main` as services name them.
+const SERVICES: &[(&str, &str)] = &[
+    (
+        "github",
+        "CI=true GITHUB_ACTIONS=true GITHUB_EVENT_NAME=pull_request GITHUB_BASE_REF=main",
+    ),
+    (
+        "github-target",
+        "GITHUB_EVENT_NAME=pull_request_target GITHUB_BASE_REF=main",
+    ),
+    (
+        "gitlab",
+        "CI=true GITLAB_CI=true CI_PIPELINE_SOURCE=merge_request_event CI_MERGE_REQUEST_IID=7 CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main CI_MERGE_REQUEST_DIFF_BASE_SHA={X}",
+    ),
+    (
+        "buildkite",
+        "CI=true BUILDKITE=true BUILDKITE_PULL_REQUEST=7 BUILDKITE_PULL_REQUEST_BASE_BRANCH=main",
+    ),
+    (
+        "jenkins",
+        "JENKINS_URL=http://j CHANGE_ID=7 CHANGE_TARGET=main",
+    ),
+    (
+        "jenkins-ghprb",
+        "JENKINS_URL=http://j ghprbPullId=7 ghprbTargetBranch=main",
+    ),
+    (
+        "jenkins-gitlab",
+        "JENKINS_URL=http://j gitlabMergeRequestIid=7 gitlabTargetBranch=main",
+    ),
+    (
+        "azure",
+        "TF_BUILD=True BUILD_REASON=PullRequest SYSTEM_PULLREQUEST_TARGETBRANCH=refs/heads/main",
+    ),
+    (
+        "bitbucket",
+        "CI=true BITBUCKET_BUILD_NUMBER=1 BITBUCKET_PR_ID=7 BITBUCKET_PR_DESTINATION_BRANCH=main",
+    ),
+    (
+        "travis",
+        "CI=true TRAVIS=true TRAVIS_EVENT_TYPE=pull_request TRAVIS_PULL_REQUEST=7 TRAVIS_BRANCH=main TRAVIS_COMMIT_RANGE={X}...{X}",
+    ),
+    (
+        "drone",
+        "CI=true DRONE=true DRONE_BUILD_EVENT=pull_request DRONE_PULL_REQUEST=7 DRONE_TARGET_BRANCH=main DRONE_COMMIT_BEFORE={X}",
+    ),
+    (
+        "woodpecker",
+        "CI=woodpecker CI_PIPELINE_EVENT=pull_request CI_COMMIT_PULL_REQUEST=7 CI_COMMIT_TARGET_BRANCH=main CI_PREV_COMMIT_SHA={X}",
+    ),
+    (
+        "appveyor",
+        "CI=True APPVEYOR=True APPVEYOR_PULL_REQUEST_NUMBER=7 APPVEYOR_REPO_BRANCH=main",
+    ),
+    (
+        "cirrus",
+        "CI=true CIRRUS_CI=true CIRRUS_PR=7 CIRRUS_BASE_BRANCH=main CIRRUS_BASE_SHA={X}",
+    ),
+    (
+        "semaphore",
+        "CI=true SEMAPHORE=true SEMAPHORE_GIT_REF_TYPE=pull-request SEMAPHORE_GIT_BRANCH=main SEMAPHORE_GIT_COMMIT_RANGE={X}...{X}",
+    ),
+    (
+        "prow",
+        "CI=true PROW_JOB_ID=1 JOB_TYPE=presubmit PULL_NUMBER=7 PULL_BASE_REF=main",
+    ),
+    (
+        "codefresh",
+        "CI=true CF_BUILD_ID=1 CF_PULL_REQUEST_NUMBER=7 CF_PULL_REQUEST_TARGET=main",
+    ),
+    (
+        "buddy",
+        "BUDDY=true BUDDY_RUN_PR_NO=7 BUDDY_RUN_PR_BASE_BRANCH=main",
+    ),
+    (
+        "bitrise",
+        "CI=true BITRISE_IO=true BITRISE_PULL_REQUEST=7 BITRISEIO_GIT_BRANCH_DEST=main",
+    ),
+    (
+        "codebuild",
+        "CI=true CODEBUILD_BUILD_ID=1 CODEBUILD_WEBHOOK_EVENT=PULL_REQUEST_UPDATED CODEBUILD_WEBHOOK_BASE_REF=refs/heads/main CODEBUILD_WEBHOOK_PREV_COMMIT={X}",
+    ),
+];
+
+/// What every service's pull request must answer.
+const OF_EVERY_SERVICE: &[&str] = &[
+    // The first change loosens a rule and takes it back; the second one begins in between.
+    "begins at the author's commit | loosen mark:X tighten readme goto:main merge:change tip goto:X branch:two code slow | SERVICE | | 1 | regressed",
+    "loosens a rule | mark:X slow loosen | SERVICE | | 4 | loosens `duration` from 3 % to 30 %",
+    "is honest, and the target moved on | mark:X code goto:main tighter note tip goto:change | SERVICE | | 0 | tip of refs/remotes/origin/main",
+    "lacks its target | mark:X readme git:update-ref,-d,refs/remotes/origin/main | SERVICE | | 3 | there is no refs/remotes/origin/main",
+];
+
+/// The first commit, with a recording beside it that passes.
+static BASE: LazyLock<Project> = LazyLock::new(|| {
+    let project = Project::shipped();
+    let config = project.read("config.toml");
+    let start = config.find("[suite.bsr_gemm.variant.baseline]").unwrap();
+    let own = config.find("[suite.bsr_gemm.variant.cp_async]").unwrap();
+    let end = config.find("# Wrong or slow on purpose").unwrap();
+    project.write(
+        "config.toml",
+        format!("{}{}", &config[..start], &config[own..end]),
+    );
+    for variant in ["baseline", "occupancy"] {
+        for ending in ENDINGS {
+            fs::remove_file(project.path(&Project::baseline_path(variant, ending))).unwrap();
+        }
+        fs::remove_dir_all(project.path(&format!("{RECORDED}/bsr_gemm/{variant}"))).unwrap();
+    }
+    for folder in ["attention", "faults", "trajectory_resample"] {
+        fs::remove_dir_all(project.path("kernels").join(folder)).unwrap();
+    }
+    for entry in fs::read_dir(project.path(&format!("{RECORDED}/bsr_gemm/{VARIANT}"))).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending != "json") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    let folder = project.path("");
+    git(&folder, &["init", "--quiet"]);
+    project.write(
+        ".git/info/exclude",
+        format!("{RECORDED}/\n.sparsek-gate/\n"),
+    );
+    git(&folder, &["add", "--all"]);
+    git(&folder, &["commit", "--quiet", "--message", "first"]);
+    git(&folder, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    git(&folder, &["gc", "--quiet"]);
+    git(&folder, &["checkout", "--quiet", "-b", "change"]);
+    project
+});
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=a tester", "-c", "user.email=t@localhost"])
+        .args(["-c", "init.defaultBranch=main", "-c", "gc.auto=0"])
+        .args([
+            "-c",
+            "advice.graftFileDeprecated=false",
+            "-c",
+            "core.logAllRefUpdates=true",
+        ])
+        .args(["-c", "protocol.file.allow=always"])
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    Ran::of(&output).exits(0).out.trim().to_owned()
+}
+
+/// One line of the table.
+struct Line<'a> {
+    name: String,
+    steps: &'a str,
+    variables: String,
+    arguments: &'a str,
+    exit: i32,
+    says: &'a str,
+}
+
+fn line<'a>(text: &'a str, service: Option<(&str, &str)>) -> Line<'a> {
+    let cells: Vec<&str> = text.split(" |").map(str::trim).collect();
+    let [name, steps, variables, arguments, exit, says] = cells[..] else {
+        panic!("six cells: {text}");
+    };
+    let (name, variables) = match service {
+        Some((service, own)) => (
+            format!("{service} {name}"),
+            variables.replace("SERVICE", own),
+        ),
+        None => {
+            let named = |word: &str| {
+                let mut services = SERVICES.iter();
+                let found = services.find(|(name, _)| *name == word);
+                found.map_or(word.to_owned(), |(_, own)| (*own).to_owned())
+            };
+            let words: Vec<String> = variables.split_whitespace().map(named).collect();
+            (name.to_owned(), words.join(" "))
+        }
+    };
+    Line {
+        name,
+        steps,
+        variables,
+        arguments,
+        exit: exit.parse().unwrap(),
+        says,
+    }
+}
+
+/// A scratch repository, and the commits that have names in the table.
+struct Scratch {
+    project: Project,
+    /// Beside the repository: what must not come to be, and what must stay out of it.
+    outside: tempfile::TempDir,
+    marks: BTreeMap<String, String>,
+    count: usize,
+}
+
+impl Scratch {
+    fn new() -> Scratch {
+        let project = Project::empty();
+        copy(&BASE.path(""), &project.path(""));
+        let mut scratch = Scratch {
+            project,
+            outside: tempfile::tempdir().unwrap(),
+            marks: BTreeMap::new(),
+            count: 0,
+        };
+        scratch.mark("M");
+        scratch
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        git(&self.project.path(""), arguments)
+    }
+
+    fn mark(&mut self, name: &str) {
+        let head = self.git(&["rev-parse", "HEAD"]);
+        self.marks.insert(name.to_owned(), head);
+    }
+
+    fn outside(&self, name: &str) -> PathBuf {
+        self.outside.path().join(name)
+    }
+
+    /// The text with the hashes of marks, and paths, in place of `{X}`.
+    fn filled(&self, text: &str) -> String {
+        let mut text = text
+            .replace("{RAN}", &self.outside("ran").display().to_string())
+            .replace("{OUT}", &self.outside.path().display().to_string())
+            .replace("{ZERO}", &"0".repeat(40));
+        for (name, commit) in &self.marks {
+            text = text.replace(&format!("{{{name}}}"), commit);
+        }
+        text
+    }
+
+    /// A branch or a mark.
+    fn commit_of(&self, name: &str) -> String {
+        self.marks
+            .get(name)
+            .map_or_else(|| name.to_owned(), Clone::clone)
+    }
+
+    fn step(&mut self, step: &str) {
+        let (step, commits) = match step.strip_suffix('~') {
+            Some(step) => (step, false),
+            None => (step, true),
+        };
+        let (verb, rest) = step.split_once(':').unwrap_or((step, ""));
+        let rest = self.filled(rest);
+        if self.edit(verb, &rest) {
+            if commits {
+                self.git(&["add", "--all"]);
+                self.git(&["commit", "--quiet", "--allow-empty", "--message", verb]);
+            }
+            return;
+        }
+        self.history(verb, &rest);
+    }
+
+    /// Steps that change files; false of another step.
+    fn edit(&mut self, verb: &str, rest: &str) -> bool {
+        self.count += 1;
+        let project = &self.project;
+        match verb {
+            "loosen" => project.replace("config.toml", STRICT, LOOSE),
+            "tighten" => project.replace("config.toml", LOOSE, STRICT),
+            // Stricter elsewhere, so that it merges with everything.
+            "tighter" => project.replace("config.toml", "timeout_s = 60", "timeout_s = 50"),
+            "waive" => {
+                let config = project.read("config.toml");
+                let waiver = "\n[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"duration\"\nreason = \"needed\"\nwho = \"Eve\"\nexpires = 2999-12-31\n";
+                project.write("config.toml", config + waiver);
+            }
+            "unlock" => {
+                for ending in ENDINGS {
+                    fs::remove_file(project.path(&Project::baseline_path(VARIANT, ending)))
+                        .unwrap();
+                }
+            }
+            "relock" => relock(project),
+            "readme" => project.write("README.md", format!("Read me, {}.\n", self.count)),
+            "note" => project.write("notes.md", format!("A note, {}.\n", self.count)),
+            "write" => {
+                let (file, text) = rest.split_once('=').unwrap();
+                project.write(file, text.replace('_', " ").replace("\\n", "\n") + "\n");
+            }
+            "commit" => {}
+            "code" => {
+                let source = project.read(SOURCE);
+                project.write(SOURCE, format!("// change {}\n{source}", self.count));
+                self.record_source();
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// The recording is of the code that is checked out.
+    fn record_source(&self) {
+        let hash = sha256_file(&self.project.path(SOURCE)).unwrap();
+        for file in [files::PROFILE_FILE, files::STATIC_PROFILE_FILE] {
+            let path = format!("{RECORDED}/bsr_gemm/{VARIANT}/{file}");
+            self.project.edit(&path, |profile| {
+                profile["provenance"]["sources"][SOURCE] = json!(hash);
+            });
+        }
+    }
+
+    /// Steps that change commits, references and what lies beside them.
+    fn history(&mut self, verb: &str, rest: &str) {
+        let (name, value) = rest.split_once('=').unwrap_or((rest, "HEAD"));
+        let (of, value) = (self.commit_of(name), self.commit_of(value));
+        let write = |path: &str, text: String| {
+            let path = self.project.path(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        match verb {
+            "slow" => self
+                .project
+                .edit_profile(VARIANT, |profile| scale(profile, "duration", 1.1)),
+            "mark" => self.mark(rest),
+            "branch" => drop(self.git(&["checkout", "--quiet", "-b", rest])),
+            "goto" => drop(self.git(&["checkout", "--quiet", &of])),
+            "merge" => drop(self.git(&["merge", "--quiet", "--no-ff", "--no-edit", &of])),
+            "squash" => {
+                self.git(&["merge", "--quiet", "--squash", &of]);
+                self.git(&["commit", "--quiet", "--message", "squashed"]);
+            }
+            "pick" => drop(self.git(&["cherry-pick", "--allow-empty", rest])),
+            "tip" => {
+                let to = if rest.is_empty() {
+                    "HEAD".to_owned()
+                } else {
+                    of
+                };
+                self.git(&["update-ref", "refs/remotes/origin/main", &to]);
+            }
+            "ref" => drop(self.git(&["update-ref", name, &value])),
+            "git" => {
+                let words: Vec<String> =
+                    rest.split(',').map(|word| word.replace('_', " ")).collect();
+                self.git(&words.iter().map(String::as_str).collect::<Vec<_>>());
+            }
+            "graft" => write(".git/info/grafts", format!("{of} {value}\n")),
+            "event" => fs::write(self.outside("event.json"), rest).unwrap(),
+            "outside" => {
+                let (file, text) = rest.split_once('=').unwrap();
+                fs::write(
+                    self.outside(file),
+                    text.replace('_', " ").replace("\\n", "\n") + "\n",
+                )
+                .unwrap();
+            }
+            "link" => {
+                std::os::unix::fs::symlink(rest.split_once('=').unwrap().1, self.project.path(name))
+                    .unwrap()
+            }
+            "executable" => {
+                use std::os::unix::fs::PermissionsExt;
+                fs::set_permissions(self.project.path(rest), fs::Permissions::from_mode(0o755))
+                    .unwrap();
+            }
+            "remove" => fs::remove_dir_all(self.project.path(rest)).unwrap(),
+            "shallow" => self.shallow(rest),
+            _ => panic!("no step {verb}"),
+        }
+    }
+
+    /// A shallow clone in the place of the repository.
+    fn shallow(&mut self, depth: &str) {
+        let clone = Project::empty();
+        let from = format!("file://{}", self.project.path("").display());
+        let to = clone.path("").display().to_string();
+        self.git(&[
+            "clone",
+            "--quiet",
+            "--no-single-branch",
+            "--depth",
+            depth,
+            &from,
+            &to,
+        ]);
+        copy(&self.project.path(RECORDED), &clone.path(RECORDED));
+        clone.write(
+            ".git/info/exclude",
+            format!("{RECORDED}/\n.sparsek-gate/\n"),
+        );
+        self.project = clone;
+    }
+
+    fn check(&self, variables: &str, arguments: &str) -> Ran {
+        let mut command = self.project.gate();
+        for variable in self.filled(variables).split_whitespace() {
+            let (name, value) = variable.split_once('=').unwrap();
+            command.env(name, value);
+        }
+        if self.outside("event.json").exists() {
+            command.env("GITHUB_EVENT_PATH", self.outside("event.json"));
+        }
+        let arguments = self.filled(arguments);
+        command.args(["check", "--format", "json"]);
+        if !arguments.contains("--static") {
+            command.args(["--from", RECORDED]);
+        }
+        command.args(arguments.split_whitespace());
+        Ran::of(&command.output().unwrap())
+    }
+}
+
+/// Locks what is recorded on top of the ledger, as `baseline --lock` would with its captures.
+fn relock(project: &Project) {
+    let file = |ending: &str| Project::baseline_path(VARIANT, ending);
+    let recorded = project.read(&Project::profile_path(VARIANT));
+    let profile = Profile::parse(recorded.as_bytes()).unwrap();
+    let (norm, text) = (norm_text(&profile).unwrap(), profile.to_json());
+    let mut lock = Lock::parse(&project.read(&file("lock.toml"))).unwrap();
+    let entry = Entry {
+        time: "2026-11-22T00:00:00Z".to_owned(),
+        who: "Ada".to_owned(),
+        reason: "faster epilogue".to_owned(),
+        norm_sha256: sha256_hex(norm.as_bytes()),
+        profile_sha256: sha256_hex(text.as_bytes()),
+        code_sha256: lock.code_sha256(),
+        previous: lock.head.clone(),
+    };
+    lock.head = entry.hash();
+    lock.ledger.push(entry);
+    let hash = format!("{}  {VARIANT}.norm.txt\n", sha256_hex(norm.as_bytes()));
+    project.write(&file("norm.txt.sha256"), hash);
+    project.write(&file("norm.txt"), norm);
+    project.write(&file("profile.json"), text);
+    project.write(&file("lock.toml"), lock.to_toml());
+}
+
+/// What is wrong with the answer to a line; `None` where nothing is.
+fn complaint(line: &Line<'_>) -> Option<String> {
+    let mut scratch = Scratch::new();
+    for step in line.steps.split_whitespace() {
+        scratch.step(step);
+    }
+    let before = scratch.git(&["for-each-ref"]);
+    let ran = scratch.check(&line.variables, line.arguments);
+    let said = ran.out.contains(line.says) || ran.err.contains(line.says);
+    let by_own_rules = ran.out.contains("\"working-tree\"");
+    let by_choice = line.variables.is_empty() || line.arguments.contains("none");
+    let why = if ran.code != line.exit {
+        format!("exit code {}, not {}", ran.code, line.exit)
+    } else if !said {
+        format!("nothing says {:?}", line.says)
+    } else if ran.code == 0 && by_own_rules && !by_choice {
+        "it was judged by its own rules".to_owned()
+    } else if scratch.outside("ran").exists() {
+        "code of the change ran".to_owned()
+    } else if scratch.git(&["for-each-ref"]) != before {
+        "references changed".to_owned()
+    } else if scratch
+        .project
+        .path(".git/worktrees")
+        .read_dir()
+        .is_ok_and(|mut left| left.next().is_some())
+    {
+        "a worktree was left behind".to_owned()
+    } else {
+        return None;
+    };
+    let findings: Vec<&str> = ran
+        .out
+        .lines()
+        .filter(|line| line.contains("\"message\""))
+        .collect();
+    Some(format!(
+        "{}: {why}\n{}\n{}",
+        line.name,
+        ran.err.trim_end(),
+        findings.join("\n")
+    ))
+}
+
+fn hold(lines: &[Line<'_>]) {
+    LazyLock::force(&BASE);
+    let next = AtomicUsize::new(0);
+    let complaints = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(line) = lines.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    // A step that fails is a complaint too, with the name of its line.
+                    let answer = std::panic::catch_unwind(|| complaint(line));
+                    let complaint =
+                        answer.unwrap_or_else(|_| Some(format!("{}: a step failed", line.name)));
+                    complaints.lock().unwrap().extend(complaint);
+                }
+            });
+        }
+    });
+    let complaints = complaints.into_inner().unwrap();
+    assert!(
+        complaints.is_empty(),
+        "{} of {} lines:\n\n{}",
+        complaints.len(),
+        lines.len(),
+        complaints.join("\n\n")
+    );
+}
+
+fn has_git() -> bool {
+    let here = Command::new("git").arg("--version").output().is_ok();
+    if !here {
+        assert!(std::env::var_os("CI").is_none(), "git is missing");
+        aloud("SKIPPED: no attack was tried, there is no git on the PATH (apt install git)");
+    }
+    here
+}
+
+#[test]
+fn every_line_of_the_attack_table_is_answered_as_it_says() {
+    if !has_git() {
+        return;
+    }
+    let wanted = std::env::var("ATTACK").unwrap_or_default();
+    let lines: Vec<Line<'_>> = TABLE
+        .lines()
+        .filter(|text| !text.is_empty() && !text.starts_with('#'))
+        .map(|text| line(text, None))
+        .filter(|line| line.name.contains(&wanted))
+        .collect();
+    assert!(
+        lines.len() >= 100 || !wanted.is_empty(),
+        "{} lines",
+        lines.len()
+    );
+    hold(&lines);
+}
+
+#[test]
+fn the_pull_requests_of_every_service_are_judged_by_the_tip_of_their_target() {
+    if !has_git() {
+        return;
+    }
+    let each = |service: &(&'static str, &'static str)| {
+        let service = *service;
+        OF_EVERY_SERVICE
+            .iter()
+            .map(move |text| line(text, Some(service)))
+    };
+    let lines: Vec<Line<'_>> = SERVICES.iter().flat_map(each).collect();
+    hold(&lines);
+}
