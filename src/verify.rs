@@ -63,6 +63,7 @@ pub fn verify(
     artifact: &Artifact,
     env: &BTreeMap<String, String>,
 ) -> Result<Verified, Stop> {
+    artifact.check_unaltered(&variant.id)?;
     let folder = empty_variant_folder(&config.work.join("verify"), &variant.id)?;
     let result_path = folder.join("result.json");
     let asks_for_result = asks_for_result(&variant.verify_args);

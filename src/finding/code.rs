@@ -308,6 +308,10 @@ codes! {
     CredentialPassed = "credential-passed", Warns => Usage,
         "The programs under test are code of the change; they can read every variable that they get, and send it anywhere.",
         "Remove the name from `env_pass`. If a build needs it, fetch what it needs in an earlier step of the pipeline.";
+    /// A file that a run relies on changed while programs ran.
+    AlteredDuringRun = "altered-during-run", Fails => Failed,
+        "A program under test, or another process, wrote to captures of an earlier process, to a built program, to the configuration, to baselines, or to the settings of git.",
+        "Find out what writes there: run the build and the program by hand, and compare the files before and after.";
 }
 
 #[cfg(test)]

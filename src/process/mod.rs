@@ -419,6 +419,10 @@ pub fn shell_line(argv: &[String]) -> String {
 pub fn tail(path: &Path, lines: usize) -> String {
     const MOST: u64 = 8 * 1024;
     let last = || -> io::Result<Vec<u8>> {
+        // Opening a FIFO that a program put there would wait for ever.
+        if !fs::metadata(path)?.is_file() {
+            return Ok(Vec::new());
+        }
         let mut file = fs::File::open(path)?;
         let from = file.metadata()?.len().saturating_sub(MOST);
         file.seek(SeekFrom::Start(from))?;

@@ -4,7 +4,6 @@
 mod log;
 mod tool;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use ncu_report::{ReadError, agree, csv, report};
@@ -12,11 +11,15 @@ use ncu_report::{ReadError, agree, csv, report};
 use super::capture::{Capture, Page, Pending};
 use super::session::{Profiler, Ran, Session};
 use crate::device::State;
+use crate::files::{read_regular, read_regular_up_to};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
 use crate::terms::{Phase, Tier, VariantId};
 use log::{Logs, judge};
+
+/// The largest report or page that is read, in bytes.
+const LARGEST_REPORT: u64 = 4 << 30;
 
 pub(crate) use log::NCU_LOCK;
 pub use log::Trouble;
@@ -54,6 +57,9 @@ impl Profiler for Ncu {
         if let Some(finding) = judge(variant, ending, &logs, &report_path, &ran.line) {
             return Err(finding.into());
         }
+        // Now, before another program runs that could write to it.
+        let bytes = read_regular_up_to(&report_path, LARGEST_REPORT)
+            .map_err(Error::io("read", &report_path))?;
         let phase = session.phase;
         let counters = variant.metrics.iter();
         let counters = counters.filter(|metric| metric.phase == phase);
@@ -72,6 +78,7 @@ impl Profiler for Ncu {
                 env: ran.invocation.env,
                 timeout: ran.invocation.timeout,
             },
+            bytes,
             report_path,
             csv_path,
         };
@@ -88,6 +95,8 @@ struct Reader {
     device: Option<State>,
     argv: Vec<String>,
     import: Invocation,
+    /// The report.
+    bytes: Vec<u8>,
     report_path: PathBuf,
     csv_path: PathBuf,
 }
@@ -95,10 +104,11 @@ struct Reader {
 impl Reader {
     fn read(self) -> Result<Capture, Stop> {
         let report_path = &self.report_path;
-        let bytes = fs::read(report_path).map_err(Error::io("read", report_path))?;
-        let report = report::read(&bytes).map_err(|error| self.unreadable(report_path, &error))?;
+        let bytes = &self.bytes;
+        let report = report::read(bytes).map_err(|error| self.unreadable(report_path, &error))?;
         self.print_csv()?;
-        let csv_bytes = fs::read(&self.csv_path).map_err(Error::io("read", &self.csv_path))?;
+        let csv_bytes = read_regular_up_to(&self.csv_path, LARGEST_REPORT)
+            .map_err(Error::io("read", &self.csv_path))?;
         let csv = csv::read(&csv_bytes).map_err(|error| self.unreadable(&self.csv_path, &error))?;
         let counters: Vec<&str> = self.counters.iter().map(String::as_str).collect();
         agree(&report, &csv, &counters).map_err(|disagreement| {
@@ -108,7 +118,7 @@ impl Reader {
             self.kept(Code::ReadersDisagree, message)
         })?;
         Ok(Capture {
-            report_sha256: sha256_hex(&bytes),
+            report_sha256: sha256_hex(bytes),
             report_path: self.report_path,
             page: Some(Page {
                 path: self.csv_path,
@@ -158,7 +168,7 @@ impl Reader {
 }
 
 fn read_text(path: &Path) -> String {
-    fs::read(path)
+    read_regular(path)
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .unwrap_or_default()
 }
