@@ -67,6 +67,7 @@ pub fn verify(
     env: &BTreeMap<String, String>,
     seed: Seed,
 ) -> Result<Verified, Stop> {
+    artifact.check_unaltered(&variant.id)?;
     let folder = empty_variant_folder(&config.work.join("verify"), &variant.id)?;
     let result_path = folder.join("result.json");
     let asks_for_result = asks_for_result(&variant.verify_args);

@@ -1,9 +1,12 @@
 //! What a build made.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::binary::Compiled;
-use crate::finding::Finding;
+use crate::finding::{Code, Finding};
+use crate::hash::sha256_file;
+use crate::terms::VariantId;
 
 /// What a build made.
 #[derive(Clone, Debug)]
@@ -22,6 +25,29 @@ pub struct Artifact {
     pub compiled: Option<Compiled>,
     /// Whether it comes from an earlier build.
     pub cached: bool,
+}
+
+impl Artifact {
+    /// That the program is the one that was built, where it is one file. Any program of the same
+    /// user may have written to it since.
+    ///
+    /// # Errors
+    /// The finding that says which file differs.
+    pub fn check_unaltered(&self, variant: &VariantId) -> Result<(), Finding> {
+        let (Some(built), Some(program)) = (&self.sha256, self.run.first()) else {
+            return Ok(());
+        };
+        let now = sha256_file(Path::new(program));
+        if now.is_ok_and(|now| now == *built) {
+            return Ok(());
+        }
+        Err(Finding::deny(
+            Code::AlteredDuringRun,
+            variant,
+            format!("the built program {program} changed after it was built"),
+            "find out which program writes there, and run again".to_owned(),
+        ))
+    }
 }
 
 /// An artifact, or the finding that says why the variant could not be built.

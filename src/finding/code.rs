@@ -324,6 +324,10 @@ codes! {
     SourcesChanged = "sources-changed", Fails => Failed,
         "The program writes its own inputs, or something else wrote to the checkout during the run.",
         "Make sure that nothing writes to these files during the run, and measure again. A file that was changed and restored counts as changed.";
+    /// A file that a run relies on changed while programs ran.
+    AlteredDuringRun = "altered-during-run", Fails => Failed,
+        "A program under test, or another process, wrote to captures of an earlier process, to a built program, to the configuration, to baselines, or to the settings of git.",
+        "Find out what writes there: run the build and the program by hand, and compare the files before and after.";
 }
 
 #[cfg(test)]

@@ -66,7 +66,11 @@ impl Fresh<'_> {
             !has_profile(finding)
                 || matches!(
                     finding.code,
-                    Code::BaseUnavailable | Code::LaunchMismatch | Code::Retried | Code::Sanitizer
+                    Code::BaseUnavailable
+                        | Code::LaunchMismatch
+                        | Code::Retried
+                        | Code::Sanitizer
+                        | Code::AlteredDuringRun
                 )
         };
         let findings = measured.findings.iter().filter(stays).cloned();

@@ -7,6 +7,7 @@ mod compile;
 mod retry;
 mod rounds;
 mod run;
+mod seal;
 mod seeds;
 mod subject;
 mod watch;

@@ -1,6 +1,6 @@
 //! Measures variants one after the other on the configured GPU, into fresh profiles.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::base::{BaseProject, BaseVariant};
@@ -8,14 +8,15 @@ use super::batch::Batch;
 use super::bench::Bench;
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
+use super::seal::Seal;
 use super::seeds::Seeds;
-use super::subject::Subject;
+use super::subject::{Subject, altered};
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::Variant;
 use crate::evidence::{disturbed, incomplete, incomplete_side, interleaved_launches, unpinned};
 use crate::files::{base_folder, set_aside, settle, variant_folder};
-use crate::finding::{Error, Finding, Severity, Stop};
+use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
 use crate::profile::Profile;
 use crate::terms::Phase;
@@ -59,11 +60,18 @@ pub struct Order<'a> {
 /// [`Error`] where the machine failed; what concerns one variant is a finding.
 pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, Error> {
     let Order { batch, output, .. } = order;
+    let mut seal = Seal::default();
+    seal.add(rules(
+        &batch.config.path,
+        &batch.config.root,
+        &batch.config.baselines,
+    ));
     let mut run = Run {
         bench: Bench::new(batch, order.overrides)?,
         git: crate::git::revision(&batch.config.root),
         order,
         measured: Measured::default(),
+        seal,
     };
     // Otherwise the earlier profile of a variant that fails now would be taken for this run's. Where
     // this run is killed it is still there.
@@ -92,6 +100,9 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
         settle(output, &variant.id)?;
     }
     drop(lock);
+    run.measured
+        .findings
+        .extend(altered(None, &run.seal, &batch.config.root));
     Ok(run.measured)
 }
 
@@ -101,6 +112,16 @@ struct Run<'a> {
     bench: Bench<'a>,
     git: Option<String>,
     measured: Measured,
+    /// What no program may change until the end: rules, baselines, and what was measured.
+    seal: Seal,
+}
+
+/// The files by which this run and the next ones judge, and which git obeys.
+fn rules(config: &Path, root: &Path, baselines: &Path) -> Vec<PathBuf> {
+    let mut rules = vec![config.to_path_buf(), baselines.to_path_buf()];
+    let git = ["config", "HEAD", "hooks", "info"];
+    rules.extend(git.map(|name| root.join(".git").join(name)));
+    rules
 }
 
 /// The artifact of each variant that was built, and the base's version of each, where there is a
@@ -207,6 +228,7 @@ impl<'a> Run<'a> {
         if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, &base) {
             let unavailable = base.project.unavailable(variant, &finding.message);
             self.measured.findings.push(unavailable);
+            self.not_excused(finding);
             subjects.base = None;
             let plan = VariantPlan::alone(variant);
             answer = subjects.measure(&self.bench, &plan, &mut retries, open);
@@ -227,7 +249,7 @@ impl<'a> Run<'a> {
         };
         self.measured.findings.extend(changes);
         match answer {
-            Ok(profiles) => self.keep(variant, &subjects, profiles),
+            Ok(profiles) => self.keep(variant, &mut subjects, profiles),
             Err(SideStop::Finding(_, finding)) => {
                 batch.watch.ended(variant, "profile", &finding.message);
                 let tier = subjects.current.tier;
@@ -236,6 +258,14 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Err(SideStop::Error(error)) => Err(error),
+        }
+    }
+
+    /// A base that cannot be measured only warns, unless somebody wrote to its program: that must not
+    /// be a way to be judged without it.
+    fn not_excused(&mut self, finding: &Finding) {
+        if finding.code == Code::AlteredDuringRun {
+            self.measured.findings.push(finding.clone());
         }
     }
 
@@ -255,6 +285,9 @@ impl<'a> Run<'a> {
         if correct {
             return Ok(base);
         }
+        findings
+            .iter()
+            .for_each(|finding| self.not_excused(finding));
         let why = findings.pop().map(|finding| finding.message);
         let why = why.unwrap_or_else(|| "it fails its check".to_owned());
         Err(base.project.unavailable(variant, &why).into())
@@ -264,7 +297,7 @@ impl<'a> Run<'a> {
     fn keep(
         &mut self,
         variant: &Variant,
-        subjects: &Subjects<'_>,
+        subjects: &mut Subjects<'_>,
         profiles: Profiles,
     ) -> Result<(), Error> {
         let Profiles { current, base } = profiles;
@@ -277,6 +310,10 @@ impl<'a> Run<'a> {
             gaps.extend(disturbed(variant, &current));
         }
         gaps.extend(subjects.current.mismatches(&self.bench));
+        gaps.extend(subjects.current.altered());
+        if let Some(subject) = &mut subjects.base {
+            gaps.extend(subject.altered());
+        }
         let side = match base {
             Some(_) => ", side by side with the base",
             None => "",
@@ -291,6 +328,8 @@ impl<'a> Run<'a> {
             self.measured.bases.push(profile);
         }
         self.measured.profiles.push(current);
+        self.seal
+            .add([variant_folder(self.order.output, &variant.id)]);
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ncu_report::report::Cubin;
 
 use super::bench::Bench;
+use super::seal::{Seal, listed};
 use crate::binary::Listing;
 use crate::build::{Artifact, compiled_profile};
 use crate::config::{Config, Pin, Variant};
@@ -18,7 +19,7 @@ use crate::profile::{
     Source, derive, now,
 };
 use crate::profiler::{Capture, Pending, Session, run};
-use crate::terms::{Phase, Seed, Tier};
+use crate::terms::{Phase, Seed, Tier, VariantId};
 use crate::toolchain::{Nvcc, Nvdisasm};
 
 /// A built and verified variant that is being measured, process by process.
@@ -38,6 +39,8 @@ pub struct Subject<'a> {
     listed: Option<Listed>,
     /// The instructions of the cubins that were measured, each disassembled once.
     listings: Vec<(Cubin, Option<Listing>)>,
+    /// What its processes left.
+    seal: Seal,
 }
 
 /// What a subject's command line launches.
@@ -68,6 +71,7 @@ impl<'a> Subject<'a> {
             tools_wall: Duration::ZERO,
             listed: None,
             listings: Vec::new(),
+            seal: Seal::default(),
         }
     }
 
@@ -80,7 +84,13 @@ impl<'a> Subject<'a> {
             return Ok(());
         };
         let profiler = bench.profilers.of(self.tier)?;
-        let pending = run(profiler, &self.session(bench, job, phase, seed))?;
+        let session = self.session(bench, job, phase, seed);
+        let pending = run(profiler, &session)?;
+        // Before the next program starts. What ncu prints of a report comes later, and is read at once.
+        let later = [session.path("csv"), session.path("import.log")];
+        let mut left = session.files()?;
+        left.retain(|path| !later.contains(path));
+        self.seal.add(left);
         self.tools_wall += pending.wall;
         self.processes += u32::from(phase == Phase::Timing);
         let settled = self.settle();
@@ -151,6 +161,7 @@ impl<'a> Subject<'a> {
     pub fn restart(&mut self, tier: Tier) {
         self.tier = tier;
         self.captures.clear();
+        self.seal = Seal::default();
         self.processes = 0;
         if let Some(pending) = self.pending.take() {
             let _ = pending.finish();
@@ -222,6 +233,19 @@ impl<'a> Subject<'a> {
             }
         }
         findings
+    }
+
+    /// Whether a file that one of its processes left is another one now.
+    pub(super) fn altered(&mut self) -> Option<Finding> {
+        for capture in &self.captures {
+            let page = capture.page.as_ref();
+            let page = page.map(|page| (page.path.clone(), page.sha256.clone()));
+            let report = (capture.report_path.clone(), capture.report_sha256.clone());
+            for (path, sha256) in page.into_iter().chain([report]) {
+                self.seal.add_known(path, sha256);
+            }
+        }
+        altered(Some(&self.variant.id), &self.seal, &self.folder)
     }
 
     fn normalize(&mut self, bench: &Bench<'_>) -> Result<Profile, Finding> {
@@ -383,6 +407,20 @@ impl<'a> Subject<'a> {
             launch_list: self.launch_list(),
         }
     }
+}
+
+/// That nothing changed in what is sealed.
+pub(super) fn altered(variant: Option<&VariantId>, seal: &Seal, root: &Path) -> Option<Finding> {
+    let broken = seal.broken();
+    if broken.is_empty() {
+        return None;
+    }
+    let message = format!("changed while programs ran: {}", listed(&broken, root));
+    let next = "find out which program writes there, and run again";
+    Some(match variant {
+        Some(variant) => Finding::deny(Code::AlteredDuringRun, variant, message, next),
+        None => Finding::of_project(Code::AlteredDuringRun, message, next),
+    })
 }
 
 fn file_hash(path: &Path, sha256: &str) -> FileHash {

@@ -10,7 +10,7 @@ use super::capture::{Capture, Pending};
 use crate::build::{Artifact, Given, program_argv};
 use crate::config::{Config, Variant};
 use crate::device::{Gpu, State, Watcher};
-use crate::files::write_atomically;
+use crate::files::{read_regular, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Finished, Invocation};
@@ -117,6 +117,25 @@ impl Session<'_> {
         self.folder.join(format!("{}.{ending}", self.stem))
     }
 
+    /// What lies in the folder under the names of this session.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the folder cannot be read.
+    pub fn files(&self) -> Result<Vec<PathBuf>, Error> {
+        let begin = format!("{}.", self.stem);
+        let entries = match fs::read_dir(self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::io("read", self.folder)(error)),
+        };
+        let named = |path: &PathBuf| {
+            let name = path.file_name().map(|name| name.to_string_lossy());
+            name.is_some_and(|name| name.starts_with(&begin))
+        };
+        let paths = entries.flatten().map(|entry| entry.path());
+        Ok(paths.filter(named).collect())
+    }
+
     /// The program's argv with further arguments.
     pub(super) fn program(&self, further: &[String], launches: u32) -> Vec<String> {
         let given = Given {
@@ -182,6 +201,15 @@ pub(super) fn execute(
     session: &Session<'_>,
 ) -> Result<(Ran, Option<Finding>), Stop> {
     let invocation = profiler.invocation(session)?;
+    session.artifact.check_unaltered(&session.variant.id)?;
+    for path in session.files()? {
+        // A program of before may have left something there that would be taken for this session's.
+        let removed = match path.is_dir() && !path.is_symlink() {
+            true => fs::remove_dir_all(&path),
+            false => fs::remove_file(&path),
+        };
+        removed.map_err(Error::io("clear", &path))?;
+    }
     profiler.prepare(session)?;
     let result = session.result();
     remove_result(&result)?;
@@ -202,6 +230,16 @@ pub(super) fn execute(
     })?;
     if finished.ending == Ending::Interrupted {
         return Err(Error::Interrupted.into());
+    }
+    let kept = read_regular(&argv_path).unwrap_or_default();
+    if kept != format!("{line}\n").as_bytes() {
+        return Err(Finding::deny(
+            Code::AlteredDuringRun,
+            &session.variant.id,
+            format!("changed while the program ran: {}", argv_path.display()),
+            format!("find out what writes there; run it by hand: {line}"),
+        )
+        .into());
     }
     let mut ran = Ran {
         invocation,

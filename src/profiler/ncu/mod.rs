@@ -54,6 +54,9 @@ impl Profiler for Ncu {
         if let Some(finding) = judge(variant, ending, &logs, &report_path, &ran.line) {
             return Err(finding.into());
         }
+        // Now, before another program runs that could write to it.
+        let bytes = read_regular_up_to(&report_path, most::BINARY)
+            .map_err(Error::io("read", &report_path))?;
         let phase = session.phase;
         let counters = variant.metrics.iter();
         let counters = counters.filter(|metric| metric.phase == phase);
@@ -74,6 +77,7 @@ impl Profiler for Ncu {
                 env: ran.invocation.env,
                 timeout: ran.invocation.timeout,
             },
+            bytes,
             report_path,
             csv_path,
         };
@@ -92,6 +96,8 @@ struct Reader {
     seed: Option<Seed>,
     checked: bool,
     import: Invocation,
+    /// The report.
+    bytes: Vec<u8>,
     report_path: PathBuf,
     csv_path: PathBuf,
 }
@@ -99,9 +105,8 @@ struct Reader {
 impl Reader {
     fn read(self) -> Result<Capture, Stop> {
         let report_path = &self.report_path;
-        let bytes = read_regular_up_to(report_path, most::BINARY)
-            .map_err(Error::io("read", report_path))?;
-        let report = report::read(&bytes).map_err(|error| self.unreadable(report_path, &error))?;
+        let bytes = &self.bytes;
+        let report = report::read(bytes).map_err(|error| self.unreadable(report_path, &error))?;
         self.print_csv()?;
         let csv_bytes = read_regular_up_to(&self.csv_path, most::BINARY)
             .map_err(Error::io("read", &self.csv_path))?;
@@ -114,7 +119,7 @@ impl Reader {
             self.kept(Code::ReadersDisagree, message)
         })?;
         Ok(Capture {
-            report_sha256: sha256_hex(&bytes),
+            report_sha256: sha256_hex(bytes),
             report_path: self.report_path,
             page: Some(Page {
                 path: self.csv_path,

@@ -1,0 +1,124 @@
+//! Files whose content must stay as it is while programs run.
+//!
+//! Programs under test have the rights of the user who runs this tool, so nothing keeps them from
+//! writing. What they changed is found by comparing hashes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::hash::sha256_file;
+
+/// Files and folders with the hashes of all that is in them.
+#[derive(Debug, Default)]
+pub(super) struct Seal {
+    roots: Vec<PathBuf>,
+    content: BTreeMap<PathBuf, String>,
+}
+
+impl Seal {
+    /// Adds files and folders as they are now. What does not exist must not appear.
+    pub fn add(&mut self, roots: impl IntoIterator<Item = PathBuf>) {
+        for root in roots {
+            read(&root, &mut self.content);
+            self.roots.push(root);
+        }
+    }
+
+    /// Adds a file with a content that is known.
+    pub fn add_known(&mut self, path: PathBuf, sha256: String) {
+        self.content.insert(path.clone(), sha256);
+        self.roots.push(path);
+    }
+
+    /// What has changed, appeared or vanished since.
+    pub fn broken(&self) -> Vec<PathBuf> {
+        let mut now = BTreeMap::new();
+        for root in &self.roots {
+            read(root, &mut now);
+        }
+        let paths = self.content.keys().chain(now.keys());
+        let mut broken: Vec<PathBuf> = paths
+            .filter(|path| self.content.get(*path) != now.get(*path))
+            .cloned()
+            .collect();
+        broken.sort();
+        broken.dedup();
+        broken
+    }
+}
+
+/// Collects what is at a path and below it. Links are not followed.
+fn read(path: &Path, content: &mut BTreeMap<PathBuf, String>) {
+    let Ok(meta) = fs::symlink_metadata(path) else {
+        return;
+    };
+    let state = if meta.is_symlink() {
+        let target = fs::read_link(path).unwrap_or_default();
+        format!("a link to {}", target.display())
+    } else if meta.is_dir() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            read(&entry.path(), content);
+        }
+        return;
+    } else if meta.is_file() {
+        sha256_file(path).unwrap_or_else(|error| format!("unreadable: {error}"))
+    } else {
+        "no regular file".to_owned()
+    };
+    content.insert(path.to_path_buf(), state);
+}
+
+/// A short list of paths, as they are seen from a folder.
+pub(super) fn listed(paths: &[PathBuf], root: &Path) -> String {
+    const MOST: usize = 3;
+    let shown = paths.iter().take(MOST);
+    let shown = shown.map(|path| {
+        path.strip_prefix(root)
+            .unwrap_or(path)
+            .display()
+            .to_string()
+    });
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if paths.len() > MOST {
+        text.push_str(&format!(" and {} more", paths.len() - MOST));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::sha256_hex;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_seal_finds_what_changed_appeared_vanished_or_became_something_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["kept", "changed", "gone", "linked", "in/one"] {
+            fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            fs::write(at(name), name).unwrap();
+        }
+        let mut seal = Seal::default();
+        seal.add(["kept", "changed", "gone", "linked", "in", "later"].map(at));
+        seal.add_known(at("known"), sha256_hex(b"known"));
+        fs::write(at("known"), "known").unwrap();
+        assert_eq!(seal.broken(), [PathBuf::new(); 0]);
+
+        fs::write(at("changed"), "else").unwrap();
+        fs::remove_file(at("gone")).unwrap();
+        fs::remove_file(at("linked")).unwrap();
+        symlink("kept", at("linked")).unwrap();
+        for name in ["in/two", "later"] {
+            fs::write(at(name), "").unwrap();
+        }
+        fs::write(at("known"), "Known").unwrap();
+        let expected = ["changed", "gone", "in/two", "known", "later", "linked"].map(at);
+        assert_eq!(seal.broken(), expected);
+        assert_eq!(
+            listed(&seal.broken(), folder.path()),
+            "changed, gone, in/two and 3 more"
+        );
+    }
+}

@@ -1,0 +1,629 @@
+//! Programs under test that do what they should not, one a line, on a machine of stand-ins: how the
+//! check ends, with which finding, and that no process is left.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::stand_in::Machine;
+use common::{ENV_PASS, Project, Ran, aloud, copy};
+
+/// A signal ended the tool: no exit code, and no report.
+const KILLED: i32 = -1;
+
+/// Seconds of a `sleep` that only these programs call.
+const SLEEP: &str = "31415";
+
+const SUITE: &str = r#"
+[suite.bsr_gemm]
+args = ["--m", "8192", "--n", "8192", "--k", "8192", "--blocks-per-row", "16"]
+verify_args = ["--result", "{result}"]
+profile_args = ["--mode", "profile"]
+kernels = "regex:^bsr_gemm_"
+work = { flop = 68719476736, bytes_written = 268435456 }
+
+[suite.bsr_gemm.variant.baseline]
+run = ["sh", "program.sh"]
+inputs = ["program.sh"]
+expect = ["bsr_gemm_baseline"]
+"#;
+
+/// What the programs find: the folder of the captures, their ncu, the process that runs it.
+const HELP: &str = r#"
+captures=.sparsek-gate/profiles/bsr_gemm/baseline
+gate() { awk '{ print $4 }' /proc/$PPID/stat; }
+stem() { tr '\0' '\n' </proc/$PPID/cmdline | sed -n '/^--export$/{n;p;}'; }
+export_of() { tr '\0' '\n' </proc/$PPID/cmdline | sed -n "/^--$1\$/{n;p;}"; }
+good="$PWD/good.ncu-rep"
+"#;
+
+/// One program: what it does besides, while its numbers are checked and while it is profiled, and how
+/// the check ends.
+struct Line {
+    what: &'static str,
+    verified: &'static str,
+    profiled: &'static str,
+    code: i32,
+    denied: &'static [&'static str],
+}
+
+const fn profiled(
+    what: &'static str,
+    profiled: &'static str,
+    code: i32,
+    denied: &'static [&'static str],
+) -> Line {
+    Line {
+        what,
+        verified: "",
+        profiled,
+        code,
+        denied,
+    }
+}
+
+const fn verified(
+    what: &'static str,
+    verified: &'static str,
+    code: i32,
+    denied: &'static [&'static str],
+) -> Line {
+    Line {
+        what,
+        verified,
+        profiled: "",
+        code,
+        denied,
+    }
+}
+
+const LINES: &[Line] = &[
+    profiled("does nothing else", "", 0, &[]),
+    // It ends or stops what runs it.
+    profiled("kills ncu", "kill -KILL $PPID; exit 0", 5, &["crashed"]),
+    profiled("kills its process group", "kill -KILL 0", 5, &["crashed"]),
+    verified(
+        "kills its process group when checked",
+        "kill -KILL 0",
+        5,
+        &["crashed"],
+    ),
+    profiled("stops itself", "kill -STOP $$", 5, &["timed-out"]),
+    profiled(
+        "stops ncu",
+        "kill -STOP $PPID; exec sleep 31415",
+        5,
+        &["timed-out"],
+    ),
+    profiled("stops its process group", "kill -STOP 0", 5, &["timed-out"]),
+    verified(
+        "sleeps beyond its limit",
+        "exec sleep 31415",
+        5,
+        &["timed-out"],
+    ),
+    verified(
+        "ignores SIGTERM, and sleeps beyond its limit",
+        "trap '' TERM; while :; do sleep 31415; done",
+        5,
+        &["timed-out"],
+    ),
+    profiled(
+        "asks the tool to end",
+        "kill -TERM $(gate); exec sleep 31415",
+        130,
+        &[],
+    ),
+    profiled("kills the tool", "kill -KILL $(gate)", KILLED, &[]),
+    // It outlives.
+    profiled("leaves a child", "sleep 31415 >/dev/null 2>&1 &", 0, &[]),
+    profiled(
+        "leaves a session",
+        "setsid sleep 31415 >/dev/null 2>&1 &",
+        0,
+        &[],
+    ),
+    profiled(
+        "leaves a grandchild without a mark",
+        "(env -i setsid sh -c 'sleep 31415 & sleep 31415' &) >/dev/null 2>&1",
+        0,
+        &[],
+    ),
+    verified(
+        "leaves a grandchild without a mark when checked",
+        "(env -i setsid sh -c 'sleep 31415 & sleep 31415' &) >/dev/null 2>&1",
+        0,
+        &[],
+    ),
+    profiled(
+        "leaves a stopped grandchild without a mark",
+        "(env -i setsid sh -c 'kill -STOP $$; sleep 31415' &) >/dev/null 2>&1",
+        0,
+        &[],
+    ),
+    profiled(
+        "leaves 200 processes",
+        "i=0; while [ $i -lt 200 ]; do i=$((i + 1)); (env -i setsid sleep 31415 &) >/dev/null 2>&1; done",
+        0,
+        &[],
+    ),
+    profiled(
+        "leaves a process that starts itself again and again",
+        "(env -i setsid sh -c 'n=0; while [ $n -lt 300 ]; do n=$((n + 1)); (sleep 31415 &); done' &) >/dev/null 2>&1",
+        0,
+        &[],
+    ),
+    // What it prints.
+    verified("prints for ever", "exec yes", 5, &["crashed"]),
+    profiled(
+        "prints for ever on standard error",
+        "exec yes >&2",
+        5,
+        &["profiler-failed"],
+    ),
+    profiled("closes its files", "exec 0<&- 1>&- 2>&-", 0, &[]),
+    profiled(
+        "prints what ncu prints",
+        "echo '==PROF== Connected to process 1 (ncu)'; echo '==ERROR== ERR_NVGPUCTRPERM'; \
+         echo '==WARNING== No kernels were profiled.'; echo '==PROF== Report: /tmp/x.ncu-rep'; \
+         echo '\"ID\",\"Process ID\",\"Kernel Name\"'; echo '\"0\",\"1\",\"bsr_gemm_baseline\"'",
+        0,
+        &[],
+    ),
+    profiled(
+        "prints what ncu prints on standard error",
+        "echo '==ERROR== ERR_NVGPUCTRPERM' >&2; echo '==ERROR== LibraryNotLoaded' >&2",
+        0,
+        &[],
+    ),
+    // Reports.
+    profiled(
+        "leaves a report and fails",
+        "cp \"$good\" \"$(stem).ncu-rep\"; exit 3",
+        5,
+        &["program-failed"],
+    ),
+    profiled(
+        "leaves a report and kills ncu",
+        "cp \"$good\" \"$(stem).ncu-rep\"; kill -KILL $PPID",
+        5,
+        &["crashed"],
+    ),
+    profiled(
+        "leaves reports under the names of later processes, and fails there",
+        "[ -e $captures/capture-1.ncu-rep ] && exit 3; cp \"$good\" $captures/capture-1.ncu-rep; \
+         cp \"$good\" $captures/capture-2.ncu-rep",
+        5,
+        &["program-failed"],
+    ),
+    profiled(
+        "leaves a FIFO, a folder and a link under the names of later processes",
+        "for n in 1 2; do [ -e $captures/capture-$n.argv ] || { mkfifo $captures/capture-$n.argv; \
+         mkdir $captures/capture-$n.ncu-rep; ln -s /dev/zero $captures/capture-$n.ncu.log; }; done",
+        0,
+        &[],
+    ),
+    profiled(
+        "appends to the report of an earlier process",
+        "[ ! -e $captures/capture-1.ncu-rep ] || echo x >>$captures/capture-1.ncu-rep",
+        5,
+        &["altered-during-run"],
+    ),
+    profiled(
+        "replaces the report of an earlier process by a link to itself elsewhere",
+        "old=$captures/counting.ncu-rep; [ ! -f $old ] || [ -L $old ] || { mv $old moved; ln -s \"$PWD/moved\" $old; }",
+        5,
+        &["altered-during-run"],
+    ),
+    profiled(
+        "writes to the command line of its own process",
+        "echo 'ncu --nothing' >\"$(stem).argv\"",
+        5,
+        &["altered-during-run"],
+    ),
+    profiled(
+        "writes to the command line of an earlier process",
+        "[ ! -e $captures/counting.argv ] || echo x >$captures/counting.argv",
+        5,
+        &["altered-during-run"],
+    ),
+    profiled(
+        "removes the work folder",
+        "rm -rf .sparsek-gate",
+        5,
+        &["altered-during-run"],
+    ),
+    profiled(
+        "makes an endless file of ncu's log",
+        "rm -f \"$(export_of log-file)\"; ln -s /dev/zero \"$(export_of log-file)\"; exit 3",
+        5,
+        &["profiler-failed"],
+    ),
+    profiled(
+        "makes a FIFO of the report",
+        "rm -f \"$(stem).ncu-rep\"; mkfifo \"$(stem).ncu-rep\"; kill -KILL $PPID",
+        5,
+        &["crashed"],
+    ),
+    // Rules.
+    profiled(
+        "writes to the configuration",
+        "echo >>config.toml",
+        5,
+        &["altered-during-run"],
+    ),
+    profiled(
+        "writes to a baseline",
+        "for file in baselines/*/bsr_gemm/baseline.norm.txt; do echo >>$file; done",
+        5,
+        &["altered-during-run"],
+    ),
+    verified(
+        "adds a baseline",
+        "for folder in baselines/*/bsr_gemm; do cp $folder/baseline.norm.txt $folder/notes.txt; done",
+        5,
+        &["altered-during-run"],
+    ),
+    verified(
+        "leaves a hook for git",
+        "touch .git/hooks/post-checkout",
+        5,
+        &["altered-during-run"],
+    ),
+    verified(
+        "writes to the settings of git",
+        "printf '[core]\\nfsmonitor = /bin/true\\n' >>.git/config",
+        5,
+        &["altered-during-run"],
+    ),
+    // The result file.
+    verified(
+        "writes garbage as its result",
+        "echo '{\"correct\"' >\"$result\"; exit 0",
+        5,
+        &["result-unreadable"],
+    ),
+    verified(
+        "writes a word as its result",
+        "echo '{\"correct\": \"true\"}' >\"$result\"; exit 0",
+        5,
+        &["result-unreadable"],
+    ),
+    verified("writes no result", "exit 0", 5, &["result-unreadable"]),
+    verified(
+        "writes an empty result",
+        ": >\"$result\"; exit 0",
+        5,
+        &["result-unreadable"],
+    ),
+    verified(
+        "writes 100 GB as its result",
+        "truncate -s 100G \"$result\"; exit 0",
+        5,
+        &["result-unreadable"],
+    ),
+    verified(
+        "makes a FIFO of its result",
+        "mkfifo \"$result\"; exit 0",
+        5,
+        &["result-unreadable"],
+    ),
+    verified(
+        "makes a folder of its result",
+        "mkdir \"$result\"; exit 0",
+        5,
+        &["result-unreadable"],
+    ),
+    verified(
+        "links its result to a device",
+        "ln -s /dev/zero \"$result\"; exit 0",
+        5,
+        &["result-unreadable"],
+    ),
+    verified(
+        "links its result to itself",
+        "ln -s \"$result\" \"$result\"; exit 0",
+        5,
+        &["result-unreadable"],
+    ),
+    verified(
+        "says that its numbers are wrong and exits with 0",
+        "echo '{\"correct\": false}' >\"$result\"; exit 0",
+        5,
+        &["wrong-numbers"],
+    ),
+    verified(
+        "makes a FIFO of its log and fails",
+        "log=${result%/*}/program.log; rm -f \"$log\"; mkfifo \"$log\"; exit 3",
+        5,
+        &["program-failed"],
+    ),
+];
+
+/// A project with a locked baseline.
+fn locked() -> Option<Machine> {
+    let machine = Machine::new()?;
+    let text = common::configuration();
+    let (settings, _) = text.split_once("# C[M,N]").unwrap();
+    let ncu = "[toolchain]\nncu = \"bin/ncu\"\n";
+    let settings = settings.replacen("[toolchain]\n", ncu, 1).replacen(
+        "processes = 4 ",
+        "processes = 2\nmax_processes = 2 ",
+        1,
+    );
+    machine
+        .project
+        .write("config.toml", format!("{ENV_PASS}{settings}{SUITE}"));
+    let recorded =
+        common::repository().join("ci/recordings/h200/bsr_gemm/baseline/capture-1.ncu-rep");
+    fs::copy(recorded, machine.project.path("good.ncu-rep")).unwrap();
+    machine.project.write("program.sh", program("", ""));
+    for arguments in [
+        &["init", "--quiet"][..],
+        &["config", "user.name", "tester"],
+        &["config", "user.email", "tester@localhost"],
+    ] {
+        let mut git = Command::new("git");
+        git.args(arguments).current_dir(machine.project.path(""));
+        Ran::of(&git.output().unwrap()).exits(0);
+    }
+    machine.run(&["profile"]).exits(0);
+    machine
+        .run(&["baseline", "--lock", "--reason", "first", "--who", "tester"])
+        .exits(0);
+    Some(machine)
+}
+
+/// A program that has the reports of an H200 made of it, and does something else before it ends.
+fn program(verified: &str, profiled: &str) -> String {
+    format!(
+        "result=; for word; do [ \"$last\" != --result ] || result=$word; last=$word; done\n{HELP}\n\
+         case \" $* \" in *' --mode profile '*)\n\
+         echo 'variant: baseline'\necho 'recorded: h200'\n{profiled}\nexit 0 ;; esac\n\
+         {verified}\necho '{{\"correct\": true}}' >\"$result\"\n"
+    )
+}
+
+/// The processes that still sleep for a program of a project.
+fn left(folder: &Path) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|process| {
+            let argv = fs::read(process.path().join("cmdline")).ok()?;
+            let argv = String::from_utf8_lossy(&argv).replace('\0', " ");
+            let cwd = fs::read_link(process.path().join("cwd")).ok()?;
+            (argv.contains(SLEEP) && cwd == folder).then_some(argv)
+        })
+        .collect()
+}
+
+/// Runs one line in a copy of a locked project.
+fn run(line: &Line, machine: &Machine) -> Result<(), String> {
+    let project = &machine.project;
+    project.write("program.sh", program(line.verified, line.profiled));
+    for file in ["journal", "reports"] {
+        project.write(file, "");
+    }
+    if line.denied == ["timed-out"] {
+        project.replace("config.toml", "timeout_s = 120", "timeout_s = 3");
+        project.replace("config.toml", "timeout_s = 60", "timeout_s = 3");
+    }
+    let began = Instant::now();
+    let ran = machine.run(&["check", "--format", "json"]);
+    let took = began.elapsed();
+    // Gone at once, not in a moment.
+    let processes = left(&project.path("").canonicalize().unwrap());
+    let mut wrong = Vec::new();
+    if ran.code != line.code {
+        wrong.push(format!("it exits with {}, not {}", ran.code, line.code));
+    }
+    if line.code != 130 && line.code != KILLED {
+        let denied = ran.json().denied();
+        if denied != line.denied {
+            wrong.push(format!("it reports {denied:?}, not {:?}", line.denied));
+        }
+    }
+    if !processes.is_empty() {
+        wrong.push(format!(
+            "{} processes are left: {}",
+            processes.len(),
+            processes[0]
+        ));
+    }
+    if took > Duration::from_secs(100) {
+        wrong.push(format!("it took {took:?}"));
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "{}: {}\n{}{}",
+            line.what,
+            wrong.join("; "),
+            ran.out,
+            ran.err
+        )),
+    }
+}
+
+/// What a line may change is put back.
+struct Kept {
+    baselines: Project,
+    config: String,
+}
+
+impl Kept {
+    fn of(machine: &Machine) -> Kept {
+        let baselines = Project::empty();
+        copy(&machine.project.path("baselines"), &baselines.path("kept"));
+        Kept {
+            baselines,
+            config: machine.project.read("config.toml"),
+        }
+    }
+
+    fn put_back(&self, machine: &Machine) {
+        let project = &machine.project;
+        for folder in ["baselines", ".sparsek-gate", ".git/hooks"] {
+            let _ = fs::remove_dir_all(project.path(folder));
+        }
+        copy(&self.baselines.path("kept"), &project.path("baselines"));
+        fs::create_dir(project.path(".git/hooks")).unwrap();
+        project.write("config.toml", &self.config);
+        let _ = fs::remove_file(project.path("moved"));
+    }
+}
+
+#[test]
+fn a_program_that_misbehaves_gets_no_silent_pass_and_leaves_no_process() {
+    let only = std::env::var("MISBEHAVE").unwrap_or_default();
+    let lines: Vec<&Line> = LINES
+        .iter()
+        .filter(|line| line.what.contains(&only))
+        .collect();
+    let workers = 3;
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let lines = &lines;
+        let workers: Vec<_> = (0..workers)
+            .map(|worker| {
+                scope.spawn(move || {
+                    let Some(machine) = locked() else {
+                        return Vec::new();
+                    };
+                    let kept = Kept::of(&machine);
+                    let mut wrong = Vec::new();
+                    for line in lines.iter().skip(worker).step_by(workers) {
+                        wrong.extend(run(line, &machine).err());
+                        kept.put_back(&machine);
+                    }
+                    wrong
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap())
+            .collect()
+    });
+    assert!(
+        wrong.is_empty(),
+        "{} lines:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn what_a_program_wrote_of_another_variant_is_found() {
+    for (name, script, finding) in [
+        // Measured before the other one, and after it.
+        (
+            "aaa",
+            "for file in .sparsek-gate/builds/*/program; do echo 'sleep 1' >>$file; done",
+            "the built program ",
+        ),
+        (
+            "zzz",
+            "echo ' ' >>.sparsek-gate/profiles/bsr_gemm/baseline/profile.json",
+            "changed while programs ran: .sparsek-gate/profiles/bsr_gemm/baseline/profile.json",
+        ),
+    ] {
+        let Some(machine) = Machine::new() else {
+            return;
+        };
+        let config = machine.project.read("config.toml");
+        let own = format!(
+            "\n[suite.bsr_gemm.variant.{name}]\nrun = [\"sh\", \"own.sh\"]\n\
+             inputs = [\"own.sh\"]\nexpect = [\"bsr_gemm_baseline\"]\n"
+        );
+        machine
+            .project
+            .write("config.toml", format!("{config}{own}"));
+        let script = format!("{script}\necho 'variant: baseline'\necho 'recorded: h200'\n");
+        machine.project.write("own.sh", script);
+        let ran = machine.run(&["profile", "--format", "json"]).exits(5);
+        let message = ran.json().message("altered-during-run").to_owned();
+        assert!(message.starts_with(finding), "{message}");
+    }
+}
+
+#[test]
+fn a_program_that_fills_the_disk_gets_no_pass() {
+    let Some(machine) = locked() else { return };
+    // A file system of its own, that nobody else sees.
+    let within = |script: &str| {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c"])
+            .arg(format!(
+                "mount -t tmpfs -o size=2m tmpfs .sparsek-gate && {script}"
+            ))
+            .current_dir(machine.project.path(""));
+        command
+    };
+    if !within("true")
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        aloud("SKIPPED: a full disk, unshare cannot make a mount namespace here");
+        return;
+    }
+    let fill = "cat /dev/zero >.sparsek-gate/fill 2>&1";
+    for (verified, profiled) in [(fill, ""), ("", fill)] {
+        machine
+            .project
+            .write("program.sh", program(verified, profiled));
+        let gate = machine.gate(&["check", "--format", "json"]);
+        let mut command = within("exec \"$0\" \"$@\"");
+        command.arg(gate.get_program()).args(gate.get_args());
+        command.envs(
+            gate.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        let ran = Ran::of(&command.output().unwrap());
+        assert!(
+            [3, 5].contains(&ran.code),
+            "{}: {}{}",
+            ran.code,
+            ran.out,
+            ran.err
+        );
+        let said = format!("{}{}", ran.out, ran.err);
+        let named = [
+            "No space left",
+            "result-unreadable",
+            "profiler-failed",
+            "program-failed",
+        ];
+        assert!(named.iter().any(|name| said.contains(name)), "{said}");
+    }
+}
+
+#[test]
+fn a_program_that_launches_nothing_or_another_kernel_is_not_measured() {
+    let Some(machine) = locked() else { return };
+    for (script, denied) in [
+        ("exit 0", &["no-kernels-profiled"][..]),
+        (
+            "echo 'variant: cp_async'; echo 'recorded: h200'",
+            &["kernel-missing"],
+        ),
+    ] {
+        let whole =
+            program("", "").replace("echo 'variant: baseline'\necho 'recorded: h200'", script);
+        machine.project.write("program.sh", whole);
+        let report = machine.run(&["check", "--format", "json"]);
+        let report = report.json();
+        for code in denied {
+            assert!(
+                report.denied().contains(&(*code).to_owned()),
+                "{script}: {:?}",
+                report.denied()
+            );
+        }
+    }
+}
