@@ -956,8 +956,8 @@ fn the_measured_process_itself_shows_that_its_numbers_are_correct() {
         (
             "a result that an earlier process laid out",
             true,
-            "case $SPARSEK_GATE_RESULT in */counting.*) echo '{\"correct\": true}' | tee \"$SPARSEK_GATE_RESULT\" \
-             >\"${SPARSEK_GATE_RESULT%/*}/capture-1.result.json\" ;; esac"
+            "case $SPARSEK_GATE_RESULT in */counting.*) for next in counting capture-1 capture-2 capture-3 capture-4; do \
+             echo '{\"correct\": true}' >\"${SPARSEK_GATE_RESULT%/*}/$next.result.json\"; done ;; esac"
                 .to_owned(),
             5,
             "result-unreadable",
@@ -1213,4 +1213,41 @@ fn where_no_launches_can_be_listed_nothing_fails() {
     assert!(!report.warned().contains(&"other-launches".to_owned()));
     let profile = machine.left_json("cp_async", "profile.json");
     assert!(profile["provenance"]["launch_list"].is_null());
+}
+
+#[test]
+fn launches_are_listed_once_however_often_a_variant_is_measured_again() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    machine.write("libcupti.so.13", "");
+    let ncu = repository().join("tests/data/stand_in/ncu");
+    let configured = format!("[toolchain]\nncu = {:?}\n", ncu.display().to_string());
+    machine.replace(
+        "config.toml",
+        &configured,
+        "[toolchain]\nncu = \"./ncu\"\ncupti = \"libcupti.so.13\"\n",
+    );
+    machine.replace("config.toml", "[profile]\n", "[profile]\nretries = 1\n");
+    // The GPU is taken, once, after the launches were listed.
+    machine.write(
+        "ncu",
+        &format!(
+            "#!/bin/sh\n\
+             if [ -f \"$JOURNAL.listed\" ] && [ ! -f \"$JOURNAL.busy\" ]; then\n: >\"$JOURNAL.busy\"\n\
+             while [ \"$1\" != --log-file ]; do shift; done\n\
+             echo '==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is concurrently collecting profiling data.' >\"$2\"\n\
+             exit 9\nfi\nexec {} \"$@\"\n",
+            ncu.display()
+        ),
+    );
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(machine.path("ncu"), executable).unwrap();
+    machine.program("cp_async", SAME, &launches(&format!("f{}", "m".repeat(20))));
+    let ran = machine.run(&["profile", "cp_async", "--format", "json"]);
+    assert_eq!(ran.exits(0).json().warned()[0], "retried");
+    let listed = machine.project.path(&format!("{STAND_IN}/journal.listed"));
+    assert_eq!(fs::read_to_string(listed).unwrap(), "listed\n");
+    let profile = machine.left_json("cp_async", "profile.json");
+    assert_eq!(profile["provenance"]["launch_list"]["measured"], 20);
 }
