@@ -13,7 +13,7 @@ use super::watch::OfBase;
 use crate::build::Artifact;
 use crate::config::Variant;
 use crate::evidence::{disturbed, incomplete, incomplete_side, unpinned};
-use crate::files::{base_folder, set_aside, settle, variant_folder};
+use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
 use crate::finding::{Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
 use crate::profile::Profile;
@@ -78,6 +78,10 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
             && run.verified(batch, variant, &artifact)?
         {
             run.variant(variant, artifact, base, open)?;
+        }
+        let mut profiles = run.measured.profiles.iter();
+        if !profiles.any(|profile| profile.variant == variant.id) {
+            has_room(output, &variant.id)?;
         }
         settle(output, &variant.id)?;
     }
