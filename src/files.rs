@@ -301,6 +301,27 @@ pub fn settle(base: &Path, variant: &VariantId) -> Result<(), Error> {
     remove_folder(&done)
 }
 
+/// Least free space after a step that failed, in bytes. With less it may have failed because the
+/// disk is full.
+const ROOM: u64 = 1 << 20;
+
+/// That the disk of a variant's folder is not full: what a run that failed is to replace would be
+/// lost for nothing.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn has_room(base: &Path, variant: &VariantId) -> Result<(), Error> {
+    let folder = variant_folder(base, variant);
+    let free = rustix::fs::statvfs(&folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    match free {
+        Ok(free) if free < ROOM => {
+            let full = io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error());
+            Err(Error::io("write", folder)(full))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Puts back what was there before a run that was killed.
 fn restore(base: &Path, variant: &VariantId) -> Result<(), Error> {
     let earlier = variant_folder(base, variant).join(EARLIER);

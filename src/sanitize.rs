@@ -214,6 +214,7 @@ impl<'a> Run<'a> {
         let finished = match invocation.run() {
             Ok(finished) => finished,
             Err(error) => {
+                let error = Error::unless_full(&self.output, error)?;
                 let why = format!("compute-sanitizer could not be started: {error}");
                 return Ok(Some(self.untrusted(&why)));
             }

@@ -89,6 +89,7 @@ pub fn verify(
     let finished = match run.run() {
         Ok(finished) => finished,
         Err(error) => {
+            let error = Error::unless_full(&log, error)?;
             return deny(
                 Code::NotStarted,
                 format!("the program could not be started: {error}"),

@@ -15,7 +15,7 @@ use std::process::Command;
 use common::crash::{contents, fill_the_disk, is_long, kill_at_random, kills, wait_for_orphans};
 use common::locking::{self, leftovers, locked_from, other_than};
 use common::stand_in::Machine;
-use common::{Project, RECORDED, Ran, VARIANTS, repository};
+use common::{Project, RECORDED, Ran, VARIANTS, aloud, repository};
 use sparsek_gate::files::{PROFILE_FILE, recorded_folder};
 use sparsek_gate::hash::sha256_file;
 use sparsek_gate::profile::Profile;
@@ -418,4 +418,55 @@ fn a_full_disk_ends_the_report_of_a_check_and_the_earlier_report_is_kept() {
     fill_the_disk("check --report", &project.path(""), few, start, |at, _| {
         assert_eq!(reports.map(|name| project.read(name)), whole, "write {at}");
     });
+}
+
+/// On a disk of its own: here not this program finds the disk full, but ncu.
+const SMALL_DISK: &str = r#"
+set -eu
+gate=$1 folder=$2
+mkdir -p "$folder"
+mount -t tmpfs -o size=8m tmpfs "$folder"
+"$gate" profile >/dev/null
+before=$(sha256sum <"$folder/bsr_gemm/baseline/profile.json")
+dd if=/dev/zero of="$folder/filled" bs=64k 2>/dev/null || true
+truncate -s -200000 "$folder/filled"
+code=0
+"$gate" profile >said 2>&1 || code=$?
+after=$(sha256sum <"$folder/bsr_gemm/baseline/.earlier/profile.json")
+[ "$before" = "$after" ] && echo "kept, exit code $code"
+cat said
+rm "$folder/filled"
+"$gate" profile >/dev/null
+[ ! -e "$folder/bsr_gemm/baseline/.earlier" ] && echo "works again"
+"#;
+
+#[test]
+fn a_disk_that_the_profiler_fills_ends_a_profile_and_the_earlier_one_is_kept() {
+    let own = Command::new("unshare").args(["-rm", "true"]).output();
+    if !own.is_ok_and(|output| output.status.success()) {
+        aloud("SKIPPED: a disk that the profiler fills: `unshare -rm` may not mount one here");
+        return;
+    }
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let mut gate = machine.gate(&[]);
+    let program = PathBuf::from(gate.get_program());
+    let mut command = Command::new("unshare");
+    command
+        .args(["-rm", "sh", "-c", SMALL_DISK, "sh"])
+        .arg(program)
+        .arg(machine.project.path(PROFILES))
+        .current_dir(machine.project.path(""));
+    for (name, value) in gate.env_remove("CI").get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    Ran::of(&command.output().unwrap())
+        .says("kept, exit code 3")
+        .says("No space left on device")
+        .says("free space on the disk of this path")
+        .says("works again");
 }

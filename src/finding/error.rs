@@ -71,6 +71,20 @@ impl Error {
         }
     }
 
+    /// The answer of the system, where it is not that the disk of `path` is full: then the run
+    /// cannot go on, whatever step it was in.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn unless_full(path: &Path, source: std::io::Error) -> Result<std::io::Error, Error> {
+        match source.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                Err(Error::io("write", path)(source))
+            }
+            _ => Ok(source),
+        }
+    }
+
     /// For `map_err`: the answer to reading a file that the user named, which may not exist.
     pub fn named(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();

@@ -15,7 +15,7 @@ use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::Variant;
 use crate::evidence::{disturbed, incomplete, incomplete_side, interleaved_launches, unpinned};
-use crate::files::{base_folder, set_aside, settle, variant_folder};
+use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
 use crate::profile::Profile;
@@ -96,6 +96,10 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
             } else {
                 run.measured.findings.extend(witness.changes(variant));
             }
+        }
+        let mut profiles = run.measured.profiles.iter();
+        if !profiles.any(|profile| profile.variant == variant.id) {
+            has_room(output, &variant.id)?;
         }
         settle(output, &variant.id)?;
     }

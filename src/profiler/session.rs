@@ -220,14 +220,19 @@ pub(super) fn execute(
     let watcher = Watcher::start(&session.gpu.uuid).ok();
     let ended = invocation.run();
     let device = watcher.map(Watcher::stop);
-    let finished = ended.map_err(|error| {
-        Finding::deny(
-            Code::NotStarted,
-            &session.variant.id,
-            format!("{} could not be started: {error}", profiler.process_name()),
-            format!("run it by hand: {line}"),
-        )
-    })?;
+    let finished = match ended {
+        Ok(finished) => finished,
+        Err(error) => {
+            let error = Error::unless_full(&invocation.stdout, error)?;
+            return Err(Finding::deny(
+                Code::NotStarted,
+                &session.variant.id,
+                format!("{} could not be started: {error}", profiler.process_name()),
+                format!("run it by hand: {line}"),
+            )
+            .into());
+        }
+    };
     if finished.ending == Ending::Interrupted {
         return Err(Error::Interrupted.into());
     }

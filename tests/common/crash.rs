@@ -155,6 +155,8 @@ pub fn fill_the_disk(
                 assert!(text.contains(part), "{name}, write {at}: {text}");
             }
         }
+        // Shown where `look` fails.
+        println!("write {at}, exit code {}: {}{}", ran.code, ran.out, ran.err);
         look(at, ran.code == 0);
     }
     aloud(&format!(
