@@ -97,6 +97,11 @@ pub fn establish(head: Config, root: Option<Root>, accepted: &[String]) -> Resul
     findings.extend(change.tools(&config)?);
     findings.extend(change.builds(&config)?);
     findings.extend(consent.unused());
+    // The folder of the merge is gone when the report is read.
+    let config = Config {
+        baselines: merge::below(&config, &config.baselines, &head.checkout),
+        ..config
+    };
     Ok(Grounds {
         config,
         store,
@@ -528,9 +533,13 @@ impl ChangeUnderReview<'_> {
         let mut findings = Vec::new();
         for (tool, path) in tools {
             let Some(path) = path else { continue };
-            for Brought { path, content } in
-                brought_by_change(&self.head.root, &self.authority(), path)?
-            {
+            // An absolute path may lead into the checkout, beside its merge.
+            let mut brought = brought_by_change(&self.head.root, &self.authority(), path)?;
+            if self.head.checkout != self.head.root {
+                let beside = brought_by_change(&self.head.checkout, &self.authority(), path)?;
+                brought.extend(beside);
+            }
+            for Brought { path, content } in brought {
                 let brings =
                     format!("{tool} is taken from the repository, and this change brings `{path}`");
                 let Some(hash) = content.as_deref().map(sha256_hex) else {
