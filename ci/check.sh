@@ -4,8 +4,11 @@
 # itself measures again, at most `profile.retries` times.
 #
 #   ci/check.sh FOLDER [ARGUMENT OF check...]
-#   ci/check.sh reports --against "$(git merge-base origin/main HEAD)"
+#   ci/check.sh reports --against refs/remotes/origin/main
 #   ci/check.sh reports --from profiles
+#
+# In a pull request the rules come from the tip of the target branch. If the service does not name it,
+# the check exits with 4: add --baseline-ref refs/remotes/origin/main.
 #
 # If the program is not on the PATH, set $SPARSEK_GATE to its path.
 set -euo pipefail

@@ -31,7 +31,7 @@ const LOOSE: &str = "tolerance = { relative_percent = 30.0 }";
 /// `refs/remotes/origin/main`. Steps that change a file commit it, unless they end in `~`:
 ///
 /// * `loosen` (3 % to 30 %), `tighten` (back), `waive`, `unlock` (removes the baseline), `relock`
-///   (locks what is recorded), `readme`, `note`, `write:FILE=TEXT` (`_` is a blank), `commit`;
+///   (locks what is recorded), `ncu:PATH` names the profiler, `readme`, `note`, `write:FILE=TEXT` (`_` is a blank), `commit`;
 /// * `code` changes the kernel, and its recording is of that code; `slow` makes the recorded kernel
 ///   10 % slower;
 /// * `mark:X` calls HEAD `{X}`; `branch:B` begins a branch, `goto:B` goes to a branch or mark;
@@ -274,6 +274,7 @@ impl Scratch {
         let mut text = text
             .replace("{RAN}", &self.outside("ran").display().to_string())
             .replace("{OUT}", &self.outside.path().display().to_string())
+            .replace("{HERE}", &self.project.path("").display().to_string())
             .replace("{ZERO}", &"0".repeat(40));
         for (name, commit) in &self.marks {
             text = text.replace(&format!("{{{name}}}"), commit);
@@ -331,6 +332,14 @@ impl Scratch {
             "write" => {
                 let (file, text) = rest.split_once('=').unwrap();
                 project.write(file, text.replace('_', " ").replace("\\n", "\n") + "\n");
+            }
+            "ncu" => {
+                let config = project.read("config.toml");
+                let toolchain = format!("[toolchain]\nncu = \"{rest}\"\n");
+                project.write(
+                    "config.toml",
+                    config.replacen("[toolchain]\n", &toolchain, 1),
+                );
             }
             "commit" => {}
             "code" => {

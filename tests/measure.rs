@@ -871,7 +871,7 @@ fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
     let mut gate = machine.gate(&[
         "check",
         "--against",
-        "origin/main",
+        "refs/remotes/origin/main",
         "--format",
         "json",
         "cp_async",
@@ -884,6 +884,68 @@ fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
     assert_eq!(machine.order("cp_async"), rounds(3));
     assert_eq!(report.denied(), ["policy-changed", "policy-changed"]);
     assert_eq!(report.0["authority"]["kind"], "revision");
+}
+
+/// A target that moved on by what `step` commits, and a change that only adds a text.
+fn moved_on(machine: &Machine, step: impl FnOnce()) {
+    let first = machine.git(&["rev-parse", "HEAD"]);
+    step();
+    machine.commit();
+    machine.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    machine.git(&["reset", "--quiet", "--hard", &first]);
+    machine.write("notes.md", "a change\n");
+    machine.commit();
+}
+
+fn in_pull_request(machine: &Machine, arguments: &[&str]) -> Ran {
+    let mut gate = machine.gate(&[&["check", "--format", "json"], arguments].concat());
+    gate.env("GITHUB_EVENT_NAME", "pull_request")
+        .env("GITHUB_BASE_REF", "main");
+    Ran::of(&gate.output().unwrap())
+}
+
+#[test]
+fn a_change_is_measured_merged_with_its_target_and_outputs_stay_in_the_checkout() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    // Only the target made it worse: what is checked out would pass.
+    moved_on(&machine, || machine.program("cp_async", WORSE, ""));
+    let report = in_pull_request(&machine, &["cp_async"]).exits(1).json();
+    assert_eq!(report.denied(), ["regressed"]);
+    machine.is_clean();
+    assert_eq!(
+        fs::read_dir(machine.path(".sparsek-gate/merges"))
+            .unwrap()
+            .count(),
+        0
+    );
+    assert!(
+        machine
+            .path(PROFILES)
+            .join("bsr_gemm/cp_async/profile.json")
+            .is_file()
+    );
+    // Side by side with the target nothing differs.
+    let against = ["--against", "refs/remotes/origin/main", "cp_async"];
+    in_pull_request(&machine, &against).exits(0);
+    machine.is_clean();
+}
+
+#[test]
+fn a_program_that_git_does_not_track_is_not_in_the_merge_and_the_next_step_is_named() {
+    let Some(machine) = Machine::locked() else {
+        return;
+    };
+    machine.git(&["rm", "--quiet", "--cached", "cp_async.sh"]);
+    machine.write(".gitignore", ".sparsek-gate/\ncp_async.sh\n");
+    machine.commit();
+    moved_on(&machine, || machine.write("more.md", "more\n"));
+    in_pull_request(&machine, &["cp_async"])
+        .exits(3)
+        .says("needs `cp_async.sh`, which git does not track")
+        .says("merge the target before the step that makes the file");
+    machine.is_clean();
 }
 
 #[test]

@@ -804,26 +804,23 @@ fn the_check_on_the_head_says_what_the_exit_code_means() {
 #[test]
 fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
     let Some(service) = github() else { return };
-    let (head, other, base) = ("a".repeat(40), "b".repeat(40), "c".repeat(40));
-    let pull = |state: &str, sha: &str| json!({ "state": state, "head": { "sha": sha }, "base": { "sha": "tip", "ref": "main" } });
+    let (head, other) = ("a".repeat(40), "b".repeat(40));
+    let pull = |state: &str, sha: &str| json!({ "state": state, "head": { "sha": sha }, "base": { "ref": "main" } });
     service.answers("repos/them/kernels/pulls/7", &pull("open", &head));
     service.answers("repos/them/kernels/pulls/8", &pull("open", &other));
     service.answers("repos/them/kernels/pulls/9", &pull("closed", &head));
-    service.answers(
-        &format!("repos/them/kernels/compare/tip...{head}"),
-        &json!({ "merge_base_commit": { "sha": base } }),
-    );
-    // Where GitHub knows of no base, the change's own rules must not be what is left.
-    let strange = json!({ "state": "open", "head": { "sha": head }, "base": { "sha": "other", "ref": "old" } });
-    service.answers("repos/them/kernels/pulls/6", &strange);
-    let nothing = json!({ "merge_base_commit": null });
-    let compared = format!("repos/them/kernels/compare/other...{head}");
-    service.answers(&compared, &nothing);
+    // Where GitHub knows of no target, the change's own rules must not be what is left.
+    for (number, target) in [("5", json!(null)), ("6", json!("a..b"))] {
+        let strange =
+            json!({ "state": "open", "head": { "sha": head }, "base": { "ref": target } });
+        service.answers(&format!("repos/them/kernels/pulls/{number}"), &strange);
+    }
     let find = |claimed: &str| {
         service.project.write("claimed", claimed);
         service.run("ci/github/find-pull-request.sh", &["claimed", &head])
     };
     for claimed in [
+        "5",
         "6",
         "8",
         "9",
@@ -840,7 +837,7 @@ fn a_claimed_pull_request_counts_only_if_the_run_was_on_its_head() {
     find("7\n").exits(0);
     assert_eq!(
         service.outputs(),
-        format!("number=7\nhead={head}\nbase={base}\ntarget=main\n")
+        format!("number=7\nhead={head}\nbase=refs/remotes/origin/main\ntarget=main\n")
     );
     let service = service.with("EXPECTED", "5");
     service

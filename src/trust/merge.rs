@@ -58,14 +58,19 @@ pub(super) fn judged(checkout: Config, root: &Root) -> Result<(Config, Option<Wo
 
 /// A project whose outputs stay in the checkout.
 pub(super) fn in_checkout(project: Config, checkout: &Path) -> Config {
-    let work = match project.work.strip_prefix(&project.root) {
-        Ok(below) => checkout.join(below),
-        Err(_) => project.work.clone(),
-    };
+    let work = below(&project, &project.work, checkout);
     Config {
         work,
         checkout: checkout.to_owned(),
         ..project
+    }
+}
+
+/// The path in the checkout of one in the project.
+pub(super) fn below(project: &Config, path: &Path, checkout: &Path) -> PathBuf {
+    match path.strip_prefix(&project.root) {
+        Ok(below) => checkout.join(below),
+        Err(_) => path.to_owned(),
     }
 }
 

@@ -108,6 +108,11 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
     findings.extend(change.tools(&config)?);
     findings.extend(change.builds(&config)?);
     findings.extend(consent.unused());
+    // The folder of the merge is gone when the report is read.
+    let config = Config {
+        baselines: merge::below(&config, &config.baselines, &head.checkout),
+        ..config
+    };
     Ok(Grounds {
         config,
         store,
@@ -565,7 +570,13 @@ impl ChangeUnderReview<'_> {
         let mut findings = Vec::new();
         for (tool, path) in tools {
             let Some(path) = path else { continue };
-            for brought in brought_by_change(&self.head.root, &self.authority(), path)? {
+            // An absolute path may lead into the checkout, beside its merge.
+            let mut all = brought_by_change(&self.head.root, &self.authority(), path)?;
+            if self.head.checkout != self.head.root {
+                let beside = brought_by_change(&self.head.checkout, &self.authority(), path)?;
+                all.extend(beside);
+            }
+            for brought in all {
                 findings.push(self.tool(tool, brought));
             }
         }
