@@ -1,7 +1,7 @@
 //! The compiler's list of headers (`-MD`), in Makefile syntax.
 
 /// The prerequisites of the first rule.
-pub(super) fn prerequisites(text: &str) -> Vec<String> {
+pub fn prerequisites(text: &str) -> Vec<String> {
     let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
     let Some((_, list)) = joined.lines().next().and_then(|rule| rule.split_once(": ")) else {
         return Vec::new();
