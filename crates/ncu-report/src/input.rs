@@ -1,6 +1,6 @@
 //! Reads bytes or a file of either kind.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::Read as _;
 use std::path::Path;
 
@@ -11,6 +11,10 @@ use crate::{csv, report};
 /// Size of the largest file that [`read_file`] reads, in bytes. A `--set full` report of one
 /// launch has 2.6 MB.
 pub const MAX_FILE_SIZE: u64 = 1 << 30;
+
+/// Longest text in a report and longest cell of a CSV page, in bytes: the command line of a
+/// program has at most as many by default on Linux.
+pub(crate) const LONGEST_TEXT: usize = 1 << 21;
 
 /// Reads a report or CSV pages. The content decides which reader is used.
 ///
@@ -57,22 +61,29 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Recording, ReadError> {
         })
 }
 
-/// The bytes of a file, if it has at most `limit` of them.
-///
-/// The limit is for the bytes that are read: a pipe states no size.
+/// The bytes of a regular file, if it has at most `limit` of them.
 ///
 /// # Errors
-/// [`ReadError::Io`] and [`ReadError::TooLarge`].
+/// [`ReadError::NotAFile`] for a folder, a pipe or a device, which may not end;
+/// [`ReadError::TooLarge`] and [`ReadError::Io`].
 pub fn read_bounded(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, ReadError> {
+    let path = path.as_ref();
+    let is_file = |metadata: Metadata| match metadata.is_file() {
+        true => Ok(metadata.len()),
+        false => Err(ReadError::NotAFile),
+    };
+    // To open a pipe waits for the one who writes, so it is asked before.
+    is_file(fs::metadata(path)?)?;
     let file = File::open(path)?;
-    let stated = file.metadata()?.len();
+    let stated = is_file(file.metadata()?)?;
     if stated > limit {
         return Err(ReadError::TooLarge {
             bytes: stated,
             limit,
         });
     }
-    let mut bytes = Vec::new();
+    // The file may grow while it is read.
+    let mut bytes = Vec::with_capacity(usize::try_from(stated).unwrap_or_default());
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(ReadError::TooLarge {

@@ -6,13 +6,15 @@
 //! it. Its first operand is the number of the row with the call, counted from 1 within the
 //! sequence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, EndianSlice, LittleEndian, Reader as _};
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionIndex};
 use thiserror::Error;
+
+use crate::elf_sections::named_sections;
 
 /// `DW_LNE_NVIDIA_inlined_call`.
 const INLINED_CALL: gimli::DwLne = gimli::DwLne(0x90);
@@ -23,8 +25,20 @@ const OFFSET_BITS: u32 = 40;
 /// Length of the longest chain of inlined calls that is followed.
 const DEEPEST: usize = 64;
 
-/// The number of rows that are kept; the table of a real cubin has a few thousand.
-const MOST_ROWS: usize = 1 << 20;
+/// Longest path of a file, in bytes: `PATH_MAX` of Linux.
+const LONGEST_PATH: usize = 4096;
+
+/// Longest header of a line program, in bytes. Its entries take about 50 times the memory while
+/// they are read. A real header with a hundred files has 6 kB.
+const LONGEST_HEADER: usize = 1 << 18;
+
+/// Memory of a table beside twice the size of its cubin, in bytes: 400,000 rows.
+const MEMORY: usize = 24 << 20;
+
+/// Memory of a row with its step, and of a step alone, in bytes. A list that grows may be half
+/// empty.
+const ROW: usize = 2 * size_of::<Row>();
+const STEP: usize = 2 * size_of::<Step>();
 
 /// Why the lines of a cubin cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -52,9 +66,18 @@ pub struct LineTable {
     files: Vec<(Arc<str>, u64)>,
     /// All rows in the order of the table: calls refer to them by index.
     rows: Vec<Row>,
-    /// By mangled name: offsets into the function, sorted, and the row from each offset on.
-    functions: BTreeMap<String, Vec<(u64, Option<u32>)>>,
+    /// By mangled name: the index into `steps`.
+    functions: BTreeMap<String, usize>,
+    /// The steps of each function, sorted.
+    steps: Vec<Vec<Step>>,
+    /// The memory that the table takes, in bytes; an estimate that is not too low.
+    memory: usize,
+    /// The most memory that it may take.
+    most_memory: usize,
 }
+
+/// An offset into a function, and the row from there on.
+type Step = (u64, Option<u32>);
 
 #[derive(Clone, Copy, Debug)]
 struct Row {
@@ -64,11 +87,27 @@ struct Row {
     called_from: u32,
 }
 
+/// A section `.text.<mangled name>`.
+struct Text<'a> {
+    function: &'a str,
+    /// The index into the steps, once a row needed it.
+    place: Option<usize>,
+}
+
+/// The sections of code, by index.
+type Texts<'a> = BTreeMap<u64, Text<'a>>;
+
+/// The paths so far. Each unit of a cubin repeats the files that it includes.
+type Paths = HashMap<String, Arc<str>>;
+
+type Bytes<'a> = EndianSlice<'a, LittleEndian>;
+
 impl LineTable {
     /// Reads the table of a cubin. The table of a cubin without `-lineinfo` is empty.
     ///
     /// # Errors
-    /// [`LineError`] if the ELF file or its `.debug_line` is damaged.
+    /// [`LineError`] if the ELF file or its `.debug_line` is damaged, or if the table would take
+    /// more memory than twice the cubin and 24 MiB.
     ///
     /// ```no_run
     /// use ncu_report::LineTable;
@@ -82,117 +121,227 @@ impl LineTable {
     pub fn of(cubin: &[u8]) -> Result<LineTable, LineError> {
         let wrong = |error: object::Error| LineError(error.to_string());
         let file = ElfFile64::<object::Endianness>::parse(cubin).map_err(wrong)?;
-        let mut table = LineTable::default();
-        let Some(data) = relocated_debug_line(&file).map_err(wrong)? else {
+        let mut table = LineTable {
+            most_memory: cubin.len().saturating_mul(2).saturating_add(MEMORY),
+            ..LineTable::default()
+        };
+        let sections = named_sections(&file).map_err(LineError)?;
+        let debug_line = sections
+            .iter()
+            .find(|(_, name, _)| *name == b".debug_line")
+            .map(|(index, ..)| *index);
+        let Some(debug_line) = debug_line else {
             return Ok(table);
         };
-        let names = text_sections(&file).map_err(wrong)?;
-        table
-            .read(&data, &names)
-            .map_err(|error| LineError(format!(".debug_line: {error}")))?;
-        for lines in table.functions.values_mut() {
-            lines.sort_by_key(|(offset, _)| *offset);
+        let data = relocated(&file, debug_line)?;
+        let mut texts: Texts<'_> = sections
+            .iter()
+            .filter_map(|(index, name, _)| {
+                let function = std::str::from_utf8(name.strip_prefix(b".text.")?).ok()?;
+                let text = Text {
+                    function,
+                    place: None,
+                };
+                Some((index.0 as u64, text))
+            })
+            .collect();
+        table.read(&data, &mut texts)?;
+        for steps in &mut table.steps {
+            steps.sort_by_key(|(offset, _)| *offset);
         }
         Ok(table)
     }
 
-    /// Reads the line programs one after the other. `names` has the function of each section
-    /// `.text`, by the section's index.
-    fn read(&mut self, data: &[u8], names: &BTreeMap<u64, String>) -> gimli::Result<()> {
+    /// Reserves memory.
+    fn take(&mut self, bytes: usize) -> Result<(), LineError> {
+        self.memory = self.memory.saturating_add(bytes);
+        if self.memory > self.most_memory {
+            return Err(LineError(format!(
+                ".debug_line: the table needs more than {} bytes of memory, as that of no real \
+                 cubin does",
+                self.most_memory
+            )));
+        }
+        Ok(())
+    }
+
+    /// Reads the line programs one after the other.
+    fn read(&mut self, data: &[u8], texts: &mut Texts<'_>) -> Result<(), LineError> {
+        let wrong = |error: gimli::Error| LineError(format!(".debug_line: {error}"));
         let section = DebugLine::new(data, LittleEndian);
-        let mut unit = 0;
-        while unit < data.len() && self.rows.len() <= MOST_ROWS {
-            let program = section.program(DebugLineOffset(unit), 8, None, None)?;
+        let mut paths = Paths::new();
+        let mut unit = 0_usize;
+        while let Some(rest) = data.get(unit..).filter(|rest| !rest.is_empty()) {
+            check_header(rest).map_err(LineError)?;
+            let program = section
+                .program(DebugLineOffset(unit), 8, None, None)
+                .map_err(wrong)?;
             let header = program.header();
             let length: usize = header.unit_length();
             unit = unit
                 .saturating_add(length)
                 .saturating_add(header.format().initial_length_size().into());
-            self.run(program, names)?;
+            self.run(program, texts, &mut paths)?;
         }
         Ok(())
     }
 
     /// Runs one line program.
-    fn run<'a>(
+    fn run(
         &mut self,
-        mut program: gimli::IncompleteLineProgram<EndianSlice<'a, LittleEndian>>,
-        names: &BTreeMap<u64, String>,
-    ) -> gimli::Result<()> {
+        mut program: gimli::IncompleteLineProgram<Bytes<'_>>,
+        texts: &mut Texts<'_>,
+        paths: &mut Paths,
+    ) -> Result<(), LineError> {
+        let wrong = |error: gimli::Error| LineError(format!(".debug_line: {error}"));
         let header = program.header().clone();
         let first_file = self.files.len();
-        self.files.extend(paths(&header));
+        self.add_files(&header, paths)?;
         let mut row = gimli::LineRow::new(&header);
         let mut instructions = header.instructions();
         // The call that the next rows were inlined from, and the first row of the sequence.
         let (mut called_from, mut first_row) = (0, self.rows.len());
-        while let Some(instruction) = instructions.next_instruction(&header)? {
-            if let gimli::LineInstruction::UnknownExtended(INLINED_CALL, mut operands) = instruction
-            {
-                called_from = u32::try_from(operands.read_uleb128()?).unwrap_or(0);
-                continue;
+        // The section that the sequence began in. No advance of the address may leave it.
+        let mut section = 0;
+        while let Some(instruction) = instructions.next_instruction(&header).map_err(wrong)? {
+            match instruction {
+                gimli::LineInstruction::UnknownExtended(INLINED_CALL, mut operands) => {
+                    let call = operands.read_uleb128().map_err(wrong)?;
+                    called_from = u32::try_from(call).unwrap_or(0);
+                    continue;
+                }
+                // No compiler of NVIDIA writes it, and gimli keeps each of them.
+                gimli::LineInstruction::DefineFile(_) => continue,
+                gimli::LineInstruction::SetAddress(address) => section = address >> OFFSET_BITS,
+                _ => {}
             }
-            if !row.execute(instruction, &mut program)? {
+            if !row.execute(instruction, &mut program).map_err(wrong)? {
                 continue;
             }
             let mut number = None;
             if !row.end_sequence() {
-                self.push(&row, first_file, first_row, called_from);
-                number = u32::try_from(self.rows.len() - 1).ok();
+                self.take(ROW)?;
+                number = u32::try_from(self.rows.len()).ok();
+                let file = self.file(&row, first_file);
+                self.push(&row, file, first_row, called_from);
             }
-            if self.rows.len() > MOST_ROWS {
-                return Ok(());
-            }
-            if let Some(name) = names.get(&(row.address() >> OFFSET_BITS)) {
+            if row.address() >> OFFSET_BITS == section
+                && let Some(text) = texts.get_mut(&section)
+            {
                 let offset = row.address() & ((1 << OFFSET_BITS) - 1);
-                match self.functions.get_mut(name) {
-                    Some(lines) => lines.push((offset, number)),
-                    None => drop(self.functions.insert(name.clone(), vec![(offset, number)])),
-                }
+                self.step(text, (offset, number))?;
             }
             if row.end_sequence() {
-                (called_from, first_row) = (0, self.rows.len());
+                (called_from, first_row, section) = (0, self.rows.len(), 0);
             }
             row.reset(&header);
         }
         Ok(())
     }
 
-    fn push(&mut self, row: &gimli::LineRow, first_file: usize, first_row: usize, caller: u32) {
-        let file = first_file as u64 + row.file_index().wrapping_sub(1);
+    /// The index of a row's file. File 0 is none in DWARF 2 to 4, and the files after those of the
+    /// unit belong to another one.
+    fn file(&self, row: &gimli::LineRow, first_file: usize) -> u32 {
+        let index = usize::try_from(row.file_index())
+            .ok()
+            .and_then(|index| index.checked_sub(1)?.checked_add(first_file))
+            .filter(|index| *index < self.files.len());
+        index
+            .and_then(|index| u32::try_from(index).ok())
+            .unwrap_or(u32::MAX)
+    }
+
+    fn push(&mut self, row: &gimli::LineRow, file: u32, first_row: usize, caller: u32) {
         let line = row.line().and_then(|line| u32::try_from(line.get()).ok());
         self.rows.push(Row {
-            file: u32::try_from(file).unwrap_or(u32::MAX),
+            file,
             line: line.unwrap_or(0),
-            called_from: match caller {
-                0 => 0,
-                own => own.saturating_add(first_row as u32),
+            called_from: match (caller, u32::try_from(first_row)) {
+                (1.., Ok(first)) => caller.checked_add(first).unwrap_or(0),
+                _ => 0,
             },
         });
     }
 
+    /// Adds a step of a function.
+    fn step(&mut self, text: &mut Text<'_>, step: Step) -> Result<(), LineError> {
+        self.take(STEP)?;
+        let place = match text.place.or_else(|| self.place(text.function)) {
+            Some(place) => place,
+            None => {
+                self.take(text.function.len().saturating_add(128))?;
+                self.steps.push(Vec::new());
+                let place = self.steps.len().saturating_sub(1);
+                self.functions.insert(text.function.to_owned(), place);
+                place
+            }
+        };
+        text.place = Some(place);
+        if let Some(steps) = self.steps.get_mut(place) {
+            steps.push(step);
+        }
+        Ok(())
+    }
+
+    /// Adds the files of a program.
+    fn add_files(
+        &mut self,
+        header: &gimli::LineProgramHeader<Bytes<'_>>,
+        paths: &mut Paths,
+    ) -> Result<(), LineError> {
+        for file in header.file_names() {
+            self.take(2 * size_of::<(Arc<str>, u64)>())?;
+            let path = path(file, header);
+            let path = match paths.get(&path) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    // The path itself, and the key of `paths`.
+                    self.take(path.len().saturating_mul(2).saturating_add(192))?;
+                    let new: Arc<str> = path.as_str().into();
+                    paths.insert(path, Arc::clone(&new));
+                    new
+                }
+            };
+            self.files.push((path, file.size()));
+        }
+        Ok(())
+    }
+
     /// The memory that the table takes, in bytes; an estimate.
     pub fn memory(&self) -> usize {
-        let steps: usize = self.functions.values().map(Vec::len).sum();
-        size_of_val(&*self.rows) + steps * size_of::<(u64, Option<u32>)>()
+        self.memory
+    }
+
+    /// The place of a function, by its mangled name.
+    pub(crate) fn place(&self, function: &str) -> Option<usize> {
+        self.functions.get(function).copied()
     }
 
     /// The lines of the instruction at an offset in bytes into a function, by its mangled name:
     /// the innermost line first, then the calls that were inlined. Empty where the table has no
     /// line for it.
     pub fn at(&self, function: &str, offset: u64) -> Vec<Line> {
+        self.place(function)
+            .map_or_else(Vec::new, |place| self.at_place(place, offset))
+    }
+
+    /// The same by the [`place`](Self::place) of the function, without a search for its name.
+    pub(crate) fn at_place(&self, place: usize, offset: u64) -> Vec<Line> {
         let mut chain = Vec::new();
-        let Some(lines) = self.functions.get(function) else {
+        let Some(steps) = self.steps.get(place) else {
             return chain;
         };
-        let after = lines.partition_point(|(from, _)| *from <= offset);
+        let after = steps.partition_point(|(from, _)| *from <= offset);
         let mut next = after
             .checked_sub(1)
-            .and_then(|at| lines.get(at)?.1)
+            .and_then(|at| steps.get(at)?.1)
             .map(|row| row as usize);
+        // The calls that were followed. A line that is not known has no place in the chain.
+        let mut depth = 0;
         while let Some(row) = next.and_then(|row| self.rows.get(row)) {
             if let Some((file, bytes)) = self.files.get(row.file as usize)
                 && row.line > 0
+                && !file.is_empty()
             {
                 chain.push(Line {
                     file: Arc::clone(file),
@@ -200,7 +349,8 @@ impl LineTable {
                     line: row.line,
                 });
             }
-            if chain.len() >= DEEPEST {
+            depth += 1;
+            if depth >= DEEPEST {
                 break;
             }
             // A call precedes what it inlines, so the chain ends.
@@ -211,65 +361,94 @@ impl LineTable {
     }
 }
 
-/// The section `.debug_line` with its relocations applied; `None` where there is none.
-fn relocated_debug_line(
-    file: &ElfFile64<'_, object::Endianness>,
-) -> Result<Option<Vec<u8>>, object::Error> {
-    let Some(section) = file.section_by_name(".debug_line") else {
-        return Ok(None);
+/// Rejects the header of a line program that gimli would read into much memory: version 5, whose
+/// lists may be longer than the file, and long lists.
+fn check_header(unit: &[u8]) -> Result<(), String> {
+    let number = |at: usize, size: usize| {
+        let bytes = unit.get(at..)?.get(..size)?;
+        let number = |number, byte: &u8| number << 8 | u64::from(*byte);
+        Some(bytes.iter().rev().fold(0_u64, number))
     };
-    let mut data = section.data()?.to_vec();
+    // 64-bit DWARF: the length has 12 bytes instead of 4, the length of the header 8 instead of 4.
+    let (at, size) = match number(0, 4) {
+        Some(0xffff_ffff) => (12, 8),
+        _ => (4, 4),
+    };
+    match number(at, 2) {
+        Some(2..=4) => {}
+        Some(version) => return Err(format!(".debug_line: the version {version} is not known")),
+        None => return Err(".debug_line: a unit is truncated".to_owned()),
+    }
+    match number(at + 2, size) {
+        Some(length) if length <= LONGEST_HEADER as u64 => Ok(()),
+        Some(length) => Err(format!(
+            ".debug_line: a header has {length} bytes, the limit is {LONGEST_HEADER}"
+        )),
+        None => Err(".debug_line: a unit is truncated".to_owned()),
+    }
+}
+
+/// A section with its relocations applied.
+fn relocated(
+    file: &ElfFile64<'_, object::Endianness>,
+    index: SectionIndex,
+) -> Result<Vec<u8>, LineError> {
+    let wrong = |error: object::Error| LineError(error.to_string());
+    let section = file.section_by_index(index).map_err(wrong)?;
+    let mut data = section.data().map_err(wrong)?.to_vec();
+    // Each relocation of a real file is for another eight bytes.
+    let mut left = data.len() / 8;
     for (at, relocation) in section.relocations() {
+        left = left.checked_sub(1).ok_or_else(|| {
+            LineError(".debug_line: it has more relocations than addresses".to_owned())
+        })?;
         let RelocationTarget::Symbol(symbol) = relocation.target() else {
             continue;
         };
-        let symbol = file.symbol_by_index(symbol)?;
+        let symbol = file.symbol_by_index(symbol).map_err(wrong)?;
         let Some(SectionIndex(index)) = symbol.section_index() else {
             continue;
         };
-        let offset = symbol.address().wrapping_add_signed(relocation.addend());
-        let address = (index as u64) << OFFSET_BITS | offset & ((1 << OFFSET_BITS) - 1);
+        let address = symbol
+            .address()
+            .checked_add_signed(relocation.addend())
+            .filter(|offset| *offset < 1 << OFFSET_BITS)
+            .zip(u64::try_from(index).ok())
+            .filter(|(_, index)| *index < 1 << (u64::BITS - OFFSET_BITS))
+            .map(|(offset, index)| index << OFFSET_BITS | offset);
         let place = usize::try_from(at)
             .ok()
             .and_then(|at| data.get_mut(at..at.checked_add(8)?));
-        if let Some(place) = place {
+        if let (Some(place), Some(address)) = (place, address) {
             place.copy_from_slice(&address.to_le_bytes());
         }
     }
-    Ok(Some(data))
+    Ok(data)
 }
 
-/// The function of each section `.text.<mangled name>`, by the section's index.
-fn text_sections(
-    file: &ElfFile64<'_, object::Endianness>,
-) -> Result<BTreeMap<u64, String>, object::Error> {
-    let mut names = BTreeMap::new();
-    for section in file.sections() {
-        if let Some(name) = section.name()?.strip_prefix(".text.") {
-            names.insert(section.index().0 as u64, name.to_owned());
-        }
+/// The path of a file; empty where it is longer than a path can be.
+fn path(
+    file: &gimli::FileEntry<Bytes<'_>>,
+    header: &gimli::LineProgramHeader<Bytes<'_>>,
+) -> String {
+    let name = text_of(Some(file.path_name()));
+    let folder = text_of(file.directory(header));
+    if name.len().saturating_add(folder.len()) >= LONGEST_PATH {
+        return String::new();
     }
-    Ok(names)
+    let (name, folder) = (name.to_string_lossy(), folder.to_string_lossy());
+    if folder.is_empty() || name.starts_with('/') {
+        normalized(&name)
+    } else {
+        normalized(&format!("{folder}/{name}"))
+    }
 }
 
-/// The files of a program: path and size in bytes.
-fn paths(
-    header: &gimli::LineProgramHeader<EndianSlice<'_, LittleEndian>>,
-) -> impl Iterator<Item = (Arc<str>, u64)> {
-    let text = |value: AttributeValue<EndianSlice<'_, LittleEndian>>| match value {
-        AttributeValue::String(text) => text.to_string_lossy().into_owned(),
-        _ => String::new(),
-    };
-    header.file_names().iter().map(move |file| {
-        let name = text(file.path_name());
-        let folder = file.directory(header).map(text).unwrap_or_default();
-        let path = if folder.is_empty() || name.starts_with('/') {
-            normalized(&name)
-        } else {
-            normalized(&format!("{folder}/{name}"))
-        };
-        (path.into(), file.size())
-    })
+fn text_of(value: Option<AttributeValue<Bytes<'_>>>) -> Bytes<'_> {
+    match value {
+        Some(AttributeValue::String(text)) => text,
+        _ => EndianSlice::new(&[], LittleEndian),
+    }
 }
 
 /// A path without `.` and `..`: the path of an `#include "../common/x.cuh"` begins with the folder of

@@ -35,7 +35,7 @@ pub fn placeless(mangled: &str) -> Cow<'_, str> {
         let before = rest[..at].trim_end_matches(|c: char| c.is_ascii_digit());
         let length = rest[before.len()..at].parse::<usize>().ok();
         let part = length.filter(|length| *length >= UNNAMED.len());
-        let after = part.and_then(|length| rest.get(at + length..));
+        let after = part.and_then(|length| rest.get(at.checked_add(length)?..));
         name.push_str(before);
         name.push_str(UNNAMED);
         rest = after.unwrap_or(&rest[at + UNNAMED.len()..]);

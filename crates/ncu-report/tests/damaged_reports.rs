@@ -277,7 +277,7 @@ fn a_file_of_empty_results_is_rejected_before_it_fills_the_memory() {
         Message::default().integer(2, 1_000_000),
         vec![Message::default(); 1_000_000],
     );
-    assert!(message(&report(7, &[block])).contains("16 times the memory of the file"));
+    assert!(message(&report(7, &[block])).contains("needs more memory than 4 times the file"));
 }
 
 #[test]

@@ -25,7 +25,9 @@ pub(super) enum Number {
 
 /// The text of a cell; what is not UTF-8 is replaced.
 pub(super) fn text(cell: &[u8]) -> String {
-    String::from_utf8_lossy(cell).into_owned()
+    let mut text = String::from_utf8_lossy(cell).into_owned();
+    text.shrink_to_fit();
+    text
 }
 
 /// The value of a cell with a whole number of 32 bits.

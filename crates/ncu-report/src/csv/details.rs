@@ -1,10 +1,11 @@
 //! The details page: one row for each metric, some by name and some by label, and rows of rules.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::cell::{Cell, text};
 use super::header::{DetailColumns, Header};
+use super::raw::TEXT;
 use super::reading::Reading;
 use super::row::{Row, for_each_row};
 use super::tables::Table;
@@ -16,6 +17,13 @@ use crate::value::{Measurement, Value};
 /// The section of the metrics that the command line names.
 const ASKED_METRICS: &[u8] = b"Command line profiler metrics";
 
+/// Memory in bytes, without letters, of a metric (in the list of the rows and in that of the
+/// launch), of a label, of the name of a metric, and of what the page knows of a launch.
+const METRIC: usize = 3 * size_of::<(Arc<str>, Measurement)>() + 16;
+const LABEL: usize = 2 * size_of::<Label>() + 64;
+const NAME: usize = 320;
+const LAUNCH: usize = 3 * size_of::<(Key, usize)>() + 128;
+
 /// ID and process of a launch.
 type Key = (Vec<u8>, Vec<u8>);
 
@@ -26,8 +34,8 @@ struct Page<'p> {
     reading: &'p mut Reading,
     /// The index of the page's first launch in `reading`.
     first: usize,
-    /// The metrics of each launch of the page.
-    metrics: Vec<BTreeMap<Arc<str>, Measurement>>,
+    /// The metrics of each launch of the page, in the order of the rows.
+    metrics: Vec<Vec<(Arc<str>, Measurement)>>,
     /// Indices into `metrics`.
     launches: HashMap<Key, usize>,
     /// The launch of the row before; most rows have the same one.
@@ -55,7 +63,7 @@ pub(super) fn read(
         names: HashMap::new(),
     };
     // With rules the header has more columns than the row of a metric.
-    let (least, most) = (columns.value + 1, header.cells.len());
+    let (least, most) = (columns.value.saturating_add(1), header.cells.len());
     for region in &table.rows {
         for_each_row(region, |row| {
             let cells = row.len();
@@ -67,7 +75,7 @@ pub(super) fn read(
     }
     let metrics = page.metrics;
     for (launch, metrics) in reading.launches.iter_mut().skip(first).zip(metrics) {
-        launch.metrics = metrics.into();
+        launch.metrics = metrics.into_iter().collect();
     }
     Ok(())
 }
@@ -80,18 +88,31 @@ impl Page<'_> {
         if metric.is_empty() {
             return Ok(());
         }
-        let (measurement, exponent) = self.measurement(row);
+        let (measurement, exponent) = self.measurement(row)?;
         let section = row.cell(self.columns.section);
         if section == ASKED_METRICS || metric.windows(2).any(|pair| pair == b"__") {
-            let name = self.name(metric);
+            let name = self.name(metric, row)?;
             self.reading.note_scale(&name, exponent);
-            self.metrics[launch].insert(name, measurement);
-        } else if let Some(launch) = self.reading.launches.get_mut(self.first + launch) {
-            launch.labels.push(Label {
+            self.reading.take(METRIC, || row.line())?;
+            if let Some(metrics) = self.metrics.get_mut(launch) {
+                metrics.push((name, measurement));
+            }
+        } else {
+            let label = Label {
                 section: text(section),
                 name: text(metric),
                 measurement,
-            });
+            };
+            let letters = label.section.len().saturating_add(label.name.len());
+            self.reading
+                .take(letters.saturating_add(LABEL), || row.line())?;
+            let launch = self
+                .reading
+                .launches
+                .get_mut(self.first.saturating_add(launch));
+            if let Some(launch) = launch {
+                launch.labels.push(label);
+            }
         }
         Ok(())
     }
@@ -109,9 +130,12 @@ impl Page<'_> {
         let launch = match self.launches.get(&key) {
             Some(&launch) => launch,
             None => {
-                self.reading.launches.push(self.header.launch(row)?);
-                self.metrics.push(BTreeMap::new());
-                let launch = self.metrics.len() - 1;
+                let letters = id.len().saturating_add(process.len());
+                self.reading
+                    .take(letters.saturating_add(LAUNCH), || row.line())?;
+                self.reading.push(self.header.launch(row)?, row)?;
+                let launch = self.metrics.len();
+                self.metrics.push(Vec::new());
                 self.launches.insert(key.clone(), launch);
                 launch
             }
@@ -120,17 +144,20 @@ impl Page<'_> {
         Ok(launch)
     }
 
-    fn name(&mut self, metric: &[u8]) -> Arc<str> {
+    fn name(&mut self, metric: &[u8], row: &Row<'_, '_>) -> Result<Arc<str>, ReadError> {
         if let Some(name) = self.names.get(metric) {
-            return Arc::clone(name);
+            return Ok(Arc::clone(name));
         }
         let name: Arc<str> = text(metric).into();
+        let letters = metric.len().saturating_add(name.len());
+        self.reading
+            .take(letters.saturating_add(NAME), || row.line())?;
         self.names.insert(metric.to_vec(), Arc::clone(&name));
-        name
+        Ok(name)
     }
 
     /// The value of a row in base units, and the power of ten by which its unit was scaled.
-    fn measurement(&mut self, row: &Row<'_, '_>) -> (Measurement, i8) {
+    fn measurement(&mut self, row: &Row<'_, '_>) -> Result<(Measurement, i8), ReadError> {
         let symbol = text(row.cell(self.columns.unit));
         let (exponent, unit) = match decimal_scale(&symbol) {
             Some((exponent, base)) => (exponent, Unit::Known(base)),
@@ -142,11 +169,16 @@ impl Page<'_> {
                 number.value(exponent)
             }
             Cell::Missing => Value::Missing,
-            Cell::Text(cell) => Value::Text(text(cell).into()),
+            Cell::Text(cell) => {
+                let text = text(cell);
+                self.reading
+                    .take(text.len().saturating_add(TEXT), || row.line())?;
+                Value::Text(text.into())
+            }
         };
         // An empty unit beside `n/a` does not state the unit.
         let states_no_unit = value == Value::Missing && symbol.is_empty();
         let unit = if states_no_unit { Unit::Unknown } else { unit };
-        (Measurement { value, unit }, exponent)
+        Ok((Measurement { value, unit }, exponent))
     }
 }

@@ -45,7 +45,7 @@ use tables::Table;
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let tables = tables::tables(bytes)?;
-    let mut reading = Reading::default();
+    let mut reading = Reading::of_text(bytes.len());
     for table in &tables {
         let header = Header::read(&table.header)?;
         match header.details {
@@ -79,22 +79,30 @@ pub fn cells(text: &[u8]) -> Result<Vec<Vec<Vec<u8>>>, ReadError> {
 
 /// Why there is no launch in the text.
 fn nothing(bytes: &[u8], table: Option<&Table<'_>>) -> ReadError {
-    let text = String::from_utf8_lossy(bytes);
-    if let Some((_, after)) = text.split_once("==WARNING== No kernels were profiled") {
-        // A numbered list: `1. k1`.
-        let available = after
-            .lines()
-            .filter_map(|line| line.trim().split_once(". "))
-            .filter(|(number, _)| number.parse::<u32>().is_ok())
-            .map(|(_, kernel)| kernel.to_owned())
-            .collect();
+    let mut available = None;
+    let mut messages = Vec::new();
+    for line in bytes.split(|&byte| byte == b'\n') {
+        if available.is_none() && contains(line, b"==WARNING== No kernels were profiled") {
+            available = Some(Vec::new());
+        }
+        let line = String::from_utf8_lossy(line.get(..MOST_LINE).unwrap_or(line));
+        if let Some(kernels) = &mut available {
+            // A numbered list: `1. k1`.
+            if let Some((number, kernel)) = line.trim().split_once(". ")
+                && number.parse::<u32>().is_ok()
+                && kernels.len() < MOST_TOLD
+            {
+                kernels.push(kernel.to_owned());
+            }
+        } else if let Some((_, message)) = line.split_once("==ERROR== ")
+            && messages.len() < MOST_TOLD
+        {
+            messages.push(message.trim_end().to_owned());
+        }
+    }
+    if let Some(available) = available {
         return ReadError::NoKernels { available };
     }
-    let messages = text
-        .lines()
-        .filter_map(|line| line.split_once("==ERROR== "))
-        .map(|(_, message)| message.trim_end().to_owned())
-        .collect();
     match table {
         Some(table) => ReadError::NoRows {
             line: table.header.line,
@@ -105,4 +113,12 @@ fn nothing(bytes: &[u8], table: Option<&Table<'_>>) -> ReadError {
             messages,
         },
     }
+}
+
+/// Most kernels or messages that an error repeats, and most bytes of each.
+const MOST_TOLD: usize = 1000;
+const MOST_LINE: usize = 1 << 14;
+
+fn contains(line: &[u8], text: &[u8]) -> bool {
+    line.windows(text.len()).any(|window| window == text)
 }

@@ -28,6 +28,12 @@ struct Page<'a, 'p> {
     head: Option<&'a [u8]>,
 }
 
+/// Memory of the name of a column without its letters, of a text without them, and of a chunk
+/// without its values, in bytes.
+const NAME: usize = 64;
+pub(super) const TEXT: usize = 96;
+const CHUNK_HEAD: usize = 32;
+
 /// The column of a metric.
 struct Column {
     index: usize,
@@ -46,6 +52,11 @@ pub(super) fn read<'a>(
     reading: &mut Reading,
 ) -> Result<(), ReadError> {
     let columns = columns(header);
+    let letters = columns.iter().map(|column| column.name.len());
+    let names = letters.fold(0_usize, |sum, letters| {
+        sum.saturating_add(letters).saturating_add(NAME)
+    });
+    reading.take(names, || table.header.line)?;
     let names = columns.iter().map(|column| Arc::clone(&column.name));
     let mut page: Page<'a, '_> = Page {
         header,
@@ -58,10 +69,6 @@ pub(super) fn read<'a>(
     };
     let width = header.cells.len();
     for region in &table.rows {
-        // A cell takes about four bytes, so this is about the most rows that the region can have.
-        page.reading
-            .launches
-            .reserve(region.bytes.len() / (4 * width));
         for_each_row(region, |row| {
             if row.len() != width || row.ends_in_comma {
                 return header.ignore_or_reject(&row, width);
@@ -117,9 +124,10 @@ impl<'a> Page<'a, '_> {
 
     fn add(&mut self, row: &Row<'a, '_>) -> Result<(), ReadError> {
         let mut launch = self.launch(row)?;
-        launch.metrics = self.metrics(row);
-        self.reading.launches.push(launch);
-        Ok(())
+        let mut memory = self.recent.len().saturating_mul(size_of::<Chunk>());
+        launch.metrics = self.metrics(row, &mut memory);
+        self.reading.take(memory, || row.line())?;
+        self.reading.push(launch, row)
     }
 
     /// A launch without its metrics. Most rows have the leading cells of the row before.
@@ -140,7 +148,7 @@ impl<'a> Page<'a, '_> {
     }
 
     #[inline]
-    fn metrics(&mut self, row: &Row<'a, '_>) -> Metrics {
+    fn metrics(&mut self, row: &Row<'a, '_>, memory: &mut usize) -> Metrics {
         let decimals = &mut self.reading.decimals;
         let chunks =
             self.columns
@@ -151,8 +159,11 @@ impl<'a> Page<'a, '_> {
                     recent.find(cells).unwrap_or_else(|| {
                         let chunk: Chunk = columns
                             .iter_mut()
-                            .map(|column| column.measurement(row, decimals))
+                            .map(|column| column.measurement(row, decimals, memory))
                             .collect();
+                        *memory = memory
+                            .saturating_add(size_of_val(&*chunk))
+                            .saturating_add(CHUNK_HEAD);
                         recent.keep(cells, &chunk);
                         chunk
                     })
@@ -163,14 +174,19 @@ impl<'a> Page<'a, '_> {
 
 impl Column {
     #[inline]
-    fn measurement(&mut self, row: &Row<'_, '_>, decimals: &mut u8) -> Measurement {
+    fn measurement(
+        &mut self,
+        row: &Row<'_, '_>,
+        decimals: &mut u8,
+        memory: &mut usize,
+    ) -> Measurement {
         let value = match Cell::parse(row.cell(self.index)) {
             Cell::Number(number) => {
                 *decimals = number.decimals().max(*decimals);
                 number.value(self.exponent)
             }
             Cell::Missing => Value::Missing,
-            Cell::Text(cell) => Value::Text(self.intern(cell)),
+            Cell::Text(cell) => Value::Text(self.intern(cell, memory)),
         };
         Measurement {
             value,
@@ -178,11 +194,14 @@ impl Column {
         }
     }
 
-    fn intern(&mut self, cell: &[u8]) -> Text {
+    /// The text of a cell, which takes `memory` if it is a new one.
+    fn intern(&mut self, cell: &[u8], memory: &mut usize) -> Text {
         match &self.text {
             Some(last) if last.as_bytes() == cell => last.clone(),
             _ => {
-                let new = Text::from(text(cell));
+                let text = text(cell);
+                *memory = memory.saturating_add(text.len()).saturating_add(TEXT);
+                let new = Text::from(text);
                 self.text = Some(new.clone());
                 new
             }

@@ -1,22 +1,27 @@
 //! Rows of a region, split into cells.
 //!
 //! ncu quotes every cell, so nearly all rows are split by a search for quotes, eight bytes at a
-//! time. The csv crate splits a row of another form (with a quote in a cell, or a line of the
+//! time. The csv-core crate splits a row of another form (with a quote in a cell, or a line of the
 //! program). It gives the same cells for a plain row.
 
-use std::io::Cursor;
 use std::ops::Range;
 
-use ::csv::{ByteRecord, Position, Reader, ReaderBuilder};
+use csv_core::{ReadRecordResult, Reader};
 
 use super::tables::Region;
 use crate::error::ReadError;
+use crate::input::LONGEST_TEXT;
+
+/// Most cells of a row. A page with every metric that a GH100 has would have 60,000.
+const MOST_CELLS: usize = 1 << 16;
 
 /// A row of a page.
 pub(super) struct Row<'a, 'r> {
     region: &'r Region<'a>,
     /// Offset in the region.
     start: usize,
+    /// Offset of the next row in the region.
+    end: usize,
     cells: Cells<'r>,
     /// The text of the cells; empty unless the row is a plain one.
     plain: &'a [u8],
@@ -43,8 +48,14 @@ impl<'a> Cells<'a> {
 impl<'a> Row<'a, '_> {
     /// Line of the file, from 1.
     pub(super) fn line(&self) -> u64 {
-        let above = self.region.bytes.get(..self.start).unwrap_or_default();
-        self.region.line + above.iter().filter(|&&byte| byte == b'\n').count() as u64
+        line_at(self.region, self.start)
+    }
+
+    /// The number of rows of this length that the region has from this row on, rounded up.
+    pub(super) fn rows_left(&self) -> usize {
+        let length = self.end.saturating_sub(self.start).max(1);
+        let left = self.region.bytes.len().saturating_sub(self.start);
+        left.div_ceil(length)
     }
 
     /// The number of cells.
@@ -94,14 +105,26 @@ pub(super) fn for_each_row<'a>(
             Some(length) => (start + length, text, text),
             None => {
                 let end = others.read(region, start, &mut places)?;
-                (end, &[][..], others.record.as_slice())
+                (end, &[][..], others.text.as_slice())
             }
         };
         next = end;
+        if end.saturating_sub(start) > LONGEST_TEXT
+            && let Some(long) = places.iter().find(|cell| cell.len() > LONGEST_TEXT)
+        {
+            return Err(ReadError::csv(
+                line_at(region, start),
+                format!(
+                    "a cell has {} bytes, the limit is {LONGEST_TEXT}",
+                    long.len()
+                ),
+            ));
+        }
         let is_last = next >= region.bytes.len();
         each(Row {
             region,
             start,
+            end,
             cells: Cells {
                 text,
                 places: &places,
@@ -111,6 +134,13 @@ pub(super) fn for_each_row<'a>(
             ends_in_comma: is_last && region.bytes.ends_with(b","),
         })?;
     }
+}
+
+/// Line of the file at an offset in a region, from 1.
+fn line_at(region: &Region<'_>, offset: usize) -> u64 {
+    let above = region.bytes.get(..offset).unwrap_or_default();
+    let lines = above.iter().filter(|&&byte| byte == b'\n').count();
+    region.line.saturating_add(lines as u64)
 }
 
 fn line_ends(text: &[u8]) -> usize {
@@ -139,6 +169,8 @@ fn split(text: &[u8], cells: &mut Vec<Range<usize>>) -> Option<usize> {
             _ => return None,
         }
         match text.get(at..)? {
+            // The other way to split stops at the limit.
+            [b',', ..] if cells.len() > MOST_CELLS => return None,
             [b',', ..] => at += 1,
             [b'\n', ..] => return Some(at + 1),
             [b'\r', b'\n', ..] => return Some(at + 2),
@@ -169,41 +201,68 @@ fn find_quote(text: &[u8]) -> Option<usize> {
 
 /// The rows that are not plain.
 #[derive(Default)]
-struct OtherRows<'a> {
-    reader: Option<Reader<Cursor<&'a [u8]>>>,
-    record: ByteRecord,
+struct OtherRows {
+    /// The cells of the last row, one after the other; longer than they are.
+    text: Vec<u8>,
+    /// The ends of the cells in `text`.
+    ends: Vec<usize>,
 }
 
-impl<'a> OtherRows<'a> {
+impl OtherRows {
     /// Reads the row at `start` and returns the offset of its end.
     fn read(
         &mut self,
-        region: &Region<'a>,
+        region: &Region<'_>,
         start: usize,
         places: &mut Vec<Range<usize>>,
     ) -> Result<usize, ReadError> {
-        let reader = self.reader.get_or_insert_with(|| {
-            ReaderBuilder::new()
-                .has_headers(false)
-                .flexible(true)
-                .from_reader(Cursor::new(region.bytes))
-        });
-        let mut position = Position::new();
-        position.set_byte(start as u64);
-        reader
-            .seek(position)
-            .and_then(|()| reader.read_byte_record(&mut self.record))
-            .map_err(|error| ReadError::csv(region.line, error.to_string()))?;
+        let mut reader = Reader::new();
+        let mut rest = region.bytes.get(start..).unwrap_or_default();
+        let (mut written, mut cells) = (0_usize, 0_usize);
+        loop {
+            let (result, read, bytes, ends) = reader.read_record(
+                rest,
+                self.text.get_mut(written..).unwrap_or_default(),
+                self.ends.get_mut(cells..).unwrap_or_default(),
+            );
+            rest = rest.get(read..).unwrap_or_default();
+            written = written.saturating_add(bytes);
+            cells = cells.saturating_add(ends);
+            match result {
+                ReadRecordResult::OutputFull => {
+                    let longer = written.max(128).saturating_mul(2);
+                    self.text.resize(longer, 0);
+                }
+                ReadRecordResult::OutputEndsFull if cells > MOST_CELLS => {
+                    return Err(ReadError::csv(
+                        line_at(region, start),
+                        format!("a row has more than {MOST_CELLS} cells"),
+                    ));
+                }
+                ReadRecordResult::OutputEndsFull => {
+                    self.ends.resize(cells.max(32).saturating_mul(2), 0);
+                }
+                // The end of the text ends the row.
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::Record | ReadRecordResult::End => break,
+            }
+        }
         places.clear();
-        places.extend((0..self.record.len()).filter_map(|cell| self.record.range(cell)));
+        let mut from = 0;
+        places.extend(self.ends.iter().take(cells).map(|&end| {
+            let cell = from..end;
+            from = end;
+            cell
+        }));
         // The reader does not advance where there is no row.
-        let end = usize::try_from(reader.position().byte()).unwrap_or(usize::MAX);
-        Ok(end.clamp(start + 1, region.bytes.len()))
+        let end = region.bytes.len().saturating_sub(rest.len());
+        Ok(end.clamp(start.saturating_add(1), region.bytes.len()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ::csv::ReaderBuilder;
     use proptest::prelude::*;
 
     use super::*;

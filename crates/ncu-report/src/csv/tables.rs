@@ -16,6 +16,11 @@ const UNITS: &[u8] = b"\"\",\"\",";
 /// Most lines of a record: a quoted cell may contain line ends.
 const MAX_RECORD_LINES: u64 = 1000;
 
+/// The regions that any text may have, and the bytes of a text for each region beyond them: a row
+/// of a real page is longer.
+const ANY_REGIONS: usize = 1 << 16;
+const BYTES_PER_REGION: usize = 64;
+
 /// Consecutive rows without another line between them.
 #[derive(Debug)]
 pub(super) struct Region<'a> {
@@ -39,10 +44,19 @@ pub(super) fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ReadError> {
         next: 0,
         line: 0,
     };
+    // A header and each region take memory.
+    let most = (text.len() / BYTES_PER_REGION).saturating_add(ANY_REGIONS);
+    let mut regions = 0_usize;
     // The beginning of the rows before this line, if they reach up to it.
     let mut open: Option<(usize, u64)> = None;
     while let Some((start, line)) = lines.next() {
         let bytes = &text[start..lines.next];
+        if regions > most {
+            return Err(ReadError::csv(
+                line,
+                format!("the rows up to here are interrupted more than {most} times"),
+            ));
+        }
         if let Some(header) = header(bytes) {
             close(&mut tables, text, &mut open, start);
             tables.push(Table {
@@ -56,7 +70,10 @@ pub(super) fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ReadError> {
         }
         let is_row = !tables.is_empty() && (looks_like_row(bytes) || bytes.starts_with(UNITS));
         if is_row && lines.finish_record(start, line)? {
-            open.get_or_insert((start, line));
+            if open.is_none() {
+                regions = regions.saturating_add(1);
+                open = Some((start, line));
+            }
         } else if !tables.is_empty() && !bytes.ends_with(b"\n") && begins_like_row(bytes) {
             return Err(ReadError::csv(
                 line,
@@ -103,7 +120,7 @@ impl Lines<'_> {
             return None;
         }
         self.next = start + length;
-        self.line += 1;
+        self.line = self.line.saturating_add(1);
         Some((start, self.line))
     }
 
@@ -128,7 +145,7 @@ impl Lines<'_> {
         while !quotes.is_multiple_of(2) {
             let (next, number) = self.next().ok_or_else(unclosed)?;
             let bytes = &self.text[next..self.next];
-            if number - line >= MAX_RECORD_LINES || looks_like_row(bytes) {
+            if number.saturating_sub(line) >= MAX_RECORD_LINES || looks_like_row(bytes) {
                 return Err(unclosed());
             }
             quotes += count_quotes(bytes);

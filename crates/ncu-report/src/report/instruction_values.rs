@@ -75,8 +75,8 @@ impl Counted {
 pub(super) struct InstructionValues<'a> {
     /// By `NameId`; `None` for metrics without values by instruction.
     counted: Vec<Option<Counted>>,
-    /// `NameId` and value, of the current result.
-    values: Vec<(u32, Slice<'a>)>,
+    /// `NameId` and metric, of the current result.
+    metrics: Vec<(u32, Slice<'a>)>,
 }
 
 impl<'a> InstructionValues<'a> {
@@ -84,19 +84,20 @@ impl<'a> InstructionValues<'a> {
     pub(super) fn new(names: &[Arc<str>]) -> InstructionValues<'a> {
         InstructionValues {
             counted: names.iter().map(|name| Counted::by(name)).collect(),
-            values: Vec::new(),
+            metrics: Vec::new(),
         }
     }
 
-    /// Adds the lists of a metric: `ProfileMetricResult { 3: repeated MetricValueList }`.
-    pub(super) fn add(&mut self, name_id: u32, mut metric: Slice<'a>) -> Result<(), ReadError> {
-        if !matches!(self.counted.get(name_id as usize), Some(Some(_))) {
-            return Ok(());
-        }
-        while let Some(field) = metric.field()? {
-            if field.number == 3 {
-                self.values.push((name_id, field.bytes()?));
-            }
+    /// Adds a metric with lists: `ProfileMetricResult { 3: repeated MetricValueList }`.
+    pub(super) fn add(
+        &mut self,
+        name_id: u32,
+        metric: Slice<'a>,
+        memory: &mut Memory,
+    ) -> Result<(), ReadError> {
+        if matches!(self.counted.get(name_id as usize), Some(Some(_))) {
+            memory.take(2 * size_of::<(u32, Slice<'_>)>(), metric.offset)?;
+            self.metrics.push((name_id, metric));
         }
         Ok(())
     }
@@ -106,28 +107,19 @@ impl<'a> InstructionValues<'a> {
         &mut self,
         memory: &mut Memory,
     ) -> Result<Vec<InstructionCounters>, ReadError> {
-        let mut found: BTreeMap<u64, InstructionCounters> = BTreeMap::new();
-        let no_name: Arc<str> = Arc::default();
-        for (name_id, value) in self.values.drain(..) {
-            let (Some(Some(counted)), Some((address, count))) = (
-                self.counted.get(name_id as usize),
-                address_and_count(value)?,
-            ) else {
+        let mut instructions = Instructions::default();
+        for (name_id, mut metric) in self.metrics.drain(..) {
+            let Some(Some(counted)) = self.counted.get(name_id as usize) else {
                 continue;
             };
-            let instruction = match found.entry(address) {
-                Entry::Occupied(entry) => entry.into_mut(),
-                Entry::Vacant(entry) => {
-                    memory.take(size_of::<InstructionCounters>(), value.offset)?;
-                    entry.insert(uncounted(address, &no_name))
+            while let Some(field) = metric.field()? {
+                if field.number == 3 {
+                    instructions.add(counted, field.bytes()?, memory)?;
                 }
-            };
-            if let Some((reasons, reason)) = counted.set(instruction, count) {
-                memory.take(size_of::<(Arc<str>, u64)>(), value.offset)?;
-                reasons.push((Arc::clone(reason), count));
             }
         }
-        let mut instructions: Vec<_> = found.into_values().collect();
+        let mut instructions = instructions.list;
+        instructions.sort_unstable_by_key(|instruction| instruction.address);
         for instruction in &mut instructions {
             for reasons in [&mut instruction.stalls, &mut instruction.not_issued] {
                 reasons.sort();
@@ -138,9 +130,58 @@ impl<'a> InstructionValues<'a> {
     }
 }
 
+/// The instructions of a result so far.
+#[derive(Default)]
+struct Instructions {
+    list: Vec<InstructionCounters>,
+    /// By address: the index in `list`.
+    places: BTreeMap<u64, usize>,
+    no_name: Arc<str>,
+}
+
+/// Memory of an instruction without its lists, in bytes: the list and the map grow, and the nodes
+/// of the map may be half empty.
+const INSTRUCTION: usize = 2 * size_of::<InstructionCounters>() + 48;
+
+impl Instructions {
+    /// Adds a value of a metric.
+    fn add(
+        &mut self,
+        counted: &Counted,
+        value: Slice<'_>,
+        memory: &mut Memory,
+    ) -> Result<(), ReadError> {
+        let Some((address, count)) = address_and_count(value, memory)? else {
+            return Ok(());
+        };
+        let place = match self.places.entry(address) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                memory.take(INSTRUCTION, value.offset)?;
+                self.list.push(uncounted(address, &self.no_name));
+                *entry.insert(self.list.len().saturating_sub(1))
+            }
+        };
+        let instruction = self.list.get_mut(place);
+        if let Some((reasons, reason)) = instruction.and_then(|one| counted.set(one, count)) {
+            let before = reasons.capacity();
+            reasons.push((Arc::clone(reason), count));
+            let more = reasons.capacity().saturating_sub(before);
+            memory.take(
+                more.saturating_mul(size_of::<(Arc<str>, u64)>()),
+                value.offset,
+            )?;
+        }
+        Ok(())
+    }
+}
+
 /// `MetricValueList { 1: CorrelationId, 2: ElementValue }`: an address and a count. `None` where
 /// one of them is no integer.
-fn address_and_count(mut list: Slice<'_>) -> Result<Option<(u64, u64)>, ReadError> {
+fn address_and_count(
+    mut list: Slice<'_>,
+    memory: &mut Memory,
+) -> Result<Option<(u64, u64)>, ReadError> {
     let (mut address, mut count) = (None, None);
     while let Some(field) = list.field()? {
         let place = match field.number {
@@ -148,7 +189,7 @@ fn address_and_count(mut list: Slice<'_>) -> Result<Option<(u64, u64)>, ReadErro
             2 => &mut count,
             _ => continue,
         };
-        if let Value::Integer(number) = scalar(field.bytes()?)? {
+        if let Value::Integer(number) = scalar(field.bytes()?, memory)? {
             *place = Some(number);
         }
     }
@@ -177,14 +218,15 @@ pub(super) fn with_source(
     let lowest = instructions.first().map_or(0, |first| first.address);
     for instruction in &mut instructions {
         let function = source.and_then(|source| source.function_at(instruction.address));
-        let Some((source, (start, name))) = source.zip(function) else {
-            instruction.offset = instruction.address - lowest;
+        let Some((source, (start, function))) = source.zip(function) else {
+            instruction.offset = instruction.address.saturating_sub(lowest);
             continue;
         };
-        instruction.offset = instruction.address - start;
-        instruction.function = Arc::clone(name);
-        instruction.lines = source.lines(name, instruction.offset);
-        memory.take(instruction.lines.len() * size_of::<Line>(), 0)?;
+        instruction.offset = instruction.address.saturating_sub(start);
+        instruction.function = Arc::clone(&function.name);
+        instruction.lines = source.lines(function, instruction.offset);
+        let lines = instruction.lines.capacity();
+        memory.take(lines.saturating_mul(size_of::<Line>()), 0)?;
     }
     Ok(SourceCounters {
         instructions,

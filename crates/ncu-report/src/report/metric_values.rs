@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::memory::Memory;
 use super::scalar::scalar;
-use super::strings::StringTable;
+use super::strings::{MEMORY_PER_NAME, StringTable};
 use super::wire::Slice;
 use crate::catalog::{Chip, Unit, unit_of};
 use crate::error::ReadError;
@@ -17,6 +17,9 @@ const COMPUTE_CAPABILITY: [&str; 2] = [
     "device__attribute_compute_capability_minor",
 ];
 
+/// The number of chips whose units may differ: GH100, and those without a table.
+const CHIPS: usize = 2;
+
 /// Reads the metrics of one result after the other.
 pub(super) struct MetricValues {
     /// By `NameId`.
@@ -25,16 +28,18 @@ pub(super) struct MetricValues {
     rank: Vec<u32>,
     /// `NameId` of major and minor compute capability.
     compute_capability: [Option<u32>; 2],
-    /// By `NameId`: the unit on `units_chip`, once it was needed.
-    units: Vec<Option<Unit>>,
-    /// The chip of the last result.
-    units_chip: Chip,
+    /// By `NameId`: the unit on each chip, once it was needed. The results of one report may
+    /// alternate between chips.
+    units: Vec<[Option<Unit>; CHIPS]>,
     /// The metrics of the current result: rank, `NameId`, value.
     found: Vec<(u32, u32, Value)>,
     /// The names of the last result; most results have the same ones.
     last_ranks: Vec<u32>,
     last_names: Arc<[Arc<str>]>,
 }
+
+/// Memory of a metric in bytes: its name, its value, and its share of the chunk.
+const METRIC: usize = size_of::<(Arc<str>, Measurement)>() + 16;
 
 /// What was read of a metric.
 pub(super) struct Read {
@@ -44,26 +49,36 @@ pub(super) struct Read {
 }
 
 impl MetricValues {
-    pub(super) fn new(strings: &StringTable<'_>) -> MetricValues {
+    pub(super) fn new(
+        strings: &StringTable<'_>,
+        memory: &mut Memory,
+    ) -> Result<MetricValues, ReadError> {
         let names: Vec<Arc<str>> = strings
             .strings
             .iter()
-            .map(|name| Arc::from(String::from_utf8_lossy(name).as_ref()))
-            .collect();
+            .map(|name| {
+                let text = String::from_utf8_lossy(name);
+                // The name, and the reason of a stall in it.
+                memory.take(
+                    text.len().saturating_mul(2).saturating_add(MEMORY_PER_NAME),
+                    0,
+                )?;
+                Ok(Arc::from(text.as_ref()))
+            })
+            .collect::<Result<_, ReadError>>()?;
         let id_of = |wanted: &str| {
             let same = |(_, name): &(u32, &Arc<str>)| &***name == wanted;
             (0..).zip(&names).find(same).map(|(id, _)| id)
         };
-        MetricValues {
+        Ok(MetricValues {
             compute_capability: COMPUTE_CAPABILITY.map(id_of),
-            units: vec![None; names.len()],
-            units_chip: Chip::Other,
+            units: vec![[None; CHIPS]; names.len()],
             rank: ranks(&names),
             names,
             found: Vec::new(),
             last_ranks: Vec::new(),
             last_names: Arc::default(),
-        }
+        })
     }
 
     /// The names of the metrics, by `NameId`.
@@ -84,7 +99,7 @@ impl MetricValues {
             match field.number {
                 3 => has_list = true,
                 1 => id = Some(field.integer()?),
-                2 => value = scalar(field.bytes()?)?,
+                2 => value = scalar(field.bytes()?, memory)?,
                 _ => {}
             }
         }
@@ -100,7 +115,7 @@ impl MetricValues {
                 ),
             ));
         };
-        memory.take(size_of::<(Arc<str>, Measurement)>(), offset)?;
+        memory.take(METRIC, offset)?;
         self.found.push((rank, id, value));
         Ok(Read {
             name_id: id,
@@ -121,10 +136,10 @@ impl MetricValues {
 
     /// Ends the current result: its metrics, with their units on `chip`.
     pub(super) fn finish(&mut self, chip: Chip) -> Metrics {
-        if chip != self.units_chip {
-            self.units_chip = chip;
-            self.units.fill(None);
-        }
+        let on_chip = match chip {
+            Chip::Gh100 => 0,
+            Chip::Other => 1,
+        };
         // Some metrics are repeated, with the same value.
         self.found.sort_by_key(|(rank, ..)| *rank);
         self.found.dedup_by_key(|(rank, ..)| *rank);
@@ -139,8 +154,8 @@ impl MetricValues {
         }
         let (names, units) = (&self.names, &mut self.units);
         let values = self.found.drain(..).map(|(_, id, value)| {
-            let unit =
-                *units[id as usize].get_or_insert_with(|| unit_of(chip, &names[id as usize]));
+            let unit = *units[id as usize][on_chip]
+                .get_or_insert_with(|| unit_of(chip, &names[id as usize]));
             Measurement { value, unit }
         });
         Metrics::from_sorted(Arc::clone(&self.last_names), values)

@@ -39,7 +39,7 @@ use strings::StringTable;
 /// Reads a report at full precision.
 ///
 /// No length or count in the file is trusted: each is checked against the bytes that are left, and
-/// the memory for the results is limited to a multiple of the size of the file. Damage in the
+/// the whole content takes less than 8 times the size of the file and 64 MiB of memory. Damage in the
 /// machine code or its source lines is not an error: the lines are absent then.
 ///
 /// # Errors
@@ -61,15 +61,16 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let mut session = Session::default();
     let mut strings = StringTable::new(bytes.len());
     let mut sources = Sources::default();
+    let mut memory = Memory::for_file(bytes.len());
     let mut blocks = file.blocks;
     while let Some(block) = Block::next(&mut blocks)? {
-        sources.add(&block);
+        sources.add(&block, &mut memory)?;
         session.merge(&block)?;
         strings.merge(&block)?;
     }
 
     let is_known = file.version == Some(KNOWN_FORMAT_VERSION);
-    let mut decoder = Decoder::new(&strings, sources, Memory::for_file(bytes.len()));
+    let mut decoder = Decoder::new(&strings, sources, memory)?;
     let mut launches = Vec::new();
     let mut blocks = file.blocks;
     while let Some(block) = Block::next(&mut blocks)? {

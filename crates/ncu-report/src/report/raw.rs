@@ -46,9 +46,23 @@ pub(super) fn write_bytes(out: &mut Vec<u8>, number: u64, content: &[u8]) {
     out.extend_from_slice(content);
 }
 
-/// Writes a message after its length in four bytes. The parts of a copy are about as long as those
-/// of the report, whose lengths have four bytes too.
-pub(super) fn write_sized(out: &mut Vec<u8>, content: &[u8]) {
-    out.extend_from_slice(&(content.len() as u32).to_le_bytes());
+/// Writes key and length of the field `number` before its content, which is what `out` has from
+/// `start` on.
+pub(super) fn insert_key(out: &mut Vec<u8>, number: u64, start: usize) {
+    let mut key = Vec::new();
+    write_varint(&mut key, number << 3 | 2);
+    write_varint(&mut key, out.len().saturating_sub(start) as u64);
+    out.splice(start..start, key);
+}
+
+/// Writes a message after its length in four bytes.
+///
+/// # Errors
+/// Where the message has 4 GiB: the caller's rules made it longer than any report.
+pub(super) fn write_sized(out: &mut Vec<u8>, content: &[u8]) -> Result<(), ReadError> {
+    let length = u32::try_from(content.len())
+        .map_err(|_| ReadError::report(0, "a part of the copy has more than 4 GiB"))?;
+    out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(content);
+    Ok(())
 }

@@ -17,6 +17,10 @@ use crate::launch::{Kernel, Launch, ResultKind};
 use crate::metrics::Metrics;
 use crate::value::Value;
 
+/// Memory of a launch without its names and metrics, in bytes: the list of launches grows, and a
+/// launch has the counters of its instructions and the lists of its metrics.
+const LAUNCH: usize = 2 * size_of::<Launch>() + 256;
+
 /// Turns result messages into launches.
 pub(super) struct Decoder<'a> {
     metrics: MetricValues,
@@ -42,15 +46,15 @@ impl<'a> Decoder<'a> {
     pub(super) fn new(
         strings: &StringTable<'_>,
         sources: Sources<'a>,
-        memory: Memory,
-    ) -> Decoder<'a> {
-        let metrics = MetricValues::new(strings);
-        Decoder {
+        mut memory: Memory,
+    ) -> Result<Decoder<'a>, ReadError> {
+        let metrics = MetricValues::new(strings, &mut memory)?;
+        Ok(Decoder {
             instructions: InstructionValues::new(metrics.names()),
             metrics,
             sources,
             memory,
-        }
+        })
     }
 
     /// Adds the launches of a block, and returns what follows them in the payload.
@@ -67,7 +71,7 @@ impl<'a> Decoder<'a> {
         for (layout, count) in LAYOUTS.iter().zip(block.results) {
             for _ in 0..count {
                 let message = payload.take_sized(format_args!("a {} result", layout.name))?;
-                self.memory.take(size_of::<Launch>(), message.offset)?;
+                self.memory.take(LAUNCH, message.offset)?;
                 let mut launch = self.launch(layout, message)?;
                 launch.process_id = block.process_id;
                 launches.push(launch);
@@ -120,9 +124,11 @@ impl<'a> Decoder<'a> {
             let number = Some(field.number);
             match field.number {
                 number if number == layout.metrics => self.metric(field.bytes()?)?,
-                5 if is_kernel => fields.kernel.mangled = name(field.bytes()?),
-                6 if is_kernel => fields.kernel.function = field.bytes()?.text(),
-                7 if is_kernel => fields.kernel.demangled = name(field.bytes()?),
+                5 if is_kernel => fields.kernel.mangled = self.name(field.bytes()?)?,
+                6 if is_kernel => {
+                    fields.kernel.function = self.name(field.bytes()?)?.unwrap_or_default();
+                }
+                7 if is_kernel => fields.kernel.demangled = self.name(field.bytes()?)?,
                 10 if is_kernel => fields.grid = Some(dimensions(field.bytes()?)?),
                 11 if is_kernel => fields.block = Some(dimensions(field.bytes()?)?),
                 15 if is_kernel => fields.source = source_reference(field.bytes()?)?,
@@ -135,10 +141,22 @@ impl<'a> Decoder<'a> {
         Ok(fields)
     }
 
+    /// The name of a kernel. That of a library kernel may be empty.
+    fn name(&mut self, text: Slice<'_>) -> Result<Option<String>, ReadError> {
+        if text.bytes.is_empty() {
+            return Ok(None);
+        }
+        let name = text.text()?;
+        self.memory
+            .take(name.len().saturating_add(16), text.offset)?;
+        Ok(Some(name))
+    }
+
     fn metric(&mut self, message: Slice<'a>) -> Result<(), ReadError> {
         let metric = self.metrics.read(message, &mut self.memory)?;
         if metric.has_list {
-            self.instructions.add(metric.name_id, message)?;
+            self.instructions
+                .add(metric.name_id, message, &mut self.memory)?;
         }
         Ok(())
     }
@@ -180,11 +198,6 @@ fn integers<const N: usize>(metrics: &Metrics, names: [&str; N]) -> Option<[u64;
         *value = number;
     }
     Some(values)
-}
-
-/// The name of a kernel. That of a library kernel may be empty.
-fn name(text: Slice<'_>) -> Option<String> {
-    (!text.bytes.is_empty()).then(|| text.text())
 }
 
 /// `Uint64x3 { 1: X, 2: Y, 3: Z }`.

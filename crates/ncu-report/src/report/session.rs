@@ -36,7 +36,7 @@ impl Session {
                     self.profiler_version = profiler_version(field.bytes()?)?;
                 }
                 11 if self.command_line.is_none() => {
-                    self.command_line = Some(field.bytes()?.text());
+                    self.command_line = Some(field.bytes()?.text()?);
                 }
                 _ => {}
             }
@@ -50,8 +50,8 @@ fn profiler_version(mut info: Slice<'_>) -> Result<Option<String>, ReadError> {
     let (mut provider, mut version) = (String::new(), String::new());
     while let Some(field) = info.field()? {
         match field.number {
-            1 => provider = field.bytes()?.text(),
-            2 => version = field.bytes()?.text(),
+            1 => provider = field.bytes()?.text()?,
+            2 => version = field.bytes()?.text()?,
             _ => {}
         }
     }

@@ -1,12 +1,17 @@
 //! The string table: the names of the metrics.
 
 use super::block::Block;
-use super::memory::PER_FILE_BYTE;
 use super::wire::Slice;
 use crate::error::ReadError;
 
 /// Memory of a name without its letters, in bytes, rounded up.
-const MEMORY_PER_NAME: usize = 128;
+pub(super) const MEMORY_PER_NAME: usize = 160;
+
+/// The names that any file may have.
+const ANY_FILE: usize = 1 << 16;
+
+/// The bytes of a file for each name beyond those: a name of a real report is longer.
+const BYTES_PER_NAME: usize = 64;
 
 /// Names by `NameId`, in the encoding of the file.
 pub(super) struct StringTable<'a> {
@@ -18,7 +23,7 @@ impl<'a> StringTable<'a> {
     pub(super) fn new(file_size: usize) -> StringTable<'a> {
         StringTable {
             strings: Vec::new(),
-            most: file_size / (MEMORY_PER_NAME / PER_FILE_BYTE) + 256,
+            most: (file_size / BYTES_PER_NAME).saturating_add(ANY_FILE),
         }
     }
 
@@ -41,7 +46,7 @@ impl<'a> StringTable<'a> {
         while let Some(field) = message.field()? {
             if field.number == 1 {
                 strings.push(field.bytes()?.bytes);
-                if strings.len() + self.strings.len() > self.most {
+                if strings.len().saturating_add(self.strings.len()) > self.most {
                     return Err(ReadError::report(
                         offset,
                         format!(

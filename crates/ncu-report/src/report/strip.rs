@@ -9,7 +9,7 @@ use super::block::Block;
 use super::debug_sections::without_debug_sections;
 use super::file::{File, KNOWN_FORMAT_VERSION, MAGIC};
 use super::layout::{LAYOUTS, Layout};
-use super::raw::{self, Raw, write_bytes, write_integer, write_sized};
+use super::raw::{self, Raw, insert_key, write_bytes, write_integer, write_sized};
 use super::strings::StringTable;
 use super::wire::Slice;
 use crate::error::ReadError;
@@ -99,12 +99,12 @@ pub fn strip(bytes: &[u8], stripping: &mut Stripping<'_>) -> Result<Vec<u8>, Rea
     }
     let names = metric_names(file.blocks)?;
     let mut copy = MAGIC.to_vec();
-    write_sized(&mut copy, file.header.bytes);
+    write_sized(&mut copy, file.header.bytes)?;
     let mut blocks = file.blocks;
     while let Some(block) = Block::next(&mut blocks)? {
         let payload = stripping.payload(&block, &names)?;
         let header = stripping.header(&block, payload.len())?;
-        write_sized(&mut copy, &header);
+        write_sized(&mut copy, &header)?;
         copy.extend_from_slice(&payload);
     }
     Ok(copy)
@@ -122,7 +122,8 @@ fn metric_names(mut blocks: Slice<'_>) -> Result<Vec<String>, ReadError> {
 
 impl Stripping<'_> {
     fn count(&mut self, kind: &'static str) {
-        *self.removed.entry(kind).or_default() += 1;
+        let count = self.removed.entry(kind).or_default();
+        *count = count.saturating_add(1);
     }
 
     /// The sources and the results of a block.
@@ -131,12 +132,12 @@ impl Stripping<'_> {
         let mut left = block.payload;
         for _ in 0..block.sources {
             let source = left.take_sized("a source")?;
-            write_sized(&mut out, &self.source(source)?);
+            write_sized(&mut out, &self.source(source)?)?;
         }
         for (layout, count) in LAYOUTS.iter().zip(block.results) {
             for _ in 0..count {
                 let result = left.take_sized(format_args!("a {} result", layout.name))?;
-                write_sized(&mut out, &self.result(result, layout, names)?);
+                write_sized(&mut out, &self.result(result, layout, names)?)?;
             }
         }
         if !left.bytes.is_empty() {
@@ -176,7 +177,7 @@ impl Stripping<'_> {
                 (6, Some(device)) => write_bytes(&mut out, 6, &self.device(device)?),
                 (11, Some(line)) => {
                     self.count("command line");
-                    let line = (self.command)(&line.text());
+                    let line = (self.command)(&line.text()?);
                     write_bytes(&mut out, 11, line.as_bytes());
                 }
                 _ => self.count("session detail"),
@@ -197,7 +198,7 @@ impl Stripping<'_> {
                     write_bytes(&mut out, 2, b"");
                 }
                 (5, Some(name)) => {
-                    self.remove_host(&name.text());
+                    self.remove_host(&name.text()?);
                     write_bytes(&mut out, 5, NO_HOST.as_bytes());
                 }
                 (7, _) => self.count("network address"),
@@ -221,11 +222,11 @@ impl Stripping<'_> {
             match (field.number, field.content) {
                 (1, None) => out.extend_from_slice(field.whole),
                 (2, Some(host)) => {
-                    self.remove_host(&host.text());
+                    self.remove_host(&host.text()?);
                     write_bytes(&mut out, 2, NO_HOST.as_bytes());
                 }
                 (3, Some(program)) => {
-                    let program = program.text();
+                    let program = program.text()?;
                     let name = (self.text)(&program).unwrap_or(program);
                     write_bytes(&mut out, 3, name.as_bytes());
                 }
@@ -241,7 +242,8 @@ impl Stripping<'_> {
         while let Some(field) = raw::next(&mut device)? {
             if let (3, Some(mut attribute)) = (field.number, field.content) {
                 let name = raw::next(&mut attribute)?.and_then(|name| name.content);
-                if name.is_some_and(|name| identifies_the_gpu(&name.text())) {
+                let name = name.map(|name| name.text()).transpose()?;
+                if name.is_some_and(|name| identifies_the_gpu(&name)) {
                     self.count("identity of the GPU");
                     continue;
                 }
@@ -316,12 +318,14 @@ impl Stripping<'_> {
             return;
         };
         if depth < DEEPEST && is_message(content) {
-            let mut inner = Vec::with_capacity(content.bytes.len());
+            // The message is written in place and its key before it at the end: a copy for each
+            // level of nesting would be many times the file.
+            let start = out.len();
             let mut fields = content;
             while let Ok(Some(field)) = raw::next(&mut fields) {
-                self.unknown(&field, &mut inner, depth + 1);
+                self.unknown(&field, out, depth + 1);
             }
-            write_bytes(out, field.number, &inner);
+            insert_key(out, field.number, start);
         } else if let Ok(text) = std::str::from_utf8(content.bytes) {
             let clean = (self.text)(text).unwrap_or_else(|| text.to_owned());
             write_bytes(out, field.number, clean.as_bytes());

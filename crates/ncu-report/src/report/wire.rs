@@ -7,6 +7,7 @@
 use std::fmt::Display;
 
 use crate::error::ReadError;
+use crate::input::LONGEST_TEXT;
 
 /// A part of the file, and the offset of its first byte.
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +54,20 @@ impl<'a> Slice<'a> {
         self.take(u64::from(length), what)
     }
 
-    /// The bytes as a text; what is not UTF-8 is replaced.
-    pub(super) fn text(&self) -> String {
-        String::from_utf8_lossy(self.bytes).into_owned()
+    /// The bytes as a text; what is not UTF-8 is replaced. At most [`LONGEST_TEXT`] bytes.
+    pub(super) fn text(&self) -> Result<String, ReadError> {
+        if self.bytes.len() > LONGEST_TEXT {
+            return Err(ReadError::report(
+                self.offset,
+                format!(
+                    "a text has {} bytes, the limit is {LONGEST_TEXT}",
+                    self.bytes.len()
+                ),
+            ));
+        }
+        let mut text = String::from_utf8_lossy(self.bytes).into_owned();
+        text.shrink_to_fit();
+        Ok(text)
     }
 
     /// The next field of the message, or `None` at its end.
