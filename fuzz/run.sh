@@ -122,7 +122,8 @@ table() {
       failed=1
       echo
       echo "$target failed:"
-      grep -vE '^#[0-9]|^NEW_FUNC|^\s+(NEW|REDUCE)' "$out/$target/log" | tail -n 30
+      grep -nE -A 3 -m 1 'panicked at|more memory than|ERROR: libFuzzer|^there is no' "$out/$target/log" ||
+        tail -n 20 "$out/$target/log"
       for input in "$out/$target"/reproducer-*; do
         [ ! -f "$input" ] || echo "again: FUZZ_TARGET=$target $binary $input"
       done
