@@ -55,7 +55,9 @@ impl Numbers {
     pub fn are_in(&self, whole: &Numbers) -> bool {
         let sides = self.shape.iter().flatten();
         let known = sides.zip(whole.shape.iter().flatten());
-        known.into_iter().all(|(part, whole)| *part == 0 || part == whole)
+        known
+            .into_iter()
+            .all(|(part, whole)| *part == 0 || part == whole)
             && self.metrics.is_subset(&whole.metrics)
             && self
                 .instructions

@@ -84,7 +84,12 @@ fn list<T: Clone>(items: &mut Vec<T>, edit: &[u8]) {
 fn blocks(report: &mut Report, edit: &[u8]) {
     let named = |header: &Message| header.iter().any(|field| field.number == NAMES);
     let at = |byte: u8| usize::from(byte) % report.blocks.len().max(1);
-    let fixed = |byte: u8| report.blocks.get(at(byte)).is_some_and(|block| named(&block.header));
+    let fixed = |byte: u8| {
+        report
+            .blocks
+            .get(at(byte))
+            .is_some_and(|block| named(&block.header))
+    };
     if !fixed(edit[3]) && !fixed(edit[4]) {
         list(&mut report.blocks, edit);
     }
@@ -105,7 +110,9 @@ fn payload(report: &mut Report, edit: &[u8]) {
         if let Some(field) = block.header.iter_mut().rfind(counted)
             && let Content::Integer(value) = &mut field.content
         {
-            *value = value.wrapping_add(block.payload.len() as u64).wrapping_sub(before as u64);
+            *value = value
+                .wrapping_add(block.payload.len() as u64)
+                .wrapping_sub(before as u64);
         }
     }
 }
@@ -124,16 +131,20 @@ fn fields(report: &mut Report, edit: &[u8]) {
     let mut path = edit[2];
     while path & 1 == 1 {
         path >>= 1;
-        let nested = chosen.iter().filter(|field| matches!(field.content, Content::Message(_)));
+        let nested = chosen
+            .iter()
+            .filter(|field| matches!(field.content, Content::Message(_)));
         let nested = nested.count();
         if nested == 0 {
             break;
         }
         let index = (usize::from(edit[4]) + usize::from(path)) % nested;
-        let inner = chosen.iter_mut().filter_map(|field| match &mut field.content {
-            Content::Message(inner) => Some(inner),
-            _ => None,
-        });
+        let inner = chosen
+            .iter_mut()
+            .filter_map(|field| match &mut field.content {
+                Content::Message(inner) => Some(inner),
+                _ => None,
+            });
         let Some(inner) = inner.into_iter().nth(index) else {
             return;
         };

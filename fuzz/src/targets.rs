@@ -88,12 +88,15 @@ impl Target {
         static CHOSEN: OnceLock<&'static Target> = OnceLock::new();
         CHOSEN.get_or_init(|| {
             let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
-            TARGETS.iter().find(|one| one.name == name).unwrap_or_else(|| {
-                for one in &TARGETS {
-                    println!("{} {}", one.name, one.most);
-                }
-                std::process::exit(i32::from(!name.is_empty()))
-            })
+            TARGETS
+                .iter()
+                .find(|one| one.name == name)
+                .unwrap_or_else(|| {
+                    for one in &TARGETS {
+                        println!("{} {}", one.name, one.most);
+                    }
+                    std::process::exit(i32::from(!name.is_empty()))
+                })
         })
     }
 }
@@ -184,7 +187,10 @@ fn config(input: &[u8]) {
         }
     };
     for variant in config.variants() {
-        assert_eq!(config.variant(&variant.id).map(|own| &own.id), Some(&variant.id));
+        assert_eq!(
+            config.variant(&variant.id).map(|own| &own.id),
+            Some(&variant.id)
+        );
         let _ = config.describe(variant);
         let _ = variant.counters();
         let _ = variant.kernel_filter().matches("gemm");
@@ -236,7 +242,13 @@ fn profile(input: &[u8]) {
     let again = Profile::parse(written.as_bytes()).expect("what was written can be read");
     assert_eq!(again.to_json(), written);
     if let Some(norm) = norm_text(&profile) {
-        assert_eq!(norm_lines(&norm, &norm).iter().filter(|line| line.old != line.new).count(), 0);
+        assert_eq!(
+            norm_lines(&norm, &norm)
+                .iter()
+                .filter(|line| line.old != line.new)
+                .count(),
+            0
+        );
         assert!(!norm.contains("NaN") || written.contains("NaN"));
     }
     for kernel in &profile.kernels {
@@ -280,8 +292,16 @@ fn ptxas(input: &[u8]) {
         let kernels = resource_report(&log, arch);
         for (name, resources) in kernels {
             assert!(log.contains(&name));
-            let numbers = [resources.registers, resources.shared_bytes, resources.stack_bytes];
-            assert!(numbers.iter().all(|number| *number == 0 || log.contains(&number.to_string())));
+            let numbers = [
+                resources.registers,
+                resources.shared_bytes,
+                resources.stack_bytes,
+            ];
+            assert!(
+                numbers
+                    .iter()
+                    .all(|number| *number == 0 || log.contains(&number.to_string()))
+            );
             resources_on_chips(&resources);
         }
     }
@@ -293,8 +313,12 @@ fn ptxas(input: &[u8]) {
 /// What the static gate calculates of resources.
 fn resources_on_chips(resources: &sparsek_gate::binary::KernelResources) {
     use sparsek_gate::binary::{Limits, ResourceUse};
-    for arch in ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"] {
-        let Some(limits) = Limits::of_arch(arch) else { continue };
+    for arch in [
+        "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120",
+    ] {
+        let Some(limits) = Limits::of_arch(arch) else {
+            continue;
+        };
         for threads in [1, 32, 33, 1024] {
             let block = ResourceUse {
                 threads,
@@ -337,7 +361,11 @@ fn kernel_names(input: &[u8]) {
     let name = text(input);
     let _ = ncu_report::demangled(&name);
     let base = ncu_report::base_name(&name);
-    assert!(base.len() <= name.len().max(64) * 64, "{} bytes", base.len());
+    assert!(
+        base.len() <= name.len().max(64) * 64,
+        "{} bytes",
+        base.len()
+    );
     assert!(name.contains(ncu_report::function_name(&name)));
     let placeless = ncu_report::placeless(&name).into_owned();
     assert!(placeless.len() <= name.len());
@@ -345,7 +373,10 @@ fn kernel_names(input: &[u8]) {
 
 fn sources(input: &[u8]) {
     let text = text(input);
-    let constants = BTreeMap::from([("A".to_owned(), "B".to_owned()), ("B".to_owned(), "A".to_owned())]);
+    let constants = BTreeMap::from([
+        ("A".to_owned(), "B".to_owned()),
+        ("B".to_owned(), "A".to_owned()),
+    ]);
     for kernels in [Kernels::in_cuda(&text), Kernels::in_python(&text)] {
         for kernel in ["kernel", "A", "f"] {
             let line = kernels.line(kernel, &constants);
@@ -381,7 +412,14 @@ const SIGNED: &str = include_str!("../signed/lock");
 fn signature(input: &[u8]) {
     let [lock, signature] = parts(input);
     let trust = Trust {
-        public_keys: vec![KEY.trim().to_owned(), text(signature).lines().next().unwrap_or_default().to_owned()],
+        public_keys: vec![
+            KEY.trim().to_owned(),
+            text(signature)
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        ],
         require_signature: true,
     };
     let known = Trust {
@@ -425,14 +463,19 @@ fn process_records(input: &[u8]) {
         .filter_map(|part| ProcessRecords::parse(&text(part)).ok())
         .collect();
     for process in &read {
-        let _: Vec<_> = process.kernels.iter().map(|kernel| kernel.duration_ns()).collect();
+        let _: Vec<_> = process
+            .kernels
+            .iter()
+            .map(|kernel| kernel.duration_ns())
+            .collect();
     }
     if read.is_empty() {
         return;
     }
     let launches: usize = read.iter().map(|process| process.kernels.len()).sum();
     let capture = KernelCapture::of("GPU", "9.0", read);
-    let written = kernel_records::read(capture.text().as_bytes()).expect("what was written can be read");
+    let written =
+        kernel_records::read(capture.text().as_bytes()).expect("what was written can be read");
     assert_eq!(written.launches.len(), launches);
 }
 
@@ -457,7 +500,10 @@ fn times(input: &[u8]) {
         let Ok(recording) = read else { continue };
         for launch in &recording.launches {
             let time = launch.number("gpu__time_duration.sum");
-            assert!(time.is_none_or(|time| time.is_finite() && time > 0.0), "{time:?}");
+            assert!(
+                time.is_none_or(|time| time.is_finite() && time > 0.0),
+                "{time:?}"
+            );
         }
         used(&recording, Format::EventTimes);
     }
@@ -491,7 +537,9 @@ fn strip(input: &[u8]) {
             let after = Profile::parse(&copy).expect("the copy of a profile is a profile");
             let samples = |profile: &Profile| -> Vec<_> {
                 let kernels = profile.kernels.iter();
-                kernels.flat_map(|kernel| kernel.metrics.values().cloned()).collect()
+                kernels
+                    .flat_map(|kernel| kernel.metrics.values().cloned())
+                    .collect()
             };
             assert_eq!(samples(&after), samples(&before));
         }

@@ -24,10 +24,30 @@ const NAMES: [&str; 10] = [
 
 /// Integers at the ends of what readers calculate with.
 const INTEGERS: [u64; 12] = [
-    0, 1, 2, 7, 127, 128, 0x7fff_ffff, 0xffff_ffff, 0x1_0000_0000, 1 << 53, i64::MAX as u64, u64::MAX,
+    0,
+    1,
+    2,
+    7,
+    127,
+    128,
+    0x7fff_ffff,
+    0xffff_ffff,
+    0x1_0000_0000,
+    1 << 53,
+    i64::MAX as u64,
+    u64::MAX,
 ];
 
-const DOUBLES: [f64; 8] = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e306, 5e-324, -1.0];
+const DOUBLES: [f64; 8] = [
+    0.0,
+    -0.0,
+    f64::NAN,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    1e306,
+    5e-324,
+    -1.0,
+];
 
 pub type Message = Vec<Field>;
 
@@ -273,10 +293,12 @@ fn change(report: &mut Report, random: &mut Random) {
 
 /// Changes the list of fields of a message at any depth.
 fn descend(message: &mut Message, random: &mut Random) {
-    let nested = message.iter_mut().filter_map(|field| match &mut field.content {
-        Content::Message(inner) => Some(inner),
-        _ => None,
-    });
+    let nested = message
+        .iter_mut()
+        .filter_map(|field| match &mut field.content {
+            Content::Message(inner) => Some(inner),
+            _ => None,
+        });
     let mut nested: Vec<&mut Message> = nested.collect();
     if !nested.is_empty() && random.below(3) > 0 {
         let at = random.below(nested.len());
