@@ -26,6 +26,7 @@ mod input;
 mod instructions;
 mod launch;
 mod line_table;
+mod mangled_grammar;
 mod mangled_name;
 mod metrics;
 mod recording;

@@ -202,6 +202,7 @@ fn find_quote(text: &[u8]) -> Option<usize> {
 /// The rows that are not plain.
 #[derive(Default)]
 struct OtherRows {
+    reader: Reader,
     /// The cells of the last row, one after the other; longer than they are.
     text: Vec<u8>,
     /// The ends of the cells in `text`.
@@ -216,11 +217,11 @@ impl OtherRows {
         start: usize,
         places: &mut Vec<Range<usize>>,
     ) -> Result<usize, ReadError> {
-        let mut reader = Reader::new();
+        self.reader.reset();
         let mut rest = region.bytes.get(start..).unwrap_or_default();
         let (mut written, mut cells) = (0_usize, 0_usize);
         loop {
-            let (result, read, bytes, ends) = reader.read_record(
+            let (result, read, bytes, ends) = self.reader.read_record(
                 rest,
                 self.text.get_mut(written..).unwrap_or_default(),
                 self.ends.get_mut(cells..).unwrap_or_default(),
