@@ -1,6 +1,7 @@
 //! Two measurements of any kind side by side: profiles, reports, CSV pages. Nothing is judged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io::Read as _;
 use std::path::Path;
 
 use serde::Serialize;
@@ -168,8 +169,7 @@ impl Side {
         path: &Path,
         unreadable: impl Fn(&Path, ncu_report::ReadError) -> Error,
     ) -> Result<Side, Error> {
-        let looks_like_json = crate::files::read_regular(path)
-            .is_ok_and(|bytes| bytes.trim_ascii_start().starts_with(b"{"));
+        let looks_like_json = begins_like_json(path);
         let profile = looks_like_json.then(|| Profile::read(path));
         if let Some(Ok(profile)) = profile {
             return Ok(Side::of_profile(path, &profile));
@@ -231,18 +231,17 @@ impl Side {
             conditions.insert("clocks locked", words.to_owned());
         }
         let mut groups: Vec<Vec<&Launch>> = Vec::new();
+        let mut places = HashMap::new();
         for launch in &recording.launches {
-            let same = |group: &&mut Vec<&Launch>| {
-                group.first().is_some_and(|first| {
-                    first.kernel == launch.kernel
-                        && first.grid == launch.grid
-                        && first.block == launch.block
-                })
-            };
-            match groups.iter_mut().find(same) {
-                Some(group) => group.push(launch),
-                None => groups.push(vec![launch]),
-            }
+            let kernel = &launch.kernel;
+            let names = (&kernel.function, &kernel.mangled, &kernel.demangled);
+            let at = *places
+                .entry((names, launch.grid, launch.block))
+                .or_insert_with(|| {
+                    groups.push(Vec::new());
+                    groups.len() - 1
+                });
+            groups[at].push(launch);
         }
         Side {
             path: path.display().to_string(),
@@ -274,6 +273,14 @@ impl Side {
         }
         Some(hotspots)
     }
+}
+
+/// Whether the first byte of a file that is no blank begins an object.
+fn begins_like_json(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read =
+        crate::files::open_regular(path).and_then(|file| file.take(4096).read_to_end(&mut start));
+    read.is_ok() && start.trim_ascii_start().starts_with(b"{")
 }
 
 /// The known ones of the profiler's settings.
@@ -567,25 +574,39 @@ fn pair<'a>(
     let mut left: Vec<(usize, &Kernel)> = before.iter().enumerate().collect();
     let mut right: Vec<&Kernel> = after.iter().collect();
     let mut pairs: Vec<(usize, Paired<'a>)> = Vec::new();
-    let shape = |a: &Kernel, b: &Kernel| a.grid == b.grid && a.block == b.block;
-    let code = |a: &Kernel, b: &Kernel| a.mangled.is_some() && a.mangled == b.mangled;
-    let name = |a: &Kernel, b: &Kernel| a.name == b.name;
-    type Alike<'f> = &'f dyn Fn(&Kernel, &Kernel) -> bool;
-    let ways: [(PairedBy, Alike<'_>); 5] = [
-        (PairedBy::NameAndShape, &|a, b| code(a, b) && shape(a, b)),
-        (PairedBy::NameAndShape, &|a, b| name(a, b) && shape(a, b)),
-        (PairedBy::Name, &|a, b| code(a, b)),
-        (PairedBy::Name, &|a, b| name(a, b)),
-        (PairedBy::Order, &|_, _| true),
+    let shape = |kernel: &Kernel| Some((kernel.grid, kernel.block));
+    /// What two kernels share that belong together; `None` pairs with nothing.
+    type Key<'k> = Option<(Option<&'k str>, Option<([u64; 3], [u64; 3])>)>;
+    type KeyOf<'f, 'k> = &'f dyn Fn(&'k Kernel) -> Key<'k>;
+    let code = |kernel: &'a Kernel| kernel.mangled.as_deref();
+    let ways: [(PairedBy, KeyOf<'_, 'a>); 5] = [
+        (PairedBy::NameAndShape, &|k| {
+            Some((Some(code(k)?), shape(k)))
+        }),
+        (PairedBy::NameAndShape, &|k| Some((Some(&k.name), shape(k)))),
+        (PairedBy::Name, &|k| Some((Some(code(k)?), None))),
+        (PairedBy::Name, &|k| Some((Some(&k.name), None))),
+        (PairedBy::Order, &|_| Some((None, None))),
     ];
-    for (paired_by, alike) in ways {
+    for (paired_by, key) in ways {
+        let mut waiting: HashMap<_, VecDeque<usize>> = HashMap::new();
+        for (at, kernel) in right.iter().enumerate() {
+            if let Some(key) = key(kernel) {
+                waiting.entry(key).or_default().push_back(at);
+            }
+        }
+        let mut taken = vec![false; right.len()];
         left.retain(|(place, kernel)| {
-            let Some(at) = right.iter().position(|other| alike(kernel, other)) else {
+            let of_key = key(kernel).and_then(|key| waiting.get_mut(&key)?.pop_front());
+            let Some(at) = of_key else {
                 return true;
             };
-            pairs.push((*place, (paired_by, kernel, right.remove(at))));
+            taken[at] = true;
+            pairs.push((*place, (paired_by, kernel, right[at])));
             false
         });
+        let mut taken = taken.into_iter();
+        right.retain(|_| !taken.next().unwrap_or(false));
     }
     pairs.sort_by_key(|(place, _)| *place);
     (

@@ -2,7 +2,7 @@
 //! new.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::finding::Error;
@@ -50,15 +50,33 @@ pub fn write_named(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Largest text that is read whole, 64 MiB: a profile of a thousand kernels is a tenth of it.
-const LARGEST_TEXT: u64 = 64 << 20;
+/// The largest files that are read whole, in bytes. Whatever is larger is refused, and a file that
+/// grows while it is read is refused at its bound. Together with [`bounded_json`] they keep every
+/// reader within 8 times its file and 64 MiB.
+pub mod most {
+    /// A configuration, a lock, a key file: TOML takes far more memory than JSON.
+    pub const CONFIG: u64 = 1 << 20;
+    /// A profile, a lock, a result, a log: a profile of a thousand kernels is a tenth of it.
+    pub const TEXT: u64 = 64 << 20;
+    /// An outcome: a thousand kernels of thirty metrics with their samples are a third of it.
+    pub const OUTCOME: u64 = 256 << 20;
+    /// Event times, which a program may write as it likes.
+    pub const EVENT_TIMES: u64 = 4 << 20;
+    /// What the library in the profiled processes records of one of them.
+    pub const RECORDS: u64 = 64 << 20;
+    /// A program, a report, machine code.
+    pub const BINARY: u64 = ncu_report::MAX_FILE_SIZE;
+    /// Values of a JSON document that are inside one another.
+    pub const NESTING: usize = 100;
+}
 
-/// Reads a regular file of bounded size. A device or a pipe may not end.
+/// Reads a regular file of at most [`most::TEXT`] bytes. A device or a pipe may not end, or keep its
+/// reader waiting.
 ///
 /// # Errors
 /// Where it cannot be read, is not a regular file, or is too large.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
-    read_regular_up_to(path, LARGEST_TEXT)
+    read_regular_up_to(path, most::TEXT)
 }
 
 /// The same with another bound, in bytes.
@@ -66,20 +84,135 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read_regular`].
 pub fn read_regular_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let meta = fs::metadata(path)?;
-    if !meta.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file",
-        ));
+    let file = open_regular(path)?;
+    let too_large = || {
+        let cause = match most >> 20 {
+            0 => format!("larger than {most} bytes"),
+            mebibytes => format!("larger than {mebibytes} MiB"),
+        };
+        io::Error::new(io::ErrorKind::FileTooLarge, cause)
+    };
+    let stated = file.metadata()?.len();
+    if stated > most {
+        return Err(too_large());
     }
-    if meta.len() > most {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("larger than {} MiB", most >> 20),
-        ));
+    let mut bytes = Vec::with_capacity(usize::try_from(stated).unwrap_or(0).saturating_add(1));
+    // The size is as of now, and files below /proc state none.
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(too_large()),
+        false => Ok(bytes),
     }
-    fs::read(path)
+}
+
+/// The same for a text in UTF-8.
+///
+/// # Errors
+/// As [`read_regular`], and where it is not UTF-8.
+pub fn read_text_up_to(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read_regular_up_to(path, most)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not a text in UTF-8"))
+}
+
+/// Opens a regular file to read it. Nothing else is opened in a way that waits or that acts on a
+/// device.
+///
+/// # Errors
+/// Where it cannot be opened, or is not a regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    regular(&fs::metadata(path)?)?;
+    // It may be replaced between the question and the opening, so what was opened is asked again.
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(i32::try_from(flags.bits()).unwrap_or_default())
+        .open(path)?;
+    regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn regular(meta: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::FileTypeExt;
+    let kind = meta.file_type();
+    let what = match () {
+        () if kind.is_file() => return Ok(()),
+        () if kind.is_dir() => "a folder",
+        () if kind.is_fifo() => "a pipe",
+        () if kind.is_socket() => "a socket",
+        () => "a device",
+    };
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("not a regular file but {what}"),
+    ))
+}
+
+/// Refuses a JSON document whose values would take more memory than 8 times the document and 64 MiB,
+/// or that are nested too deeply. One pass over the bytes, without memory of its own; whether it is
+/// JSON is left to the reader.
+///
+/// # Errors
+/// Says which of the two.
+pub fn bounded_json(document: &[u8]) -> Result<(), String> {
+    /// Bytes that a value takes at most in the structures of this program, also while it is printed.
+    const VALUE: usize = 48;
+    /// The same of an object without its members, of the place of a member in it, and of a text
+    /// besides its own bytes.
+    const OBJECT: usize = 160;
+    const MEMBER: usize = 48;
+    const TEXT: usize = 24;
+    /// Bytes for values that a small document may have beyond 7 times its size.
+    const SPARE: usize = 48 << 20;
+    let (mut bytes, mut depth): (usize, usize) = (0, 0);
+    let mut at = 0;
+    while let Some(byte) = document.get(at) {
+        at += 1;
+        let takes = match byte {
+            b'"' => {
+                let start = at;
+                at = end_of_text(document, at);
+                TEXT + (at - start)
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > most::NESTING {
+                    return Err(format!(
+                        "its values are nested deeper than {}",
+                        most::NESTING
+                    ));
+                }
+                if *byte == b'{' { OBJECT } else { VALUE }
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                0
+            }
+            b',' => VALUE,
+            b':' => MEMBER,
+            _ => 0,
+        };
+        bytes = bytes.saturating_add(takes);
+    }
+    match bytes > document.len().saturating_mul(7).saturating_add(SPARE) {
+        true => Err(format!(
+            "its values would take more than {} MiB of memory, far more than a file of this size has",
+            bytes >> 20
+        )),
+        false => Ok(()),
+    }
+}
+
+/// The place after the quote that ends a text.
+fn end_of_text(document: &[u8], mut at: usize) -> usize {
+    while let Some(byte) = document.get(at) {
+        at += match byte {
+            b'\\' => 2,
+            b'"' => return at + 1,
+            _ => 1,
+        };
+    }
+    document.len()
 }
 
 /// Makes renames within a folder durable.
@@ -178,4 +311,74 @@ fn set_default_mode(path: &Path) -> io::Result<()> {
 /// Folder of the base's profile, where base and current were measured side by side.
 pub fn base_folder(output: &Path, variant: &VariantId) -> PathBuf {
     variant_folder(output, variant).join("base")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_regular_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let made = std::process::Command::new("mkfifo")
+            .arg(path("pipe"))
+            .status();
+        assert!(made.unwrap().success());
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        for (name, target) in [
+            ("zero", "/dev/zero"),
+            ("to_pipe", "pipe"),
+            ("to_folder", "."),
+        ] {
+            std::os::unix::fs::symlink(target, path(name)).unwrap();
+        }
+        for (path, what) in [
+            (path("pipe"), "a pipe"),
+            (path("to_pipe"), "a pipe"),
+            (path("socket"), "a socket"),
+            (path("zero"), "a device"),
+            (PathBuf::from("/dev/null"), "a device"),
+            (path("to_folder"), "a folder"),
+        ] {
+            let error = read_regular(&path).unwrap_err().to_string();
+            assert_eq!(error, format!("not a regular file but {what}"));
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_bound_and_no_further() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        fs::write(&path, "four").unwrap();
+        assert_eq!(read_regular_up_to(&path, 4).unwrap(), b"four");
+        let error = read_regular_up_to(&path, 3).unwrap_err();
+        assert_eq!(error.to_string(), "larger than 3 bytes");
+        // States no size, and has one.
+        assert!(
+            !read_regular(Path::new("/proc/self/status"))
+                .unwrap()
+                .is_empty()
+        );
+        let error = read_regular_up_to(Path::new("/proc/self/status"), 8).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn a_document_is_refused_for_its_values_and_its_nesting_not_for_its_texts() {
+        let list = |of: &str, count: usize| format!("[{}0]", of.repeat(count));
+        for dense in ["1,", "[],", "\"\",", "{},", "{\"a\":1},", "null,"] {
+            assert!(bounded_json(list(dense, 100).as_bytes()).is_ok(), "{dense}");
+            let error = bounded_json(list(dense, 4 << 20).as_bytes()).unwrap_err();
+            assert!(error.contains("memory"), "{dense}: {error}");
+        }
+        let text = format!("\"{}\"", "[,{:\\\"".repeat(1 << 20));
+        assert_eq!(bounded_json(text.as_bytes()), Ok(()));
+        assert!(bounded_json("[".repeat(most::NESTING).as_bytes()).is_ok());
+        let error = bounded_json("[".repeat(most::NESTING + 1).as_bytes());
+        assert_eq!(
+            error,
+            Err("its values are nested deeper than 100".to_owned())
+        );
+    }
 }

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use crate::files::open_regular;
+
 /// The sha256 of bytes.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
@@ -15,13 +17,7 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 /// # Errors
 /// Where the file cannot be read, or is a device or a pipe.
 pub fn sha256_file(path: &Path) -> io::Result<String> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file",
-        ));
-    }
-    let mut file = std::fs::File::open(path)?;
+    let mut file = open_regular(path)?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 128 * 1024];
     loop {
@@ -35,4 +31,15 @@ pub fn sha256_file(path: &Path) -> io::Result<String> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_has_no_sha256() {
+        assert!(sha256_file(Path::new("/dev/null")).is_err());
+        assert!(sha256_file(Path::new(".")).is_err());
+    }
 }

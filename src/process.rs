@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use crate::files::{most, open_regular};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::{Deserialize, Serialize};
 
@@ -211,7 +212,7 @@ impl Query<'_> {
 fn read_back(file: &mut fs::File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;
-    file.read_to_end(&mut bytes)?;
+    file.take(most::BINARY).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -356,7 +357,7 @@ pub fn shell_line(argv: &[String]) -> String {
 pub fn tail(path: &Path, lines: usize) -> String {
     const MOST: u64 = 8 * 1024;
     let last = || -> io::Result<Vec<u8>> {
-        let mut file = fs::File::open(path)?;
+        let mut file = open_regular(path)?;
         let from = file.metadata()?.len().saturating_sub(MOST);
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();

@@ -1,22 +1,24 @@
 //! Copies of captures and profiles for publication: without sources, machine code, paths, and
 //! the names of people and machines, and with every number that was measured.
 
+mod known;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use regex::Regex;
 use serde::Serialize;
-use serde_json::Value as Json;
+use serde::de::IgnoredAny;
 
 use crate::capture::{event_times, kernel_records};
+use crate::files::{bounded_json, most, read_regular_up_to};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::profile::Profile;
-use ncu_report::{MAX_FILE_SIZE, report};
-use text::{Scrubber, first_of, suspects};
+use ncu_report::report;
+use text::Scrubber;
 
 /// What was stripped, and what of it.
 #[derive(Debug, Default, Serialize)]
@@ -82,7 +84,7 @@ fn kind_of(path: &Path, bytes: &[u8]) -> Option<Kind> {
         "csv" => Some(Kind::Csv),
         "log" | "argv" => Some(Kind::Text),
         "json" if Profile::parse(bytes).is_ok() => Some(Kind::Profile),
-        "json" if serde_json::from_slice::<Json>(bytes).is_ok() => Some(Kind::Json),
+        "json" if is_json(bytes) => Some(Kind::Json),
         _ => None,
     }
 }
@@ -191,7 +193,8 @@ impl Run {
         files.sort_by_key(|(file, kind)| (*kind == Kind::Profile, file.clone()));
         for (file, kind) in files {
             let path = from.join(&file);
-            let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
+            let bytes =
+                read_regular_up_to(&path, most::BINARY).map_err(Error::io("read", &path))?;
             let clean = self.file(&path, file.clone(), kind, &bytes)?;
             let target = copy.join(&file);
             let folder = target.parent().unwrap_or(copy);
@@ -241,15 +244,17 @@ impl Run {
     }
 
     fn read(&mut self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
-        let size = fs::metadata(path).map_err(Error::io("read", path))?.len();
-        if size > MAX_FILE_SIZE {
-            self.stripped.not_copied.push(NotCopied {
-                file: path.to_path_buf(),
-                why: format!("larger than {MAX_FILE_SIZE} bytes"),
-            });
-            return Ok(None);
+        match read_regular_up_to(path, most::BINARY) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+                self.stripped.not_copied.push(NotCopied {
+                    file: path.to_path_buf(),
+                    why: format!("larger than {} bytes", most::BINARY),
+                });
+                Ok(None)
+            }
+            Err(error) => Err(Error::named(path)(error)),
         }
-        fs::read(path).map(Some).map_err(Error::io("read", path))
     }
 
     /// The copy of a file, after a search for anything forbidden that is left in it.
@@ -275,8 +280,7 @@ impl Run {
                 self.scrubber.text(&text).unwrap_or(text).into_bytes()
             }
         };
-        let forbidden = self.scrubber.forbidden();
-        if let Some(left) = first_of(&clean, &forbidden) {
+        if let Some(left) = self.scrubber.forbidden_in(&clean) {
             let code = match self.keep_machine_code {
                 true => ": it may be in the machine code; run without --keep-machine-code",
                 false => ": please report this",
@@ -301,14 +305,12 @@ impl Run {
     fn report(&mut self, bytes: &[u8]) -> Result<Vec<u8>, String> {
         let mut removed = BTreeMap::new();
         let scrubber = std::cell::RefCell::new(&mut self.scrubber);
-        let suspects = suspects(&scrubber.borrow().forbidden());
         let clean = report::strip(
             bytes,
             &mut report::Stripping {
                 keep_machine_code: self.keep_machine_code,
                 text: &mut |text| Some(scrubber.borrow_mut().whole(text)),
-                // Without a pattern every content is suspect.
-                suspect: &|content| suspects.as_ref().is_none_or(|any| any.is_match(content)),
+                suspect: &|content| scrubber.borrow().suspects(content),
                 command: &mut conditions_only,
                 host: &mut |name| scrubber.borrow_mut().learn_host(name),
                 removed: &mut removed,
@@ -409,7 +411,7 @@ fn json(scrubber: &mut Scrubber, document: &str) -> String {
         if scrubbed == text {
             clean.push_str(literal);
         } else {
-            clean.push_str(&Json::String(scrubbed).to_string());
+            clean.push_str(&serde_json::to_string(&scrubbed).unwrap_or_default());
         }
         rest = &rest[start + literal.len()..];
     }
@@ -432,7 +434,7 @@ fn literal(document: &str) -> &str {
 
 /// Scrubs the pages that ncu prints, with what the program printed around them.
 fn csv(scrubber: &mut Scrubber, page: &str) -> String {
-    let mut hidden: Vec<usize> = Vec::new();
+    let mut hidden: BTreeSet<usize> = BTreeSet::new();
     let mut host = None;
     let mut clean = String::with_capacity(page.len());
     for line in page.split_inclusive('\n') {
@@ -475,19 +477,42 @@ fn csv(scrubber: &mut Scrubber, page: &str) -> String {
 
 /// The positions of the cells in a line that quotes them all; none for any other line.
 fn cells(line: &str) -> Vec<std::ops::Range<usize>> {
-    static CELL: std::sync::LazyLock<Option<Regex>> =
-        std::sync::LazyLock::new(|| Regex::new(r#"\A"((?:[^"]|"")*)"(?:,|\s*\z)"#).ok());
+    let row = line.trim_end();
+    let bytes = row.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
-    while at < line.trim_end().len() {
-        let cell = CELL.as_ref().and_then(|cell| cell.captures(&line[at..]));
-        let Some((whole, inner)) = cell.and_then(|cell| Some((cell.get(0)?, cell.get(1)?))) else {
+    while at < bytes.len() {
+        if bytes[at] != b'"' {
+            return Vec::new();
+        }
+        let Some(end) = end_of_cell(row, at + 1) else {
             return Vec::new();
         };
-        found.push(at + inner.start()..at + inner.end());
-        at += whole.end();
+        found.push(at + 1..end);
+        at = match bytes.get(end + 1) {
+            None => end + 1,
+            Some(b',') => end + 2,
+            Some(_) => return Vec::new(),
+        };
     }
     found
+}
+
+/// The place of the quote that ends a cell; two quotes are one within it.
+fn end_of_cell(row: &str, from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        at += row.get(at..)?.find('"')?;
+        if row.as_bytes().get(at + 1) != Some(&b'"') {
+            return Some(at);
+        }
+        at += 2;
+    }
+}
+
+/// Whether bytes are a JSON document of bounded size.
+fn is_json(bytes: &[u8]) -> bool {
+    bounded_json(bytes).is_ok() && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
 }
 
 #[cfg(test)]

@@ -445,7 +445,7 @@ fn hostile_names_of_kernels_do_nothing_to_a_terminal() {
     let path = path.to_str().unwrap();
     let ran = diff(&[path, path]).exits(0);
     assert!(
-        ran.out.contains("k1\u{fffd}[31m\u{fffd}`<b>"),
+        ran.out.contains("k1\\u{1b}[31m\\u{202e}`<b>"),
         "{}",
         ran.out
     );

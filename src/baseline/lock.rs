@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::most;
 use crate::hash::sha256_hex;
 use crate::terms::VariantId;
 
@@ -70,6 +71,9 @@ impl Lock {
     /// # Errors
     /// Says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Lock, String> {
+        if text.len() as u64 > most::CONFIG {
+            return Err(format!("it is larger than {} MiB", most::CONFIG >> 20));
+        }
         let lock: Lock =
             toml::from_str(text).map_err(|error| error.to_string().trim().replace('\n', " "))?;
         if lock.schema != Self::SCHEMA {

@@ -9,6 +9,7 @@ use minisign_verify::{Error as Refusal, PublicKey, Signature};
 
 use super::store::Stored;
 use crate::config::{Config, Trust};
+use crate::files::{most, read_text_up_to};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::terms::VariantId;
 
@@ -105,7 +106,7 @@ impl Signer {
             path: path.to_owned(),
             cause,
         };
-        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let text = read_text_up_to(path, most::CONFIG).map_err(Error::io("read", path))?;
         let read = |text: &str| {
             minisign::SecretKeyBox::from_string(text)
                 .map_err(|error| refused(format!("not a minisign secret key: {error}")))

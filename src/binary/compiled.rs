@@ -9,6 +9,7 @@ use super::cubin;
 use super::error::BinaryError;
 use super::ptxas::{CompilerWarning, KernelResources};
 use super::sass::Census;
+use crate::files::{most, read_regular_up_to};
 
 /// What is known of a compiled kernel without running it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +60,7 @@ pub fn compiled(
 ) -> Result<Compiled, BinaryError> {
     let mut found = BTreeMap::new();
     for cubin in cubins {
-        found.extend(cubin::kernels(&std::fs::read(cubin)?)?);
+        found.extend(cubin::kernels(&read_regular_up_to(cubin, most::BINARY)?)?);
     }
     // A warning about a function that kernels call is about every kernel that calls it.
     for warning in &mut warnings {

@@ -137,7 +137,8 @@ impl CompiledKernel {
     }
 
     fn occupancy(&self, arch: &str, launch: LaunchShape) -> Option<Occupancy> {
-        let fixed = self.resources.shared_bytes + self.driver_share(arch)?;
+        let driver = self.driver_share(arch)?;
+        let fixed = self.resources.shared_bytes.checked_add(driver)?;
         Limits::of_arch(arch)?.occupancy(ResourceUse {
             threads: launch.threads.or(self.max_threads)?,
             registers: self.resources.registers,

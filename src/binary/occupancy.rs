@@ -75,18 +75,22 @@ impl Limits {
         })
     }
 
-    /// How many blocks of such a use fit; `None` where a block has no threads.
+    /// How many blocks of such a use fit; `None` where a block has no threads, or uses more than can
+    /// be counted.
     pub fn occupancy(self, block: ResourceUse) -> Option<Occupancy> {
         let warps = block.threads.div_ceil(WARP);
         if warps == 0 {
             return None;
         }
-        let registers_of_warp = (block.registers * WARP).next_multiple_of(REGISTER_UNIT);
+        let registers_of_warp = block
+            .registers
+            .checked_mul(WARP)?
+            .checked_next_multiple_of(REGISTER_UNIT)?;
         let limit_registers = match registers_of_warp {
             0 => self.blocks,
             of_warp => self.registers / of_warp / WARP_UNIT * WARP_UNIT / warps,
         };
-        let limit_shared_mem = match block.shared_bytes.next_multiple_of(SHARED_UNIT) {
+        let limit_shared_mem = match block.shared_bytes.checked_next_multiple_of(SHARED_UNIT)? {
             0 => self.blocks,
             bytes => self.shared_bytes / bytes,
         };
@@ -102,5 +106,33 @@ impl Limits {
             limit_shared_mem,
             percent: 100.0 * f64::from(resident * warps) / f64::from(self.warps),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_that_no_chip_can_run_has_no_occupancy_of_another() {
+        let limits = Limits::of_arch("sm_90a").unwrap();
+        let fits = ResourceUse {
+            threads: 256,
+            registers: 64,
+            shared_bytes: 1024,
+        };
+        assert_eq!(limits.occupancy(fits).unwrap().limit_registers, 4);
+        for registers in [1 << 27, (1 << 27) - 1, u32::MAX] {
+            let block = ResourceUse { registers, ..fits };
+            let resident = limits.occupancy(block).map(|found| found.limit_registers);
+            assert!(resident.is_none_or(|blocks| blocks == 0), "{registers}");
+        }
+        for shared_bytes in [u32::MAX - 126, u32::MAX] {
+            let block = ResourceUse {
+                shared_bytes,
+                ..fits
+            };
+            assert_eq!(limits.occupancy(block), None, "{shared_bytes}");
+        }
     }
 }

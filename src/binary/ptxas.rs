@@ -109,9 +109,12 @@ pub fn compiler_warnings(log: &str) -> Vec<CompilerWarning> {
     warnings
 }
 
+/// A number that is too large is the largest, so that no resource of many looks like one of none.
 fn number_before(line: &str, what: &str) -> Option<u32> {
     let before = &line[..line.find(what)?];
-    before.split_whitespace().next_back()?.parse().ok()
+    let word = before.split_whitespace().next_back()?;
+    let digits = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| word.parse().unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
@@ -142,6 +145,21 @@ ptxas info    : Used 32 registers, used 1 barriers, 480 bytes cumulative stack s
             report,
             BTreeMap::from([("_Z7spillerPfi".to_owned(), spiller)])
         );
+    }
+
+    #[test]
+    fn a_number_that_is_too_large_is_not_taken_for_none() {
+        for (registers, smem, expected) in [
+            ("134217728", "4294967295", [1 << 27, u32::MAX]),
+            ("99999999999", "18446744073709551616", [u32::MAX; 2]),
+        ] {
+            let log = format!(
+                "ptxas info    : Compiling entry function 'k' for 'sm_90a'\n\
+                 ptxas info    : Used {registers} registers, used 1 barriers, {smem} bytes smem\n"
+            );
+            let kernel = &resource_report(&log, "sm_90a")["k"];
+            assert_eq!([kernel.registers, kernel.shared_bytes], expected);
+        }
     }
 
     #[test]

@@ -56,7 +56,8 @@ pub fn census(json: &[u8]) -> Result<Census, BinaryError> {
         };
         let counts = census.entry(name.clone()).or_default();
         for instruction in function.instructions {
-            *counts.entry(instruction.opcode).or_insert(0) += 1;
+            let count = counts.entry(instruction.opcode).or_insert(0);
+            *count = count.saturating_add(1);
         }
     }
     Ok(census)
@@ -77,8 +78,14 @@ pub fn listing(json: &[u8]) -> Result<Listing, BinaryError> {
             kernel = function.name;
         }
         let instructions = listing.entry(kernel.clone()).or_default();
-        let offsets = (0..).map(|index| function.start + index * INSTRUCTION_BYTES);
-        for (offset, instruction) in offsets.zip(function.instructions) {
+        for (instruction, index) in function.instructions.into_iter().zip(0_u64..) {
+            let offset = index
+                .checked_mul(INSTRUCTION_BYTES)
+                .and_then(|offset| offset.checked_add(function.start))
+                .ok_or_else(|| {
+                    let start = function.start;
+                    BinaryError::Disassembly(format!("a function begins at byte {start}"))
+                })?;
             let parts = [
                 instruction.predicate,
                 instruction.opcode,
@@ -88,4 +95,21 @@ pub fn listing(json: &[u8]) -> Result<Listing, BinaryError> {
         }
     }
     Ok(listing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_instruction_lies_before_the_function_that_it_is_in() {
+        let listing_from = |start: u64| {
+            let json = format!(
+                r#"[{{}}, [{{"function-name": "k", "start": {start}, "sass-instructions": [{{"opcode": "NOP"}}, {{"opcode": "EXIT"}}]}}]]"#
+            );
+            listing(json.as_bytes())
+        };
+        assert_eq!(listing_from(32).unwrap()["k"][&48], "EXIT");
+        assert!(listing_from(u64::MAX - 8).is_err());
+    }
 }

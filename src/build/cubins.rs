@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::binary;
+use crate::files::{most, read_regular_up_to};
 
 /// The cubins in a folder that have kernels. Where nvcc built for several targets, those for
 /// `arch`; where kernels were linked in a step of their own, the linked ones, which run.
@@ -29,7 +30,7 @@ pub(super) fn cubins_in(folder: &Path, arch: &str) -> io::Result<Vec<PathBuf>> {
     let linked = |path: &Path| stem(path).trim_end_matches(&target).ends_with("_dlink");
     let mut with_kernels = Vec::new();
     for path in cubins {
-        if binary::has_kernels(&fs::read(&path)?) {
+        if binary::has_kernels(&read_regular_up_to(&path, most::BINARY)?) {
             with_kernels.push(path);
         }
     }

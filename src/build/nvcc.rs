@@ -16,7 +16,7 @@ use super::run::{BUILD_TIMEOUT, run_build};
 use super::{depfile, inputs};
 use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, resource_report};
 use crate::config::{Config, Recipe, Variant};
-use crate::files::{create_work_folder, write_atomically};
+use crate::files::{create_work_folder, most, read_regular, read_text_up_to, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::{sha256_file, sha256_hex};
 use crate::process::{self, Invocation};
@@ -171,7 +171,7 @@ impl<'a> NvccBuild<'a> {
 
     /// The artifact of an earlier build of the same, where there is one.
     pub(super) fn cached(&self) -> Option<Artifact> {
-        let headers = fs::read(self.headers_file()).ok()?;
+        let headers = read_regular(&self.headers_file()).ok()?;
         let files: Vec<String> = serde_json::from_slice(&headers).ok()?;
         self.artifact_in(&self.store.join(self.key(&files)?))
     }
@@ -218,7 +218,7 @@ impl<'a> NvccBuild<'a> {
     /// Every file that the program was made of, besides those of the toolkit and the system.
     fn files(&self, depfile: &Path, named: Vec<String>) -> Result<Vec<String>, Error> {
         let root = &self.config.root;
-        let text = fs::read_to_string(depfile).map_err(Error::io("read", depfile))?;
+        let text = read_text_up_to(depfile, most::TEXT).map_err(Error::io("read", depfile))?;
         let mut files = depfile::prerequisites(&text);
         files.push(self.source.to_owned());
         files.extend(named);
@@ -261,7 +261,7 @@ impl<'a> NvccBuild<'a> {
     /// The kernels of a build, from the compiler's log and the cubins that it kept.
     fn kernels(&self, scratch: &Scratch) -> Result<Compiled, Stop> {
         let (kept, log) = (scratch.kept.path(), scratch.log());
-        let text = fs::read(&log).map_err(Error::io("read", &log))?;
+        let text = read_regular(&log).map_err(Error::io("read", &log))?;
         let text = String::from_utf8_lossy(&text);
         let arch = &self.config.toolchain.arch;
         let unreadable = |error: BinaryError| {
@@ -333,7 +333,7 @@ impl<'a> NvccBuild<'a> {
 
     /// The artifact in a folder of the store, if it is whole.
     fn artifact_in(&self, folder: &Path) -> Option<Artifact> {
-        let manifest = fs::read(folder.join("manifest.json")).ok()?;
+        let manifest = read_regular(&folder.join("manifest.json")).ok()?;
         let manifest: Manifest = serde_json::from_slice(&manifest).ok()?;
         let program = folder.join("program");
         if sha256_file(&program).ok()? != manifest.program_sha256 {

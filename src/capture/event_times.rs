@@ -3,7 +3,8 @@
 use ncu_report::{Kernel, ReadError, Recording, Value};
 use serde::Deserialize;
 
-use super::times::{TimedLaunch, TimedLaunches};
+use super::times::{TimedLaunch, TimedLaunches, fits};
+use crate::files::{bounded_json, most};
 
 /// How a capture file begins; the number is its version. After it stand `gpu NAME` and
 /// `compute-capability MAJOR.MINOR`, a line each, and the program's result file as it is.
@@ -41,6 +42,10 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         .strip_prefix(MAGIC)
         .and_then(|rest| std::str::from_utf8(rest).ok())
         .ok_or_else(|| error(1, "not a file of event times"))?;
+    if bytes.len() as u64 > most::EVENT_TIMES {
+        let problem = format!("larger than {} MiB", most::EVENT_TIMES >> 20);
+        return Err(error(4, &problem));
+    }
     let mut parts = text.splitn(3, '\n');
     let mut value = |key: &str| parts.next()?.strip_prefix(key)?.strip_prefix(' ');
     let gpu = value("gpu").ok_or_else(|| error(2, "`gpu` was expected"))?;
@@ -48,8 +53,16 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         .and_then(|text| text.split_once('.'))
         .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
         .ok_or_else(|| error(3, "`compute-capability` was expected"))?;
-    let times: Times = serde_json::from_str(parts.next().unwrap_or_default())
-        .map_err(|cause| error(4, &cause.to_string()))?;
+    let document = parts.next().unwrap_or_default();
+    bounded_json(document.as_bytes()).map_err(|cause| error(4, &cause))?;
+    let times: Times =
+        serde_json::from_str(document).map_err(|cause| error(4, &cause.to_string()))?;
+    fits(times.times_us.len(), times.kernel.len()).map_err(|cause| error(4, &cause))?;
+    // A time that no launch takes is no measurement, and in nanoseconds it may not be a number.
+    let endless = |time_us: &&f64| !((*time_us * 1e3).is_finite());
+    if let Some(time_us) = times.times_us.iter().flatten().find(endless) {
+        return Err(error(4, &format!("{time_us:e} us is no time of a launch")));
+    }
     let launch = |time_us: &Option<f64>| TimedLaunch {
         kernel: Kernel {
             function: times.kernel.clone(),

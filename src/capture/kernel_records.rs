@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use ncu_report::{Kernel, ReadError, Recording, Value, base_name};
 
-use super::times::{TimedLaunch, TimedLaunches};
+use super::times::{TimedLaunch, TimedLaunches, fits};
 
 /// How a capture file begins; the number is its version.
 pub const MAGIC: &[u8] = b"sparsek-gate kernel records 1\n";
@@ -325,6 +325,7 @@ impl KernelCapture {
             } else {
                 let kernel = KernelRecord::parse(line).map_err(|problem| error(number, problem))?;
                 let pid = pid.ok_or_else(|| error(number, "a launch of no process".to_owned()))?;
+                fits(launches.len() + 1, 0).map_err(|problem| error(number, problem))?;
                 launches.push((pid, kernel));
             }
         }

@@ -9,10 +9,12 @@ pub mod event_times;
 pub mod kernel_records;
 mod times;
 
+use std::io::ErrorKind;
 use std::path::Path;
 
-use ncu_report::{MAX_FILE_SIZE, ReadError, Recording, csv, read_bounded, report};
+use ncu_report::{ReadError, Recording, csv, report};
 
+use crate::files::{most, read_regular_up_to};
 use crate::terms::Tier;
 
 /// Which reader a file needs.
@@ -45,7 +47,14 @@ impl Format {
 /// [`ReadError::InFile`] with the path, around whatever was wrong with the file.
 pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadError> {
     let path = path.as_ref();
-    read_bounded(path, MAX_FILE_SIZE)
+    read_regular_up_to(path, most::BINARY)
+        .map_err(|error| match error.kind() {
+            ErrorKind::FileTooLarge => ReadError::TooLarge {
+                bytes: std::fs::metadata(path).map_or(0, |meta| meta.len()),
+                limit: most::BINARY,
+            },
+            _ => ReadError::Io(error),
+        })
         .and_then(|bytes| {
             if bytes.starts_with(report::MAGIC) {
                 Ok((Format::Report, report::read(&bytes)?))

@@ -45,6 +45,21 @@ pub(super) struct TimedLaunch {
     pub registers_per_thread: Option<u64>,
 }
 
+/// Bytes that the launches of one file may take together, and about what one takes beside its name.
+const MOST_MEMORY: usize = 48 << 20;
+const LAUNCH: usize = 1024;
+
+/// Refuses more launches than a bounded memory has room for: a file states one in two bytes.
+pub(super) fn fits(launches: usize, name: usize) -> Result<(), String> {
+    let most = MOST_MEMORY / name.saturating_mul(2).saturating_add(LAUNCH);
+    match launches > most {
+        true => Err(format!(
+            "{launches} launches of a kernel with a name of {name} bytes; at most {most} are read"
+        )),
+        false => Ok(()),
+    }
+}
+
 impl From<TimedLaunches> for Recording {
     /// The same launches with each value under the counter of its role.
     fn from(times: TimedLaunches) -> Recording {

@@ -1,17 +1,16 @@
 //! `sparsek-gate diff`.
 
 use std::fmt::Write as _;
+use std::io;
 
 use comfy_table::{ContentArrangement, Table, presets};
-use serde_json::{Value as Json, json};
 
-use super::print;
 use crate::cli::{DiffArgs, Format};
 use crate::diff::{Diff, Kernel, Metric, Pair, PairedBy, Reading, Row, Side};
 use crate::finding::{Error, ExitCode};
 use crate::judge::KernelHotspots;
 use crate::metric::{Role, display_value, is_circumstance};
-use crate::report::{clean, one_line};
+use crate::report::{Part, one_line, print_json, print_parts};
 use crate::verdict::Change;
 
 /// Most metrics that are shown for nothing but that they moved.
@@ -40,61 +39,55 @@ const ALWAYS_SHOWN: [Role; 16] = [
 
 pub(super) fn run(arguments: &DiffArgs) -> Result<ExitCode, Error> {
     let read = |path| Side::read(path, super::unreadable);
-    let diff = Diff::of(read(&arguments.before)?, read(&arguments.after)?);
-    let text = match arguments.format {
-        Format::Json => super::json(&json_of(&diff, arguments.metric.as_deref())),
-        Format::Text => text(&diff, arguments.metric.as_deref()),
-    };
-    print(&text)?;
+    let mut diff = Diff::of(read(&arguments.before)?, read(&arguments.after)?);
+    let wanted = arguments.metric.as_deref();
+    match arguments.format {
+        Format::Json => {
+            keep_wanted(&mut diff, wanted);
+            print_json(&diff)
+        }
+        Format::Text => print_parts(|part| text(&diff, wanted, part)),
+    }
+    .map_err(Error::io("write", "standard output"))?;
     Ok(ExitCode::Pass)
 }
 
 /// All metrics, or those that are asked for.
-fn json_of(diff: &Diff, wanted: Option<&str>) -> Json {
-    let mut json = json!(diff);
-    if let (Some(wanted), Some(kernels)) = (wanted, json["kernels"].as_array_mut()) {
-        for kernel in kernels {
-            if let Some(metrics) = kernel["metrics"].as_array_mut() {
-                let named = |row: &Json| {
-                    let is = |name: &Json| name.as_str().is_some_and(|name| name.contains(wanted));
-                    is(&row["metric"]) || is(&row["before"]["alias"]) || is(&row["after"]["alias"])
-                };
-                metrics.retain(named);
-            }
-        }
+fn keep_wanted(diff: &mut Diff, wanted: Option<&str>) {
+    let Some(wanted) = wanted else { return };
+    for pair in &mut diff.kernels {
+        pair.metrics.retain(|row| is_wanted(row, wanted));
     }
-    json
 }
 
-fn text(diff: &Diff, wanted: Option<&str>) -> String {
-    let mut text = String::new();
+/// Prints the text form pair by pair.
+fn text(diff: &Diff, wanted: Option<&str>, print: &mut Part<'_>) -> io::Result<()> {
     for (name, side) in [("A", &diff.before), ("B", &diff.after)] {
         let conditions: Vec<String> = side
             .conditions
             .iter()
             .map(|(what, value)| format!("{what} {value}"))
             .collect();
-        let _ = writeln!(
-            text,
-            "{name}: {} ({}; {})",
+        print(&format!(
+            "{name}: {} ({}; {})\n",
             one_line(&side.path),
             side.format,
             one_line(&conditions.join(", "))
-        );
+        ))?;
     }
     for warning in &diff.warnings {
-        let _ = writeln!(text, "not comparable: {}", one_line(warning));
+        print(&format!("not comparable: {}\n", one_line(warning)))?;
     }
     for pair in &diff.kernels {
-        text.push('\n');
-        text.push_str(&of_pair(pair, wanted));
+        print("\n")?;
+        print(&of_pair(pair, wanted))?;
     }
     for (side, only) in [("A", &diff.only_before), ("B", &diff.only_after)] {
         for kernel in only {
-            let _ = writeln!(text, "\nonly in {side}: {}", named(kernel));
+            print(&format!("\nonly in {side}: {}\n", named(kernel)))?;
         }
     }
-    clean(&text)
+    Ok(())
 }
 
 fn named(kernel: &Kernel) -> String {
@@ -133,7 +126,11 @@ fn of_pair(pair: &Pair, wanted: Option<&str>) -> String {
         rows.filter(|row| side(row).is_none()).count()
     };
     let (no_before, no_after) = (of(|row| &row.before), of(|row| &row.after));
-    let left_out = pair.metrics.len() - no_before - no_after - rows.len();
+    let left_out = [no_before, no_after, rows.len()]
+        .iter()
+        .fold(pair.metrics.len(), |left, count| {
+            left.saturating_sub(*count)
+        });
     if wanted.is_none() {
         let _ = writeln!(
             text,
@@ -158,13 +155,15 @@ fn times(way: &str, moved: &KernelHotspots) -> String {
 
 /// Those whose names contain a text, of either side.
 fn asked<'a>(rows: &'a [Row], wanted: &str) -> Vec<&'a Row> {
+    rows.iter().filter(|row| is_wanted(row, wanted)).collect()
+}
+
+fn is_wanted(row: &Row, wanted: &str) -> bool {
     let alias = |side: &Option<Metric>| {
         let alias = side.as_ref().and_then(|metric| metric.alias.as_deref());
         alias.is_some_and(|alias| alias.contains(wanted))
     };
-    rows.iter()
-        .filter(|row| row.metric.contains(wanted) || alias(&row.before) || alias(&row.after))
-        .collect()
+    row.metric.contains(wanted) || alias(&row.before) || alias(&row.after)
 }
 
 /// Those that are always shown, and those that moved most.

@@ -2,7 +2,6 @@
 
 use super::answer::{answer, unreadable};
 use super::select::load;
-use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
@@ -11,7 +10,8 @@ use crate::capture;
 use crate::cli::{ImportArgs, Selection};
 use crate::evidence::incomplete;
 use crate::files::{
-    PROFILE_FILE, create_work_folder, empty_variant_folder, variant_folder, write_atomically,
+    PROFILE_FILE, create_work_folder, empty_variant_folder, most, read_regular_up_to,
+    variant_folder, write_atomically,
 };
 use crate::finding::{Error, ExitCode};
 use crate::hash::sha256_hex;
@@ -42,7 +42,8 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
     };
     let (format, recording) =
         capture::read_file(&arguments.file).map_err(|error| unreadable(&arguments.file, error))?;
-    let bytes = fs::read(&arguments.file).map_err(Error::io("read", &arguments.file))?;
+    let bytes = read_regular_up_to(&arguments.file, most::BINARY)
+        .map_err(Error::io("read", &arguments.file))?;
     let Some(ending) = importable(format) else {
         return Err(Error::Usage(format!(
             "{} contains times without counters, which cannot be imported; measure them: sparsek-gate profile",

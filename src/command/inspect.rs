@@ -1,27 +1,26 @@
 //! `sparsek-gate inspect`.
 
-use std::fmt::Write as _;
+use std::io;
 
-use serde::Serialize;
-use serde_json::{Map, Value as Json, json};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
-use super::print;
 use crate::capture::{self, Format as FileFormat};
 use crate::cli::{Format, InspectArgs};
 use crate::finding::{Error, ExitCode};
 use crate::metric::{Role, display_value};
-use crate::report::{clean, one_line};
+use crate::report::{Part, one_line, print_json, print_parts};
 use ncu_report::{Launch, Measurement, Recording, Value};
 
 /// Fields of the JSON form; `launches` is the part that scripts rely on.
 #[derive(Serialize)]
-struct Content {
+struct Content<'a> {
     schema: u32,
     format: &'static str,
-    profiler_version: Option<String>,
-    command_line: Option<String>,
+    profiler_version: Option<&'a str>,
+    command_line: Option<&'a str>,
     created_unix_s: Option<u64>,
-    launches: Vec<Json>,
+    launches: Vec<OfLaunch<'a>>,
 }
 
 pub(super) fn run(arguments: &InspectArgs) -> Result<ExitCode, Error> {
@@ -33,22 +32,25 @@ pub(super) fn run(arguments: &InspectArgs) -> Result<ExitCode, Error> {
             .as_ref()
             .is_none_or(|text| name.contains(text.as_str()))
     };
-    let text = match arguments.format {
-        Format::Json => super::json(&Content {
+    let printed = match arguments.format {
+        Format::Json => print_json(&Content {
             schema: 1,
             format: format_name(format),
             launches: recording
                 .launches
                 .iter()
-                .map(|launch| launch_json(launch, &wanted))
+                .map(|launch| OfLaunch {
+                    launch,
+                    wanted: &wanted,
+                })
                 .collect(),
-            profiler_version: recording.profiler_version,
-            command_line: recording.command_line,
+            profiler_version: recording.profiler_version.as_deref(),
+            command_line: recording.command_line.as_deref(),
             created_unix_s: recording.created_unix_s,
         }),
-        Format::Text => text(format, &recording, &wanted),
+        Format::Text => print_parts(|part| text(format, &recording, &wanted, part)),
     };
-    print(&text)?;
+    printed.map_err(Error::io("write", "standard output"))?;
     Ok(ExitCode::Pass)
 }
 
@@ -61,103 +63,142 @@ fn format_name(format: FileFormat) -> &'static str {
     }
 }
 
-fn launch_json(launch: &Launch, wanted: &dyn Fn(&str) -> bool) -> Json {
-    let metrics: Map<String, Json> = launch
-        .metrics
-        .iter()
-        .filter(|(name, _)| wanted(name))
-        .map(|(name, measurement)| (name.to_string(), measurement_json(measurement)))
-        .collect();
-    let labels: Vec<Json> = launch
-        .labels
-        .iter()
-        .map(|label| {
-            let mut fields = measurement_json(&label.measurement);
-            if let Json::Object(fields) = &mut fields {
-                fields.insert("section".to_owned(), label.section.clone().into());
-                fields.insert("label".to_owned(), label.name.clone().into());
-            }
-            fields
-        })
-        .collect();
-    json!({
-        "kind": format!("{:?}", launch.kind).to_lowercase(),
-        "kernel": launch.kernel.function,
-        "mangled": launch.kernel.mangled,
-        "demangled": launch.kernel.demangled,
-        "grid": launch.grid,
-        "block": launch.block,
-        "process": launch.process_id,
-        "device": launch.device,
-        "context": launch.context,
-        "stream": launch.stream,
-        "clock_locked": launch.clock_locked,
-        "metrics": metrics,
-        "labels": labels,
-    })
+/// A launch with those of its metrics that are wanted.
+struct OfLaunch<'a> {
+    launch: &'a Launch,
+    wanted: &'a dyn Fn(&str) -> bool,
 }
 
-fn measurement_json(measurement: &Measurement) -> Json {
-    let value = match &measurement.value {
-        Value::Integer(number) => json!(number),
-        Value::Float(number) => json!(number),
-        Value::Text(text) => json!(&**text),
-        Value::Missing => Json::Null,
-    };
-    json!({ "value": value, "unit": measurement.unit.symbol() })
+/// A value with its unit.
+#[derive(Serialize)]
+struct OfMeasurement<'a> {
+    unit: Option<&'a str>,
+    value: OfValue<'a>,
 }
 
-fn text(format: FileFormat, recording: &Recording, wanted: &dyn Fn(&str) -> bool) -> String {
-    let mut text = format!(
-        "{}, {} launches\n",
-        format_name(format),
-        recording.launches.len()
-    );
+#[derive(Serialize)]
+struct OfLabel<'a> {
+    label: &'a str,
+    section: &'a str,
+    #[serde(flatten)]
+    measurement: OfMeasurement<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum OfValue<'a> {
+    Integer(u64),
+    Float(f64),
+    Text(&'a str),
+    Missing,
+}
+
+impl<'a> From<&'a Measurement> for OfMeasurement<'a> {
+    fn from(measurement: &'a Measurement) -> OfMeasurement<'a> {
+        OfMeasurement {
+            unit: measurement.unit.symbol(),
+            value: match &measurement.value {
+                Value::Integer(number) => OfValue::Integer(*number),
+                Value::Float(number) => OfValue::Float(*number),
+                Value::Text(text) => OfValue::Text(text),
+                Value::Missing => OfValue::Missing,
+            },
+        }
+    }
+}
+
+/// The metrics of a launch by name, written as they are read.
+struct OfMetrics<'a>(&'a OfLaunch<'a>);
+
+impl Serialize for OfMetrics<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let all = self.0.launch.metrics.iter();
+        let wanted = all.filter(|(name, _)| (self.0.wanted)(name));
+        serializer.collect_map(wanted.map(|(name, value)| (&**name, OfMeasurement::from(value))))
+    }
+}
+
+struct OfLabels<'a>(&'a Launch);
+
+impl Serialize for OfLabels<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.labels.iter().map(|label| OfLabel {
+            label: &label.name,
+            section: &label.section,
+            measurement: (&label.measurement).into(),
+        }))
+    }
+}
+
+impl Serialize for OfLaunch<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let launch = self.launch;
+        let kind = format!("{:?}", launch.kind).to_lowercase();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("block", &launch.block)?;
+        map.serialize_entry("clock_locked", &launch.clock_locked)?;
+        map.serialize_entry("context", &launch.context)?;
+        map.serialize_entry("demangled", &launch.kernel.demangled)?;
+        map.serialize_entry("device", &launch.device)?;
+        map.serialize_entry("grid", &launch.grid)?;
+        map.serialize_entry("kernel", &launch.kernel.function)?;
+        map.serialize_entry("kind", &kind)?;
+        map.serialize_entry("labels", &OfLabels(launch))?;
+        map.serialize_entry("mangled", &launch.kernel.mangled)?;
+        map.serialize_entry("metrics", &OfMetrics(self))?;
+        map.serialize_entry("process", &launch.process_id)?;
+        map.serialize_entry("stream", &launch.stream)?;
+        map.end()
+    }
+}
+
+/// Prints the text form line by line.
+fn text(
+    format: FileFormat,
+    recording: &Recording,
+    wanted: &dyn Fn(&str) -> bool,
+    print: &mut Part<'_>,
+) -> io::Result<()> {
+    let launches = recording.launches.len();
+    print(&format!("{}, {launches} launches\n", format_name(format)))?;
     for (name, value) in [
         ("profiler", &recording.profiler_version),
         ("command", &recording.command_line),
     ] {
         if let Some(value) = value {
-            let _ = writeln!(text, "{name}: {}", one_line(value));
+            print(&format!("{name}: {}\n", one_line(value)))?;
         }
     }
     if let Some(time) = recording
         .created_unix_s
         .and_then(|seconds| jiff::Timestamp::from_second(i64::try_from(seconds).ok()?).ok())
     {
-        let _ = writeln!(text, "recorded: {time}");
+        print(&format!("recorded: {time}\n"))?;
     }
     let first = recording.launches.first();
     if let Some(gpu) = first.and_then(|launch| Role::DeviceName.text(launch)) {
-        let _ = writeln!(text, "GPU: {}", one_line(gpu));
+        print(&format!("GPU: {}\n", one_line(gpu)))?;
     }
     for (index, launch) in recording.launches.iter().enumerate() {
-        let name = launch
-            .kernel
-            .demangled
-            .as_deref()
-            .unwrap_or(&launch.kernel.function);
-        let _ = writeln!(
-            text,
-            "\n[{index}] {}\n    grid {:?} block {:?}",
-            one_line(name),
-            launch.grid,
-            launch.block
-        );
+        let kernel = &launch.kernel;
+        let name = kernel.demangled.as_deref().unwrap_or(&kernel.function);
+        print(&format!("\n[{index}] {}\n", one_line(name)))?;
+        let (grid, block) = (launch.grid, launch.block);
+        print(&format!("    grid {grid:?} block {block:?}\n"))?;
         for (name, measurement) in launch.metrics.iter().filter(|(name, _)| wanted(name)) {
-            let _ = writeln!(text, "    {:<72} {}", one_line(name), shown(measurement));
+            let value = shown(measurement);
+            print(&format!("    {:<72} {value}\n", one_line(name)))?;
         }
         for label in launch.labels.iter().filter(|label| wanted(&label.name)) {
-            let _ = writeln!(
-                text,
-                "    {} / {}: {} (label only)",
+            print(&format!(
+                "    {} / {}: {} (label only)\n",
                 one_line(&label.section),
                 one_line(&label.name),
                 shown(&label.measurement)
-            );
+            ))?;
         }
     }
-    clean(&text)
+    Ok(())
 }
 
 fn shown(measurement: &Measurement) -> String {

@@ -20,7 +20,7 @@ mod select;
 mod strip;
 mod verify;
 
-use answer::{json, print, print_outcome, unreadable};
+use answer::{print_outcome, unreadable};
 use select::{load, select};
 
 use crate::cli::{Cli, Command};

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::error::ConfigError;
 use super::model::Config;
 use super::validate::validate;
+use crate::files::{most, read_text_up_to};
 
 impl Config {
     /// Reads and validates a configuration.
@@ -12,7 +13,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError`], which shows the line.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
-        let source = std::fs::read_to_string(path).map_err(|error| {
+        let source = read_text_up_to(path, most::CONFIG).map_err(|error| {
             ConfigError::new(
                 path,
                 "",

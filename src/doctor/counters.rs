@@ -10,6 +10,7 @@ use super::setup::Setup;
 use crate::capture;
 use crate::config::ClockControl;
 use crate::device::Gpu;
+use crate::files::read_regular;
 use crate::finding::Error;
 use crate::measure::gpu_env;
 use crate::metric::Role;
@@ -243,8 +244,9 @@ impl Probe<'_> {
         let (log, output) = (path("ncu.log"), path("program.log"));
         let run = self.invocation(ncu.probe_argv(clocks, &stem, &log, &self.program), &output);
         let ended = run.run().map(|finished| finished.ending);
-        let text =
-            |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+        let text = |path: &Path| {
+            String::from_utf8_lossy(&read_regular(path).unwrap_or_default()).into_owned()
+        };
         // ncu reports before its log file is open, or writes to standard output: both places count.
         let printed = format!("{}{}", text(&output), text(&log));
         let trouble = Trouble::in_log(&printed);

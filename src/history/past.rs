@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::files::{bounded_json, most};
 use crate::profile::Profile;
 
 /// What is read of a past profile.
@@ -46,6 +47,10 @@ impl PastProfile {
         if let Ok(profile) = Profile::parse(text) {
             return Ok(PastProfile::of(&profile));
         }
+        if text.len() as u64 > most::CONFIG {
+            return Err("the profile cannot be read: it is too large".to_owned());
+        }
+        bounded_json(text).map_err(|error| format!("the profile cannot be read: {error}"))?;
         let json: Value = serde_json::from_slice(text)
             .map_err(|error| format!("the profile cannot be read: {error}"))?;
         let schema = json["schema"].as_u64().unwrap_or_default();

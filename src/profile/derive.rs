@@ -1,6 +1,6 @@
 //! Captures to samples. The same code serves `profile` and the re-derivation of locked numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use thiserror::Error;
 
@@ -72,6 +72,7 @@ pub fn derive<'f>(
     let mut gpu: Option<(String, String)> = None;
     let mut units: BTreeMap<&str, Unit> = BTreeMap::new();
     let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut places: HashMap<Key<'_>, usize> = HashMap::new();
     for (process, source) in sources.iter().enumerate() {
         for (index, launch) in source.report.launches.iter().enumerate() {
             let found = gpu_of(launch).ok_or(DeriveError::NoGpu)?;
@@ -90,22 +91,14 @@ pub fn derive<'f>(
                     .or_else(|| unit_of(source.csv?.launches.get(index)?, counter));
                 units.entry(alias).or_insert(Unit::Unseen).see(unit);
             }
-            let group = match groups
-                .iter_mut()
-                .find(|group| group.first.same_kernel(launch))
-            {
-                Some(group) => group,
-                None => {
-                    groups.push(Group {
-                        first: launch,
-                        launches: vec![Vec::new(); sources.len()],
-                    });
-                    // Just pushed.
-                    let last = groups.len() - 1;
-                    &mut groups[last]
-                }
-            };
-            group.launches[process].push(launch);
+            let at = *places.entry(key(launch)).or_insert_with(|| {
+                groups.push(Group {
+                    first: launch,
+                    launches: vec![Vec::new(); sources.len()],
+                });
+                groups.len() - 1
+            });
+            groups[at].launches[process].push(launch);
         }
     }
     let (gpu, compute_capability) = gpu.ok_or(DeriveError::Empty)?;
@@ -134,6 +127,27 @@ pub fn derive<'f>(
         metrics,
         kernels,
     })
+}
+
+/// What launches of the same kernel with the same grid and block share, see [`Launch::same_kernel`].
+type Key<'a> = (
+    &'a str,
+    Option<&'a str>,
+    Option<&'a str>,
+    [u64; 3],
+    [u64; 3],
+);
+
+fn key(launch: &Launch) -> Key<'_> {
+    let kernel = &launch.kernel;
+    let (mangled, demangled) = (kernel.mangled.as_deref(), kernel.demangled.as_deref());
+    (
+        &kernel.function,
+        mangled,
+        demangled,
+        launch.grid,
+        launch.block,
+    )
 }
 
 struct Group<'a> {

@@ -158,7 +158,10 @@ impl Hotspots {
     /// The share of all samples that waited for one thing, 0 to 1.
     pub fn stall_share(&self, reason: &str) -> f64 {
         let samples = self.stalls.get(reason).copied().unwrap_or(0);
-        samples as f64 / self.samples as f64
+        match self.samples {
+            0 => 0.0,
+            all => samples as f64 / all as f64,
+        }
     }
 }
 

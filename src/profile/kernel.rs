@@ -93,7 +93,11 @@ impl Series {
         };
         if let Some(samples) = series.grouped(machines) {
             let noise = samples.noise();
-            series.value = Some(samples.value());
+            let sizes = [noise.within, noise.between, noise.machines];
+            // Samples near the largest number have a spread that is none; JSON has none either.
+            if sizes.iter().flatten().all(|size| size.is_finite()) {
+                series.value = Some(samples.value()).filter(|value| value.is_finite());
+            }
             series.within = noise.within;
             series.between = noise.between;
             series.machines = noise.machines;
@@ -104,7 +108,7 @@ impl Series {
     /// The samples by machine, in the order in which the machines first appear; `None` where any
     /// launch has no value, or there is none.
     pub fn grouped(&self, machines: &[Option<&str>]) -> Option<Samples> {
-        let mut names: Vec<Option<&str>> = Vec::new();
+        let mut places: BTreeMap<Option<&str>, usize> = BTreeMap::new();
         let mut grouped: Vec<Vec<Vec<f64>>> = Vec::new();
         for (index, process) in self.samples.iter().enumerate() {
             // A process in which this kernel was not launched has no sample of it.
@@ -113,13 +117,11 @@ impl Series {
             }
             let launches: Vec<f64> = process.iter().copied().collect::<Option<_>>()?;
             let name = machines.get(index).copied().flatten();
-            match names.iter().position(|known| *known == name) {
-                Some(at) => grouped[at].push(launches),
-                None => {
-                    names.push(name);
-                    grouped.push(vec![launches]);
-                }
-            }
+            let at = *places.entry(name).or_insert_with(|| {
+                grouped.push(Vec::new());
+                grouped.len() - 1
+            });
+            grouped[at].push(launches);
         }
         Samples::new(grouped)
     }

@@ -8,9 +8,9 @@ mod kernel;
 mod norm;
 mod trend;
 
-use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, variant_folder};
+use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, variant_folder};
 use crate::terms::{Phase, Tier, VariantId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -283,6 +283,7 @@ impl Profile {
         struct Schema {
             schema: u32,
         }
+        bounded_json(text).map_err(|cause| format!("not a profile: {cause}"))?;
         let found = serde_json::from_slice::<Schema>(text)
             .map_err(|error| format!("not a profile: {error}"))?;
         if !(Profile::OLDEST_SCHEMA..=Profile::SCHEMA).contains(&found.schema) {
@@ -353,13 +354,9 @@ impl Profile {
 
     /// UUIDs of the GPUs it was measured on, in order, each once.
     pub fn gpu_uuids(&self) -> Vec<&str> {
-        let mut seen = Vec::new();
-        for uuid in self.machines(Phase::Timing).into_iter().flatten() {
-            if !seen.contains(&uuid) {
-                seen.push(uuid);
-            }
-        }
-        seen
+        let mut seen = BTreeSet::new();
+        let all = self.machines(Phase::Timing).into_iter().flatten();
+        all.filter(|uuid| seen.insert(*uuid)).collect()
     }
 }
 

@@ -13,6 +13,7 @@ pub struct Trend {
     /// The folder of baselines: GPU model and tier.
     pub gpu: String,
     /// How it was measured.
+    #[serde(alias = "rung")]
     pub tier: Tier,
     /// The oldest first.
     pub acceptances: Vec<Acceptance>,

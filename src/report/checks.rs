@@ -95,7 +95,7 @@ mod tests {
             plain,
             "\
 ok       nvcc           V13.0.88
-fail     host compiler  not there\u{fffd}
+fail     host compiler  not there\\u{1b}
                         next: install g++
 skipped  GPU            none
 

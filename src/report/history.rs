@@ -7,7 +7,7 @@ use maud::html;
 
 use super::html::{document, figure};
 use super::plot::{Size, trend_drawings};
-use super::print::{clean, one_line};
+use super::print::one_line;
 use crate::history::{Acceptance, Course, Point, Trend};
 use crate::metric::display_value;
 use crate::verdict::Change;
@@ -23,7 +23,12 @@ pub fn text(trends: &[Trend]) -> String {
         if !text.is_empty() {
             text.push('\n');
         }
-        let _ = writeln!(text, "{} on {}", trend.variant, clean(&trend.gpu));
+        let _ = writeln!(
+            text,
+            "{} on {}",
+            one_line(&trend.variant.to_string()),
+            one_line(&trend.gpu)
+        );
         text.push_str(&acceptances(trend));
         if !trend.metrics.is_empty() {
             text.push('\n');
@@ -70,7 +75,10 @@ fn metrics(trend: &Trend) -> String {
             cells.insert(0, one_line(&course.kernel));
         }
         cells.extend(
-            course.values[first..]
+            course
+                .values
+                .get(first..)
+                .unwrap_or_default()
                 .iter()
                 .map(|point| value(course, *point)),
         );

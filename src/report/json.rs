@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::form::{Capability, Form};
 use super::print::json_for_terminals;
-use crate::files::read_regular_up_to;
+use crate::files::{bounded_json, most, read_regular_up_to};
 use crate::finding::Error;
 use crate::judge::Outcome;
-use crate::profile::lists_in_lines;
+use crate::profile::{Course, lists_in_lines};
 
 /// The outcome with its exit code, so that a script need not know the rules.
 #[derive(Serialize)]
@@ -44,17 +44,13 @@ fn render(outcome: &Outcome) -> String {
     text
 }
 
-/// Largest outcome that is read back, 1 GiB: a thousand kernels of thirty metrics with their samples
-/// are a tenth of it.
-const LARGEST_OUTCOME: u64 = 1 << 30;
-
 /// Reads an outcome from the JSON form of a report.
 ///
 /// # Errors
 /// [`Error::Io`], or [`Error::Input`] where the file is not an outcome that this version reads, or
 /// contradicts itself.
 pub fn read(path: &Path) -> Result<Outcome, Error> {
-    let text = read_regular_up_to(path, LARGEST_OUTCOME).map_err(Error::named(path))?;
+    let text = read_regular_up_to(path, most::OUTCOME).map_err(Error::named(path))?;
     parse(path, &text)
 }
 
@@ -75,6 +71,8 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
         path: path.to_path_buf(),
         cause,
     };
+    bounded_json(text)
+        .map_err(|cause| refused(format!("it is not the outcome of a check: {cause}")))?;
     let head: Head = serde_json::from_slice(text)
         .map_err(|error| refused(format!("it is not the outcome of a check: {error}")))?;
     if !(Outcome::OLDEST_SCHEMA..=Outcome::SCHEMA).contains(&head.schema) {
@@ -88,6 +86,11 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     let mut outcome: Outcome = serde_json::from_slice(text)
         .map_err(|error| refused(format!("it is not a complete outcome: {error}")))?;
     outcome.schema = Outcome::SCHEMA;
+    if let Some(cause) = incomplete_trend(&outcome) {
+        return Err(refused(format!(
+            "it contradicts itself: {cause}: the file was edited or cut"
+        )));
+    }
     let code = outcome.exit_code();
     let states = (head.exit_code, head.meaning.as_deref());
     if states != (Some(code as u8), Some(code.meaning())) {
@@ -109,6 +112,21 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
         return Err(refused("no run ends with its exit code".to_owned()));
     }
     Ok(outcome)
+}
+
+/// What is wrong with a trend, if one of them does not have one value an acceptance.
+fn incomplete_trend(outcome: &Outcome) -> Option<String> {
+    outcome.trends.iter().find_map(|trend| {
+        let acceptances = trend.acceptances.len();
+        let other = |course: &&Course| course.values.len() != acceptances;
+        let course = trend.metrics.iter().find(other)?;
+        Some(format!(
+            "the trend of {} has {acceptances} acceptances, but {} values of {}",
+            trend.variant,
+            course.values.len(),
+            course.metric
+        ))
+    })
 }
 
 /// The JSON Schema of the JSON form, draft 2020-12.

@@ -16,6 +16,7 @@ use super::rows::{Row, headline, origin, provenance, several_shapes, title};
 use crate::finding::{Code, ExitCode, Finding, Severity};
 use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::metric::Level;
+use crate::terms::VariantId;
 use crate::verdict::Verdict;
 
 /// A `<testsuite>`.
@@ -107,14 +108,18 @@ fn suites(outcome: &Outcome) -> Vec<Suite> {
                 .push(case(report, comparison, row, &findings));
         }
     }
+    let mut of_variant: HashMap<&VariantId, usize> = HashMap::new();
+    let mut of_name: HashMap<String, usize> = HashMap::new();
+    for (at, report) in outcome.variants.iter().enumerate() {
+        of_variant.entry(&report.variant).or_insert(at);
+        of_name.entry(suites[at].name.clone()).or_insert(at);
+    }
     for finding in left {
         let name = finding.subject();
-        let of_variant = outcome
-            .variants
-            .iter()
-            .position(|report| finding.concerns(&report.variant));
-        let at = of_variant.or_else(|| suites.iter().position(|suite| suite.name == name));
+        let at = finding.variant.as_ref().and_then(|id| of_variant.get(id));
+        let at = at.or_else(|| of_name.get(&name)).copied();
         let at = at.unwrap_or_else(|| {
+            of_name.insert(name.clone(), suites.len());
             suites.push(Suite {
                 name,
                 properties: vec![("origin", origin(outcome))],
@@ -391,7 +396,7 @@ impl Problem {
             ("message", self.message.clone()),
         ];
         element(writer, name, &attributes, |writer| {
-            let text = allowed(&clean(&self.text));
+            let text = clean(&self.text);
             let _ = writer.write_event(Event::Text(BytesText::new(&text)));
         });
     }
@@ -416,12 +421,7 @@ fn empty_element(writer: &mut Writer<Vec<u8>>, name: &str, attributes: &[(&'stat
 fn start<'a>(name: &'a str, attributes: &[(&'static str, String)]) -> BytesStart<'a> {
     let mut start = BytesStart::new(name);
     for (key, value) in attributes {
-        start.push_attribute((*key, allowed(&one_line(value)).as_str()));
+        start.push_attribute((*key, one_line(value).as_str()));
     }
     start
-}
-
-/// XML 1.0 does not allow these in any spelling. Control characters are replaced already.
-fn allowed(text: &str) -> String {
-    text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

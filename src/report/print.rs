@@ -1,13 +1,15 @@
 //! The one place that prints.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::sync::LazyLock;
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use regex::Regex;
+use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter};
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -45,9 +47,92 @@ pub fn print(text: &str) -> io::Result<()> {
 /// Those of [`print()`].
 pub fn print_commands(text: &str) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    open_still(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Prints text in parts of whole lines, as they are made: all of it may be many times as large as
+/// the file that it is about.
+///
+/// # Errors
+/// Those of [`print()`].
+pub fn print_parts(make: impl FnOnce(&mut Part<'_>) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    let made = make(&mut |text: &str| out.write_all(inert(&clean(text)).as_bytes()));
+    open_still(made.and_then(|()| out.flush()))
+}
+
+/// Takes a part of a text that is printed.
+pub type Part<'a> = dyn FnMut(&str) -> io::Result<()> + 'a;
+
+/// Prints a value as JSON in which no character controls a terminal, as it is made.
+///
+/// # Errors
+/// Those of [`print()`].
+pub fn print_json(value: &impl Serialize) -> io::Result<()> {
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    let form = ForTerminals(PrettyFormatter::new());
+    let made = value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, form));
+    let made = made.map_err(io::Error::from);
+    open_still(
+        made.and_then(|()| out.write_all(b"\n"))
+            .and_then(|()| out.flush()),
+    )
+}
+
+/// A reader that stops reading is not an error.
+fn open_still(printed: io::Result<()>) -> io::Result<()> {
+    match printed {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
+    }
+}
+
+/// JSON over several lines, see [`json_for_terminals`].
+struct ForTerminals(PrettyFormatter<'static>);
+
+impl Formatter for ForTerminals {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        w: &mut W,
+        text: &str,
+    ) -> io::Result<()> {
+        w.write_all(json_for_terminals(text.to_owned()).as_bytes())
+    }
+
+    fn begin_array<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.begin_array(w)
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.end_array(w)
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(w, first)
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.end_array_value(w)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.begin_object(w)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.end_object(w)
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(w, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(w)
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.end_object_value(w)
     }
 }
 
@@ -69,18 +154,21 @@ pub fn print_error(text: &str) {
 
 /// Whether a text in one line controls neither a terminal nor the service that keeps a log.
 pub fn is_plain(text: &str) -> bool {
-    !text.contains(controls) && inert(text) == text
+    !text.contains(unseen) && inert(text) == text
 }
 
-/// Text from outside must not control the terminal: control characters are replaced.
+/// Text from outside must not control the terminal, nor hide anything: characters that control a
+/// reader or that nobody sees are written as their numbers, `\u{200b}`.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\n' | '\t' => c,
-            c if controls(c) => '\u{fffd}',
-            c => c,
-        })
-        .collect()
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => clean.push(c),
+            c if unseen(c) => clean.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+            c => clean.push(c),
+        }
+    }
+    clean
 }
 
 /// Text in which no service finds a command when it reads a log: GitHub's begin a line with
@@ -100,12 +188,15 @@ pub(super) fn inert(text: &str) -> Cow<'_, str> {
 /// JSON in which characters that control a terminal are written as their numbers, where JSON itself
 /// does not require it. They occur within strings only.
 pub(crate) fn json_for_terminals(json: String) -> String {
-    let harmful = |c: char| c != '\n' && controls(c);
+    let harmful = |c: char| c != '\n' && unseen(c);
     let mut text = json;
     if text.contains(harmful) {
         text = text.chars().fold(String::new(), |mut text, c| {
             if harmful(c) {
-                text.push_str(&format!("\\u{:04x}", u32::from(c)));
+                // JSON writes a character beyond 16 bits as two numbers.
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    text.push_str(&format!("\\u{unit:04x}"));
+                }
             } else {
                 text.push(c);
             }
@@ -119,20 +210,35 @@ pub(crate) fn json_for_terminals(json: String) -> String {
     text
 }
 
-/// Whether a character controls its reader: control characters, characters that reorder text, and
-/// those at which some readers end a line.
-fn controls(c: char) -> bool {
-    c.is_control() || is_bidirectional_control(c) || matches!(c, '\u{2028}' | '\u{2029}')
+/// Whether a reader does not see a character, or is controlled by it: control and format characters,
+/// those that reorder text or end a line, those that fonts leave out, and those that are none.
+/// What Unicode says of each is in the tables of the `regex` crate.
+fn unseen(c: char) -> bool {
+    static UNSEEN: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
+        // The last is a pattern of no dots, which reads as a blank.
+        let class = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u{2800}]";
+        let parsed = regex_syntax::parse(class);
+        match parsed.as_ref().map(|class| class.kind()) {
+            Ok(regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class))) => {
+                class
+                    .iter()
+                    .map(|range| (range.start(), range.end()))
+                    .collect()
+            }
+            // Rather all is hidden than nothing.
+            _ => vec![('\0', char::MAX)],
+        }
+    });
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
+    let after = UNSEEN.partition_point(|(start, _)| *start <= c);
+    after.checked_sub(1).is_some_and(|at| c <= UNSEEN[at].1)
 }
 
 /// The same in one line.
 pub(crate) fn one_line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ")
-}
-
-/// These reorder the text around them.
-fn is_bidirectional_control(c: char) -> bool {
-    matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -143,8 +249,50 @@ mod tests {
     fn terminal_escapes_in_names_are_made_harmless() {
         assert_eq!(
             clean("a\x1b[31mb\u{202e}c\nd\te"),
-            "a\u{fffd}[31mb\u{fffd}c\nd\te"
+            "a\\u{1b}[31mb\\u{202e}c\nd\te"
         );
+    }
+
+    #[test]
+    fn every_character_that_nobody_sees_is_written_as_its_number() {
+        let ranges = [
+            '\0'..='\u{8}',
+            '\u{b}'..='\u{1f}',
+            '\u{7f}'..='\u{9f}',
+            '\u{ad}'..='\u{ad}',
+            '\u{34f}'..='\u{34f}',
+            '\u{61c}'..='\u{61c}',
+            '\u{115f}'..='\u{1160}',
+            '\u{17b4}'..='\u{17b5}',
+            '\u{180b}'..='\u{180f}',
+            '\u{200b}'..='\u{200f}',
+            '\u{2028}'..='\u{202e}',
+            '\u{2060}'..='\u{206f}',
+            '\u{2800}'..='\u{2800}',
+            '\u{3164}'..='\u{3164}',
+            '\u{fdd0}'..='\u{fdef}',
+            '\u{fe00}'..='\u{fe0f}',
+            '\u{feff}'..='\u{feff}',
+            '\u{ffa0}'..='\u{ffa0}',
+            '\u{fff0}'..='\u{fffb}',
+            '\u{fffe}'..='\u{ffff}',
+            '\u{1d173}'..='\u{1d17a}',
+            '\u{e0000}'..='\u{e0fff}',
+        ];
+        for c in ranges.into_iter().flatten() {
+            let number = u32::from(c);
+            assert_eq!(clean(&format!("a{c}b")), format!("a\\u{{{number:x}}}b"));
+            let json = json_for_terminals(format!("\"{c}\""));
+            assert!(json.is_ascii() && !json.contains(c), "{number:x}: {json}");
+            if number > 0x1f {
+                assert_eq!(
+                    serde_json::from_str::<String>(&json).unwrap(),
+                    c.to_string()
+                );
+            }
+        }
+        let seen = "aé ß\u{a0}漢字 → ± µ 🚀 \u{301} – “”";
+        assert_eq!(clean(seen), seen);
     }
 
     #[test]

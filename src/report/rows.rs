@@ -155,7 +155,10 @@ pub(super) fn left_out(report: &VariantReport) -> Option<String> {
         .iter()
         .filter(|comparison| unmeasured(report, comparison))
         .count();
-    let others = all - shown - work - same - unmeasured;
+    // A metric may be of two kinds.
+    let others = [shown, work, same, unmeasured]
+        .iter()
+        .fold(all, |left, count| left.saturating_sub(*count));
     let mut parts = Vec::new();
     if work > 0 {
         parts.push(format!(
@@ -274,7 +277,7 @@ pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
         .flat_map(|verdict| {
             let count = outcome.count(verdict);
             let (count, also) = if verdict == Verdict::Inconclusive {
-                (count - not_worse, not_worse)
+                (count.saturating_sub(not_worse), not_worse)
             } else {
                 (count, 0)
             };

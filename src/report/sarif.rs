@@ -110,12 +110,18 @@ fn result(concern: &Concern<'_>, rule_index: Option<usize>) -> Value {
                 "fullyQualifiedName": one_line(&format!("{variant}/{kernel}")),
                 "kind": "function",
             }),
-            None => json!({ "fullyQualifiedName": variant.to_string(), "kind": "module" }),
+            None => json!({
+                "fullyQualifiedName": one_line(&variant.to_string()),
+                "kind": "module",
+            }),
         }]);
     }
     let mut properties = json!({});
     for (key, value) in [
-        ("variant", finding.variant.as_ref().map(ToString::to_string)),
+        (
+            "variant",
+            finding.variant.as_ref().map(|id| one_line(&id.to_string())),
+        ),
         ("kernel", finding.kernel.as_deref().map(one_line)),
         ("metric", finding.metric.as_deref().map(one_line)),
     ] {

@@ -65,7 +65,7 @@ fn report(outcome: &Outcome) -> String {
 fn variant(report: &VariantReport) -> String {
     let mut text = format!(
         "{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n",
-        title(report),
+        one_line(&title(report)),
         one_line(&provenance(report))
     );
     if report.comparisons.is_empty() {

@@ -1,9 +1,16 @@
 //! Paths, names and numbers of machines in texts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex, bytes};
+
+use ncu_report::Chip;
+
+use super::known::Known;
+use crate::files::read_regular;
+use crate::metric::aliases;
 
 /// Where an absolute path may begin, and a path of at least two parts: a single `/name` reveals
 /// nothing. A slash after a letter occurs in `byte/second`, one after another in a URL.
@@ -13,6 +20,8 @@ const UUID: &str = r"\b(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA
 const ADDRESS: &str = r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+";
 const CREDENTIAL: &str =
     r"(?i)\b([a-z0-9_-]*(?:token|secret|password|passwd|api[_-]?key)=)([^\s&]+)";
+/// The same where anything may stand around it.
+const LOOSE: &str = r"/[A-Za-z0-9._~@%+-]{3,}/[A-Za-z0-9._~@%+-]{2}|[A-Za-z]:\\|(?:GPU|MIG)-[0-9a-fA-F]{8}-|@[A-Za-z0-9-]+\.[A-Za-z0-9]|(?i:token|secret|password|passwd|api[_-]?key)=";
 
 #[expect(
     clippy::expect_used,
@@ -27,26 +36,97 @@ static WINDOWS_PATHS: LazyLock<Regex> = LazyLock::new(|| compiled(WINDOWS_PATH))
 static UUIDS: LazyLock<Regex> = LazyLock::new(|| compiled(UUID));
 static ADDRESSES: LazyLock<Regex> = LazyLock::new(|| compiled(ADDRESS));
 static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| compiled(CREDENTIAL));
-/// Names that identify nobody.
-const COMMON: [&str; 8] = [
-    "root",
-    "user",
-    "runner",
-    "ubuntu",
-    "nobody",
-    "localhost",
-    "host",
+#[expect(
+    clippy::expect_used,
+    reason = "the pattern is a constant that the tests compile"
+)]
+static SUSPECTS: LazyLock<bytes::Regex> =
+    LazyLock::new(|| bytes::Regex::new(LOOSE).expect("a valid pattern"));
+/// Names that identify nobody: accounts that every machine has, and words of the trade, which stand
+/// in every capture.
+const COMMON: [&str; 58] = [
+    "admin",
+    "administrator",
+    "agent",
+    "azureuser",
+    "bench",
+    "block",
+    "build",
+    "builder",
+    "buildkite",
+    "cache",
+    "clock",
+    "compute",
+    "container",
+    "core",
+    "cuda",
+    "default",
+    "device",
+    "devel",
     "docker",
+    "dram",
+    "driver",
+    "ec2-user",
+    "gitlab-runner",
+    "gpus",
+    "graph",
+    "grid",
+    "guest",
+    "host",
+    "jenkins",
+    "kernel",
+    "launch",
+    "local",
+    "localhost",
+    "localhost.localdomain",
+    "login",
+    "main",
+    "memory",
+    "metric",
+    "ncu",
+    "nobody",
+    "none",
+    "nvcc",
+    "nvidia",
+    "process",
+    "profile",
+    "profiler",
+    "ptxas",
+    "report",
+    "root",
+    "runner",
+    "sample",
+    "shared",
+    "stream",
+    "tensor",
+    "test",
+    "thread",
+    "ubuntu",
+    "user",
 ];
+
+/// Whether a name is a word that identifies nobody: one of [`COMMON`], or a part of a counter's name.
+fn is_common(name: &str) -> bool {
+    static WORDS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let chips = [Chip::Gh100, Chip::Other];
+        let all = chips.into_iter().flat_map(aliases);
+        let counters = all.flat_map(|alias| [alias.name, alias.counter]);
+        let words = counters.flat_map(|name| name.split(|c: char| !c.is_ascii_alphanumeric()));
+        let singular_too = words.flat_map(|word| [word, word.strip_suffix('s').unwrap_or(word)]);
+        singular_too.chain(COMMON).map(str::to_owned).collect()
+    });
+    WORDS.contains(&name.to_ascii_lowercase())
+}
 
 /// Removes the names of people and machines from texts. One GPU has one name in all of them.
 #[derive(Debug, Default)]
 pub struct Scrubber {
-    gpus: BTreeMap<String, String>,
+    gpus: Known,
+    gpu_count: usize,
     /// Names of hosts and people, with their replacements.
-    names: BTreeMap<String, &'static str>,
-    /// Folders of the paths that were shortened.
-    folders: BTreeSet<String>,
+    names: Known,
+    /// Folders of the paths that were shortened, with a slash at the end and without.
+    folders: Known,
     /// How many of each kind were removed.
     pub removed: BTreeMap<&'static str, u64>,
 }
@@ -55,7 +135,8 @@ impl Scrubber {
     /// Knows the names of this machine and its user.
     pub fn of_this_machine() -> Scrubber {
         let mut scrubber = Scrubber::default();
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = read_regular(Path::new("/proc/sys/kernel/hostname")).unwrap_or_default();
+        let host = String::from_utf8_lossy(&host);
         scrubber.learn_host(host.trim());
         for variable in ["USER", "LOGNAME"] {
             let name = std::env::var(variable).unwrap_or_default();
@@ -71,8 +152,8 @@ impl Scrubber {
 
     /// A name of three letters or fewer is ignored: it is part of too many words.
     fn learn(&mut self, name: &str, stands_for: &'static str) {
-        if name.len() > 3 && !COMMON.contains(&name) {
-            self.names.insert(name.to_owned(), stands_for);
+        if name.len() > 3 && !is_common(name) {
+            self.names.add(name, stands_for);
         }
     }
 
@@ -81,13 +162,23 @@ impl Scrubber {
         *self.removed.entry(kind).or_default() += 1;
     }
 
+    fn count_times(&mut self, kind: &'static str, times: u64) {
+        if times > 0 {
+            *self.removed.entry(kind).or_default() += times;
+        }
+    }
+
     /// The replacement of a GPU's UUID: `GPU-1`, `GPU-2` in the order of appearance.
     pub fn gpu(&mut self, uuid: &str) -> String {
         self.count("GPU UUID");
-        let next = self.gpus.len() + 1;
+        if let Some(known) = self.gpus.get(uuid) {
+            return known.to_owned();
+        }
+        self.gpu_count += 1;
         let kind = uuid.get(..3).unwrap_or("GPU");
-        let named = self.gpus.entry(uuid.to_owned());
-        named.or_insert_with(|| format!("{kind}-{next}")).clone()
+        let name = format!("{kind}-{}", self.gpu_count);
+        self.gpus.add(uuid, &name);
+        name
     }
 
     /// A text that is a path, or contains some; unchanged if there is nothing to remove.
@@ -107,7 +198,8 @@ impl Scrubber {
         let trimmed = path.trim_end_matches('/');
         let (folder, name) = trimmed.rsplit_once('/').unwrap_or(("", trimmed));
         if folder.matches('/').count() >= 2 || folder.starts_with('~') {
-            self.folders.insert(folder.to_owned());
+            self.folders.add(folder, "");
+            self.folders.add(&format!("{folder}/"), "");
         }
         self.known_names(name).unwrap_or_else(|| name.to_owned())
     }
@@ -141,67 +233,46 @@ impl Scrubber {
                 found[1].to_owned()
             })
             .into_owned();
-        for folder in self.folders.clone() {
-            if clean.contains(&folder) {
-                clean = clean
-                    .replace(&format!("{folder}/"), "")
-                    .replace(&folder, "");
-                self.count("path");
-            }
+        let mut found = 0;
+        if let Some(without) = self.folders.replaced(&clean, false, |_| found += 1) {
+            clean = without;
         }
+        self.count_times("path", found);
         clean = self.known_names(&clean).unwrap_or(clean);
         (clean != text).then_some(clean)
     }
 
     fn known_names(&mut self, text: &str) -> Option<String> {
-        let mut clean = text.to_owned();
-        for (name, stands_for) in self.names.clone() {
-            let alone = Regex::new(&format!(r"\b{}\b", regex::escape(&name))).ok()?;
-            if alone.is_match(&clean) {
-                clean = alone.replace_all(&clean, stands_for).into_owned();
-                self.count(if stands_for == "host" {
-                    "host name"
-                } else {
-                    "user name"
-                });
-            }
-        }
-        (clean != text).then_some(clean)
+        let (mut hosts, mut users) = (0, 0);
+        let clean = self.names.replaced(text, true, |stands_for| {
+            *(if stands_for == "host" {
+                &mut hosts
+            } else {
+                &mut users
+            }) += 1;
+        });
+        self.count_times("host name", hosts);
+        self.count_times("user name", users);
+        clean
     }
 
-    /// Every name that must not be published.
-    pub fn forbidden(&self) -> Vec<String> {
-        let names = self.names.keys();
-        names
-            .chain(&self.folders)
-            .chain(self.gpus.keys())
-            .cloned()
-            .collect()
+    /// The first text in a copy that must not be published: a name as a word of its own, anything
+    /// else wherever it stands.
+    pub fn forbidden_in(&self, content: &[u8]) -> Option<String> {
+        let found = self
+            .names
+            .find(content, 0, true)
+            .or_else(|| self.folders.find(content, 0, false))
+            .or_else(|| self.gpus.find(content, 0, false))?;
+        let (start, end) = found.place;
+        Some(String::from_utf8_lossy(&content[start..end]).into_owned())
     }
-}
 
-/// Finds in bytes whatever may be a path, a UUID, an address, a credential, or one of these names.
-/// In bytes anything may precede a path, so there are false matches.
-pub fn suspects(names: &[String]) -> Option<bytes::Regex> {
-    const LOOSE: &str = r"/[A-Za-z0-9._~@%+-]{3,}/[A-Za-z0-9._~@%+-]{2}|[A-Za-z]:\\|(?:GPU|MIG)-[0-9a-fA-F]{8}-|@[A-Za-z0-9-]+\.[A-Za-z0-9]|(?i:token|secret|password|passwd|api[_-]?key)=";
-    let names = any_of(names).unwrap_or_default();
-    let pattern = if names.is_empty() {
-        LOOSE.to_owned()
-    } else {
-        format!("{LOOSE}|{names}")
-    };
-    bytes::Regex::new(&pattern).ok()
-}
-
-/// The first of these texts in the bytes.
-pub fn first_of<'t>(content: &'t [u8], texts: &[String]) -> Option<&'t str> {
-    let any = bytes::Regex::new(&any_of(texts)?).ok()?;
-    std::str::from_utf8(any.find(content)?.as_bytes()).ok()
-}
-
-fn any_of(texts: &[String]) -> Option<String> {
-    let texts: Vec<String> = texts.iter().map(|text| regex::escape(text)).collect();
-    (!texts.is_empty()).then(|| texts.join("|"))
+    /// Whether bytes contain whatever may be a path, a UUID, an address, a credential, or a known
+    /// name. In bytes anything may precede a path, so there are false matches.
+    pub fn suspects(&self, content: &[u8]) -> bool {
+        SUSPECTS.is_match(content) || self.forbidden_in(content).is_some()
+    }
 }
 
 #[cfg(test)]
@@ -270,5 +341,29 @@ mod tests {
             scrubber.whole("adal on gpu-box-7 in adaline, vm"),
             "user on host in adaline, vm"
         );
+    }
+
+    #[test]
+    fn words_of_the_trade_are_no_names() {
+        let mut scrubber = Scrubber::default();
+        for name in ["cuda", "warp", "Tensor", "kernel", "runner", "dram"] {
+            scrubber.learn(name, "user");
+            let text = format!("{name} of {name}");
+            assert_eq!(scrubber.whole(&text), text);
+            assert_eq!(scrubber.forbidden_in(text.as_bytes()), None);
+        }
+        scrubber.learn("ada_lovelace", "user");
+        assert_eq!(scrubber.whole("ada_lovelace"), "user");
+    }
+
+    #[test]
+    fn the_search_for_what_is_left_has_no_most_of_names() {
+        let mut scrubber = Scrubber::default();
+        for at in 0..50_000 {
+            scrubber.learn_host(&format!("host-{at}-{}", "x".repeat(40)));
+        }
+        let secret = format!("\u{1}host-49999-{}\u{2}", "x".repeat(40));
+        let left = scrubber.forbidden_in(secret.as_bytes());
+        assert_eq!(left.as_deref(), Some(&secret[1..secret.len() - 1]));
     }
 }

@@ -134,8 +134,8 @@ impl SanitizerLog {
                 record.push(words);
             } else if let Some((errors, warnings)) = summary(words) {
                 summaries += 1;
-                log.errors += errors;
-                log.warnings += warnings;
+                log.errors = log.errors.saturating_add(errors);
+                log.warnings = log.warnings.saturating_add(warnings);
             } else if !words.contains(" SUMMARY: ")
                 && words != "Target application returned an error"
             {
@@ -255,6 +255,13 @@ fn address(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_summaries_never_count_fewer_errors_than_one() {
+        let summary = "========= ERROR SUMMARY: 18446744073709551615 errors\n";
+        let log = SanitizerLog::parse(&summary.repeat(2)).unwrap();
+        assert_eq!(log.errors, u64::MAX);
+    }
 
     #[test]
     fn a_percent_sign_in_the_logs_path_is_no_placeholder() {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::{most, read_regular_up_to};
 use crate::finding::Error;
 
 /// Versions of the tools at a path, as last asked for.
@@ -32,7 +33,7 @@ pub(crate) fn cached(
         .map(|meta| format!("{} {} {}", meta.len(), meta.mtime(), meta.mtime_nsec()))
         .map_err(Error::io("read", program))?;
     let key = program.display().to_string();
-    let mut versions: Versions = std::fs::read(&store)
+    let mut versions: Versions = read_regular_up_to(&store, most::CONFIG)
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default();

@@ -21,7 +21,7 @@ pub use root::{Root, root, variables};
 
 use crate::baseline::Store;
 use crate::config::{Config, in_current_words};
-use crate::files::read_regular;
+use crate::files::{most, read_regular, read_text_up_to};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::git::{self, TreeEntry};
 use crate::hash::sha256_hex;
@@ -258,7 +258,7 @@ impl ChangeUnderReview<'_> {
     /// The configuration to judge by, and the base's folder of baselines.
     fn policy(&self, findings: &mut Vec<Finding>) -> Result<(Config, PathBuf), Error> {
         let path = &self.head.path;
-        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let text = read_text_up_to(path, most::CONFIG).map_err(Error::io("read", path))?;
         let hash = sha256_hex(text.as_bytes());
         let whole = || (self.head.clone(), self.head.baselines.clone());
         let Some(base_text) = self.base_text()? else {

@@ -4,7 +4,6 @@
 mod log;
 mod tool;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use ncu_report::{ReadError, agree, csv, report};
@@ -12,6 +11,7 @@ use ncu_report::{ReadError, agree, csv, report};
 use super::capture::{Capture, Page, Pending};
 use super::session::{Profiler, Ran, Session};
 use crate::device::State;
+use crate::files::{most, read_regular, read_regular_up_to};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Invocation};
@@ -95,10 +95,12 @@ struct Reader {
 impl Reader {
     fn read(self) -> Result<Capture, Stop> {
         let report_path = &self.report_path;
-        let bytes = fs::read(report_path).map_err(Error::io("read", report_path))?;
+        let bytes = read_regular_up_to(report_path, most::BINARY)
+            .map_err(Error::io("read", report_path))?;
         let report = report::read(&bytes).map_err(|error| self.unreadable(report_path, &error))?;
         self.print_csv()?;
-        let csv_bytes = fs::read(&self.csv_path).map_err(Error::io("read", &self.csv_path))?;
+        let csv_bytes = read_regular_up_to(&self.csv_path, most::BINARY)
+            .map_err(Error::io("read", &self.csv_path))?;
         let csv = csv::read(&csv_bytes).map_err(|error| self.unreadable(&self.csv_path, &error))?;
         let counters: Vec<&str> = self.counters.iter().map(String::as_str).collect();
         agree(&report, &csv, &counters).map_err(|disagreement| {
@@ -156,7 +158,7 @@ impl Reader {
 }
 
 fn read_text(path: &Path) -> String {
-    fs::read(path)
+    read_regular(path)
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .unwrap_or_default()
 }

@@ -145,9 +145,9 @@ impl Drawing {
     }
 }
 
-/// Text from outside, in one line and of characters that XML has.
+/// Text from outside, in one line and of characters that XML has and readers see.
 pub(super) fn text(text: &str) -> String {
-    one_line(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+    one_line(text)
 }
 
 /// The start of a text, where there is no room for all of it.
@@ -161,6 +161,13 @@ pub(super) fn shortened(text: &str, columns: usize) -> String {
 
 /// A coordinate: a tenth of a pixel is not seen.
 pub(super) fn px(value: f64) -> String {
+    // SVG has neither infinity nor numbers that are none; nobody sees what lies so far outside.
+    const FAR: f64 = 1e6;
+    let value = if value.is_nan() {
+        0.0
+    } else {
+        value.clamp(-FAR, FAR)
+    };
     let rounded = (value * 10.0).round() / 10.0;
     format!("{rounded}")
 }

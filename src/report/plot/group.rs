@@ -1,5 +1,7 @@
 //! The variants that share a picture.
 
+use std::collections::HashMap;
+
 use crate::judge::{Outcome, VariantReport};
 use crate::terms::{Tier, VariantId};
 
@@ -32,24 +34,22 @@ impl Group<'_> {
 /// What ran, by suite, GPU and tier, in the order of the outcome. Nothing runs on the static tier.
 pub(super) fn groups(outcome: &Outcome) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut places = HashMap::new();
     for report in &outcome.variants {
         if report.tier == Tier::Static {
             continue;
         }
-        let of_group = groups.iter_mut().find(|group| {
-            group.suite == report.variant.suite
-                && group.gpu == report.gpu
-                && group.tier == report.tier
-        });
-        match of_group {
-            Some(group) => group.reports.push(report),
-            None => groups.push(Group {
+        let key = (&report.variant.suite, &report.gpu, report.tier.as_str());
+        let at = *places.entry(key).or_insert_with(|| {
+            groups.push(Group {
                 suite: &report.variant.suite,
                 gpu: &report.gpu,
                 tier: report.tier,
-                reports: vec![report],
-            }),
-        }
+                reports: Vec::new(),
+            });
+            groups.len() - 1
+        });
+        groups[at].reports.push(report);
     }
     groups
 }

@@ -52,8 +52,12 @@ fn is(role: Role) -> impl Fn(&str) -> bool {
 
 /// Seconds of one launch of each kernel, added up.
 pub(super) fn duration(report: &VariantReport, side: Side) -> Option<f64> {
-    let seconds = durations(report, side)?.iter().sum::<f64>();
-    (seconds > 0.0).then_some(seconds)
+    measured(durations(report, side)?.iter().sum())
+}
+
+/// A value that something real has: neither zero nor infinite, nor so small that it lost its digits.
+pub(super) fn measured(value: f64) -> Option<f64> {
+    (value.is_normal() && value > 0.0).then_some(value)
 }
 
 fn durations(report: &VariantReport, side: Side) -> Option<Vec<f64>> {
@@ -68,7 +72,7 @@ pub(super) fn dram_bytes(report: &VariantReport, side: Side) -> Option<f64> {
         Some(values.iter().sum::<f64>())
     };
     let bytes = sum(Role::DramBytesRead)? + sum(Role::DramBytesWritten)?;
-    (bytes > 0.0).then_some(bytes)
+    measured(bytes)
 }
 
 /// Seconds for which a unit would have been busy at its peak: duration times share, of each kernel.
@@ -83,13 +87,13 @@ fn busy(report: &VariantReport, side: Side, share: impl Fn(&str) -> bool) -> Opt
         .zip(shares)
         .map(|(seconds, percent)| seconds * percent / 100.0)
         .sum();
-    (seconds > 0.0).then_some(seconds)
+    measured(seconds)
 }
 
 /// Bytes per second at which the DRAM would be at its peak.
 pub(super) fn dram_ceiling(report: &VariantReport, side: Side) -> Option<f64> {
     let busy = busy(report, side, is(Role::DramThroughput))?;
-    Some(dram_bytes(report, side)? / busy)
+    measured(dram_bytes(report, side)? / busy)
 }
 
 /// The counter of how busy the tensor pipe is, if one is measured.
@@ -115,7 +119,7 @@ pub(super) fn tensor_ceiling(report: &VariantReport, side: Side) -> Option<f64> 
     }
     let declared = report.work.flop? as f64;
     let flop = if any { counted.min(declared) } else { declared };
-    (flop > 0.0).then_some(flop / busy)
+    measured(flop / busy)
 }
 
 /// The verdict that a reader needs to see first.

@@ -7,7 +7,8 @@ use super::drawing::{Drawing, Size, px, shortened, text};
 use super::group::Group;
 use super::ladder::{mark, notable};
 use super::measured::{
-    Side, class, dram_bytes, dram_ceiling, duration, tensor_ceiling, tensor_counter, worst,
+    Side, class, dram_bytes, dram_ceiling, duration, measured, tensor_ceiling, tensor_counter,
+    worst,
 };
 use super::scale::{Axis, with_prefix};
 use crate::judge::VariantReport;
@@ -138,8 +139,8 @@ pub(super) fn roofline(group: &Group<'_>, size: Size) -> Result<Drawing, String>
 fn place(report: &VariantReport, side: Side) -> Option<Place> {
     let flop = report.work.flop.filter(|flop| *flop > 0)? as f64;
     Some(Place {
-        intensity: flop / dram_bytes(report, side)?,
-        rate: flop / duration(report, side)?,
+        intensity: measured(flop / dram_bytes(report, side)?)?,
+        rate: measured(flop / duration(report, side)?)?,
     })
 }
 
@@ -213,7 +214,7 @@ impl Frame {
             .flat_map(|point| [Some(point.current), point.reference])
             .flatten();
         let ridge = match (dram, tensor) {
-            (Some(dram), Some(tensor)) => Some(tensor.most / dram.most),
+            (Some(dram), Some(tensor)) => measured(tensor.most / dram.most),
             _ => None,
         };
         let xs: Vec<f64> = places
@@ -352,7 +353,11 @@ impl Frame {
                 long,
                 text: name,
             };
-            while let Some((_, other)) = placed.iter().find(|(_, other)| other.covers(&label)) {
+            // Each step goes below one that is placed, so there are no more steps than those.
+            for _ in 0..placed.len() {
+                let Some((_, other)) = placed.iter().find(|(_, other)| other.covers(&label)) else {
+                    break;
+                };
                 label.y = other.y + LABEL_LINE;
             }
             placed.push((at, label));

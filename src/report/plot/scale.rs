@@ -13,9 +13,10 @@ pub(super) struct Axis {
 impl Axis {
     /// Equal differences are equally long.
     pub fn linear(values: (f64, f64), pixels: (f64, f64)) -> Axis {
-        let (from, mut to) = values;
+        let (from, mut to) = (finite(values.0), finite(values.1));
         if !(to > from) {
-            to = from + 1.0;
+            // One more is no other number where the value is large.
+            to = from + from.abs().max(1.0);
         }
         Axis {
             from,
@@ -28,9 +29,10 @@ impl Axis {
 
     /// Equal factors are equally long; both values are positive.
     pub fn logarithmic(values: (f64, f64), pixels: (f64, f64)) -> Axis {
+        let power = |value: f64| value.clamp(f64::MIN_POSITIVE, f64::MAX).log10();
         Axis {
             logarithmic: true,
-            ..Axis::linear((values.0.log10(), values.1.log10()), pixels)
+            ..Axis::linear((power(values.0), power(values.1)), pixels)
         }
     }
 
@@ -57,6 +59,10 @@ impl Axis {
             .map(|factor| factor * power)
             .find(|step| *step >= rough)
             .unwrap_or(rough);
+        if !(step.is_normal() && self.from.abs() < step * 1e15) {
+            // The values are too close to each other, or to zero, for round ones between them.
+            return vec![self.from, self.to];
+        }
         let first = (self.from / step).ceil();
         (0..=count * 3)
             .map(|at| (first + at as f64) * step)
@@ -70,7 +76,9 @@ impl Axis {
         } else {
             &[1.0, 2.0, 5.0]
         };
-        let powers = self.from.floor() as i32..=self.to.ceil() as i32;
+        // No number has another power of ten.
+        let power = |place: f64| place.clamp(-324.0, 309.0) as i32;
+        let powers = power(self.from.floor())..=power(self.to.ceil());
         powers
             .flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)))
             .filter(|value| {
@@ -78,6 +86,16 @@ impl Axis {
                 place >= self.from - 1e-9 && place <= self.to + 1e-9
             })
             .collect()
+    }
+}
+
+/// The nearest number that leaves room for a difference of two.
+fn finite(value: f64) -> f64 {
+    const MOST: f64 = f64::MAX / 8.0;
+    if value.is_nan() {
+        0.0
+    } else {
+        value.clamp(-MOST, MOST)
     }
 }
 
@@ -93,6 +111,9 @@ pub(super) fn with_prefix(value: f64, unit: &str) -> String {
 
 /// About three significant digits, without zeros that say nothing.
 pub(super) fn three_digits(value: f64) -> String {
+    if !(value.abs() < 1e6) {
+        return format!("{value:.2e}");
+    }
     let decimals = match value.abs() {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
@@ -120,6 +141,42 @@ mod tests {
         assert_eq!(axis.ticks(4), [50.0, 100.0, 200.0, 500.0]);
         let axis = Axis::linear((5.0, 5.0), (0.0, 100.0));
         assert!(axis.at(5.0).is_finite());
+    }
+
+    #[test]
+    fn no_values_make_an_axis_endless() {
+        const INF: f64 = f64::INFINITY;
+        let odd = [
+            f64::NAN,
+            -INF,
+            f64::MIN,
+            -1e300,
+            -1.0,
+            -0.0,
+            0.0,
+            5e-324,
+            1e-300,
+            1.0,
+            1.0 + f64::EPSILON,
+            1e16,
+            1e16 + 2.0,
+            1e300,
+            f64::MAX,
+            INF,
+        ];
+        for from in odd {
+            for to in odd {
+                for axis in [Axis::linear, Axis::logarithmic] {
+                    let axis = axis((from, to), (0.0, 100.0));
+                    let ticks = axis.ticks(5);
+                    assert!(ticks.len() < 2_000, "{from:e} {to:e}: {}", ticks.len());
+                    for value in ticks {
+                        assert!(value.is_finite(), "{from:e} {to:e}: {value}");
+                        assert!(axis.at(value).is_finite(), "{from:e} {to:e}: {value}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn panel(course: &Course, acceptances: &[Acceptance], kernels: bool, size: Size)
         }
         @for (at, point) in &known {
             g {
-                title { (text(&point_text(*point, &acceptances[*at], unit))) }
+                title { (text(&point_text(*point, acceptances.get(*at), unit))) }
                 // The noise of a profile of one process is not known, so it has no bar.
                 @if point.noise.is_some() {
                     @let [low, high] = ends(point).map(|end| y.at(end));
@@ -187,15 +187,15 @@ fn tick(value: f64, unit: Option<&str>) -> String {
     }
 }
 
-fn point_text(point: Point, acceptance: &Acceptance, unit: Option<&str>) -> String {
+fn point_text(point: Point, acceptance: Option<&Acceptance>, unit: Option<&str>) -> String {
     let noise = point.noise.map_or_else(String::new, |noise| {
         format!(" ±{}", Change::Absolute(noise).magnitude(unit))
     });
-    format!(
-        "{}{noise} — {}, {}: {}",
-        display_value(point.value, unit),
-        acceptance.time,
-        acceptance.who,
-        acceptance.reason
-    )
+    let accepted = acceptance.map_or_else(String::new, |accepted| {
+        format!(
+            " — {}, {}: {}",
+            accepted.time, accepted.who, accepted.reason
+        )
+    });
+    format!("{}{noise}{accepted}", display_value(point.value, unit))
 }
