@@ -181,7 +181,8 @@ impl Side {
         }
     }
 
-    fn of_profile(path: &Path, profile: &Profile) -> Side {
+    /// Of a profile that was read from a file.
+    pub fn of_profile(path: &Path, profile: &Profile) -> Side {
         let identity = &profile.identity;
         let provenance = &profile.provenance;
         let mut conditions = BTreeMap::from([
@@ -207,7 +208,8 @@ impl Side {
         }
     }
 
-    fn of_recording(path: &Path, format: Format, recording: &Recording) -> Side {
+    /// Of a capture that was read from a file.
+    pub fn of_recording(path: &Path, format: Format, recording: &Recording) -> Side {
         let mut conditions = BTreeMap::from([("tier", format.tier().to_string())]);
         let gpu = recording
             .launches
@@ -290,7 +292,8 @@ fn known_settings(conditions: &crate::profile::Conditions) -> Vec<(&'static str,
 }
 
 impl Kernel {
-    fn of_profile(profile: &Profile, kernel: &KernelProfile) -> Kernel {
+    /// Of a profile that was read from a file.
+    pub fn of_profile(profile: &Profile, kernel: &KernelProfile) -> Kernel {
         let mut metrics = BTreeMap::new();
         for (alias, series) in &kernel.metrics {
             let Some(identity) = profile.identity.metrics.get(alias) else {

@@ -148,6 +148,28 @@ pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped
     Ok(run.stripped)
 }
 
+/// The copy of one file, of which only the name of `path` is used; `None` where files of its kind
+/// cannot be stripped.
+///
+/// # Errors
+/// [`Error::Input`], as [`strip`].
+pub fn strip_bytes(
+    path: &Path,
+    bytes: &[u8],
+    keep_machine_code: bool,
+) -> Result<Option<Vec<u8>>, Error> {
+    let Some(kind) = kind_of(path, bytes) else {
+        return Ok(None);
+    };
+    let mut run = Run {
+        scrubber: Scrubber::of_this_machine(),
+        keep_machine_code,
+        hashes: BTreeMap::new(),
+        stripped: Stripped::default(),
+    };
+    run.file(path, path.to_path_buf(), kind, bytes).map(Some)
+}
+
 const UNKNOWN: &str = "files of this kind cannot be stripped; known are reports (.ncu-rep), CSV, profiles and other JSON, kernel records, event times, .log and .argv";
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {

@@ -1,7 +1,7 @@
 //! The compiler's lists of headers (`-MD`) and the assembler's of files, in Makefile syntax.
 
 /// The prerequisites of all rules.
-pub(super) fn prerequisites(text: &str) -> Vec<String> {
+pub fn prerequisites(text: &str) -> Vec<String> {
     let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
     let rules = joined.lines().filter_map(|rule| rule.split_once(": "));
     rules.flat_map(|(_, list)| names(list)).collect()

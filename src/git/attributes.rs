@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::call::{git, git_bytes};
+use super::printed;
 
 /// Those of the paths that git changes when it checks them out, each with the attribute that makes
 /// it do so. Line endings are not considered. `top` is the folder of the working tree; paths are
@@ -59,15 +60,9 @@ fn asked<'p>(
     let arguments: Vec<&str> = arguments.chain(attributes).copied().collect();
     let answer = git_bytes(folder, &arguments, paths)?;
     let answer = String::from_utf8_lossy(&answer);
-    let mut words = answer.split_terminator('\0').map(str::to_owned);
-    let mut found = Vec::new();
-    // `PATH NUL ATTRIBUTE NUL VALUE NUL`
-    while let (Some(path), Some(attribute), Some(value)) =
-        (words.next(), words.next(), words.next())
-    {
-        if value != "unspecified" {
-            found.push((path, attribute, value));
-        }
-    }
-    Ok(found)
+    let found = printed::attributes(&answer).into_iter();
+    let owned = |(path, attribute, value): (&str, &str, &str)| {
+        (path.to_owned(), attribute.to_owned(), value.to_owned())
+    };
+    Ok(found.map(owned).collect())
 }

@@ -6,6 +6,8 @@ mod attributes;
 mod call;
 mod merge;
 mod name;
+#[doc(hidden)]
+pub mod printed;
 mod revision;
 mod settings;
 mod tree;

@@ -1,13 +1,10 @@
 //! Files as a commit has them, and what git tracks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::call::{git, git_bytes};
-
-/// Modes of entries that are not regular files.
-const LINK: &str = "120000";
-const SUBMODULE: &str = "160000";
+use super::printed;
 
 /// What a commit has at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,42 +40,24 @@ pub fn files_at(
     let listing = git_bytes(root, &arguments, String::new())?;
     let listing = String::from_utf8(listing)
         .map_err(|_| format!("a file below `{path}` has a name that is not UTF-8"))?;
-    let mut found = BTreeMap::new();
-    let mut wanted = Vec::new();
-    let mut links = BTreeSet::new();
-    // `MODE SP TYPE SP OBJECT TAB PATH NUL`
-    for entry in listing.split_terminator('\0') {
-        let Some((about, path)) = entry.split_once('\t') else {
-            return Err(format!(
-                "git ls-tree printed an entry that cannot be read: {entry}"
-            ));
-        };
-        match about.split(' ').collect::<Vec<_>>()[..] {
-            [mode, "blob", object] => {
-                if mode == LINK {
-                    links.insert(path.to_owned());
-                }
-                wanted.push((path.to_owned(), object.to_owned()));
+    let (mut found, mut wanted) = (BTreeMap::new(), Vec::new());
+    for entry in printed::tree(&listing)? {
+        match entry.kind {
+            printed::Kind::Submodule => {
+                let commit = TreeEntry::Submodule(entry.object.to_owned());
+                found.insert(entry.path.to_owned(), commit);
             }
-            [_, _, object] => {
-                found.insert(path.to_owned(), TreeEntry::Submodule(object.to_owned()));
-            }
-            _ => {
-                return Err(format!(
-                    "git ls-tree printed an entry that cannot be read: {entry}"
-                ));
-            }
+            _ => wanted.push(entry),
         }
     }
-    let contents = blobs(root, wanted.iter().map(|(_, object)| object.as_str()))?;
-    for ((path, object), content) in wanted.into_iter().zip(contents) {
-        let content = content.ok_or_else(|| format!("git cannot read {object}"))?;
-        let entry = if links.contains(&path) {
-            TreeEntry::Link(content)
-        } else {
-            TreeEntry::File(content)
+    let contents = blobs(root, wanted.iter().map(|entry| entry.object))?;
+    for (wanted, content) in wanted.into_iter().zip(contents) {
+        let content = content.ok_or_else(|| format!("git cannot read {}", wanted.object))?;
+        let entry = match wanted.kind {
+            printed::Kind::Link => TreeEntry::Link(content),
+            _ => TreeEntry::File(content),
         };
-        found.insert(path, entry);
+        found.insert(wanted.path.to_owned(), entry);
     }
     Ok(found)
 }
@@ -94,25 +73,7 @@ fn blobs<'a>(
         return Ok(Vec::new());
     }
     let answer = git_bytes(root, &["cat-file", "--batch"], asked)?;
-    let mut rest = answer.as_slice();
-    (0..count)
-        .map(|_| next_blob(&mut rest).ok_or_else(|| "git cat-file ended early".to_owned()))
-        .collect()
-}
-
-/// `OBJECT SP TYPE SP SIZE LF CONTENT LF`, or `OBJECT SP missing LF`.
-fn next_blob(rest: &mut &[u8]) -> Option<Option<Vec<u8>>> {
-    let end = rest.iter().position(|byte| *byte == b'\n')?;
-    let (head, after) = rest.split_at_checked(end)?;
-    let head = std::str::from_utf8(head).ok()?;
-    let Some(size) = head.split(' ').nth(2) else {
-        *rest = after.get(1..)?;
-        return Some(None);
-    };
-    let size = size.parse::<usize>().ok()?;
-    let content = after.get(1..)?.get(..size)?.to_vec();
-    *rest = after.get(size + 2..)?;
-    Some(Some(content))
+    printed::contents(&answer, count)
 }
 
 /// A file as a commit has it.
@@ -148,24 +109,15 @@ pub fn versions(file: &Path) -> Result<Vec<Version>, String> {
             name,
         ],
     )?;
-    let mut commit = "";
-    let mut found = Vec::new();
-    for line in log.lines() {
-        if let Some(id) = line.strip_prefix("commit ") {
-            commit = id;
-        } else if let Some(raw) = line.strip_prefix(':') {
-            // `old-mode new-mode old-blob new-blob status`; zeros where the file was removed.
-            let blob = raw.split_ascii_whitespace().nth(3).unwrap_or_default();
-            if blob.chars().any(|c| c != '0') {
-                found.push((commit.to_owned(), blob.to_owned()));
-            }
-        }
-    }
-    let contents = blobs(folder, found.iter().map(|(_, blob)| blob.as_str()))?;
+    let found = printed::history(&log);
+    let contents = blobs(folder, found.iter().map(|(_, blob)| *blob))?;
     Ok(found
         .into_iter()
         .zip(contents)
-        .filter_map(|((commit, _), content)| content.map(|content| Version { commit, content }))
+        .filter_map(|((commit, _), content)| {
+            let commit = commit.to_owned();
+            content.map(|content| Version { commit, content })
+        })
         .collect())
 }
 
@@ -194,19 +146,5 @@ pub fn tracked(top: &Path, path: &str) -> Result<BTreeMap<String, Option<String>
     let listing = git_bytes(top, &arguments, String::new())?;
     let listing = String::from_utf8(listing)
         .map_err(|_| format!("a file below `{path}` has a name that is not UTF-8"))?;
-    let mut found = BTreeMap::new();
-    // `MODE SP OBJECT SP STAGE TAB PATH NUL`
-    for entry in listing.split_terminator('\0') {
-        let Some((about, path)) = entry.split_once('\t') else {
-            return Err(format!(
-                "git ls-files printed an entry that cannot be read: {entry}"
-            ));
-        };
-        let submodule = match about.split(' ').collect::<Vec<_>>()[..] {
-            [SUBMODULE, commit, _] => Some(commit.to_owned()),
-            _ => None,
-        };
-        found.insert(path.to_owned(), submodule);
-    }
-    Ok(found)
+    printed::index(&listing)
 }

@@ -54,7 +54,11 @@ pub fn read(path: &Path) -> Result<Outcome, Error> {
     parse(path, &text)
 }
 
-fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
+/// Reads an outcome from the text of a report; `path` is named in errors.
+///
+/// # Errors
+/// [`Error::Input`], as [`read`].
+pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     #[derive(Deserialize)]
     struct Head {
         schema: u32,

@@ -26,7 +26,7 @@ pub use checks::checks as checks_text;
 pub use form::{Capability, Form};
 pub use forms::{FORMS, form, form_parser, report_help};
 pub use history::{page as history_page, text as history_text};
-pub use json::{outcome_schema, read};
+pub use json::{outcome_schema, parse, read};
 pub use print::{
     Color, Part, color, is_plain, print, print_commands, print_error, print_json, print_parts, say,
 };

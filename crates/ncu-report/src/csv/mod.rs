@@ -61,6 +61,25 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     Ok(reading.finish())
 }
 
+/// The cells of each row of a text, as [`read`] splits them. For comparisons with another reader.
+///
+/// # Errors
+/// [`ReadError::Csv`].
+#[doc(hidden)]
+pub fn cells(text: &[u8]) -> Result<Vec<Vec<Vec<u8>>>, ReadError> {
+    let region = tables::Region {
+        bytes: text,
+        line: 1,
+    };
+    let mut rows = Vec::new();
+    let mut others = OtherRows::new();
+    row::for_each_row(&region, &mut others, |row| {
+        rows.push(row.cells().map(<[u8]>::to_vec).collect());
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
 /// Why there is no launch in the text.
 fn nothing(bytes: &[u8], table: Option<&Table<'_>>) -> ReadError {
     let mut available = None;

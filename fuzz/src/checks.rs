@@ -1,0 +1,95 @@
+//! What must hold of everything that a reader returns.
+
+use std::collections::BTreeSet;
+
+use ncu_report::{Launch, ReadError, Recording, Value, report};
+
+/// The numbers of a launch, in an order of their own.
+#[derive(Debug, PartialEq)]
+pub struct Numbers {
+    /// Grid and block.
+    pub shape: [[u64; 3]; 2],
+    /// Name and bits of each metric that is a number.
+    pub metrics: BTreeSet<(String, u64)>,
+    /// Address, what is counted, and count.
+    pub instructions: BTreeSet<(u64, String, u64)>,
+}
+
+impl Numbers {
+    /// All of them, but not what identifies a GPU, which copies for publication lack.
+    pub fn of(launch: &Launch) -> Numbers {
+        let metrics = launch.metrics.iter().filter_map(|(name, measurement)| {
+            let bits = match measurement.value {
+                Value::Integer(number) => number,
+                Value::Float(number) => number.to_bits(),
+                _ => return None,
+            };
+            (!report::identifies_the_gpu(name)).then(|| (name.to_string(), bits))
+        });
+        let mut instructions = BTreeSet::new();
+        for one in launch.source.iter().flat_map(|source| &source.instructions) {
+            let mut add = |what: String, count| instructions.insert((one.address, what, count));
+            add("samples".to_owned(), one.samples);
+            if let Some(executed) = one.executed {
+                add("executed".to_owned(), executed);
+            }
+            for (reason, count) in &one.stalls {
+                add(format!("stalled {reason}"), *count);
+            }
+            for (reason, count) in &one.not_issued {
+                add(format!("not issued {reason}"), *count);
+            }
+        }
+        Numbers {
+            shape: [launch.grid, launch.block],
+            metrics: metrics.collect(),
+            instructions,
+        }
+    }
+
+    pub fn of_all(recording: &Recording) -> Vec<Numbers> {
+        recording.launches.iter().map(Numbers::of).collect()
+    }
+
+    /// Whether each of these numbers is also in `whole`. Zeros stand for what is not stated.
+    pub fn are_in(&self, whole: &Numbers) -> bool {
+        let sides = self.shape.iter().flatten();
+        let known = sides.zip(whole.shape.iter().flatten());
+        known
+            .into_iter()
+            .all(|(part, whole)| *part == 0 || part == whole)
+            && self.metrics.is_subset(&whole.metrics)
+            && self
+                .instructions
+                .iter()
+                .all(|one| one.2 == 0 || whole.instructions.contains(one))
+    }
+}
+
+/// Holds of what any reader of captures returns.
+pub fn recording(input: &[u8], read: &Result<Recording, ReadError>) {
+    match read {
+        Err(error) => {
+            if let ReadError::Report { offset, .. } = error {
+                assert!(*offset <= input.len(), "{error}");
+            }
+            let message = error.to_string();
+            assert!(!message.is_empty());
+        }
+        Ok(recording) => {
+            for launch in &recording.launches {
+                for (name, measurement) in launch.metrics.iter() {
+                    if let Value::Float(number) = measurement.value {
+                        assert!(number.is_finite(), "{name} is {number}");
+                    }
+                    assert_eq!(launch.metrics.get(name), Some(measurement), "{name}");
+                }
+                for label in &launch.labels {
+                    if let Value::Float(number) = label.measurement.value {
+                        assert!(number.is_finite(), "{} is {number}", label.name);
+                    }
+                }
+            }
+        }
+    }
+}

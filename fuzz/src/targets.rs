@@ -1,0 +1,558 @@
+//! The targets. Each takes the bytes of one input.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use ncu_report::{LineTable, csv, report};
+use sparsek_gate::baseline::{Lock, Stored, norm_lines, unsigned};
+use sparsek_gate::binary::{census, compiler_warnings, has_kernels, listing, resource_report};
+use sparsek_gate::build::definitions::Kernels;
+use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
+use sparsek_gate::capture::{Format, event_times};
+use sparsek_gate::config::{Config, KernelFilter, Trust, VersionRange};
+use sparsek_gate::diff::{Diff, Side};
+use sparsek_gate::git::printed;
+use sparsek_gate::history::PastProfile;
+use sparsek_gate::judge::Outcome;
+use sparsek_gate::profile::{Hotspots, Profile, import, norm_text};
+use sparsek_gate::profiler::Trouble;
+use sparsek_gate::report::{FORMS, form};
+use sparsek_gate::strip::strip_bytes;
+use sparsek_gate::terms::{Phase, VariantId};
+use sparsek_gate::toolchain::SanitizerLog;
+use sparsek_gate::verify::ResultFile;
+
+use crate::checks::{self, Numbers};
+use crate::edits;
+
+/// How inputs are changed, besides by bytes.
+#[derive(Clone, Copy)]
+pub enum Mutation {
+    Bytes,
+    Json,
+    Report,
+}
+
+/// A target.
+pub struct Target {
+    pub name: &'static str,
+    /// Largest input, in bytes.
+    pub most: usize,
+    pub mutation: Mutation,
+    pub run: fn(&[u8]),
+}
+
+const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u8])) -> Target {
+    Target {
+        name,
+        most,
+        mutation,
+        run,
+    }
+}
+
+/// All targets. A reader whose target takes long inputs makes fewer executions a second.
+static TARGETS: [Target; 26] = [
+    target("report", 16384, Mutation::Report, read_report),
+    target("report_edits", 97, Mutation::Bytes, edits::check),
+    target("machine_code", 16384, Mutation::Report, machine_code),
+    target("csv_raw", 4096, Mutation::Bytes, read_csv),
+    target("csv_details", 4096, Mutation::Bytes, read_csv),
+    target("csv_cells", 256, Mutation::Bytes, csv_cells),
+    target("config", 2048, Mutation::Bytes, config),
+    target("lock", 2048, Mutation::Bytes, lock),
+    target("norm", 1024, Mutation::Bytes, norm),
+    target("profile", 4096, Mutation::Json, profile),
+    target("outcome", 8192, Mutation::Json, outcome),
+    target("ptxas", 2048, Mutation::Bytes, ptxas),
+    target("nvdisasm", 2048, Mutation::Json, nvdisasm),
+    target("cubin", 6144, Mutation::Bytes, cubin),
+    target("line_table", 6144, Mutation::Bytes, line_table),
+    target("kernel_names", 256, Mutation::Bytes, kernel_names),
+    target("sources", 2048, Mutation::Bytes, sources),
+    target("sanitizer", 2048, Mutation::Bytes, sanitizer),
+    target("ncu_log", 1024, Mutation::Bytes, ncu_log),
+    target("signature", 1024, Mutation::Bytes, signature),
+    target("git", 1024, Mutation::Bytes, git),
+    target("process_records", 1024, Mutation::Bytes, process_records),
+    target("kernel_records", 1024, Mutation::Bytes, read_kernel_records),
+    target("times", 512, Mutation::Bytes, times),
+    target("strip_report", 16384, Mutation::Report, strip_report),
+    target("strip", 4096, Mutation::Bytes, strip),
+];
+
+impl Target {
+    /// The target that the environment names; without one, ends after a list of all.
+    pub fn chosen() -> &'static Target {
+        static CHOSEN: OnceLock<&'static Target> = OnceLock::new();
+        CHOSEN.get_or_init(|| {
+            let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
+            TARGETS
+                .iter()
+                .find(|one| one.name == name)
+                .unwrap_or_else(|| {
+                    for one in &TARGETS {
+                        println!("{} {}", one.name, one.most);
+                    }
+                    std::process::exit(i32::from(!name.is_empty()))
+                })
+        })
+    }
+}
+
+fn text(input: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(input)
+}
+
+/// The parts of an input, between zeros.
+fn parts<const N: usize>(input: &[u8]) -> [&[u8]; N] {
+    let mut parts = input.splitn(N, |byte| *byte == 0);
+    std::array::from_fn(|_| parts.next().unwrap_or_default())
+}
+
+/// Everything that is made of a recording after it was read.
+fn used(recording: &ncu_report::Recording, format: Format) {
+    let _ = import::conditions_of(recording);
+    if let Some(hotspots) = Hotspots::of(&recording.launches, &["kernel.cu", "a/b.cuh"]) {
+        for line in &hotspots.lines {
+            assert!((0.0..=1.0).contains(&line.share), "{}", line.share);
+        }
+    }
+    let names: BTreeSet<&str> = recording
+        .launches
+        .iter()
+        .flat_map(|launch| launch.metrics.keys().map(|name| &**name))
+        .collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    ncu_report::agree(recording, recording, &names).expect("a recording agrees with itself");
+    let side = Side::of_recording(Path::new("x"), format, recording);
+    same(side);
+}
+
+/// A file compared with itself.
+fn same(side: Side) {
+    let count = side.kernels.len();
+    let diff = Diff::of(side.clone(), side);
+    assert_eq!((diff.only_before.len(), diff.only_after.len()), (0, 0));
+    assert_eq!(diff.kernels.len(), count);
+    for row in diff.kernels.iter().flat_map(|pair| &pair.metrics) {
+        assert!(row.same(), "{row:?}");
+    }
+}
+
+fn read_report(input: &[u8]) {
+    let read = report::read(input);
+    checks::recording(input, &read);
+    if let Ok(recording) = read {
+        used(&recording, Format::Report);
+    }
+}
+
+fn machine_code(input: &[u8]) {
+    for code in report::machine_code(input).unwrap_or_default() {
+        line_table(code.cubin);
+        cubin(code.cubin);
+    }
+}
+
+fn read_csv(input: &[u8]) {
+    let read = csv::read(input);
+    checks::recording(input, &read);
+    if let Ok(recording) = read {
+        used(&recording, Format::Csv);
+    }
+}
+
+fn csv_cells(input: &[u8]) {
+    let mut reader = ::csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(input);
+    let rows = reader.byte_records();
+    let theirs: Vec<Vec<Vec<u8>>> = rows
+        .map(|row| row.expect("bytes").iter().map(<[u8]>::to_vec).collect())
+        .collect();
+    assert_eq!(csv::cells(input).expect("any bytes have cells"), theirs);
+}
+
+fn config(input: &[u8]) {
+    let input = text(input);
+    let config = match Config::parse(Path::new("/project/config.toml"), &input) {
+        Ok(config) => config,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            assert!(!error.summary().is_empty());
+            return;
+        }
+    };
+    for variant in config.variants() {
+        assert_eq!(
+            config.variant(&variant.id).map(|own| &own.id),
+            Some(&variant.id)
+        );
+        let _ = config.describe(variant);
+        let _ = variant.counters();
+        let _ = variant.kernel_filter().matches("gemm");
+        let _ = (variant.has_static_gate(), variant.why_no_static_gate());
+        for phase in [Phase::Timing, Phase::Counting] {
+            let _ = (variant.has_phase(phase), variant.launches_needed(phase));
+        }
+        assert!(variant.profile.process_looks().len() < 10_000);
+        assert!(variant.profile.round_looks().len() < 10_000);
+    }
+    let _ = config.select(&["a".to_owned(), "*".to_owned()], true);
+    // The same text gives the same configuration.
+    assert!(Config::parse(Path::new("/project/config.toml"), &input).is_ok());
+    for part in input.split('"') {
+        let _ = VersionRange::parse(part).map(|range| range.contains("13.0.88"));
+        let _ = KernelFilter::of(Some(part)).map(|filter| filter.matches("gemm<float>"));
+    }
+}
+
+fn lock(input: &[u8]) {
+    let Ok(lock) = Lock::parse(&text(input)) else {
+        return;
+    };
+    let _ = (lock.contradictions(), lock.code_sha256());
+    assert_eq!(Lock::parse(&lock.to_toml()).as_ref(), Ok(&lock));
+}
+
+fn norm(input: &[u8]) {
+    let [old, new] = parts(input);
+    let (old, new) = (text(old), text(new));
+    for line in norm_lines(&old, &new) {
+        assert!(line.old.is_some() || line.new.is_some());
+    }
+    for line in norm_lines(&old, &old) {
+        assert_eq!(line.old, line.new);
+    }
+}
+
+fn profile(input: &[u8]) {
+    if let Ok(past) = PastProfile::parse(input) {
+        for (_, series) in past.series() {
+            assert!(series.value.is_none_or(f64::is_finite));
+        }
+    }
+    let Ok(profile) = Profile::parse(input) else {
+        return;
+    };
+    let written = profile.to_json();
+    let again = Profile::parse(written.as_bytes()).expect("what was written can be read");
+    assert_eq!(again.to_json(), written);
+    if let Some(norm) = norm_text(&profile) {
+        assert_eq!(
+            norm_lines(&norm, &norm)
+                .iter()
+                .filter(|line| line.old != line.new)
+                .count(),
+            0
+        );
+        assert!(!norm.contains("NaN") || written.contains("NaN"));
+    }
+    for kernel in &profile.kernels {
+        let _ = (profile.label(kernel), kernel.identity());
+        for alias in kernel.metrics.keys() {
+            if let Some(samples) = profile.samples(kernel, alias) {
+                let _ = (samples.value(), samples.noise());
+            }
+        }
+    }
+    let _ = (profile.gpu_uuids(), profile.launch_count(Phase::Timing));
+    same(Side::of_profile(Path::new("x"), &profile));
+}
+
+fn outcome(input: &[u8]) {
+    let read = |text: &[u8]| sparsek_gate::report::parse(Path::new("outcome.json"), text);
+    let _ = read(input);
+    // Most changes of an outcome contradict its exit code, so the right one is put in.
+    let (Ok(outcome), Ok(mut document)) = (
+        serde_json::from_slice::<Outcome>(input),
+        serde_json::from_slice::<serde_json::Value>(input),
+    ) else {
+        return;
+    };
+    let code = outcome.exit_code();
+    document["exit_code"] = (code as u8).into();
+    document["meaning"] = code.meaning().into();
+    let Ok(outcome) = read(document.to_string().as_bytes()) else {
+        return;
+    };
+    for form in FORMS {
+        let text = form.render_to_file(&outcome);
+        let plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t' | '\r');
+        assert!(text.chars().all(plain), "{}: {text:?}", form.name);
+    }
+    let json = form("json").expect("a form").render(&outcome);
+    let again = read(json.as_bytes()).expect("what was written can be read");
+    assert_eq!(form("json").expect("a form").render(&again), json);
+}
+
+fn ptxas(input: &[u8]) {
+    let log = text(input);
+    for arch in ["sm_90a", "sm_80"] {
+        let kernels = resource_report(&log, arch);
+        for (name, resources) in kernels {
+            assert!(log.contains(&name));
+            let numbers = [
+                resources.registers,
+                resources.shared_bytes,
+                resources.stack_bytes,
+            ];
+            assert!(
+                numbers
+                    .iter()
+                    .all(|number| *number == 0 || log.contains(&number.to_string()))
+            );
+            resources_on_chips(&resources);
+        }
+    }
+    for warning in compiler_warnings(&log) {
+        assert!(log.contains(&warning.message) && log.contains(&warning.code));
+    }
+}
+
+/// What the static gate calculates of resources.
+fn resources_on_chips(resources: &sparsek_gate::binary::KernelResources) {
+    use sparsek_gate::binary::{Limits, ResourceUse};
+    for arch in [
+        "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120",
+    ] {
+        let Some(limits) = Limits::of_arch(arch) else {
+            continue;
+        };
+        for threads in [1, 32, 33, 1024] {
+            let block = ResourceUse {
+                threads,
+                registers: resources.registers,
+                shared_bytes: resources.shared_bytes,
+            };
+            if let Some(occupancy) = limits.occupancy(block) {
+                assert!((0.0..=100.0).contains(&occupancy.percent));
+            }
+        }
+    }
+}
+
+fn nvdisasm(input: &[u8]) {
+    if let Ok(census) = census(input) {
+        let _: Vec<u64> = census
+            .values()
+            .map(|counts| counts.values().map(|count| u64::from(*count)).sum())
+            .collect();
+    }
+    let _ = listing(input);
+}
+
+fn cubin(input: &[u8]) {
+    let _ = has_kernels(input);
+}
+
+fn line_table(input: &[u8]) {
+    let Ok(table) = LineTable::of(input) else {
+        return;
+    };
+    for offset in [0, 16, 32, 48, 256, u64::MAX] {
+        for function in ["kernel", "_Z6kernelPf", ""] {
+            assert!(table.at(function, offset).len() <= 64 + 1);
+        }
+    }
+}
+
+fn kernel_names(input: &[u8]) {
+    let name = text(input);
+    let _ = ncu_report::demangled(&name);
+    let base = ncu_report::base_name(&name);
+    assert!(
+        base.len() <= name.len().max(64) * 64,
+        "{} bytes",
+        base.len()
+    );
+    assert!(name.contains(ncu_report::function_name(&name)));
+    let placeless = ncu_report::placeless(&name).into_owned();
+    assert!(placeless.len() <= name.len());
+}
+
+fn sources(input: &[u8]) {
+    let text = text(input);
+    let constants = BTreeMap::from([
+        ("A".to_owned(), "B".to_owned()),
+        ("B".to_owned(), "A".to_owned()),
+    ]);
+    for kernels in [Kernels::in_cuda(&text), Kernels::in_python(&text)] {
+        for kernel in ["kernel", "A", "f"] {
+            let line = kernels.line(kernel, &constants);
+            let count = text.lines().count().max(1);
+            assert!(line.is_none_or(|line| (1..=count).contains(&(line as usize))));
+        }
+    }
+    for file in sparsek_gate::build::prerequisites(&text) {
+        assert!(!file.is_empty());
+    }
+}
+
+fn sanitizer(input: &[u8]) {
+    let log = text(input);
+    if let Ok(read) = SanitizerLog::parse(&log)
+        && let Some(first) = read.first
+    {
+        assert!(first.text.lines().all(|line| log.contains(line)));
+    }
+}
+
+fn ncu_log(input: &[u8]) {
+    let log = text(input);
+    if let Some(trouble) = Trouble::in_log(&log) {
+        assert!(!trouble.words().is_empty() && !trouble.next().is_empty());
+    }
+}
+
+/// A key whose secret half nobody has, and the one text that it signed.
+const KEY: &str = include_str!("../signed/key.pub");
+const SIGNED: &str = include_str!("../signed/lock");
+
+fn signature(input: &[u8]) {
+    let [lock, signature] = parts(input);
+    let trust = Trust {
+        public_keys: vec![
+            KEY.trim().to_owned(),
+            text(signature)
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        ],
+        require_signature: true,
+    };
+    let known = Trust {
+        public_keys: vec![KEY.trim().to_owned()],
+        require_signature: true,
+    };
+    let stored = Stored {
+        gpu: "gpu".to_owned(),
+        variant: VariantId::try_from("s/v".to_owned()).expect("a name"),
+        lock: Some(text(lock).into_owned()),
+        norm: None,
+        norm_sha256: None,
+        profile: None,
+        signature: Some(text(signature).into_owned()),
+    };
+    let _ = unsigned(&trust, &stored);
+    if unsigned(&known, &stored).is_none() {
+        assert_eq!(text(lock), SIGNED, "a text that nobody signed");
+    }
+}
+
+fn git(input: &[u8]) {
+    let text = text(input);
+    for entry in printed::tree(&text).unwrap_or_default() {
+        assert!(text.contains(entry.path) && text.contains(entry.object));
+    }
+    let _ = printed::index(&text);
+    let _ = printed::history(&text);
+    let _ = printed::attributes(&text);
+    for count in [1, 3] {
+        let contents = printed::contents(input, count).unwrap_or_default();
+        let length: usize = contents.iter().flatten().map(Vec::len).sum();
+        assert!(length <= input.len());
+    }
+}
+
+fn process_records(input: &[u8]) {
+    let [one, other] = parts(input);
+    let read: Vec<ProcessRecords> = [one, other]
+        .iter()
+        .filter_map(|part| ProcessRecords::parse(&text(part)).ok())
+        .collect();
+    for process in &read {
+        let _: Vec<_> = process
+            .kernels
+            .iter()
+            .map(|kernel| kernel.duration_ns())
+            .collect();
+    }
+    if read.is_empty() {
+        return;
+    }
+    let launches: usize = read.iter().map(|process| process.kernels.len()).sum();
+    let capture = KernelCapture::of("GPU", "9.0", read);
+    let written =
+        kernel_records::read(capture.text().as_bytes()).expect("what was written can be read");
+    assert_eq!(written.launches.len(), launches);
+}
+
+fn read_kernel_records(input: &[u8]) {
+    let input = [kernel_records::MAGIC, input].concat();
+    let read = kernel_records::read(&input);
+    checks::recording(&input, &read);
+    if let Ok(recording) = read {
+        used(&recording, Format::KernelRecords);
+    }
+}
+
+fn times(input: &[u8]) {
+    let _ = serde_json::from_slice::<ResultFile>(input);
+    let header: &[u8] = b"gpu X\ncompute-capability 9.0\n";
+    for input in [
+        [event_times::MAGIC, header, input].concat(),
+        [event_times::MAGIC, input].concat(),
+    ] {
+        let read = event_times::read(&input);
+        checks::recording(&input, &read);
+        let Ok(recording) = read else { continue };
+        for launch in &recording.launches {
+            let time = launch.number("gpu__time_duration.sum");
+            assert!(
+                time.is_none_or(|time| time.is_finite() && time > 0.0),
+                "{time:?}"
+            );
+        }
+        used(&recording, Format::EventTimes);
+    }
+}
+
+fn strip_report(input: &[u8]) {
+    let Ok(before) = report::read(input) else {
+        // What cannot be read may be refused or not, within the bounds.
+        let _ = strip_bytes(Path::new("x.ncu-rep"), input, true);
+        return;
+    };
+    for keep_machine_code in [false, true] {
+        let Ok(Some(copy)) = strip_bytes(Path::new("x.ncu-rep"), input, keep_machine_code) else {
+            continue;
+        };
+        let after = report::read(&copy).expect("the copy of a report is a report");
+        assert_eq!(Numbers::of_all(&after), Numbers::of_all(&before));
+    }
+}
+
+fn strip(input: &[u8]) {
+    for name in ["x.csv", "x.json", "x.log"] {
+        let Ok(Some(copy)) = strip_bytes(Path::new(name), input, false) else {
+            continue;
+        };
+        if let (Ok(before), "x.csv") = (csv::read(input), name) {
+            let after = csv::read(&copy).expect("the copy of a page is a page");
+            assert_eq!(Numbers::of_all(&after), Numbers::of_all(&before));
+        }
+        if let Ok(before) = Profile::parse(input) {
+            let after = Profile::parse(&copy).expect("the copy of a profile is a profile");
+            let samples = |profile: &Profile| -> Vec<_> {
+                let kernels = profile.kernels.iter();
+                kernels
+                    .flat_map(|kernel| kernel.metrics.values().cloned())
+                    .collect()
+            };
+            assert_eq!(samples(&after), samples(&before));
+        }
+        if let Ok(before) = event_times::read(input) {
+            let after = event_times::read(&copy).expect("the copy has the times");
+            assert_eq!(Numbers::of_all(&after), Numbers::of_all(&before));
+        }
+        if let Ok(before) = kernel_records::read(input) {
+            let after = kernel_records::read(&copy).expect("the copy has the records");
+            assert_eq!(Numbers::of_all(&after), Numbers::of_all(&before));
+        }
+    }
+}
