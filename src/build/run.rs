@@ -1,9 +1,9 @@
 //! Runs the command of a build.
 
-use std::fs;
 use std::time::Duration;
 
 use crate::config::Variant;
+use crate::files::read_regular;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::{self, Ending, Invocation};
 
@@ -30,7 +30,7 @@ pub(super) fn run_build(
         Ending::Exited(0) => Ok(()),
         Ending::Interrupted => Err(Error::Interrupted.into()),
         ending => {
-            let log = fs::read(&run.stdout).unwrap_or_default();
+            let log = read_regular(&run.stdout).unwrap_or_default();
             Err(failed(
                 format!("the build ended with {ending}"),
                 format!("fix the source, or run it by hand: {line}"),

@@ -16,6 +16,7 @@ use super::capture::Pending;
 use super::session::{Profiler, Ran, Session};
 use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
 use crate::config::{KernelFilter, Variant};
+use crate::files::read_regular;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::Invocation;
 use crate::terms::{Phase, Tier};
@@ -125,7 +126,8 @@ fn unavailable(variant: &Variant, why: String) -> Finding {
 fn processes(variant: &Variant, prefix: &Path) -> Result<Vec<ProcessRecords>, Stop> {
     let mut processes = Vec::new();
     for file in left(prefix)? {
-        let bytes = fs::read(&file).map_err(Error::io("read", &file))?;
+        // What is no regular file may never end.
+        let bytes = read_regular(&file).map_err(Error::io("read", &file))?;
         let process = ProcessRecords::parse(&String::from_utf8_lossy(&bytes));
         processes.push(process.map_err(|why| incomplete(variant, &file, why))?);
     }
