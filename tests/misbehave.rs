@@ -524,7 +524,7 @@ fn what_a_program_wrote_of_another_variant_is_found() {
         (
             "aaa",
             "for file in .sparsek-gate/builds/*/program; do echo 'sleep 1' >>$file; done",
-            "the built program ",
+            "the program ",
         ),
         (
             "zzz",
@@ -548,6 +548,66 @@ fn what_a_program_wrote_of_another_variant_is_found() {
         let ran = machine.run(&["profile", "--format", "json"]).exits(5);
         let message = ran.json().message("altered-during-run").to_owned();
         assert!(message.starts_with(finding), "{message}");
+    }
+}
+
+#[test]
+fn a_change_cannot_write_to_the_base_that_it_is_measured_beside() {
+    // What the change's build and program do to the base's checkout, and what is reported.
+    for (build, profiled, code, denied, warned) in [
+        ("", "", 0, &[][..], &[][..]),
+        (
+            "for file in .sparsek-gate/worktrees/*/program.in; do echo 'exit 1' >>$file; done",
+            "",
+            0,
+            &[],
+            &[],
+        ),
+        (
+            "",
+            "for file in .sparsek-gate/worktrees/*/program.sh; do echo 'sleep 0' >>$file; done",
+            5,
+            &["altered-during-run"],
+            &["base-unavailable"],
+        ),
+    ] {
+        let Some(machine) = locked() else { return };
+        let project = &machine.project;
+        project.replace(
+            "config.toml",
+            "run = [\"sh\", \"program.sh\"]",
+            "build = [\"sh\", \"build.sh\"]\nrun = [\"sh\", \"program.sh\"]",
+        );
+        project.replace("config.toml", "rounds = 3 ", "rounds = 2 ");
+        project.replace("config.toml", "max_rounds = 5", "max_rounds = 2");
+        project.replace(
+            "config.toml",
+            "inputs = [\"program.sh\"]",
+            "inputs = [\"program.in\"]",
+        );
+        project.write(
+            ".gitignore",
+            ".sparsek-gate/\njournal\nreports\nargv\nprogram.sh\ntmp/\nhome/\n",
+        );
+        project.write("build.sh", "cp program.in program.sh\n");
+        project.write("program.in", program("", ""));
+        for arguments in [
+            &["add", "--all"][..],
+            &["commit", "--quiet", "--message", "base"],
+        ] {
+            let mut git = Command::new("git");
+            git.args(arguments).current_dir(project.path(""));
+            Ran::of(&git.output().unwrap()).exits(0);
+        }
+        project.write("build.sh", format!("cp program.in program.sh\n{build}\n"));
+        project.write("program.in", program("", profiled));
+        for file in ["journal", "reports"] {
+            project.write(file, "");
+        }
+        let ran = machine.run(&["check", "--against", "HEAD", "--format", "json"]);
+        let report = ran.exits(code).json();
+        assert_eq!(report.denied(), denied, "{build}{profiled}");
+        assert_eq!(report.warned(), warned, "{build}{profiled}");
     }
 }
 

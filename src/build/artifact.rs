@@ -1,7 +1,7 @@
 //! What a build made.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::binary::Compiled;
 use crate::finding::{Code, Finding};
@@ -17,6 +17,8 @@ pub struct Artifact {
     pub compiler: Option<String>,
     /// sha256 of the program, where there is one file.
     pub sha256: Option<String>,
+    /// sha256 of the files of the project that the argv names, after a build command.
+    pub started: BTreeMap<PathBuf, String>,
     /// Argv of the build, without paths of this machine.
     pub build_argv: Vec<String>,
     /// Path below the configuration to sha256, of the source and each header.
@@ -28,23 +30,31 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// That the program is the one that was built, where it is one file. Any program of the same
-    /// user may have written to it since.
+    /// That the program is the one that was built: the file that the compiler made, or the files of
+    /// the project that the argv names. Any program of the same user may have written to them since.
     ///
     /// # Errors
     /// The finding that says which file differs.
     pub fn check_unaltered(&self, variant: &VariantId) -> Result<(), Finding> {
-        let (Some(built), Some(program)) = (&self.sha256, self.run.first()) else {
+        let compiled = self.sha256.as_ref().zip(self.run.first());
+        let compiled = compiled.map(|(sha256, program)| (Path::new(program), sha256));
+        let named = self
+            .started
+            .iter()
+            .map(|(path, sha256)| (path.as_path(), sha256));
+        let mut files = compiled.into_iter().chain(named);
+        let altered =
+            files.find(|(path, sha256)| !sha256_file(path).is_ok_and(|now| now == **sha256));
+        let Some((program, _)) = altered else {
             return Ok(());
         };
-        let now = sha256_file(Path::new(program));
-        if now.is_ok_and(|now| now == *built) {
-            return Ok(());
-        }
         Err(Finding::deny(
             Code::AlteredDuringRun,
             variant,
-            format!("the built program {program} changed after it was built"),
+            format!(
+                "the program {} changed after it was built",
+                program.display()
+            ),
             "find out which program writes there, and run again".to_owned(),
         ))
     }

@@ -50,7 +50,13 @@ pub(super) fn build_by_command(
         })?;
         sources.insert(input.clone(), hash);
     }
+    let named = run.iter().map(|word| config.root.join(word));
+    let started = named
+        .filter(|path| path.is_file() && path.starts_with(&config.root))
+        .filter_map(|path| Some((path.clone(), sha256_file(&path).ok()?)))
+        .collect();
     Ok(Artifact {
+        started,
         run: run.to_vec(),
         compiler: None,
         sha256: None,

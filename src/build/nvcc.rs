@@ -511,6 +511,7 @@ impl<'a> NvccBuild<'a> {
             run: vec![program.display().to_string()],
             compiler: Some(self.nvcc.version.clone()),
             sha256: Some(manifest.program_sha256),
+            started: BTreeMap::new(),
             build_argv,
             sources: manifest.sources,
             compiled: Some(manifest.compiled),

@@ -88,6 +88,7 @@ fn unbuilt(run: Vec<String>) -> Artifact {
         run,
         compiler: None,
         sha256: None,
+        started: Default::default(),
         build_argv: Vec::new(),
         sources: Default::default(),
         compiled: None,

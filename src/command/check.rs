@@ -115,6 +115,8 @@ fn judged(
     outcome.authority = authority.clone();
     outcome.findings.extend(findings.iter().cloned());
     outcome.findings.extend(trust::credentials(&plan.config));
+    // Before a program could write to the copy of the base's locks.
+    let unchecked = unchecked(&plan, store, &arguments.selection.names)?;
     match &arguments.from {
         Some(folder) => {
             if !folder.is_dir() {
@@ -136,9 +138,7 @@ fn judged(
             &mut outcome,
         )?,
     };
-    outcome
-        .findings
-        .extend(unchecked(&plan, store, &arguments.selection.names)?);
+    outcome.findings.extend(unchecked);
     waive(&plan.config.waivers, &mut outcome);
     outcome.places = places(&plan, &outcome);
     let forms = targets.iter().map(|target| target.format);

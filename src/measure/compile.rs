@@ -22,6 +22,11 @@ pub fn compile(
 ) -> Result<Measured, Error> {
     let git = crate::git::revision(&batch.config.root);
     let mut measured = Measured::default();
+    // The base first: a build command of the change could write to the base's sources.
+    let built = match base {
+        Some(base) => base.build(batch.variants, &OfBase(batch.watch))?,
+        None => Vec::new(),
+    };
     let (artifacts, findings) = batch.build()?;
     measured.findings.extend(findings);
     for variant in batch.variants {
@@ -32,7 +37,6 @@ pub fn compile(
     let Some(base) = base else {
         return Ok(measured);
     };
-    let built = base.build(batch.variants, &OfBase(batch.watch))?;
     measured.compiled_bases = base.keep_compiled(&built, output)?;
     measured
         .findings

@@ -137,12 +137,13 @@ impl<'a> Run<'a> {
     fn build(&mut self) -> Result<BothSides<'a>, Error> {
         let Order { batch, output, .. } = self.order;
         let started = std::time::Instant::now();
-        let (artifacts, findings) = batch.build()?;
-        self.measured.findings.extend(findings);
+        // The base first: a build command of the change could write to the base's sources.
         let bases = match self.order.base {
             Some(base) => base.build(batch.variants, &OfBase(batch.watch))?,
             None => Vec::new(),
         };
+        let (artifacts, findings) = batch.build()?;
+        self.measured.findings.extend(findings);
         self.measured.tools_wall += started.elapsed();
         let folder = |variant: &Variant| variant_folder(output, &variant.id);
         let (overrides, git) = (self.order.overrides, self.git.as_deref());
