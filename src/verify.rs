@@ -70,6 +70,7 @@ pub fn verify(
     artifact.check_unaltered(&variant.id)?;
     let folder = empty_variant_folder(&config.work.join("verify"), &variant.id)?;
     let result_path = folder.join("result.json");
+    remove_result(&result_path)?;
     let asks_for_result = asks_for_result(&variant.verify_args);
     let log = folder.join("program.log");
     let given = verify_given(variant, &result_path, Some(seed));
@@ -114,7 +115,10 @@ pub fn verify(
                 seed,
                 result,
             }),
-            Err(failure) => deny(failure.code, failure.message, then_run(&failure.next)),
+            Err(failure) => {
+                let same = format!("{} with SPARSEK_GATE_SEED={seed}", failure.next);
+                deny(failure.code, failure.message, then_run(&same))
+            }
         },
     }
 }

@@ -153,6 +153,25 @@ fn side_by_side_a_round_is_base_current_current_base() {
 }
 
 #[test]
+fn a_dry_run_chooses_no_seed() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let machine = machine.configured(
+        "\"--blocks-per-row\", \"16\"]",
+        "\"--blocks-per-row\", \"16\", \"{seed}\"]",
+    );
+    let plan = plan(&machine, &["profile"]);
+    for job in plan["variants"][0]["jobs"].as_array().unwrap() {
+        assert!(argv(job).contains(&"{seed}".to_owned()), "{job}");
+    }
+    machine
+        .run(&["profile", "--dry-run"])
+        .exits(0)
+        .says("{seed} is chosen afresh for each process");
+}
+
+#[test]
 fn a_form_that_a_plan_does_not_have_and_recorded_profiles_are_usage_errors() {
     let Some(machine) = Machine::new() else {
         return;

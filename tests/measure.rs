@@ -1248,6 +1248,9 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
     }
     // Locked with that kernel, it is known.
     machine.program("cp_async", SAME, &launches(&between("x")));
+    let profiled = machine.run(&["profile", "cp_async", "--format", "json"]);
+    let profiled = profiled.exits(0).json();
+    assert!(profiled.warned().contains(&"other-launches".to_owned()));
     machine.lock();
     let report = machine.check(&["cp_async"], 0);
     assert!(!report.warned().contains(&"other-launches".to_owned()));

@@ -269,17 +269,19 @@ pub(super) fn execute(
 impl Ran {
     /// The finding about what the process wrote of its numbers.
     fn unproven(&self, session: &Session<'_>, failure: Failure) -> Finding {
+        let Failure {
+            code,
+            message,
+            next,
+        } = failure;
         let seed = session.seed.map_or_else(String::new, |seed| {
-            format!(", on inputs from SPARSEK_GATE_SEED={seed}")
+            format!(" with SPARSEK_GATE_SEED={seed}")
         });
         Finding::deny(
-            failure.code,
+            code,
             &session.variant.id,
-            format!(
-                "measured process `{}`{seed}: {}",
-                session.stem, failure.message
-            ),
-            format!("{}: {}", failure.next, self.line),
+            format!("measured process `{}`: {message}", session.stem),
+            format!("{next}{seed}: {}", self.line),
         )
         .detail(process::tail(&self.invocation.stdout, 12))
     }
