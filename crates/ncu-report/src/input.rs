@@ -12,10 +12,6 @@ use crate::{csv, report};
 /// launch has 2.6 MB.
 pub const MAX_FILE_SIZE: u64 = 1 << 30;
 
-/// Longest text in a report and longest cell of a CSV page, in bytes: the command line of a
-/// program has at most as many by default on Linux.
-pub(crate) const LONGEST_TEXT: usize = 1 << 21;
-
 /// Reads a report or CSV pages. The content decides which reader is used.
 ///
 /// # Errors

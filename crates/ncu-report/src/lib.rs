@@ -25,6 +25,7 @@ mod function_name;
 mod input;
 mod instructions;
 mod launch;
+mod limits;
 mod line_table;
 mod mangled_grammar;
 mod mangled_name;

@@ -10,7 +10,7 @@ use csv_core::{ReadRecordResult, Reader};
 
 use super::tables::Region;
 use crate::error::ReadError;
-use crate::input::LONGEST_TEXT;
+use crate::limits::LONGEST_TEXT;
 
 /// Most cells of a row. A page with every metric that a GH100 has would have 60,000.
 const MOST_CELLS: usize = 1 << 16;

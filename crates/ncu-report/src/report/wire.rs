@@ -7,7 +7,7 @@
 use std::fmt::Display;
 
 use crate::error::ReadError;
-use crate::input::LONGEST_TEXT;
+use crate::limits::LONGEST_TEXT;
 
 /// A part of the file, and the offset of its first byte.
 #[derive(Clone, Copy, Debug)]
