@@ -1,11 +1,16 @@
 //! Names of the sections of a cubin.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use object::elf::FileHeader64;
 use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _};
 use object::{Endianness, SectionIndex};
 
 /// A section header of a cubin.
-type Header = <FileHeader64<Endianness> as object::read::elf::FileHeader>::SectionHeader;
+pub(crate) type Header = <FileHeader64<Endianness> as object::read::elf::FileHeader>::SectionHeader;
+
+/// Index, name and header of a section.
+pub(crate) type Named<'a> = (SectionIndex, &'a [u8], &'a Header);
 
 /// Every section with its name, in the order of the headers. A name without an end is empty.
 ///
@@ -17,7 +22,7 @@ type Header = <FileHeader64<Endianness> as object::read::elf::FileHeader>::Secti
 /// A text, if the table of sections is damaged or the names are longer.
 pub(crate) fn named_sections<'a>(
     file: &ElfFile64<'a, Endianness>,
-) -> Result<Vec<(SectionIndex, &'a [u8], &'a Header)>, String> {
+) -> Result<Vec<Named<'a>>, String> {
     let (endian, data) = (file.endian(), file.data());
     let wrong = |error: object::Error| error.to_string();
     let table = file.elf_section_table();

@@ -9,9 +9,6 @@ pub enum ReadError {
     /// The file could not be opened or read.
     #[error("cannot read the file: {0}")]
     Io(#[from] std::io::Error),
-    /// The path leads to a folder, a pipe or a device.
-    #[error("not a regular file")]
-    NotAFile,
     /// The file is larger than the limit.
     #[error("the file has {bytes} bytes, the limit is {limit}")]
     TooLarge {

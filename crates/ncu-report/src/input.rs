@@ -1,7 +1,7 @@
 //! Reads bytes or a file of either kind.
 
 use std::fs::{self, File, Metadata};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use crate::error::ReadError;
@@ -64,13 +64,16 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Recording, ReadError> {
 /// The bytes of a regular file, if it has at most `limit` of them.
 ///
 /// # Errors
-/// [`ReadError::NotAFile`] for a folder, a pipe or a device, which may not end;
-/// [`ReadError::TooLarge`] and [`ReadError::Io`].
+/// [`ReadError::Io`], also for a folder, a pipe or a device, which may not end;
+/// [`ReadError::TooLarge`].
 pub fn read_bounded(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, ReadError> {
     let path = path.as_ref();
     let is_file = |metadata: Metadata| match metadata.is_file() {
         true => Ok(metadata.len()),
-        false => Err(ReadError::NotAFile),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        )),
     };
     // To open a pipe waits for the one who writes, so it is asked before.
     is_file(fs::metadata(path)?)?;

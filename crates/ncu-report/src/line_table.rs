@@ -6,6 +6,8 @@
 //! it. Its first operand is the number of the row with the call, counted from 1 within the
 //! sequence.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -39,6 +41,8 @@ const MEMORY: usize = 24 << 20;
 /// empty.
 const ROW: usize = 2 * size_of::<Row>();
 const STEP: usize = 2 * size_of::<Step>();
+/// The same of a file without its path.
+const FILE: usize = 2 * size_of::<(Arc<str>, u64)>();
 
 /// Why the lines of a cubin cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -290,7 +294,7 @@ impl LineTable {
         paths: &mut Paths,
     ) -> Result<(), LineError> {
         for file in header.file_names() {
-            self.take(2 * size_of::<(Arc<str>, u64)>())?;
+            self.take(FILE)?;
             let path = path(file, header);
             let path = match paths.get(&path) {
                 Some(known) => Arc::clone(known),
@@ -336,9 +340,11 @@ impl LineTable {
             .checked_sub(1)
             .and_then(|at| steps.get(at)?.1)
             .map(|row| row as usize);
-        // The calls that were followed. A line that is not known has no place in the chain.
-        let mut depth = 0;
-        while let Some(row) = next.and_then(|row| self.rows.get(row)) {
+        // A line that is not known has no place in the chain, but its call was followed.
+        for _ in 0..DEEPEST {
+            let Some(row) = next.and_then(|row| self.rows.get(row)) else {
+                break;
+            };
             if let Some((file, bytes)) = self.files.get(row.file as usize)
                 && row.line > 0
                 && !file.is_empty()
@@ -348,10 +354,6 @@ impl LineTable {
                     file_bytes: *bytes,
                     line: row.line,
                 });
-            }
-            depth += 1;
-            if depth >= DEEPEST {
-                break;
             }
             // A call precedes what it inlines, so the chain ends.
             let caller = (row.called_from as usize).checked_sub(1);
@@ -379,7 +381,11 @@ fn check_header(unit: &[u8]) -> Result<(), String> {
         Some(version) => return Err(format!(".debug_line: the version {version} is not known")),
         None => return Err(".debug_line: a unit is truncated".to_owned()),
     }
-    match number(at + 2, size) {
+    let after_version = match size {
+        8 => 14,
+        _ => 6,
+    };
+    match number(after_version, size) {
         Some(length) if length <= LONGEST_HEADER as u64 => Ok(()),
         Some(length) => Err(format!(
             ".debug_line: a header has {length} bytes, the limit is {LONGEST_HEADER}"

@@ -6,6 +6,8 @@
 //! It has no conversions, and no expressions beyond operators, literals and parameters. Each byte
 //! is read once.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 /// Deepest nesting; the demangler stops at it too.
 const DEEPEST: usize = 96;
 
@@ -423,9 +425,11 @@ impl<'a> Name<'a> {
 
     /// A type that is made of another one.
     fn compound(&mut self) -> Option<()> {
-        let is_qualified = ["r", "V", "K"]
-            .into_iter()
-            .fold(false, |before, qualifier| self.starts(qualifier) || before);
+        let before = self.rest.len();
+        for qualifier in ["r", "V", "K"] {
+            self.starts(qualifier);
+        }
+        let is_qualified = self.rest.len() < before;
         if is_qualified && self.peek() != Some(b'F') {
             self.type_()?;
             return self.substitution();

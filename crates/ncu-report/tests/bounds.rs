@@ -785,11 +785,14 @@ fn a_page_of_many_short_launches_is_still_read() {
     );
 }
 
+/// Makes an input of a size.
+type Make<'a> = &'a dyn Fn(usize) -> Vec<u8>;
+
 #[test]
 fn the_time_for_a_page_grows_with_its_size_and_no_faster() {
     let read = |bytes: &[u8]| drop(black_box(csv::read(bytes)));
     let one = |kernel: String| page(",\"m\"", ",", [row(0, &kernel) + ",1"].into_iter());
-    let pages: [(&str, &dyn Fn(usize) -> Vec<u8>); 9] = [
+    let pages: [(&str, Make<'_>); 9] = [
         ("a long name", &|size| one("k".repeat(size * 200_000))),
         ("blanks", &|size| one(" ".repeat(size * 100_000))),
         ("brackets", &|size| one("<(".repeat(size * 100_000) + ")")),
@@ -848,8 +851,11 @@ fn the_time_for_a_signature_grows_with_its_length_and_no_faster() {
     }
 }
 
-/// The fields of a message: number, key and content.
-fn fields(mut message: &[u8]) -> Option<Vec<(u64, &[u8], Option<&[u8]>)>> {
+/// Number of a field, key and content, and content of a string or a message.
+type Field<'a> = (u64, &'a [u8], Option<&'a [u8]>);
+
+/// The fields of a message.
+fn fields(mut message: &[u8]) -> Option<Vec<Field<'_>>> {
     let mut fields = Vec::new();
     while !message.is_empty() {
         let whole = message;
@@ -985,7 +991,7 @@ fn a_recorded_report_with_repeated_and_nested_parts_stays_within_the_bounds() {
     ] {
         let whole = common::bytes(&format!("{name}.ncu-rep"));
         assert!(assert_bounded(name, &whole).unwrap() > 0);
-        for round in 0..60 {
+        for round in 0..25 {
             let bytes = mutated(&whole, &mut state);
             let start = Instant::now();
             let result = assert_bounded(&format!("{name}, round {round}"), &bytes);
@@ -997,7 +1003,7 @@ fn a_recorded_report_with_repeated_and_nested_parts_stays_within_the_bounds() {
         }
     }
     // Most changes leave a report that is read.
-    assert!(read > 60, "{read}");
+    assert!(read > 30, "{read}");
 }
 
 #[test]

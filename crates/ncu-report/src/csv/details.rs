@@ -7,7 +7,7 @@ use super::cell::{Cell, text};
 use super::header::{DetailColumns, Header};
 use super::raw::TEXT;
 use super::reading::Reading;
-use super::row::{Row, for_each_row};
+use super::row::{OtherRows, Row, for_each_row};
 use super::tables::Table;
 use crate::catalog::{Unit, decimal_scale};
 use crate::error::ReadError;
@@ -50,6 +50,7 @@ pub(super) fn read(
     columns: DetailColumns,
     table: &Table<'_>,
     reading: &mut Reading,
+    others: &mut OtherRows,
 ) -> Result<(), ReadError> {
     let first = reading.launches.len();
     let mut page = Page {
@@ -65,7 +66,7 @@ pub(super) fn read(
     // With rules the header has more columns than the row of a metric.
     let (least, most) = (columns.value.saturating_add(1), header.cells.len());
     for region in &table.rows {
-        for_each_row(region, |row| {
+        for_each_row(region, others, |row| {
             let cells = row.len();
             if cells < least || cells > most || (cells == least && row.ends_in_comma) {
                 return header.ignore_or_reject(&row, most);

@@ -1,7 +1,7 @@
 //! The header of a page, and the leading cells of a row, which describe the launch.
 
 use super::cell::{number_u32, text};
-use super::row::{Row, for_each_row};
+use super::row::{OtherRows, Row, for_each_row};
 use super::tables::Region;
 use crate::error::ReadError;
 use crate::function_name::function_name;
@@ -47,9 +47,9 @@ pub(super) struct DetailColumns {
 }
 
 impl Header {
-    pub(super) fn read(region: &Region<'_>) -> Result<Header, ReadError> {
+    pub(super) fn read(region: &Region<'_>, others: &mut OtherRows) -> Result<Header, ReadError> {
         let mut cells = Vec::new();
-        for_each_row(region, |row| {
+        for_each_row(region, others, |row| {
             cells = row.cells().map(text).collect();
             Ok(())
         })?;

@@ -17,6 +17,7 @@ use crate::error::ReadError;
 use crate::recording::Recording;
 use header::Header;
 use reading::Reading;
+use row::OtherRows;
 use tables::Table;
 
 /// Reads raw or details pages from the console output of ncu. The header decides which page it is.
@@ -46,11 +47,12 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let tables = tables::tables(bytes)?;
     let mut reading = Reading::of_text(bytes.len());
+    let mut others = OtherRows::new();
     for table in &tables {
-        let header = Header::read(&table.header)?;
+        let header = Header::read(&table.header, &mut others)?;
         match header.details {
-            Some(columns) => details::read(&header, columns, table, &mut reading)?,
-            None => raw::read(&header, table, &mut reading)?,
+            Some(columns) => details::read(&header, columns, table, &mut reading, &mut others)?,
+            None => raw::read(&header, table, &mut reading, &mut others)?,
         }
     }
     if reading.launches.is_empty() {

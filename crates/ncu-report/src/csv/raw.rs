@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cell::{Cell, text};
 use super::header::Header;
 use super::reading::Reading;
-use super::row::{Row, for_each_row};
+use super::row::{OtherRows, Row, for_each_row};
 use super::tables::Table;
 use crate::catalog::{Unit, decimal_scale};
 use crate::error::ReadError;
@@ -50,6 +50,7 @@ pub(super) fn read<'a>(
     header: &Header,
     table: &Table<'a>,
     reading: &mut Reading,
+    others: &mut OtherRows,
 ) -> Result<(), ReadError> {
     let columns = columns(header);
     let letters = columns.iter().map(|column| column.name.len());
@@ -69,7 +70,7 @@ pub(super) fn read<'a>(
     };
     let width = header.cells.len();
     for region in &table.rows {
-        for_each_row(region, |row| {
+        for_each_row(region, others, |row| {
             if row.len() != width || row.ends_in_comma {
                 return header.ignore_or_reject(&row, width);
             }

@@ -86,9 +86,9 @@ impl<'a> Row<'a, '_> {
 /// Calls `each` for each row of a region.
 pub(super) fn for_each_row<'a>(
     region: &Region<'a>,
+    others: &mut OtherRows,
     mut each: impl FnMut(Row<'a, '_>) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
-    let mut others = OtherRows::default();
     let mut places = Vec::new();
     let mut next = 0;
     loop {
@@ -200,8 +200,8 @@ fn find_quote(text: &[u8]) -> Option<usize> {
 }
 
 /// The rows that are not plain.
-#[derive(Default)]
-struct OtherRows {
+pub(super) struct OtherRows {
+    /// Its tables take longer to make than a row takes to read.
     reader: Reader,
     /// The cells of the last row, one after the other; longer than they are.
     text: Vec<u8>,
@@ -210,6 +210,14 @@ struct OtherRows {
 }
 
 impl OtherRows {
+    pub(super) fn new() -> OtherRows {
+        OtherRows {
+            reader: Reader::new(),
+            text: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
     /// Reads the row at `start` and returns the offset of its end.
     fn read(
         &mut self,
@@ -285,7 +293,7 @@ mod tests {
             bytes: text,
             line: 1,
         };
-        for_each_row(&region, |row| {
+        for_each_row(&region, &mut OtherRows::new(), |row| {
             rows.push(row.cells().map(<[u8]>::to_vec).collect());
             Ok(())
         })

@@ -22,6 +22,9 @@ const SAMPLES: &str = "smsp__pcsamp_sample_count";
 const STALLED: &str = "smsp__pcsamp_warps_issue_stalled_";
 const NOT_ISSUED: &str = "_not_issued";
 
+/// Memory of a metric of the current result, in bytes, in a list that grows.
+const METRIC: usize = 2 * size_of::<(u32, Slice<'_>)>();
+
 /// Samples by reason.
 type Samples = Vec<(Arc<str>, u64)>;
 
@@ -96,7 +99,7 @@ impl<'a> InstructionValues<'a> {
         memory: &mut Memory,
     ) -> Result<(), ReadError> {
         if matches!(self.counted.get(name_id as usize), Some(Some(_))) {
-            memory.take(2 * size_of::<(u32, Slice<'_>)>(), metric.offset)?;
+            memory.take(METRIC, metric.offset)?;
             self.metrics.push((name_id, metric));
         }
         Ok(())

@@ -167,9 +167,10 @@ fn ranks(names: &[Arc<str>]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..).take(names.len()).collect();
     order.sort_by(|&a, &b| names[a as usize].cmp(&names[b as usize]));
     let mut rank = vec![0; names.len()];
-    let mut index = 0;
+    let mut index = 0_u32;
     for pair in order.windows(2) {
-        index += u32::from(names[pair[0] as usize] != names[pair[1] as usize]);
+        let differ = names[pair[0] as usize] != names[pair[1] as usize];
+        index = index.saturating_add(differ.into());
         rank[pair[1] as usize] = index;
     }
     rank

@@ -5,6 +5,9 @@
 //! the ones of those files. A report is the bytes `NVR\0`, a file header, and blocks up to the end
 //! of the file. A block is a header with counts, and a payload of sources and results.
 
+// No length or count in a file may make a sum wrap.
+#![warn(clippy::arithmetic_side_effects)]
+
 mod block;
 mod debug_sections;
 mod file;

@@ -20,7 +20,7 @@ pub(super) fn next<'a>(message: &mut Slice<'a>) -> Result<Option<Raw<'a>>, ReadE
     };
     Ok(Some(Raw {
         number: field.number,
-        whole: &before[..before.len() - message.bytes.len()],
+        whole: &before[..before.len().saturating_sub(message.bytes.len())],
         content: field.bytes().ok(),
     }))
 }

@@ -323,7 +323,7 @@ impl Stripping<'_> {
             let start = out.len();
             let mut fields = content;
             while let Ok(Some(field)) = raw::next(&mut fields) {
-                self.unknown(&field, out, depth + 1);
+                self.unknown(&field, out, depth.saturating_add(1));
             }
             insert_key(out, field.number, start);
         } else if let Ok(text) = std::str::from_utf8(content.bytes) {

@@ -34,7 +34,7 @@ impl<'a> Slice<'a> {
             offset: self.offset,
         };
         self.bytes = tail;
-        self.offset += head.len();
+        self.offset = self.offset.saturating_add(head.len());
         Ok(taken)
     }
 
@@ -108,6 +108,10 @@ impl<'a> Slice<'a> {
     }
 
     #[inline]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "a shift by 63 at most, and an offset within the file"
+    )]
     fn varint(&mut self) -> Result<u64, ReadError> {
         let mut value = 0_u64;
         for (index, &byte) in self.bytes.iter().take(10).enumerate() {
@@ -138,7 +142,7 @@ impl<'a> Slice<'a> {
             ));
         };
         self.bytes = rest;
-        self.offset += N;
+        self.offset = self.offset.saturating_add(N);
         Ok(*value)
     }
 }
