@@ -160,6 +160,9 @@ pub fn is_plain(text: &str) -> bool {
 /// Text from outside must not control the terminal, nor hide anything: characters that control a
 /// reader or that nobody sees are written as their numbers, `\u{200b}`.
 pub(crate) fn clean(text: &str) -> String {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -1,0 +1,542 @@
+//! Files that somebody made to stop the program or to eat the machine, and texts that hide something.
+//!
+//! Each file is given to the real program with a bound on its memory, 8 times the file and 64 MiB
+//! besides the program itself, and on its time. The time is generous: it separates what ends from
+//! what does not.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::Ran;
+use serde_json::{Value as Json, json};
+use sparsek_gate::baseline::Lock;
+use sparsek_gate::diff::{Diff, Side};
+use sparsek_gate::finding::Error;
+use sparsek_gate::history::{Acceptance, Course, Point, Trend};
+use sparsek_gate::judge::Outcome;
+use sparsek_gate::report::{FORMS, history_page, history_text};
+use sparsek_gate::terms::Tier;
+
+/// KiB of addresses that the program takes with nothing to read: itself, its libraries, its stacks.
+const PROGRAM: u64 = 64 << 10;
+const MEBIBYTES_64: u64 = 64 << 10;
+
+/// Runs the program on files, in bounded memory and time.
+fn run(folder: &Path, arguments: &[&str]) -> Ran {
+    let sizes = arguments
+        .iter()
+        .map(|argument| fs::metadata(folder.join(argument)).map_or(0, |meta| meta.len()));
+    let kibibytes = PROGRAM + MEBIBYTES_64 + 8 * sizes.sum::<u64>() / 1024;
+    let output = Command::new("sh")
+        .args([
+            "-c",
+            r#"ulimit -v "$1"; shift; exec timeout -s KILL 60 "$@""#,
+            "sh",
+        ])
+        .arg(kibibytes.to_string())
+        .arg(env!("CARGO_BIN_EXE_sparsek-gate"))
+        .args(arguments)
+        .env_remove("CI")
+        .current_dir(folder)
+        .output();
+    Ran::of(&output.unwrap())
+}
+
+fn written(folder: &Path, name: &str, content: &str) -> String {
+    fs::write(folder.join(name), content).unwrap();
+    name.to_owned()
+}
+
+const HEADER: &str = r#""ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value""#;
+
+/// A CSV page of one launch a line.
+fn page(lines: impl Iterator<Item = (String, String)>) -> String {
+    let mut page = format!("{HEADER}\n");
+    for (id, (host, kernel)) in lines.enumerate() {
+        let _ = writeln!(
+            page,
+            r#""{id}","1","p","{host}","{kernel}","1","7","(1, 1, 1)","(1, 1, 1)","0","9.0","s","gpu__time_duration.sum","ns","1""#
+        );
+    }
+    page
+}
+
+#[test]
+fn what_is_not_a_regular_file_ends_every_command_that_reads_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let made = Command::new("mkfifo").arg(path("pipe")).status().unwrap();
+    assert!(made.success());
+    let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", path("endless")).unwrap();
+    fs::create_dir(path("folder")).unwrap();
+    for file in ["pipe", "socket", "endless", "folder"] {
+        for (arguments, code) in [
+            (vec!["inspect", file], 3),
+            (vec!["diff", file, file], 3),
+            (vec!["report", file], 3),
+            (vec!["strip", file, "copy"], 3),
+            (vec!["--config", file, "check"], 2),
+            (vec!["--config", file, "build"], 2),
+        ] {
+            // A folder is stripped file by file.
+            if (file, arguments[0]) != ("folder", "strip") {
+                run(folder.path(), &arguments)
+                    .exits(code)
+                    .says("not a regular file");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_trend_without_a_value_for_each_acceptance_is_refused_and_can_be_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let acceptance = json!({
+        "time": "2026-01-01T00:00:00Z", "who": "a", "reason": "b", "commit": null,
+        "profile_sha256": "", "norm_sha256": "", "missing": null, "note": null,
+    });
+    let value = json!({ "value": 1.0, "noise": null });
+    for (acceptances, values) in [(0, 1), (1, 3), (7, 0), (7, 1)] {
+        let acceptances = vec![acceptance.clone(); acceptances];
+        let trend = json!({
+            "variant": "s/v", "gpu": "g", "tier": "counters", "acceptances": acceptances,
+            "metrics": [{
+                "kernel": "k", "metric": "m", "counter": "c", "unit": null,
+                "values": vec![value.clone(); values],
+            }],
+        });
+        let outcome = json!({
+            "schema": 4, "origin": { "kind": "measured" }, "authority": { "kind": "working-tree" },
+            "variants": [], "findings": [], "exit_code": 6, "trends": [trend.clone()],
+            "meaning": "inconclusive or not measured",
+        });
+        let file = written(folder.path(), "outcome.json", &outcome.to_string());
+        run(folder.path(), &["report", &file, "--format", "html"])
+            .exits(5)
+            .says("it contradicts itself: the trend of s/v");
+        let acceptances: Vec<Acceptance> =
+            serde_json::from_value(trend["acceptances"].clone()).unwrap();
+        let point = Point {
+            value: 1.0,
+            noise: Some(0.5),
+        };
+        let trend = Trend {
+            variant: serde_json::from_value(json!("s/v")).unwrap(),
+            gpu: "g".to_owned(),
+            tier: Tier::Counters,
+            acceptances,
+            metrics: vec![Course {
+                kernel: "k".to_owned(),
+                metric: "m".to_owned(),
+                counter: "c".to_owned(),
+                unit: None,
+                values: vec![Some(point); values],
+            }],
+        };
+        assert!(history_text(std::slice::from_ref(&trend)).contains("s/v"));
+        assert!(history_page(&[trend]).contains("s/v"));
+    }
+}
+
+#[test]
+fn numbers_that_nothing_has_draw_no_picture_that_has_no_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = include_str!("data/hostile/roofline.json");
+    let files = FORMS.map(|form| format!("{}:out.{}", form.name, form.name));
+    for number in [
+        "1e-300",
+        "1e300",
+        "5e-324",
+        "2e-308",
+        "-1e300",
+        "-1.0",
+        "0.0",
+        "1.7976931348623157e308",
+    ] {
+        for (at, text) in [
+            text.replace("1e-300", number),
+            // All that was measured, in place of the durations alone.
+            regex::Regex::new(r#""value": [0-9.e+-]+"#)
+                .unwrap()
+                .replace_all(text, format!(r#""value": {number}"#))
+                .into_owned(),
+        ]
+        .iter()
+        .enumerate()
+        {
+            let file = written(folder.path(), "outcome.json", text);
+            let mut arguments = vec!["report", file.as_str()];
+            for target in &files {
+                arguments.extend(["--report", target]);
+            }
+            run(folder.path(), &arguments).exits(0);
+            for form in ["roofline", "ladder", "samples", "html"] {
+                let drawn = fs::read_to_string(folder.path().join(format!("out.{form}"))).unwrap();
+                for none in ["NaN", "\"inf", " inf ", "-inf"] {
+                    assert!(!drawn.contains(none), "{number} {at} {form}: {none}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn launches_are_bounded_whatever_their_file_states() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let times = |kernel: &str, times: &str| {
+        format!(
+            "sparsek-gate event times 1\ngpu X\ncompute-capability 9.0\n{{\"kernel\":\"{kernel}\",\"times_us\":[{times}]}}"
+        )
+    };
+    let records = |count: usize| {
+        let line = "k 1 1 2 0 1 1 1 1 1 1 1 1 1 1 1 1 n\n".repeat(count);
+        format!(
+            "sparsek-gate kernel records 1\ngpu X\ncompute-capability 9.0\ncupti 1\nprocess 1\n{line}end {count}\n"
+        )
+    };
+    let many = |time: &str, count: usize| vec![time; count].join(",");
+    for (content, says) in [
+        (times("k", "1e306"), "1e306 us is no time of a launch"),
+        (times("k", "1,-1e308"), "-1e308 us is no time of a launch"),
+        (times("k", &many("1", 60_000)), "launches of a kernel"),
+        (times("k", &many("1", 1_900_000)), "more than"),
+        (
+            times(&"k".repeat(1 << 20), &many("1", 100)),
+            "launches of a kernel",
+        ),
+        (times("k", &many("1", 3 << 20)), "larger than 4 MiB"),
+        (times("k", &"[".repeat(1 << 20)), "nested"),
+        (records(60_000), "launches of a kernel"),
+    ] {
+        let file = written(folder, "hostile", &content);
+        run(folder, &["inspect", &file]).exits(5).says(says);
+        run(folder, &["diff", &file, &file]).exits(5).says(says);
+    }
+    for content in [times("k", &many("1.5", 20_000)), records(20_000)] {
+        let file = written(folder, "fine", &content);
+        run(folder, &["inspect", &file]).exits(0);
+        run(folder, &["inspect", &file, "--format", "json"]).exits(0);
+    }
+}
+
+#[test]
+fn documents_of_many_small_values_take_no_more_memory_than_their_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let outcome = |dense: &str| {
+        format!(
+            r#"{{"schema":4,"origin":{{"kind":"measured"}},"authority":{{"kind":"working-tree"}},"variants":[],"findings":[{dense}]}}"#
+        )
+    };
+    let profile = |workload: &str, odd: &str| {
+        format!(
+            r#"{{"schema":3,"variant":"s/v","identity":{{"workload":[{workload}],"odd":[{odd}],"gpu":"g"}},"kernels":[]}}"#
+        )
+    };
+    for dense in [
+        "1",
+        "[]",
+        "\"\"",
+        "\"a\"",
+        "null",
+        "{}",
+        "{\"a\":1}",
+        "[[1]]",
+    ] {
+        for count in [100_000, 600_000, 4_000_000] {
+            let dense = vec![dense; count].join(",");
+            let file = written(folder, "outcome.json", &outcome(&dense));
+            run(folder, &["report", &file]).exits(5);
+            for profile in [profile(&dense, ""), profile("", &dense)] {
+                let file = written(folder, "profile.json", &profile);
+                run(folder, &["diff", &file, &file]).exits(5);
+            }
+        }
+    }
+    let deep = "[".repeat(2_000_000);
+    let file = written(folder, "deep.json", &outcome(&deep));
+    run(folder, &["report", &file])
+        .exits(5)
+        .says("nested deeper than 100");
+    let file = written(folder, "deep.json", &profile("", &deep));
+    run(folder, &["diff", &file, &file])
+        .exits(5)
+        .says("nested deeper than 100");
+    run(folder, &["strip", &file, "copy"]).exits(5);
+}
+
+#[test]
+fn an_outcome_of_many_samples_is_rendered_in_its_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut outcome: Json =
+        serde_json::from_str(include_str!("data/outcomes/every_verdict.json")).unwrap();
+    let launches = vec![json!(1.5); 1_000_000];
+    let all = outcome["variants"].as_array_mut().unwrap();
+    let with = all
+        .iter_mut()
+        .flat_map(|report| report["comparisons"].as_array_mut().unwrap())
+        .find(|one| one["samples"].is_object());
+    with.unwrap()["samples"]["current"] = json!([launches]);
+    let file = written(folder, "outcome.json", &outcome.to_string());
+    for form in ["json", "html", "markdown"] {
+        let code = run(folder, &["report", &file, "--format", form]).exits(0);
+        assert!(code.out.len() > 1_000, "{form}");
+    }
+}
+
+#[test]
+fn a_configuration_is_bounded_in_size_and_nesting() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mebibyte = 1 << 20;
+    for (content, says) in [
+        ("# ".repeat(mebibyte), "larger than 1 MiB"),
+        (format!("a = {}", "[".repeat(mebibyte - 8)), "config"),
+        (format!("{} = 1", vec!["a"; 400_000].join(".")), "config"),
+        (vec!["[[a]]"; 150_000].join("\n"), "config"),
+        (
+            (0..60_000).fold(String::new(), |text, at| format!("{text}k{at} = 1\n")),
+            "config",
+        ),
+    ] {
+        let file = written(folder, "config.toml", &content);
+        run(folder, &["--config", &file, "build"])
+            .exits(2)
+            .says(says);
+    }
+    assert!(Lock::parse(&"# ".repeat(mebibyte)).is_err());
+    assert!(Lock::parse(&format!("a = {}", "[".repeat(mebibyte - 8))).is_err());
+}
+
+#[test]
+fn stripping_takes_time_in_proportion_to_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let hosts = (0..5_000).map(|at| (format!("host-{at}-gpu"), format!("of_host {at}")));
+    let named = page(hosts.clone());
+    let paths = (0..20_000).fold(String::new(), |text, at| {
+        format!("{text}/home/ada/run_{at}/of/file_{at}.cu\n")
+    });
+    let blanks = format!("{}{}x", "\"\",".repeat(40_000), " ".repeat(40_000));
+    for (name, content, kept) in [
+        ("hosts.csv", named.as_str(), "of_host 4999"),
+        ("blanks.csv", blanks.as_str(), "\"\""),
+        ("paths.log", paths.as_str(), "file_19999.cu"),
+        ("slashes.log", &"/a".repeat(100_000), "a"),
+        ("quotes.csv", &"\"".repeat(200_001), "\""),
+        ("ats.log", &"a@a.".repeat(50_000), ""),
+        ("colons.log", &"C:\\a\\".repeat(50_000), ""),
+        ("tokens.log", &"token".repeat(50_000), "token"),
+    ] {
+        let file = written(folder, name, content);
+        let _ = fs::remove_file(folder.join("copy"));
+        run(folder, &["strip", &file, "copy"]).exits(0);
+        let copy = fs::read_to_string(folder.join("copy")).unwrap();
+        assert!(copy.contains(kept), "{name}");
+        for left in ["host-", "/home", "ada"] {
+            assert!(!copy.contains(left), "{name}: {left}");
+        }
+    }
+}
+
+#[test]
+fn a_user_named_after_a_word_of_the_trade_can_strip() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = common::repository().join("tests/data/ncu/four_metrics.ncu-rep");
+    for user in ["cuda", "warp", "kernel", "ada_lovelace"] {
+        let copy = folder.path().join(user);
+        let output = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"))
+            .arg("strip")
+            .args([&report, &copy])
+            .env("USER", user)
+            .env("LOGNAME", user)
+            .output();
+        Ran::of(&output.unwrap()).exits(0);
+    }
+}
+
+#[test]
+fn many_kernels_are_paired_in_time_in_proportion_to_their_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let kernels =
+        |name: &str| page((0..30_000).map(|at| ("localhost".to_owned(), format!("{name}_{at}"))));
+    fs::write(path("a.csv"), kernels("a")).unwrap();
+    fs::write(path("b.csv"), kernels("b")).unwrap();
+    let side = |path: &PathBuf| Side::read(path, |_, error| Error::Usage(error.to_string()));
+    let started = Instant::now();
+    let diff = Diff::of(side(&path("a.csv")).unwrap(), side(&path("b.csv")).unwrap());
+    assert_eq!(diff.kernels.len(), 30_000);
+    assert!(
+        started.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+/// Characters that nobody sees, or that control a reader.
+fn unseen() -> Vec<char> {
+    let ranges = [
+        '\u{1}'..='\u{8}',
+        '\u{b}'..='\u{1f}',
+        '\u{7f}'..='\u{9f}',
+        '\u{ad}'..='\u{ad}',
+        '\u{34f}'..='\u{34f}',
+        '\u{61c}'..='\u{61c}',
+        '\u{115f}'..='\u{1160}',
+        '\u{180b}'..='\u{180f}',
+        '\u{200b}'..='\u{200f}',
+        '\u{2028}'..='\u{202e}',
+        '\u{2060}'..='\u{206f}',
+        '\u{3164}'..='\u{3164}',
+        '\u{fe00}'..='\u{fe0f}',
+        '\u{feff}'..='\u{feff}',
+        '\u{ffa0}'..='\u{ffa0}',
+        '\u{fff9}'..='\u{fffb}',
+        '\u{fffe}'..='\u{ffff}',
+        '\u{e0000}'..='\u{e007f}',
+        '\u{e0100}'..='\u{e0103}',
+    ];
+    ranges.into_iter().flatten().collect()
+}
+
+/// Every text of a document with something before it.
+fn texts(document: &mut Json, path: &str, each: &mut dyn FnMut(&str, &mut String)) {
+    match document {
+        Json::String(text) => each(path, text),
+        Json::Array(items) => items.iter_mut().for_each(|item| texts(item, path, each)),
+        Json::Object(members) => {
+            for (key, value) in members {
+                texts(value, &format!("{path}/{key}"), each);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A small outcome of every kind of text, and the places of those that may be anything.
+fn small_outcome() -> (Json, Vec<String>) {
+    let mut outcome: Json =
+        serde_json::from_str(include_str!("data/outcomes/every_verdict.json")).unwrap();
+    for report in outcome["variants"].as_array_mut().unwrap() {
+        report["comparisons"].as_array_mut().unwrap().truncate(4);
+    }
+    for (list, most) in [("variants", 4), ("findings", 12), ("places", 4)] {
+        outcome[list].as_array_mut().unwrap().truncate(most);
+    }
+    outcome["trends"] = json!([{
+        "variant": "s/v", "gpu": "g", "tier": "counters",
+        "acceptances": [{
+            "time": "2026-01-01T00:00:00Z", "who": "a", "reason": "b", "commit": "c",
+            "profile_sha256": "d", "norm_sha256": "e", "missing": "f", "note": "g",
+        }],
+        "metrics": [{
+            "kernel": "k", "metric": "m", "counter": "c", "unit": "u",
+            "values": [{ "value": 1.0, "noise": 0.5 }],
+        }],
+    }]);
+    outcome["findings"][0]["detail"] = json!("the last lines\nof a program");
+    let mut places = Vec::new();
+    texts(&mut outcome, "", &mut |path, _| {
+        places.push(path.to_owned())
+    });
+    places.sort();
+    places.dedup();
+    // Some texts are names of this program's own, and refused.
+    let hidden: String = unseen().into_iter().collect();
+    places.retain(|place| {
+        let mut changed = outcome.clone();
+        texts(&mut changed, "", &mut |path, text| {
+            if path == place {
+                text.insert_str(0, &hidden);
+            }
+        });
+        serde_json::from_value::<Outcome>(changed).is_ok()
+    });
+    (outcome, places)
+}
+
+#[test]
+fn no_form_of_a_report_shows_a_character_that_nobody_sees() {
+    let (outcome, places) = small_outcome();
+    for needed in [
+        "/variants/comparisons/kernel",
+        "/findings/message",
+        "/findings/detail",
+    ] {
+        assert!(
+            places.iter().any(|place| place == needed),
+            "{needed}: {places:?}"
+        );
+    }
+    let with = |hidden: &str| -> Outcome {
+        let mut changed = outcome.clone();
+        texts(&mut changed, "", &mut |path, text| {
+            if places.iter().any(|place| place == path) {
+                text.insert_str(0, hidden);
+            }
+        });
+        serde_json::from_value(changed).unwrap()
+    };
+    for some in unseen().chunks(24) {
+        let hidden: String = some.iter().collect();
+        let (hostile, harmless) = (with(&hidden), with(&"x".repeat(some.len())));
+        for form in FORMS {
+            let (hostile, harmless) = (form.render(&hostile), form.render(&harmless));
+            for c in some {
+                // This program's own are styles of a terminal, and what breaks a command in a log.
+                let own = harmless.matches(*c).count();
+                assert_eq!(hostile.matches(*c).count(), own, "{}: {c:?}", form.name);
+            }
+            if form.name == "json" {
+                let read: Outcome = serde_json::from_str(&hostile).unwrap();
+                let read = serde_json::to_value(&read).unwrap();
+                assert_eq!(read, serde_json::to_value(with(&hidden)).unwrap());
+            }
+        }
+        let trends = with(&hidden).trends;
+        let (text, page) = (history_text(&trends), history_page(&trends));
+        for c in some {
+            assert!(!text.contains(*c) && !page.contains(*c), "history: {c:?}");
+        }
+    }
+}
+
+#[test]
+fn no_message_and_no_listing_shows_a_character_that_nobody_sees() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let hidden: String = unseen().into_iter().filter(|c| *c > '\u{9f}').collect();
+    let csv = page([("localhost".to_owned(), format!("k{hidden}"))].into_iter());
+    let file = written(folder, "a.csv", &csv);
+    let config = written(folder, "config.toml", &format!("\"a{hidden}\" = 1\n"));
+    let absent = "absent\u{200b}\u{ad}\u{e0041}";
+    for (arguments, code) in [
+        (vec!["inspect", file.as_str()], 0),
+        (vec!["inspect", &file, "--format", "json"], 0),
+        (vec!["diff", &file, &file], 0),
+        (vec!["diff", &file, &file, "--format", "json"], 0),
+        (vec!["inspect", absent], 2),
+        (vec!["--config", &config, "build"], 2),
+    ] {
+        let ran = run(folder, &arguments).exits(code);
+        let seen = ran.out.contains("200b") || ran.err.contains("200b");
+        assert!(seen, "{arguments:?}: {}{}", ran.out, ran.err);
+        for c in hidden.chars() {
+            assert!(
+                !ran.out.contains(c) && !ran.err.contains(c),
+                "{arguments:?}: {c:?}"
+            );
+        }
+    }
+}
