@@ -1,0 +1,63 @@
+//! docs/trust.md names, for each promise, the tests that hold it: all of them must exist.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::fs;
+use std::path::Path;
+
+/// `FILE::TEST` of a text in backquotes, such as `tests/attacks.rs::every_line_of_the_table`.
+fn named(text: &str) -> Option<(&str, &str)> {
+    let (file, test) = text.split_once("::")?;
+    (file.ends_with(".rs") && !test.contains(' ')).then_some((file, test))
+}
+
+/// Whether a file has a test function of this name.
+fn has_test(source: &str, test: &str) -> bool {
+    let head = format!("fn {test}(");
+    source.match_indices(&head).any(|(place, _)| {
+        let attributes = source[..place].lines().rev().skip(1);
+        attributes
+            .take_while(|line| line.trim_start().starts_with(['#', '/']))
+            .any(|line| line.trim() == "#[test]")
+    })
+}
+
+/// The rows of the table below the heading "Promises and their tests".
+fn promises(page: &str) -> Vec<&str> {
+    let (_, section) = page.split_once("\n## Promises and their tests\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| "));
+    // The first row is the head of the table.
+    rows.skip(1).collect()
+}
+
+#[test]
+fn every_promise_of_the_page_names_a_test_that_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/trust.md")).unwrap();
+    let rows = promises(&page);
+    assert!(rows.len() > 20, "{} promises", rows.len());
+    let mut missing = Vec::new();
+    for row in rows {
+        let tests: Vec<_> = row.split('`').filter_map(named).collect();
+        if tests.is_empty() {
+            missing.push(format!("no test in: {row}"));
+        }
+        for (file, test) in tests {
+            let source = fs::read_to_string(root.join(file)).unwrap_or_default();
+            if !has_test(&source, test) {
+                missing.push(format!("{file} has no test {test}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
+fn a_function_that_is_no_test_and_a_name_that_is_only_a_part_do_not_count() {
+    let source = "#[test]\nfn a_test() {}\n\nfn helper() {}\n\n#[test]\n#[cfg(unix)]\nfn b() {}\n";
+    assert!(has_test(source, "a_test"));
+    assert!(has_test(source, "b"));
+    assert!(!has_test(source, "helper"));
+    assert!(!has_test(source, "a_tes"));
+}
