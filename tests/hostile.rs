@@ -151,6 +151,7 @@ fn numbers_that_nothing_has_draw_no_picture_that_has_no_end() {
     let folder = tempfile::tempdir().unwrap();
     let text = include_str!("data/hostile/roofline.json");
     let files = FORMS.map(|form| format!("{}:out.{}", form.name, form.name));
+    let values = regex::Regex::new(r#""value": [0-9.e+-]+"#).unwrap();
     for number in [
         "1e-300",
         "1e300",
@@ -164,8 +165,7 @@ fn numbers_that_nothing_has_draw_no_picture_that_has_no_end() {
         for (at, text) in [
             text.replace("1e-300", number),
             // All that was measured, in place of the durations alone.
-            regex::Regex::new(r#""value": [0-9.e+-]+"#)
-                .unwrap()
+            values
                 .replace_all(text, format!(r#""value": {number}"#))
                 .into_owned(),
         ]
@@ -252,7 +252,7 @@ fn documents_of_many_small_values_take_no_more_memory_than_their_bound() {
         "{\"a\":1}",
         "[[1]]",
     ] {
-        for count in [100_000, 600_000, 4_000_000] {
+        for count in [300_000, 2_000_000] {
             let dense = vec![dense; count].join(",");
             let file = written(folder, "outcome.json", &outcome(&dense));
             run(folder, &["report", &file]).exits(5);
