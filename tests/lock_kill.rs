@@ -1,8 +1,6 @@
 //! `baseline --lock` killed at any moment leaves the old baselines or the new ones, of all
 //! variants together.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 mod common;
 
 use std::fs;

@@ -124,11 +124,10 @@ impl Consent {
             )
             .as_bytes(),
         );
-        for file in [&act.file_sha256, &act.before, &act.after] {
-            if let Some(file) = file {
-                let known = (act.path.clone(), token.clone());
-                self.files.borrow_mut().insert(file.clone(), known);
-            }
+        let files = [&act.file_sha256, &act.before, &act.after];
+        for file in files.into_iter().flatten() {
+            let known = (act.path.clone(), token.clone());
+            self.files.borrow_mut().insert(file.clone(), known);
         }
         token
     }

@@ -16,7 +16,7 @@ use super::{Ran, aloud, repository};
 /// How often a test kills its command: `SPARSEK_GATE_KILLS`, or a few times.
 pub fn kills(few: u32) -> u32 {
     let asked = std::env::var("SPARSEK_GATE_KILLS").ok();
-    asked.map_or(few, |asked| asked.parse().expect("a number of kills"))
+    asked.map_or(few, |asked| asked.parse().unwrap())
 }
 
 /// Whether the long version is asked for.
@@ -155,8 +155,6 @@ pub fn fill_the_disk(
                 assert!(text.contains(part), "{name}, write {at}: {text}");
             }
         }
-        // Shown where `look` fails.
-        println!("write {at}, exit code {}: {}{}", ran.code, ran.out, ran.err);
         look(at, ran.code == 0);
     }
     aloud(&format!(
