@@ -17,7 +17,13 @@ fn gate(arguments: &[&str]) {
 
 #[divan::bench(sample_count = 50)]
 fn check_of_the_recorded_profiles() {
-    gate(&["check", "--from", "ci/recordings/h200", "--baseline-ref", "none"]);
+    gate(&[
+        "check",
+        "--from",
+        "ci/recordings/h200",
+        "--baseline-ref",
+        "none",
+    ]);
 }
 
 #[divan::bench(sample_count = 50)]
