@@ -205,9 +205,8 @@ struct Line<'a> {
 
 fn line<'a>(text: &'a str, service: Option<(&str, &str)>) -> Line<'a> {
     let cells: Vec<&str> = text.split(" |").map(str::trim).collect();
-    let [name, steps, variables, arguments, exit, says] = cells[..] else {
-        panic!("six cells: {text}");
-    };
+    assert_eq!(cells.len(), 6, "{text}");
+    let [name, steps, variables, arguments, exit, says] = cells.try_into().unwrap();
     let (name, variables) = match service {
         Some((service, own)) => (
             format!("{service} {name}"),
@@ -420,7 +419,7 @@ impl Scratch {
             }
             "remove" => fs::remove_dir_all(self.project.path(rest)).unwrap(),
             "shallow" => self.shallow(rest),
-            _ => panic!("no step {verb}"),
+            _ => assert!(verb.is_empty(), "there is no step {verb}"),
         }
     }
 
