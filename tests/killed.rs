@@ -254,7 +254,8 @@ fn of_import(
     let found = recorded(&project.path(PROFILES), "bsr_gemm/cp_async");
     let old = *state.borrow();
     let which = sets.iter().position(|set| *set == found);
-    let which = which.unwrap_or_else(|| panic!("neither the old nor the new: {found:?}"));
+    assert!(which.is_some(), "neither the old nor the new: {found:?}");
+    let which = which.unwrap();
     assert!(
         !succeeded || which != old,
         "it succeeded, and wrote nothing"
@@ -304,7 +305,7 @@ fn a_profile_that_is_killed_leaves_the_old_profile_or_the_new_one() {
             assert!(!ended || found != *state.borrow());
             *state.borrow_mut() = found;
             *runs.borrow_mut() += 1;
-            if *runs.borrow() % 25 == 0 {
+            if runs.borrow().is_multiple_of(25) {
                 machine
                     .run(&["check", "--from", PROFILES])
                     .exits(4)
