@@ -1,8 +1,6 @@
 //! Which variables of the environment reach the programs that the tool runs, and what of the tool
 //! itself they can read.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 mod common;
 
 use std::fs;

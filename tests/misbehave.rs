@@ -402,6 +402,21 @@ fn left(folder: &Path) -> Vec<String> {
         .collect()
 }
 
+/// A command as the argument of another one.
+fn under(mut outer: Command, inner: &Command) -> Command {
+    outer.arg(inner.get_program()).args(inner.get_args());
+    if let Some(folder) = inner.get_current_dir() {
+        outer.current_dir(folder);
+    }
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    outer
+}
+
 /// Runs one line in a copy of a locked project.
 fn run(line: &Line, machine: &Machine) -> Result<(), String> {
     let project = &machine.project;
@@ -414,7 +429,11 @@ fn run(line: &Line, machine: &Machine) -> Result<(), String> {
         project.replace("config.toml", "timeout_s = 60", "timeout_s = 3");
     }
     let began = Instant::now();
-    let ran = machine.run(&["check", "--format", "json"]);
+    // A tool that waits for ever fails the line, and not the whole run.
+    let mut limit = Command::new("timeout");
+    limit.args(["--signal", "KILL", "150"]);
+    let gate = machine.gate(&["check", "--format", "json"]);
+    let ran = Ran::of(&under(limit, &gate).output().unwrap());
     let took = began.elapsed();
     // Gone at once, not in a moment.
     let processes = left(&project.path("").canonicalize().unwrap());
@@ -638,12 +657,7 @@ fn a_program_that_fills_the_disk_gets_no_pass() {
             .project
             .write("program.sh", program(verified, profiled));
         let gate = machine.gate(&["check", "--format", "json"]);
-        let mut command = within("exec \"$0\" \"$@\"");
-        command.arg(gate.get_program()).args(gate.get_args());
-        command.envs(
-            gate.get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        );
+        let mut command = under(within("exec \"$0\" \"$@\""), &gate);
         let ran = Ran::of(&command.output().unwrap());
         assert!(
             [3, 5].contains(&ran.code),

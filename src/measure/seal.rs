@@ -104,7 +104,7 @@ mod tests {
         seal.add(["kept", "changed", "gone", "linked", "in", "later"].map(at));
         seal.add_known(at("known"), sha256_hex(b"known"));
         fs::write(at("known"), "known").unwrap();
-        assert_eq!(seal.broken(), [PathBuf::new(); 0]);
+        assert!(seal.broken().is_empty(), "{:?}", seal.broken());
 
         fs::write(at("changed"), "else").unwrap();
         fs::remove_file(at("gone")).unwrap();
