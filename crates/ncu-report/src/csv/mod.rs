@@ -72,8 +72,7 @@ pub fn cells(text: &[u8]) -> Result<Vec<Vec<Vec<u8>>>, ReadError> {
         line: 1,
     };
     let mut rows = Vec::new();
-    let mut others = OtherRows::new();
-    row::for_each_row(&region, &mut others, |row| {
+    row::for_each_row(&region, &mut row::OtherRows::new(), |row| {
         rows.push(row.cells().map(<[u8]>::to_vec).collect());
         Ok(())
     })?;
