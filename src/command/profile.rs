@@ -49,7 +49,8 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
         tools_wall_s: measured.tools_wall.as_secs_f64(),
         profiles: measured.profiles,
     };
-    answer(arguments.format, &content, &measured.findings, || {
+    let findings = [measured.findings, measured.gaps].concat();
+    answer(arguments.format, &content, &findings, || {
         let mut text = String::new();
         for profile in &content.profiles {
             let norm = norm_text(profile).unwrap_or_else(|| "a value is missing\n".to_owned());

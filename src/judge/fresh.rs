@@ -57,24 +57,8 @@ impl Fresh<'_> {
             Some(_) => self.side_by_side(judge)?,
             None => self.alone(judge)?,
         };
-        // The comparison reports what is incomplete, in more detail.
-        let has_profile = |finding: &Finding| {
-            let mut profiles = measured.profiles.iter();
-            profiles.any(|profile| finding.concerns(&profile.variant))
-        };
-        let stays = |finding: &&Finding| {
-            !has_profile(finding)
-                || matches!(
-                    finding.code,
-                    Code::BaseUnavailable
-                        | Code::LaunchMismatch
-                        | Code::Retried
-                        | Code::Sanitizer
-                        | Code::AlteredDuringRun
-                )
-        };
-        let findings = measured.findings.iter().filter(stays).cloned();
-        outcome.findings.extend(findings);
+        // The comparison finds the gaps again.
+        outcome.findings.extend(measured.findings);
         let selected = &self.selected.variants;
         let (current, controls) = measured
             .profiles

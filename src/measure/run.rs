@@ -32,8 +32,10 @@ pub struct Measured {
     pub compiled: Vec<Profile>,
     /// The same of the base revision.
     pub compiled_bases: Vec<Profile>,
-    /// Why the others could not be measured, and what is incomplete.
+    /// Why the others could not be measured, and what else happened.
     pub findings: Vec<Finding>,
+    /// What the profiles lack. Who compares them finds it again, and reports it in more detail.
+    pub gaps: Vec<Finding>,
     /// Time inside nvcc, the verifying runs and ncu.
     pub tools_wall: Duration,
 }
@@ -314,20 +316,22 @@ impl<'a> Run<'a> {
         if base.is_none() {
             gaps.extend(disturbed(variant, &current));
         }
-        gaps.extend(subjects.current.mismatches(&self.bench));
-        gaps.extend(subjects.current.altered());
+        let mut findings = subjects.current.mismatches(&self.bench);
+        findings.extend(subjects.current.altered());
         if let Some(subject) = &mut subjects.base {
-            gaps.extend(subject.altered());
+            findings.extend(subject.altered());
         }
         let side = match base {
             Some(_) => ", side by side with the base",
             None => "",
         };
-        let text = format!("{}{side}", words(&current, &gaps));
+        let first = gaps.first().or(findings.first());
+        let text = format!("{}{side}", words(&current, first));
         self.order.batch.watch.ended(variant, "profile", &text);
         gaps.extend(unpinned(&variant.id, "measured", &current.provenance.pins));
         gaps.extend(interleaved_launches(variant, &current));
-        self.measured.findings.extend(gaps);
+        self.measured.findings.extend(findings);
+        self.measured.gaps.extend(gaps);
         if let (Some(profile), Some(subject)) = (base, &subjects.base) {
             subject.keep(&profile)?;
             self.measured.bases.push(profile);
@@ -349,8 +353,8 @@ fn base_subject<'b>(base: &'b BaseVariant<'_>, output: &Path) -> Result<Subject<
 }
 
 /// A short description of a fresh profile.
-fn words(profile: &Profile, gaps: &[Finding]) -> String {
-    match gaps.first() {
+fn words(profile: &Profile, gap: Option<&Finding>) -> String {
+    match gap {
         None => format!(
             "{} launches in {} processes",
             profile.launch_count(Phase::Timing),
