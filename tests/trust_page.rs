@@ -15,8 +15,9 @@ fn named(text: &str) -> Option<(&str, &str)> {
 fn has_test(source: &str, test: &str) -> bool {
     let head = format!("fn {test}(");
     source.match_indices(&head).any(|(place, _)| {
-        let attributes = source[..place].lines().rev().skip(1);
-        attributes
+        let line = source[..place].rfind('\n').map_or(0, |end| end + 1);
+        let above = source[..line].lines().rev();
+        above
             .take_while(|line| line.trim_start().starts_with(['#', '/']))
             .any(|line| line.trim() == "#[test]")
     })

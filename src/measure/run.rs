@@ -100,10 +100,14 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
             }
         }
         let mut profiles = run.measured.profiles.iter();
-        if !profiles.any(|profile| profile.variant == variant.id) {
+        let measured = profiles.any(|profile| profile.variant == variant.id);
+        if !measured {
             has_room(output, &variant.id)?;
         }
         settle(output, &variant.id)?;
+        if measured {
+            run.seal.add([variant_folder(output, &variant.id)]);
+        }
     }
     drop(lock);
     run.measured
@@ -337,8 +341,6 @@ impl<'a> Run<'a> {
             self.measured.bases.push(profile);
         }
         self.measured.profiles.push(current);
-        self.seal
-            .add([variant_folder(self.order.output, &variant.id)]);
         Ok(())
     }
 }

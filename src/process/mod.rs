@@ -188,7 +188,7 @@ impl Invocation {
             None => program.stderr_to_stdout(),
         };
         let expression = redirected.stdout_file(outputs[0].try_clone()?).stdin_null();
-        let env = environment_of(environment::of_program(), &[], &self.env, &mark);
+        let env = environment_of(environment::inherited(), &[], &self.env, &mark);
         let expression = placed(expression, &self.dir, env);
         let started = Started::new(&expression, mark)?;
         let finished = started.wait(self.timeout, interrupted, &outputs, most_output)?;
@@ -257,7 +257,7 @@ impl Query<'_> {
             [] => expression.stdin_null(),
             input => expression.stdin_bytes(input),
         };
-        let env = environment_of(environment::of_query(), self.without, &self.env, &mark);
+        let env = environment_of(environment::inherited(), self.without, &self.env, &mark);
         let expression = placed(expression, self.dir, env);
         let stopped = || self.interruptible && interrupted();
         let outputs = [stdout.try_clone()?, stderr.try_clone()?];
