@@ -157,21 +157,25 @@ expect = ["bsr_gemm_baseline"]
             "host/g++",
             "#!/bin/sh\necho 'g++ (Debian 12.2.0-14) 12.2.0'\n",
         );
-        // The argv of every call is noted, and the recorded reports handed over.
-        let ncu = repository().join("tests/data/stand_in/ncu");
-        machine.program(
+        machine.ncu("echo \"$*\" >>\"$ARGV\"");
+        Some(machine)
+    }
+
+    /// Its ncu: a script for sh, and then the recorded reports are handed over. Programs get no
+    /// variable of the tests.
+    pub fn ncu(&self, first: &str) {
+        self.program(
             "bin/ncu",
             &format!(
                 "#!/bin/sh\nexport ARGV='{}' RECORDINGS='{}' JOURNAL='{}' REPORTS='{}'\n\
-                 echo \"$*\" >>\"$ARGV\"\nexec {} \"$@\"\n",
-                machine.project.path("argv").display(),
+                 {first}\nexec {} \"$@\"\n",
+                self.project.path("argv").display(),
                 repository().join("ci/recordings").display(),
-                machine.project.path("journal").display(),
-                machine.project.path("reports").display(),
-                ncu.display()
+                self.project.path("journal").display(),
+                self.project.path("reports").display(),
+                repository().join("tests/data/stand_in/ncu").display()
             ),
         );
-        Some(machine)
     }
 
     /// An executable script.
