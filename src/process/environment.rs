@@ -123,7 +123,7 @@ fn fits(listed: &str, name: &str) -> bool {
 }
 
 /// The parts of a list of folders that are absolute; `None` where there are none.
-fn absolute_parts(list: &OsStr) -> Option<OsString> {
+pub fn absolute_parts(list: &OsStr) -> Option<OsString> {
     let parts = std::env::split_paths(list).filter(|part| part.is_absolute());
     std::env::join_paths(parts)
         .ok()
