@@ -64,8 +64,6 @@ const PASSED: [&str; 48] = [
     "MKL_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
 ];
-/// What git gets besides, so that it finds the settings that its user gave it.
-const OF_GIT: [&str; 1] = ["GIT_*"];
 /// Lists of folders. A part that is empty or relative is a folder of the project, which the change
 /// chooses.
 const FOLDER_LISTS: [&str; 3] = ["PATH", "LD_LIBRARY_PATH", "PYTHONPATH"];
@@ -82,30 +80,21 @@ pub fn pass(names: &[String]) {
 
 /// The names of the variables that a program gets now, sorted, without those that are not set.
 pub fn passed() -> Vec<String> {
-    inherited(&[])
+    inherited()
         .into_keys()
         .map(|name| name.to_string_lossy().into_owned())
         .collect()
 }
 
-/// The environment of a program under test, a compiler or a profiler.
-pub(super) fn of_program() -> BTreeMap<OsString, OsString> {
-    inherited(&[])
-}
-
-/// The environment of a program that only answers a question, as git does.
-pub(super) fn of_query() -> BTreeMap<OsString, OsString> {
-    inherited(&OF_GIT)
-}
-
-fn inherited(also: &[&str]) -> BTreeMap<OsString, OsString> {
+/// What a program gets of this tool's own environment.
+pub(super) fn inherited() -> BTreeMap<OsString, OsString> {
     let named = NAMED.read().unwrap_or_else(PoisonError::into_inner);
     std::env::vars_os()
         .filter(|(name, _)| {
             let Some(name) = name.to_str() else {
                 return false;
             };
-            named.iter().any(|it| it == name) || PASSED.iter().chain(also).any(|it| fits(it, name))
+            named.iter().any(|it| it == name) || PASSED.iter().any(|it| fits(it, name))
         })
         .filter_map(|(name, value)| {
             let list = FOLDER_LISTS.iter().any(|it| name == OsStr::new(it));
@@ -172,7 +161,7 @@ mod tests {
 
     #[test]
     fn no_credential_is_on_the_list_and_none_comes_in_by_a_beginning() {
-        for name in PASSED.iter().chain(&OF_GIT) {
+        for name in PASSED {
             assert!(!is_credential(name.trim_end_matches('*')), "{name}");
         }
         for name in [
@@ -193,8 +182,7 @@ mod tests {
             "SSH_AUTH_SOCK",
         ] {
             assert!(is_credential(name), "{name}");
-            let listed = |it: &&&str| fits(it, name);
-            let found: Vec<_> = PASSED.iter().chain(&OF_GIT).filter(listed).collect();
+            let found: Vec<_> = PASSED.iter().filter(|it| fits(it, name)).collect();
             assert!(found.is_empty(), "{name}: {found:?}");
         }
         for name in [

@@ -188,7 +188,7 @@ impl Invocation {
             None => program.stderr_to_stdout(),
         };
         let expression = redirected.stdout_file(outputs[0].try_clone()?).stdin_null();
-        let env = environment_of(environment::of_program(), &[], &self.env, &mark);
+        let env = environment_of(environment::inherited(), &[], &self.env, &mark);
         let expression = placed(expression, &self.dir, env);
         let started = Started::new(&expression, mark)?;
         let finished = started.wait(self.timeout, interrupted, &outputs, most_output)?;
@@ -219,7 +219,7 @@ pub struct Query<'a> {
     pub dir: &'a Path,
     /// Variables added to the environment.
     pub env: BTreeMap<String, String>,
-    /// Variables of git, which it otherwise gets, that are not passed.
+    /// Variables that it does not get, also if the configuration names them.
     pub without: &'a [&'a str],
     /// What it reads from its standard input.
     pub input: Vec<u8>,
@@ -257,7 +257,7 @@ impl Query<'_> {
             [] => expression.stdin_null(),
             input => expression.stdin_bytes(input),
         };
-        let env = environment_of(environment::of_query(), self.without, &self.env, &mark);
+        let env = environment_of(environment::inherited(), self.without, &self.env, &mark);
         let expression = placed(expression, self.dir, env);
         let stopped = || self.interruptible && interrupted();
         let outputs = [stdout.try_clone()?, stderr.try_clone()?];

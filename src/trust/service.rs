@@ -500,7 +500,8 @@ impl Run {
     /// What the environment says; `variable` reads it.
     pub fn of(variable: &dyn Fn(&str) -> Option<String>) -> Run {
         let environment = Environment::of(variable);
-        // A pull request first, whichever service names it: its rules are the strictest.
+        // A queue first: a merge train of GitLab has the variables of a merge request too. Then a
+        // pull request, whichever service names it: its rules are the strictest.
         let kinds = [
             Service::queue as fn(&Service, &Environment<'_>) -> Option<Kind>,
             Service::change,
