@@ -388,7 +388,8 @@ pub struct CheckArgs {
     pub r#static: bool,
     /// Take baselines, locks, tolerances and waivers from this revision, and only the code from the
     /// working tree, merged with it if needed; `none`: all from the working tree [default: in the
-    /// pipeline of a pull request the tip of its target, of a push the tip before it, else none]
+    /// pipeline of a pull request the tip of its target, of a push the tip before it, of a merge
+    /// queue its base; `none` where no CI service runs it; required in other pipelines]
     #[arg(long, value_name = "REV")]
     pub baseline_ref: Option<String>,
     /// Accept what a finding on the change under review reports: the token that the finding prints,

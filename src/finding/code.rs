@@ -320,13 +320,13 @@ codes! {
     OtherLaunches = "other-launches", Either => Baseline,
         "A new kernel that `kernels` does not select. Between the measured launches it may do a part of their work.",
         "Select it in `kernels`, or remove it. If it is intended, lock a new baseline.";
-    /// Sources, inputs or the program of a variant changed while it was checked and measured.
+    /// After the last process of a variant its sources, inputs or program were not those that were built.
     SourcesChanged = "sources-changed", Fails => Failed,
-        "The program writes its own inputs, or something else wrote to the checkout during the run.",
+        "The program writes its own inputs, or something else wrote to the checkout while the variant was checked and measured.",
         "Make sure that nothing writes to these files during the run, and measure again. A file that was changed and restored counts as changed.";
-    /// A file that a run relies on changed while programs ran.
+    /// A result or a rule of the run changed before it was used: a capture, a built program, the configuration, a baseline or a setting of git.
     AlteredDuringRun = "altered-during-run", Fails => Failed,
-        "A program under test, or another process, wrote to captures of an earlier process, to a built program, to the configuration, to baselines, or to the settings of git.",
+        "A program under test, or another process, wrote to it. A built program is compared before each process; sources, inputs and programs are compared again after the last process of their variant (`sources-changed`).",
         "Find out what writes there: run the build and the program by hand, and compare the files before and after.";
 }
 

@@ -49,7 +49,8 @@ const OWN: [(&str, &str); 4] = [
 ];
 
 /// Variables of the environment that lead git to another repository, index, configuration or
-/// program than the project's: every one that is git's. A hook sets some of them too.
+/// program than the project's: every one that is git's, also if `env_pass` names it. A hook sets some
+/// of them too.
 fn redirecting() -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names

@@ -86,7 +86,7 @@ pub fn passed() -> Vec<String> {
         .collect()
 }
 
-/// The variables that a program inherits.
+/// What a program gets of this tool's own environment.
 pub(super) fn inherited() -> BTreeMap<OsString, OsString> {
     let named = NAMED.read().unwrap_or_else(PoisonError::into_inner);
     std::env::vars_os()
@@ -112,7 +112,7 @@ fn fits(listed: &str, name: &str) -> bool {
 }
 
 /// The parts of a list of folders that are absolute; `None` where there are none.
-fn absolute_parts(list: &OsStr) -> Option<OsString> {
+pub fn absolute_parts(list: &OsStr) -> Option<OsString> {
     let parts = std::env::split_paths(list).filter(|part| part.is_absolute());
     std::env::join_paths(parts)
         .ok()
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn no_credential_is_on_the_list_and_none_comes_in_by_a_beginning() {
-        for name in PASSED.iter() {
+        for name in PASSED {
             assert!(!is_credential(name.trim_end_matches('*')), "{name}");
         }
         for name in [
@@ -182,8 +182,7 @@ mod tests {
             "SSH_AUTH_SOCK",
         ] {
             assert!(is_credential(name), "{name}");
-            let listed = |it: &&&str| fits(it, name);
-            let found: Vec<_> = PASSED.iter().filter(listed).collect();
+            let found: Vec<_> = PASSED.iter().filter(|it| fits(it, name)).collect();
             assert!(found.is_empty(), "{name}: {found:?}");
         }
         for name in [

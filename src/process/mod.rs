@@ -10,7 +10,7 @@
 mod environment;
 mod tree;
 
-pub use environment::{is_credential, pass, passed};
+pub use environment::{absolute_parts, is_credential, pass, passed};
 pub(crate) use tree::MARK;
 pub use tree::guard;
 
@@ -219,7 +219,7 @@ pub struct Query<'a> {
     pub dir: &'a Path,
     /// Variables added to the environment.
     pub env: BTreeMap<String, String>,
-    /// Variables of git, which it otherwise gets, that are not passed.
+    /// Variables that it does not get, also if the configuration names them.
     pub without: &'a [&'a str],
     /// What it reads from its standard input.
     pub input: Vec<u8>,

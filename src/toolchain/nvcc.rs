@@ -1,6 +1,7 @@
 //! The CUDA compiler.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::find::{env_folder, find, path_folders, versioned};
@@ -9,6 +10,7 @@ use super::tool::Tool;
 use super::version::cached;
 use crate::config::Toolchain;
 use crate::finding::Error;
+use crate::process::absolute_parts;
 
 /// Environment variables that change what nvcc does.
 const INFLUENCES: &[&str] = &[
@@ -154,22 +156,26 @@ impl Nvcc {
         text
     }
 
-    /// Variables for every call: those that change what nvcc does, and lists of folders without
-    /// those that are relative or empty, which stand for the folder where nvcc runs, and that is
-    /// the project. nvcc puts a folder and a colon before `LD_LIBRARY_PATH`. Where that is empty,
-    /// the loader of every tool behind nvcc also looks for libraries in the project, so it is never
-    /// empty.
+    /// Variables for every call: those that change what nvcc does. Of lists of folders only the
+    /// absolute parts count: an empty or relative one is a folder of the project, where nvcc runs.
+    /// nvcc puts a folder and a colon before `LD_LIBRARY_PATH`. Where that is empty, the loader of
+    /// every tool behind nvcc also looks for libraries in the project, so it is never empty.
     pub fn env(&self) -> BTreeMap<String, String> {
-        const LISTS: [&str; 3] = ["PATH", "LIBRARY_PATH", "COMPILER_PATH"];
-        let influences = INFLUENCES
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
+        self.env_of(|name| std::env::var_os(name))
+    }
+
+    fn env_of(&self, variable: impl Fn(&str) -> Option<OsString>) -> BTreeMap<String, String> {
+        const LISTS: [&str; 2] = ["LIBRARY_PATH", "COMPILER_PATH"];
+        let folders = |name: &str| absolute_parts(&variable(name)?)?.into_string().ok();
+        let influences = INFLUENCES.iter().filter_map(|name| {
+            let value = match LISTS.contains(name) {
+                true => folders(name)?,
+                false => variable(name)?.into_string().ok()?,
+            };
+            Some(((*name).to_owned(), value))
+        });
         let mut env: BTreeMap<String, String> = influences.collect();
-        let lists = LISTS
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), absolute_folders(name)?)));
-        env.extend(lists);
-        let loader = absolute_folders("LD_LIBRARY_PATH").filter(|value| !value.is_empty());
+        let loader = folders("LD_LIBRARY_PATH");
         let loader = loader.unwrap_or_else(|| self.root().join("lib64").display().to_string());
         env.insert("LD_LIBRARY_PATH".to_owned(), loader);
         env
@@ -266,14 +272,6 @@ pub fn nvcc_flags(
     argv
 }
 
-/// The absolute folders of a list in the environment; `None` where it is not set.
-fn absolute_folders(name: &str) -> Option<String> {
-    let value = std::env::var_os(name)?;
-    let value = value.to_string_lossy();
-    let folders = value.split(':').filter(|folder| folder.starts_with('/'));
-    Some(folders.collect::<Vec<_>>().join(":"))
-}
-
 fn wheel_folders() -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for root in ["VIRTUAL_ENV", "CONDA_PREFIX"]
@@ -291,4 +289,27 @@ fn wheel_folders() -> Vec<PathBuf> {
         }
     }
     folders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_list_of_folders_for_the_compiler_names_the_folder_where_it_runs() {
+        let nvcc = Nvcc {
+            path: "/opt/cuda/bin/nvcc".into(),
+            version: String::new(),
+            host_compiler: String::new(),
+        };
+        // gcc and the loader take an empty list, and an empty part, for the current folder.
+        for (given, kept) in [("", None), ("bin:.", None), ("/a::b:/c", Some("/a:/c"))] {
+            let env = nvcc.env_of(|_| Some(given.into()));
+            for name in ["LIBRARY_PATH", "COMPILER_PATH"] {
+                assert_eq!(env.get(name).map(String::as_str), kept, "{name} {given:?}");
+            }
+            let loader = kept.unwrap_or("/opt/cuda/lib64");
+            assert_eq!(env["LD_LIBRARY_PATH"], loader, "{given:?}");
+        }
+    }
 }

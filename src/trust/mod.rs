@@ -27,6 +27,7 @@ pub use credentials::credentials;
 pub use merge::refuse_untracked;
 pub use pull_request::pull_request;
 pub use root::{Asked, Bases, Root, bases};
+pub use service::variables;
 
 use crate::baseline::{FILES, Store};
 use crate::config::{Config, in_current_words};
@@ -36,11 +37,6 @@ use crate::git::{self, TreeEntry, Worktree};
 use crate::hash::sha256_hex;
 use changes::{Change, Way, changes};
 use consent::{Act, Action};
-
-/// Every environment variable that decides whose rules count, or what consent is for.
-pub fn variables() -> impl Iterator<Item = &'static str> {
-    service::variables().chain(pull_request::variables())
-}
 
 /// The rules that a run judges by.
 #[derive(Debug)]

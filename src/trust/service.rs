@@ -33,6 +33,17 @@ pub(super) struct Queue {
     target: &'static str,
 }
 
+/// How a variable names a pull request.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    /// As its number. `false`, `0` and the empty text mean that there is none.
+    Number,
+    /// As the part after the last `/` of an address or a name, such as `…/pull/7`.
+    Last,
+    /// As the number in `refs/pull/7/merge`.
+    Ref,
+}
+
 /// A CI service. A name that begins with `event.` is a field of the file that GitHub's
 /// `GITHUB_EVENT_PATH` names, any other an environment variable. Of several names, the first that
 /// is set counts.
@@ -48,6 +59,8 @@ pub(super) struct Service {
     tip: &'static [&'static str],
     /// A commit that this branch was at earlier.
     former: &'static [&'static str],
+    /// The number of the pull request, and how each of these names it.
+    number: &'static [(&'static str, Form)],
     push: Option<Push>,
     queue: Option<Queue>,
     /// How to fetch what is missing.
@@ -62,6 +75,7 @@ const PLAIN: Service = Service {
     target: &[],
     tip: &[],
     former: &[],
+    number: &[],
     push: None,
     queue: None,
     fetch: "fetch the whole history and the target branch: git fetch --unshallow origin '+refs/heads/*:refs/remotes/origin/*'",
@@ -89,6 +103,11 @@ const SERVICES: [Service; 19] = [
         ],
         target: &["GITHUB_BASE_REF", "event.pull_request.base.ref"],
         former: &["event.pull_request.base.sha"],
+        number: &[
+            ("GITHUB_REF", Form::Ref),
+            ("event.pull_request.number", Form::Number),
+            ("event.issue.pull_request.url", Form::Last),
+        ],
         push: Some(Push {
             when: &[Sign("GITHUB_EVENT_NAME", &["push"])],
             branch: &["GITHUB_REF", "event.ref"],
@@ -130,6 +149,10 @@ const SERVICES: [Service; 19] = [
             "CI_MERGE_REQUEST_TARGET_BRANCH_SHA",
             "CI_EXTERNAL_PULL_REQUEST_TARGET_BRANCH_SHA",
         ],
+        number: &[
+            ("CI_MERGE_REQUEST_IID", Form::Number),
+            ("CI_EXTERNAL_PULL_REQUEST_IID", Form::Number),
+        ],
         push: Some(Push {
             when: &[Sign("CI_PIPELINE_SOURCE", &["push"])],
             branch: &["CI_COMMIT_BRANCH"],
@@ -151,6 +174,7 @@ const SERVICES: [Service; 19] = [
         own: &[Sign("BUILDKITE", &[]), Sign("BUILDKITE_BUILD_ID", &[])],
         change: &[Sign("BUILDKITE_PULL_REQUEST", &[])],
         target: &["BUILDKITE_PULL_REQUEST_BASE_BRANCH"],
+        number: &[("BUILDKITE_PULL_REQUEST", Form::Number)],
         queue: Some(Queue {
             when: Sign("BUILDKITE_MERGE_QUEUE_BASE_COMMIT", &[]),
             base: "BUILDKITE_MERGE_QUEUE_BASE_COMMIT",
@@ -172,6 +196,11 @@ const SERVICES: [Service; 19] = [
             Sign("gitlabActionType", &["MERGE", "NOTE"]),
         ],
         target: &["CHANGE_TARGET", "ghprbTargetBranch", "gitlabTargetBranch"],
+        number: &[
+            ("CHANGE_ID", Form::Number),
+            ("ghprbPullId", Form::Number),
+            ("gitlabMergeRequestIid", Form::Number),
+        ],
         fetch: "turn the shallow clone off, and add the target branch to the refspec",
         ..PLAIN
     },
@@ -184,6 +213,7 @@ const SERVICES: [Service; 19] = [
             Sign("SYSTEM_PULLREQUEST_PULLREQUESTID", &[]),
         ],
         target: &["SYSTEM_PULLREQUEST_TARGETBRANCH"],
+        number: &[("SYSTEM_PULLREQUEST_PULLREQUESTID", Form::Number)],
         fetch: "set `fetchDepth: 0` in the checkout step",
         ..PLAIN
     },
@@ -196,6 +226,7 @@ const SERVICES: [Service; 19] = [
         ],
         change: &[Sign("BITBUCKET_PR_ID", &[])],
         target: &["BITBUCKET_PR_DESTINATION_BRANCH"],
+        number: &[("BITBUCKET_PR_ID", Form::Number)],
         fetch: "set `clone: depth: full`, and fetch the target branch",
         ..PLAIN
     },
@@ -208,6 +239,7 @@ const SERVICES: [Service; 19] = [
             Sign("TRAVIS_EVENT_TYPE", &["pull_request"]),
         ],
         target: &["TRAVIS_BRANCH"],
+        number: &[("TRAVIS_PULL_REQUEST", Form::Number)],
         push: Some(Push {
             when: &[Sign("TRAVIS_EVENT_TYPE", &["push"])],
             branch: &["TRAVIS_BRANCH"],
@@ -227,6 +259,10 @@ const SERVICES: [Service; 19] = [
             Sign("CIRCLE_PULL_REQUESTS", &[]),
             Sign("CIRCLE_PR_NUMBER", &[]),
         ],
+        number: &[
+            ("CIRCLE_PULL_REQUEST", Form::Last),
+            ("CIRCLE_PR_NUMBER", Form::Number),
+        ],
         ..PLAIN
     },
     // docs.drone.io: "Environment reference".
@@ -238,6 +274,7 @@ const SERVICES: [Service; 19] = [
             Sign("DRONE_BUILD_EVENT", &["pull_request"]),
         ],
         target: &["DRONE_TARGET_BRANCH", "DRONE_BRANCH"],
+        number: &[("DRONE_PULL_REQUEST", Form::Number)],
         push: Some(Push {
             when: &[Sign("DRONE_BUILD_EVENT", &["push"])],
             branch: &["DRONE_BRANCH"],
@@ -269,6 +306,7 @@ const SERVICES: [Service; 19] = [
             ),
         ],
         target: &["CI_COMMIT_TARGET_BRANCH"],
+        number: &[("CI_COMMIT_PULL_REQUEST", Form::Number)],
         fetch: "set `partial: false` and `depth: 0` of the clone, and fetch the target branch",
         ..PLAIN
     },
@@ -278,6 +316,7 @@ const SERVICES: [Service; 19] = [
         own: &[Sign("APPVEYOR", &[])],
         change: &[Sign("APPVEYOR_PULL_REQUEST_NUMBER", &[])],
         target: &["APPVEYOR_REPO_BRANCH"],
+        number: &[("APPVEYOR_PULL_REQUEST_NUMBER", Form::Number)],
         fetch: "remove `clone_depth` and `shallow_clone`, and fetch the target branch",
         ..PLAIN
     },
@@ -287,6 +326,7 @@ const SERVICES: [Service; 19] = [
         own: &[Sign("CIRRUS_CI", &[])],
         change: &[Sign("CIRRUS_PR", &[])],
         target: &["CIRRUS_BASE_BRANCH"],
+        number: &[("CIRRUS_PR", Form::Number)],
         fetch: "remove `CIRRUS_CLONE_DEPTH`, and fetch the target branch",
         ..PLAIN
     },
@@ -299,6 +339,7 @@ const SERVICES: [Service; 19] = [
             Sign("SEMAPHORE_GIT_PR_NUMBER", &[]),
         ],
         target: &["SEMAPHORE_GIT_BRANCH"],
+        number: &[("SEMAPHORE_GIT_PR_NUMBER", Form::Number)],
         fetch: "run `git fetch --unshallow`, and fetch the target branch",
         ..PLAIN
     },
@@ -309,6 +350,7 @@ const SERVICES: [Service; 19] = [
         change: &[Sign("JOB_TYPE", &["presubmit"]), Sign("PULL_NUMBER", &[])],
         target: &["PULL_BASE_REF"],
         tip: &["PULL_BASE_SHA"],
+        number: &[("PULL_NUMBER", Form::Number)],
         queue: Some(Queue {
             when: Sign("JOB_TYPE", &["batch"]),
             base: "PULL_BASE_SHA",
@@ -333,6 +375,7 @@ const SERVICES: [Service; 19] = [
             Sign("CF_PULL_REQUEST_ID", &[]),
         ],
         target: &["CF_PULL_REQUEST_TARGET"],
+        number: &[("CF_PULL_REQUEST_NUMBER", Form::Number)],
         fetch: "remove `depth` from the clone step, and fetch the target branch",
         ..PLAIN
     },
@@ -350,6 +393,10 @@ const SERVICES: [Service; 19] = [
             "BUDDY_RUN_PR_BASE_BRANCH",
             "BUDDY_EXECUTION_PULL_REQUEST_BASE_BRANCH",
         ],
+        number: &[
+            ("BUDDY_RUN_PR_NO", Form::Number),
+            ("BUDDY_EXECUTION_PULL_REQUEST_NO", Form::Number),
+        ],
         ..PLAIN
     },
     // docs.bitrise.io: "Available environment variables".
@@ -358,6 +405,7 @@ const SERVICES: [Service; 19] = [
         own: &[Sign("BITRISE_IO", &[]), Sign("BITRISE_BUILD_NUMBER", &[])],
         change: &[Sign("BITRISE_PULL_REQUEST", &[]), Sign("PR", &["true"])],
         target: &["BITRISEIO_GIT_BRANCH_DEST"],
+        number: &[("BITRISE_PULL_REQUEST", Form::Number)],
         fetch: "set `clone_depth: -1` in the step Git Clone, and fetch the target branch",
         ..PLAIN
     },
@@ -375,6 +423,7 @@ const SERVICES: [Service; 19] = [
             ],
         )],
         target: &["CODEBUILD_WEBHOOK_BASE_REF"],
+        number: &[("CODEBUILD_WEBHOOK_TRIGGER", Form::Last)],
         push: Some(Push {
             when: &[Sign("CODEBUILD_WEBHOOK_EVENT", &["PUSH"])],
             branch: &["CODEBUILD_WEBHOOK_HEAD_REF", "CODEBUILD_WEBHOOK_TRIGGER"],
@@ -450,11 +499,9 @@ pub(super) struct Run {
 impl Run {
     /// What the environment says; `variable` reads it.
     pub fn of(variable: &dyn Fn(&str) -> Option<String>) -> Run {
-        let environment = Environment {
-            variable,
-            event: OnceCell::new(),
-        };
-        // A pull request first, whichever service names it: its rules are the strictest.
+        let environment = Environment::of(variable);
+        // A queue first: a merge train of GitLab has the variables of a merge request too. Then a
+        // pull request, whichever service names it: its rules are the strictest.
         let kinds = [
             Service::queue as fn(&Service, &Environment<'_>) -> Option<Kind>,
             Service::change,
@@ -530,11 +577,18 @@ impl Service {
         self.own.iter().any(|sign| environment.shows(sign))
     }
 
+    /// The first name of the pull request that is set.
+    fn number(&self, environment: &Environment<'_>) -> Option<(&'static str, String)> {
+        let mut names = self.number.iter();
+        names.find_map(|(name, form)| Some((*name, form.number(&environment.read(name)?)?)))
+    }
+
     /// Every variable that the table names of it.
     fn variables(&self) -> Vec<&'static str> {
         let signs = self.own.iter().chain(self.change).map(|sign| sign.0);
         let mut names: Vec<&'static str> = signs.collect();
         names.extend(self.target.iter().chain(self.tip).chain(self.former));
+        names.extend(self.number.iter().map(|(name, _)| name));
         if let Some(push) = &self.push {
             names.extend(push.when.iter().map(|sign| sign.0));
             names.extend(push.branch.iter().chain(push.default));
@@ -547,7 +601,40 @@ impl Service {
     }
 }
 
-/// Every environment variable that decides whose rules count.
+impl Form {
+    fn number(self, value: &str) -> Option<String> {
+        let text = match self {
+            Form::Number => value,
+            Form::Last => {
+                let (before, last) = value.rsplit_once('/')?;
+                // CodeBuild also names branches and tags: `branch/7`.
+                let of_pull_request = ["pr", "pull", "pull-requests", "merge_requests", "pulls"];
+                let kind = before.rsplit('/').next().unwrap_or(before);
+                of_pull_request.contains(&kind).then_some(last)?
+            }
+            Form::Ref => {
+                let rest = value.strip_prefix("refs/pull/")?;
+                rest.split('/').next().unwrap_or(rest)
+            }
+        };
+        // `007` and `7` are the same.
+        let text = match text.parse::<u64>() {
+            Ok(number) => number.to_string(),
+            Err(_) => text.to_owned(),
+        };
+        (!matches!(text.as_str(), "" | "0" | "false" | "null")).then_some(text)
+    }
+}
+
+/// The pull request of a run, as the service names it, and the variable that does; `variable` reads
+/// the environment.
+pub(super) fn number(variable: &dyn Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
+    let environment = Environment::of(variable);
+    let mut services = SERVICES.iter();
+    services.find_map(|service| service.number(&environment))
+}
+
+/// Every environment variable that decides whose rules count, or what consent is for.
 pub fn variables() -> impl Iterator<Item = &'static str> {
     let of_any = OF_ANY.iter().map(|sign| sign.0);
     let named = SERVICES.iter().flat_map(Service::variables);
@@ -562,7 +649,14 @@ struct Environment<'a> {
     event: OnceCell<Value>,
 }
 
-impl Environment<'_> {
+impl<'a> Environment<'a> {
+    fn of(variable: &'a dyn Fn(&str) -> Option<String>) -> Environment<'a> {
+        Environment {
+            variable,
+            event: OnceCell::new(),
+        }
+    }
+
     /// A variable or a field of the event that is not empty.
     fn read(&self, name: &str) -> Option<String> {
         let value = match name.strip_prefix("event.") {
@@ -575,6 +669,7 @@ impl Environment<'_> {
                 match value {
                     Value::String(text) => text.clone(),
                     Value::Bool(flag) => flag.to_string(),
+                    Value::Number(number) => number.to_string(),
                     _ => return None,
                 }
             }
