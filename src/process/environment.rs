@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
 /// The variables that every program gets. A name that ends with `*` stands for all that begin so,
@@ -86,6 +87,32 @@ pub fn passed() -> Vec<String> {
         .collect()
 }
 
+/// The environment of a program that only answers a question in a folder, as git does. Folders of the
+/// repository that the folder is in are not searched: a program of the change would answer.
+pub(super) fn of_query(dir: &Path) -> BTreeMap<OsString, OsString> {
+    let dir = dir.canonicalize().unwrap_or_default();
+    let mut env = inherited();
+    // The outermost: the merge that is judged lies in the checkout.
+    let repositories = dir.ancestors().filter(|dir| dir.join(".git").exists());
+    let Some(repository) = repositories.last() else {
+        return env;
+    };
+    let inside = |part: &Path| {
+        part.starts_with(repository)
+            || part
+                .canonicalize()
+                .is_ok_and(|part| part.starts_with(repository))
+    };
+    for name in FOLDER_LISTS.map(OsStr::new) {
+        if let Some(list) = env.remove(name)
+            && let Some(list) = parts_of(&list, |part| !inside(part))
+        {
+            env.insert(name.to_owned(), list);
+        }
+    }
+    env
+}
+
 /// What a program gets of this tool's own environment.
 pub(super) fn inherited() -> BTreeMap<OsString, OsString> {
     let named = NAMED.read().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +140,12 @@ fn fits(listed: &str, name: &str) -> bool {
 
 /// The parts of a list of folders that are absolute; `None` where there are none.
 pub fn absolute_parts(list: &OsStr) -> Option<OsString> {
-    let parts = std::env::split_paths(list).filter(|part| part.is_absolute());
+    parts_of(list, Path::is_absolute)
+}
+
+/// Some parts of a list of folders; `None` where there are none.
+fn parts_of(list: &OsStr, kept: impl Fn(&Path) -> bool) -> Option<OsString> {
+    let parts = std::env::split_paths(list).filter(|part| kept(part));
     std::env::join_paths(parts)
         .ok()
         .filter(|list| !list.is_empty())

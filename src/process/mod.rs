@@ -257,7 +257,12 @@ impl Query<'_> {
             [] => expression.stdin_null(),
             input => expression.stdin_bytes(input),
         };
-        let env = environment_of(environment::inherited(), self.without, &self.env, &mark);
+        let env = environment_of(
+            environment::of_query(self.dir),
+            self.without,
+            &self.env,
+            &mark,
+        );
         let expression = placed(expression, self.dir, env);
         let stopped = || self.interruptible && interrupted();
         let outputs = [stdout.try_clone()?, stderr.try_clone()?];

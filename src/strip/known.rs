@@ -6,7 +6,8 @@ use std::collections::HashMap;
 /// known by its beginning.
 const LONGEST: usize = 1024;
 
-/// Texts with what stands for each. A search takes time in proportion to what is searched through,
+/// Texts with what stands for each, found in any case: a host's name has none, and tools write the
+/// names of people in their own. A search takes time in proportion to what is searched through,
 /// times the longest text that begins like it.
 #[derive(Debug)]
 pub(super) struct Known {
@@ -43,11 +44,13 @@ impl Known {
         let Some(first) = text.first() else {
             return;
         };
-        self.first[usize::from(*first)] = true;
+        self.first[usize::from(first.to_ascii_lowercase())] = true;
+        self.first[usize::from(first.to_ascii_uppercase())] = true;
         let mut node = 0;
         for byte in text {
             let following = u32::try_from(self.next.len() + 1).unwrap_or(u32::MAX);
-            node = *self.next.entry((node, *byte)).or_insert(following);
+            let step = (node, byte.to_ascii_lowercase());
+            node = *self.next.entry(step).or_insert(following);
         }
         self.ends
             .entry(node)
@@ -59,8 +62,13 @@ impl Known {
         let text = &text.as_bytes()[..text.len().min(LONGEST)];
         let node = text
             .iter()
-            .try_fold(0, |node, byte| self.next.get(&(node, *byte)).copied())?;
+            .try_fold(0, |node, byte| self.step(node, *byte))?;
         self.ends.get(&node).map(String::as_str)
+    }
+
+    /// The longer beginning after one more byte.
+    fn step(&self, node: u32, byte: u8) -> Option<u32> {
+        self.next.get(&(node, byte.to_ascii_lowercase())).copied()
     }
 
     /// The first known text from a byte on, the longest of those that begin there. As `words`, no
@@ -76,10 +84,10 @@ impl Known {
             let mut node = 0;
             let mut longest = None;
             for (at, byte) in content.iter().enumerate().skip(start) {
-                let Some(following) = self.next.get(&(node, *byte)) else {
+                let Some(following) = self.step(node, *byte) else {
                     break;
                 };
-                node = *following;
+                node = following;
                 if let Some(stands_for) = self.ends.get(&node)
                     && (!words || boundary(content, at + 1))
                 {
@@ -135,6 +143,7 @@ mod tests {
             of("ada on gpu-box-7, gpu-box-71", true).unwrap(),
             "x on x, x-71"
         );
+        assert_eq!(of("Ada on GPU-Box-7", true).unwrap(), "x on x");
         assert_eq!(of("adaline", true), None);
         assert_eq!(of("adaline", false).unwrap(), "xline");
         assert_eq!(known.get("gpu-box"), Some("x"));

@@ -36,9 +36,14 @@ fn is_program(path: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
+/// The folders of the PATH. A relative one is a folder of the project, which the change chooses.
 pub(crate) fn path_folders() -> Vec<PathBuf> {
     std::env::var_os("PATH")
-        .map(|path| std::env::split_paths(&path).collect())
+        .map(|path| {
+            std::env::split_paths(&path)
+                .filter(|folder| folder.is_absolute())
+                .collect()
+        })
         .unwrap_or_default()
 }
 
@@ -53,10 +58,57 @@ pub(crate) fn cuda_roots() -> Vec<PathBuf> {
     roots
 }
 
+/// The folder that a variable names; a relative one does not count.
 pub(crate) fn env_folder(name: &str) -> Option<PathBuf> {
     std::env::var_os(name)
-        .filter(|value| !value.is_empty())
         .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute())
+}
+
+/// Programs that a run takes from the PATH: tools, and what they start themselves.
+const FROM_PATH: [&str; 14] = [
+    "nvcc",
+    "ncu",
+    "nvdisasm",
+    "cuobjdump",
+    "compute-sanitizer",
+    "nvidia-smi",
+    "g++",
+    "gcc",
+    "c++",
+    "cc",
+    "as",
+    "ld",
+    "sh",
+    "git",
+];
+
+/// What is there of the places where the environment lets tools be found: programs in folders of the
+/// PATH, whole toolkits, and NVIDIA's packages of Python environments.
+pub fn places_of_environment() -> Vec<PathBuf> {
+    let folders = path_folders();
+    let programs = folders
+        .iter()
+        .flat_map(|folder| FROM_PATH.map(|name| folder.join(name)));
+    let toolkits = ["CUDA_HOME", "CUDA_PATH"]
+        .into_iter()
+        .filter_map(env_folder);
+    let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter();
+    let prefixes = folders
+        .iter()
+        .filter_map(|folder| folder.parent().map(Path::to_path_buf))
+        .chain(environments.filter_map(env_folder));
+    let packages = prefixes.flat_map(|prefix| {
+        let pythons = versioned(&prefix.join("lib").display().to_string(), "python");
+        pythons.into_iter().flat_map(|python| {
+            ["site-packages", "dist-packages"].map(|name| python.join(name).join("nvidia"))
+        })
+    });
+    let mut places: Vec<PathBuf> = programs.chain(toolkits).chain(packages).collect();
+    places.retain(|place| place.exists());
+    places.sort();
+    places.dedup();
+    places
 }
 
 /// Folders below `parent` whose names begin with `prefix`, the highest version first.

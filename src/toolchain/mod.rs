@@ -9,6 +9,7 @@ mod sanitizer;
 mod tool;
 pub(crate) mod version;
 
+pub use find::places_of_environment;
 pub(crate) use find::{cuda_roots, env_folder, find, path_folders, versioned};
 pub use nvcc::{Nvcc, nvcc_flags};
 pub use nvdisasm::Nvdisasm;

@@ -35,6 +35,7 @@ use crate::files::{most, read_regular, read_text_up_to};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::git::{self, TreeEntry, Worktree};
 use crate::hash::sha256_hex;
+use crate::toolchain::places_of_environment;
 use changes::{Change, Way, changes};
 use consent::{Act, Action};
 
@@ -576,7 +577,24 @@ impl ChangeUnderReview<'_> {
                 findings.push(self.tool(tool, brought));
             }
         }
+        for path in places_of_environment() {
+            if self.leads_inside(&path) {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                for brought in brought_by_change(&self.head.checkout, &self.authority(), &path)? {
+                    findings.push(self.tool(&name, brought));
+                }
+            }
+        }
         Ok(findings)
+    }
+
+    /// Whether a path is in the checkout, as it is spelled or behind links.
+    fn leads_inside(&self, path: &Path) -> bool {
+        let top = git::repository(&self.head.checkout).map(|repository| repository.top);
+        let top = top.ok().and_then(|top| top.canonicalize().ok());
+        top.is_some_and(|top| {
+            path.starts_with(&top) || path.canonicalize().is_ok_and(|path| path.starts_with(&top))
+        })
     }
 
     /// The finding on a tool that comes with the change.

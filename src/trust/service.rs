@@ -436,8 +436,49 @@ const SERVICES: [Service; 19] = [
     },
 ];
 
-/// Variables that services set which are not in the table.
-const OF_ANY: [Sign; 2] = [Sign("CI", &[]), Sign("CONTINUOUS_INTEGRATION", &[])];
+/// Variables that services set which are not in the table, or only some of their runs: not all set
+/// `CI`. Sources: each service's page on its variables, and the list of the package `ci-info`.
+const OF_ANY: [Sign; 37] = [
+    Sign("CI", &[]),
+    Sign("CONTINUOUS_INTEGRATION", &[]),
+    Sign("BUILD_NUMBER", &[]),
+    Sign("CI_NAME", &[]),
+    Sign("CI_APP_ID", &[]),
+    Sign("CI_BUILD_ID", &[]),
+    Sign("CI_BUILD_NUMBER", &[]),
+    Sign("CI_JOB_ID", &[]),
+    Sign("CI_PIPELINE_ID", &[]),
+    Sign("GITHUB_RUN_ID", &[]),
+    Sign("GITEA_ACTIONS", &[]),
+    Sign("FORGEJO_ACTIONS", &[]),
+    // Jenkins without its address among its settings.
+    Sign("JENKINS_HOME", &[]),
+    Sign("HUDSON_HOME", &[]),
+    Sign("GERRIT_PROJECT", &[]),
+    Sign("GERRIT_CHANGE_NUMBER", &[]),
+    Sign("bamboo_planKey", &[]),
+    Sign("bamboo_buildKey", &[]),
+    Sign("GO_SERVER_URL", &[]),
+    Sign("GO_PIPELINE_NAME", &[]),
+    Sign("GO_PIPELINE_LABEL", &[]),
+    // Google Cloud Build.
+    Sign("BUILDER_OUTPUT", &[]),
+    Sign("HARNESS_BUILD_ID", &[]),
+    Sign("TASKCLUSTER_ROOT_URL", &[]),
+    Sign("SCREWDRIVER", &[]),
+    Sign("VELA", &[]),
+    Sign("WERCKER", &[]),
+    Sign("SHIPPABLE", &[]),
+    Sign("STRIDER", &[]),
+    Sign("MAGNUM", &[]),
+    Sign("SAILCI", &[]),
+    Sign("AGOLA_GIT_REF", &[]),
+    Sign("AC_APPCIRCLE", &[]),
+    Sign("CM_BUILD_ID", &[]),
+    Sign("EARTHLY_CI", &[]),
+    Sign("NETLIFY", &[]),
+    Sign("XCS", &[]),
+];
 
 /// The variable of the file with GitHub's event.
 const EVENT_FILE: &str = "GITHUB_EVENT_PATH";
@@ -745,6 +786,8 @@ mod tests {
             (&[("CI", "false")], "CI", "person"),
             (&[("CI", "true")], "CI", "other"),
             (&[("CI", "1")], "CI", "other"),
+            (&[("BUILD_NUMBER", "7")], "CI", "other"),
+            (&[("bamboo_planKey", "A-B")], "CI", "other"),
             (&[("GITHUB_EVENT_NAME", "push")], "GitHub Actions", "push  "),
             (
                 &[("GITHUB_EVENT_NAME", "schedule")],

@@ -115,7 +115,7 @@ fn folders(ncu: &Path) -> Vec<PathBuf> {
         folders.extend(entries(&above.join("host"), "target-linux"));
     }
     if let Some(path) = std::env::var_os("LD_LIBRARY_PATH") {
-        folders.extend(std::env::split_paths(&path));
+        folders.extend(std::env::split_paths(&path).filter(|folder| folder.is_absolute()));
     }
     folders.push(format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH).into());
     let mut seen = Vec::new();
