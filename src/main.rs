@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         && let Err(error) = process::guard()
     {
         report::say(&format!(
-            "the system does not allow to adopt processes ({error}): a program may leave processes running"
+            "processes that lose their parent cannot be adopted ({error}): a program may leave processes running"
         ));
     }
     if !only_reads && let Err(error) = process::stop_on_signals() {

@@ -15,10 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{ENDINGS, Project, RECORDED, Ran, aloud, copy, scale};
 use serde_json::json;
-use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::files;
-use sparsek_gate::hash::{sha256_file, sha256_hex};
-use sparsek_gate::profile::{Profile, norm_text};
+use sparsek_gate::hash::sha256_file;
+use sparsek_gate::profile::Profile;
 
 const VARIANT: &str = "cp_async";
 const SOURCE: &str = "kernels/bsr_gemm/cp_async.cu";
@@ -466,27 +465,9 @@ impl Scratch {
 
 /// Locks what is recorded on top of the ledger, as `baseline --lock` would with its captures.
 fn relock(project: &Project) {
-    let file = |ending: &str| Project::baseline_path(VARIANT, ending);
     let recorded = project.read(&Project::profile_path(VARIANT));
     let profile = Profile::parse(recorded.as_bytes()).unwrap();
-    let (norm, text) = (norm_text(&profile).unwrap(), profile.to_json());
-    let mut lock = Lock::parse(&project.read(&file("lock.toml"))).unwrap();
-    let entry = Entry {
-        time: "2026-11-22T00:00:00Z".to_owned(),
-        who: "Ada".to_owned(),
-        reason: "faster epilogue".to_owned(),
-        norm_sha256: sha256_hex(norm.as_bytes()),
-        profile_sha256: sha256_hex(text.as_bytes()),
-        code_sha256: lock.code_sha256(),
-        previous: lock.head.clone(),
-    };
-    lock.head = entry.hash();
-    lock.ledger.push(entry);
-    let hash = format!("{}  {VARIANT}.norm.txt\n", sha256_hex(norm.as_bytes()));
-    project.write(&file("norm.txt.sha256"), hash);
-    project.write(&file("norm.txt"), norm);
-    project.write(&file("profile.json"), text);
-    project.write(&file("lock.toml"), lock.to_toml());
+    project.relock(VARIANT, &profile, |_| {});
 }
 
 /// What is wrong with the answer to a line; `None` where nothing is.

@@ -186,7 +186,7 @@ fn a_credential_in_env_pass_is_reported() {
     assert!(message.contains("`GH_TOKEN`"), "{message}");
     assert!(report.warned().contains(&"credential-passed".to_owned()));
     Ran::of(&gate(&machine, &["doctor"]).output().unwrap())
-        .says("by the name, credentials: GH_TOKEN");
+        .says("by their names, these hold credentials: GH_TOKEN");
 }
 
 #[test]

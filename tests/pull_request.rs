@@ -17,7 +17,7 @@ use serde_json::json;
 use sparsek_gate::baseline::{Entry, Lock, Signer};
 use sparsek_gate::files;
 use sparsek_gate::hash::{sha256_file, sha256_hex};
-use sparsek_gate::profile::{Profile, norm_text};
+use sparsek_gate::profile::Profile;
 
 const VARIANT: &str = "cp_async";
 
@@ -149,27 +149,7 @@ fn relock_with(
     edit(&mut json);
     refresh(&mut json);
     let profile = Profile::parse(json.to_string().as_bytes()).unwrap();
-    let (norm, text) = (norm_text(&profile).unwrap(), profile.to_json());
-    let mut lock = Lock::parse(&project.read(&file("lock.toml"))).unwrap();
-    edit_lock(&mut lock);
-    let entry = Entry {
-        time: "2026-11-22T00:00:00Z".to_owned(),
-        who: "Ada".to_owned(),
-        reason: "faster epilogue".to_owned(),
-        norm_sha256: sha256_hex(norm.as_bytes()),
-        profile_sha256: sha256_hex(text.as_bytes()),
-        code_sha256: lock.code_sha256(),
-        previous: lock.head.clone(),
-    };
-    lock.head = entry.hash();
-    lock.ledger.push(entry);
-    project.write(
-        &file("norm.txt.sha256"),
-        format!("{}  {variant}.norm.txt\n", sha256_hex(norm.as_bytes())),
-    );
-    project.write(&file("norm.txt"), norm);
-    project.write(&file("profile.json"), text);
-    project.write(&file("lock.toml"), lock.to_toml());
+    project.relock(variant, &profile, edit_lock);
 }
 
 fn remove_baseline(project: &Project, variant: &str) {

@@ -63,7 +63,7 @@ fn unverified(stored: &Stored, signature: &str) -> Finding {
         Code::Unsigned,
         &stored.variant,
         format!(
-            "{}/{}.lock.toml.minisig {what}: the configuration names no key, so the file says nothing of the lock",
+            "{}/{}.lock.toml.minisig {what}: the configuration names no key, so the signature proves nothing",
             stored.gpu, stored.variant
         ),
         "name the keys that may sign locks in `trust.public_keys`, or remove the file",

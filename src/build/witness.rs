@@ -27,7 +27,7 @@ struct Seen {
     stamp: Option<Stamp>,
 }
 
-/// Device, inode, and when the content, name or mode last changed: what no `touch` sets back.
+/// Device, inode, and when the content, name or mode last changed: `touch` cannot set these back.
 type Stamp = (u64, u64, i64, i64);
 
 impl Witness {

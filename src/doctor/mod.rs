@@ -69,7 +69,7 @@ fn environment(config: &Config) -> Check {
         false => Check::warn(
             WHAT,
             format!(
-                "{names}; of these, by the name, credentials: {}",
+                "{names}; by their names, these hold credentials: {}",
                 credentials.join(", ")
             ),
             "remove them from `env_pass`: programs under test are code of the change",

@@ -60,7 +60,7 @@ fn unknown(variant: &Variant) -> Finding {
     Finding::deny(
         Code::OtherLaunches,
         &variant.id,
-        "what the measured processes launch besides is not known, although it is of the reference",
+        "which other kernels the measured processes launch is not known, although it is known of the reference",
         "make CUPTI available where the GPU is measured: sparsek-gate doctor",
     )
     .warn_for(Some(WarnReason::BesideMeasured))

@@ -58,7 +58,7 @@ fn tree() -> MutexGuard<'static, Tree> {
 /// the same user.
 ///
 /// # Errors
-/// Where the system allows one of the two not.
+/// Where the system does not allow one of the two.
 pub fn guard() -> io::Result<()> {
     let mut tree = tree();
     // The shell that became this program may have left children.

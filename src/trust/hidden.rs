@@ -118,7 +118,7 @@ fn message(who: &str, hidden: &[(String, String)]) -> Option<String> {
     let paths: BTreeSet<&str> = hidden.iter().map(|(path, _)| path.as_str()).collect();
     let attributes: Vec<String> = attributes.iter().map(|by| format!("`{by}`")).collect();
     Some(format!(
-        "{who} {} files of rules and baselines from review, first `{first}`, by {} in .gitattributes: a review may not show or may not merge what is committed",
+        "{who} rules or baselines from review ({} files, first `{first}`) by {} in .gitattributes: a review may not show, or may not merge, what is committed",
         paths.len(),
         attributes.join(", ")
     ))

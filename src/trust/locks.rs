@@ -186,7 +186,7 @@ fn locked(
         return vec![rewritten(after, past, &trusted.lock.ledger)];
     }
     if before.is_some_and(|before| only_signed(before, after)) {
-        // A signature that was not verified says nothing of the lock: `found` reports it.
+        // A signature that was not verified proves nothing: `found` reports it.
         if found.is_empty() {
             found.push(signed(after));
         }

@@ -527,7 +527,7 @@ impl ChangeUnderReview<'_> {
             Finding::of_project(
                 Code::Tampered,
                 format!(
-                    "git converts {} files of rules and baselines, first `{path}` (`{attribute}` in .gitattributes): the working tree differs from what is committed",
+                    "git converts rules or baselines ({} files, first `{path}`, by `{attribute}` in .gitattributes): the working tree differs from what is committed",
                     converted.len()
                 ),
                 "remove the attribute from these files",

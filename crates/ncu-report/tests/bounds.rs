@@ -13,6 +13,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use common::wire::Message;
 use ncu_report::{ReadError, csv, demangled, function_name, report};
 
 /// Counts the bytes of each thread, because the tests run side by side.
@@ -136,40 +137,6 @@ fn assert_linear(what: &str, input: impl Fn(usize) -> Vec<u8>, run: impl Fn(&[u8
         small.len(),
         large.len()
     );
-}
-
-/// A message in the wire format.
-#[derive(Clone, Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(mut self, mut value: u64) -> Message {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-        self
-    }
-
-    fn integer(self, number: u64, value: u64) -> Message {
-        self.varint(number << 3).varint(value)
-    }
-
-    fn bytes(self, number: u64, value: &[u8]) -> Message {
-        let mut message = self.varint(number << 3 | 2).varint(value.len() as u64);
-        message.0.extend(value);
-        message
-    }
-
-    fn repeated(number: u64, values: impl IntoIterator<Item = Message>) -> Message {
-        let add = |all: Message, value: Message| all.bytes(number, &value.0);
-        values.into_iter().fold(Message::default(), add)
-    }
-
-    fn sized(&self) -> Vec<u8> {
-        [&(self.0.len() as u32).to_le_bytes(), &self.0[..]].concat()
-    }
 }
 
 /// A report of one block with these names of metrics, sources and kernel results.

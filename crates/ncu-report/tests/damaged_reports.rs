@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::wire::Message;
 use ncu_report::{ReadError, Recording, ResultKind, Value, report};
 use proptest::prelude::*;
 
@@ -13,47 +14,6 @@ fn recorded(name: &str) -> Vec<u8> {
 
 fn message(bytes: &[u8]) -> String {
     report::read(bytes).unwrap_err().to_string()
-}
-
-/// A message in the wire format, as far as the tests need it.
-#[derive(Clone, Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(mut self, mut value: u64) -> Message {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-        self
-    }
-
-    fn integer(self, number: u64, value: u64) -> Message {
-        self.varint(number << 3).varint(value)
-    }
-
-    fn bytes(self, number: u64, value: &[u8]) -> Message {
-        let mut message = self.varint(number << 3 | 2).varint(value.len() as u64);
-        message.0.extend(value);
-        message
-    }
-
-    fn float(self, number: u64, value: f32) -> Message {
-        let mut message = self.varint(number << 3 | 5);
-        message.0.extend(value.to_le_bytes());
-        message
-    }
-
-    fn double(self, number: u64, value: f64) -> Message {
-        let mut message = self.varint(number << 3 | 1);
-        message.0.extend(value.to_le_bytes());
-        message
-    }
-
-    fn sized(&self) -> Vec<u8> {
-        [&(self.0.len() as u32).to_le_bytes(), &self.0[..]].concat()
-    }
 }
 
 /// A report with these blocks: the header without the size of the payload, and the results.

@@ -6,6 +6,8 @@
 )]
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+pub mod wire;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
