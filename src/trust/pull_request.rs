@@ -12,7 +12,7 @@ use crate::finding::Error;
 enum Form {
     /// As its number. `false`, `0` and the empty text mean that there is none.
     Number,
-    /// As the part after the last `/` of an address or a name, such as `…/pull/7`.
+    /// As the part after the last `/` of an address or a name, such as `…/pull/7` or `pr/7`.
     Last,
     /// As the number in `refs/pull/7/merge`.
     Ref,
@@ -22,18 +22,21 @@ enum Form {
 
 /// The variables in which CI services name the pull request, the first that is set. Sources: each
 /// service's page on its predefined variables.
-const VARIABLES: [(&str, Form); 20] = [
+const VARIABLES: [(&str, Form); 30] = [
     // GitHub Actions. The ref is that of the target branch in some events.
     ("GITHUB_REF", Form::Ref),
     ("GITHUB_EVENT_PATH", Form::Event),
     // GitLab CI.
     ("CI_MERGE_REQUEST_IID", Form::Number),
+    ("CI_MERGE_REQUEST_ID", Form::Number),
+    ("CI_EXTERNAL_PULL_REQUEST_IID", Form::Number),
     // Buildkite.
     ("BUILDKITE_PULL_REQUEST", Form::Number),
     // Jenkins: the multibranch pipeline, and two plugins.
     ("CHANGE_ID", Form::Number),
     ("ghprbPullId", Form::Number),
     ("gitlabMergeRequestIid", Form::Number),
+    ("gitlabMergeRequestId", Form::Number),
     // Azure Pipelines.
     ("SYSTEM_PULLREQUEST_PULLREQUESTID", Form::Number),
     // Bitbucket Pipelines.
@@ -42,6 +45,7 @@ const VARIABLES: [(&str, Form); 20] = [
     ("TRAVIS_PULL_REQUEST", Form::Number),
     // CircleCI.
     ("CIRCLE_PULL_REQUEST", Form::Last),
+    ("CIRCLE_PR_NUMBER", Form::Number),
     // Drone and Woodpecker.
     ("DRONE_PULL_REQUEST", Form::Number),
     ("CI_COMMIT_PULL_REQUEST", Form::Number),
@@ -55,8 +59,15 @@ const VARIABLES: [(&str, Form); 20] = [
     ("SEMAPHORE_GIT_PR_NUMBER", Form::Number),
     // AWS CodeBuild, `pr/7`.
     ("CODEBUILD_WEBHOOK_TRIGGER", Form::Last),
+    ("CODEBUILD_SOURCE_VERSION", Form::Last),
     // Codefresh.
     ("CF_PULL_REQUEST_NUMBER", Form::Number),
+    ("CF_PULL_REQUEST_ID", Form::Number),
+    // Buddy; the names with `EXECUTION` are the older ones.
+    ("BUDDY_RUN_PR_NO", Form::Number),
+    ("BUDDY_RUN_PR_ID", Form::Number),
+    ("BUDDY_EXECUTION_PULL_REQUEST_NO", Form::Number),
+    ("BUDDY_EXECUTION_PULL_REQUEST_ID", Form::Number),
     // Bitrise.
     ("BITRISE_PULL_REQUEST", Form::Number),
 ];
@@ -199,6 +210,10 @@ mod tests {
             (vec![("SEMAPHORE_GIT_PR_NUMBER", "7")], seven),
             (vec![("CODEBUILD_WEBHOOK_TRIGGER", "pr/7")], seven),
             (vec![("CODEBUILD_WEBHOOK_TRIGGER", "branch/7")], None),
+            (vec![("CODEBUILD_SOURCE_VERSION", "pr/7")], seven),
+            (vec![("BUDDY_RUN_PR_NO", "7")], seven),
+            (vec![("CIRCLE_PR_NUMBER", "7")], seven),
+            (vec![("CI_EXTERNAL_PULL_REQUEST_IID", "7")], seven),
             (vec![("CI", "true")], None),
         ] {
             let expected = expected.map(str::to_owned);

@@ -760,6 +760,24 @@ mod tests {
     }
 
     #[test]
+    fn each_sign_that_is_the_number_of_a_pull_request_ties_consent_to_it() {
+        for service in &SERVICES {
+            for Sign(name, values) in service.change {
+                let number = name.ends_with("ID")
+                    || name.ends_with("NO")
+                    || name.ends_with("NUMBER")
+                    || name.ends_with("Id")
+                    || name.ends_with("Iid");
+                if values.is_empty() && number {
+                    let variable = |asked: &str| (asked == *name).then(|| "7".to_owned());
+                    let found = super::super::pull_request(None, variable);
+                    assert_eq!(found.unwrap().as_deref(), Some("7"), "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn no_service_of_the_table_is_taken_for_a_person() {
         for service in &SERVICES {
             for sign in service.own.iter().chain(service.change) {
