@@ -200,6 +200,36 @@ fn the_configuration_with_every_key_is_accepted() {
 }
 
 #[test]
+fn a_small_file_with_many_metrics_or_slow_patterns_costs_little() {
+    let config = |metrics: usize, suites: usize, kernels: &str| {
+        let mut text = "[toolchain]\narch = \"sm_90a\"\n".to_owned();
+        for at in 0..metrics {
+            text += &format!(
+                "[metric.m{at}]\ncounter = \"sm__cycles_active.sum\"\ndirection = \"lower\"\ntolerance = {{ relative_percent = 3.0 }}\n"
+            );
+        }
+        for at in 0..suites {
+            text += &format!(
+                "[suite.s{at}]\nkernels = '{kernels}'\n[suite.s{at}.variant.v]\nsource = \"k.cu\"\n"
+            );
+        }
+        text
+    };
+    let plan = |config: &str| {
+        let project = project(config);
+        project.write("k.cu", "");
+        project.run(&["check", "--dry-run"])
+    };
+    plan(&config(800, 800, "k"))
+        .exits(2)
+        .says("the variants have 640000 metrics in all, and 100000 is the most");
+    // Without a bound each of them takes half a second to compile in a build for tests.
+    let begun = std::time::Instant::now();
+    plan(&config(1, 300, r"regex:(\w{90})")).exits(0);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(30));
+}
+
+#[test]
 fn a_key_may_have_its_old_name_but_not_both() {
     for (now, old, of_variant) in [
         ("phase = \"timing\"", "pass = \"timing\"", None),

@@ -948,6 +948,22 @@ fn a_program_that_git_does_not_track_is_not_in_the_merge_and_the_next_step_is_na
         .says("needs `cp_async.sh`, which git does not track")
         .says("merge the target before the step that makes the file");
     machine.is_clean();
+    // The same of a folder that an earlier step configured.
+    let command = "[suite.bsr_gemm.variant.cp_async]\nrun = [\"sh\", \"cp_async.sh\"]";
+    assert!(
+        fs::read_to_string(machine.path("config.toml"))
+            .unwrap()
+            .contains(command)
+    );
+    machine.git(&["add", "--force", "cp_async.sh"]);
+    machine.write(".gitignore", ".sparsek-gate/\nmade/\n");
+    let with_build = format!("{command}\nbuild = [\"true\", \"--build\", \"made\"]");
+    machine.replace("config.toml", command, &with_build);
+    machine.write("made/CMakeCache.txt", "");
+    machine.commit();
+    in_pull_request(&machine, &["cp_async"])
+        .exits(3)
+        .says("needs `made`, which git does not track");
 }
 
 #[test]

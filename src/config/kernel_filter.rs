@@ -11,6 +11,9 @@ pub enum KernelFilter {
     Pattern(regex::Regex),
 }
 
+/// Most bytes of a compiled pattern: short ones can take long to compile.
+const MOST_OF_PATTERN: usize = 1 << 18;
+
 impl KernelFilter {
     /// Of `kernels` in the configuration.
     ///
@@ -23,7 +26,9 @@ impl KernelFilter {
         let Some(pattern) = filter.strip_prefix("regex:") else {
             return Ok(KernelFilter::Name(filter.to_owned()));
         };
-        let expression = regex::Regex::new(pattern).map_err(|error| {
+        let mut expression = regex::RegexBuilder::new(pattern);
+        let expression = expression.size_limit(MOST_OF_PATTERN).build();
+        let expression = expression.map_err(|error| {
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();
             format!("the pattern `{pattern}` of `kernels` is understood only by ncu: {last}")

@@ -20,8 +20,11 @@ const UUID: &str = r"\b(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA
 const ADDRESS: &str = r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+";
 const CREDENTIAL: &str =
     r"(?i)\b([a-z0-9_-]*(?:token|secret|password|passwd|api[_-]?key)=)([^\s&]+)";
+/// Credentials that are known by their beginnings, and a name with a password in a URL.
+const TOKEN: &str = r"\b(?:(?:gh[pousr]_|hf_)[A-Za-z0-9]{30,}|AKIA[0-9A-Z]{16}\b|github_pat_[A-Za-z0-9_]{22,}|(?:glpat|xox[abprs])-[A-Za-z0-9_-]{20,})";
+const LOGIN: &str = r"(://)[A-Za-z0-9._%+-]+:[^\s:/@]+@";
 /// The same where anything may stand around it.
-const LOOSE: &str = r"/[A-Za-z0-9._~@%+-]{3,}/[A-Za-z0-9._~@%+-]{2}|[A-Za-z]:\\|(?:GPU|MIG)-[0-9a-fA-F]{8}-|@[A-Za-z0-9-]+\.[A-Za-z0-9]|(?i:token|secret|password|passwd|api[_-]?key)=";
+const LOOSE: &str = r"/[A-Za-z0-9._~@%+-]{3,}/[A-Za-z0-9._~@%+-]{2}|[A-Za-z]:\\|(?:GPU|MIG)-[0-9a-fA-F]{8}-|@[A-Za-z0-9-]+\.[A-Za-z0-9]|(?i:token|secret|password|passwd|api[_-]?key)=|(?:gh[pousr]_|hf_)[A-Za-z0-9]{30}|AKIA[0-9A-Z]{16}|github_pat_[A-Za-z0-9_]{22}|(?:glpat|xox[abprs])-[A-Za-z0-9_-]{20}|://[A-Za-z0-9._%+-]+:[^\s:/@]+@";
 
 #[expect(
     clippy::expect_used,
@@ -36,6 +39,8 @@ static WINDOWS_PATHS: LazyLock<Regex> = LazyLock::new(|| compiled(WINDOWS_PATH))
 static UUIDS: LazyLock<Regex> = LazyLock::new(|| compiled(UUID));
 static ADDRESSES: LazyLock<Regex> = LazyLock::new(|| compiled(ADDRESS));
 static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| compiled(CREDENTIAL));
+static TOKENS: LazyLock<Regex> = LazyLock::new(|| compiled(TOKEN));
+static LOGINS: LazyLock<Regex> = LazyLock::new(|| compiled(LOGIN));
 #[expect(
     clippy::expect_used,
     reason = "the pattern is a constant that the tests compile"
@@ -221,6 +226,13 @@ impl Scrubber {
                 ""
             })
             .into_owned();
+        for (pattern, stands_for) in [(&*TOKENS, "credential"), (&*LOGINS, "$1")] {
+            let found = pattern.find_iter(&clean).count();
+            if found > 0 {
+                self.count_times("credential", found as u64);
+                clean = pattern.replace_all(&clean, stands_for).into_owned();
+            }
+        }
         clean = ADDRESSES
             .replace_all(&clean, |_: &Captures<'_>| {
                 self.count("address");
@@ -329,6 +341,31 @@ mod tests {
             scrubber.whole(&text),
             "GPU-1 GPU-2 GPU-1 API_TOKEN= --num-tokens=4096 address"
         );
+    }
+
+    #[test]
+    fn credentials_without_a_name_are_known_by_their_form() {
+        let mut scrubber = Scrubber::default();
+        for (text, clean) in [
+            ("ghp_0123456789abcdefABCDEF0123456789ABCD", "credential"),
+            ("--t=glpat-0123456789abcdef-_xyz0", "--t=credential"),
+            ("AKIA0123456789ABCDEF", "credential"),
+            (
+                "https://ada:hunter2@localhost:80/x",
+                "https://localhost:80/x",
+            ),
+        ] {
+            assert!(scrubber.suspects(text.as_bytes()), "{text}");
+            assert_eq!(scrubber.whole(text), clean);
+        }
+        for text in [
+            "hf_attention_forward_kernel_of_some_length",
+            "gemm_ghp_tile",
+            "std::pair<a:b@c>",
+            "1:2@3",
+        ] {
+            assert_eq!(scrubber.text(text), None);
+        }
     }
 
     #[test]

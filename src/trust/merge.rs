@@ -103,10 +103,14 @@ pub fn refuse_untracked(config: &Config) -> Result<(), Error> {
             continue;
         };
         let words = run.iter().chain(inputs).chain(build.iter().flatten());
+        let mut before = "";
         for word in words {
-            let only_in_checkout = Path::new(word).is_relative()
-                && config.checkout.join(word).is_file()
-                && !config.root.join(word).exists();
+            let here = config.checkout.join(word);
+            // Other folders may be made by the command itself.
+            let needed = here.is_file() || here.is_dir() && matches!(before, "--build" | "-C");
+            before = word;
+            let only_in_checkout =
+                Path::new(word).is_relative() && needed && !config.root.join(word).exists();
             let tracked = || git::tracked(&config.checkout, word);
             if only_in_checkout && tracked().is_ok_and(|found| found.is_empty()) {
                 return Err(untracked(&variant.id.to_string(), word));

@@ -97,6 +97,9 @@ mod tests {
             (vec![("SEMAPHORE_GIT_PR_NUMBER", "7")], seven),
             (vec![("CODEBUILD_WEBHOOK_TRIGGER", "pr/7")], seven),
             (vec![("CODEBUILD_WEBHOOK_TRIGGER", "branch/7")], None),
+            (vec![("CODEBUILD_SOURCE_VERSION", "pr/7")], seven),
+            (vec![("CIRCLE_PR_NUMBER", "7")], seven),
+            (vec![("CI_EXTERNAL_PULL_REQUEST_IID", "7")], seven),
             (vec![("CI", "true")], None),
         ] {
             let expected = expected.map(str::to_owned);

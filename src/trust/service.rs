@@ -151,6 +151,7 @@ const SERVICES: [Service; 19] = [
         ],
         number: &[
             ("CI_MERGE_REQUEST_IID", Form::Number),
+            ("CI_MERGE_REQUEST_ID", Form::Number),
             ("CI_EXTERNAL_PULL_REQUEST_IID", Form::Number),
         ],
         push: Some(Push {
@@ -200,6 +201,7 @@ const SERVICES: [Service; 19] = [
             ("CHANGE_ID", Form::Number),
             ("ghprbPullId", Form::Number),
             ("gitlabMergeRequestIid", Form::Number),
+            ("gitlabMergeRequestId", Form::Number),
         ],
         fetch: "turn the shallow clone off, and add the target branch to the refspec",
         ..PLAIN
@@ -375,7 +377,10 @@ const SERVICES: [Service; 19] = [
             Sign("CF_PULL_REQUEST_ID", &[]),
         ],
         target: &["CF_PULL_REQUEST_TARGET"],
-        number: &[("CF_PULL_REQUEST_NUMBER", Form::Number)],
+        number: &[
+            ("CF_PULL_REQUEST_NUMBER", Form::Number),
+            ("CF_PULL_REQUEST_ID", Form::Number),
+        ],
         fetch: "remove `depth` from the clone step, and fetch the target branch",
         ..PLAIN
     },
@@ -396,6 +401,8 @@ const SERVICES: [Service; 19] = [
         number: &[
             ("BUDDY_RUN_PR_NO", Form::Number),
             ("BUDDY_EXECUTION_PULL_REQUEST_NO", Form::Number),
+            ("BUDDY_RUN_PR_ID", Form::Number),
+            ("BUDDY_EXECUTION_PULL_REQUEST_ID", Form::Number),
         ],
         ..PLAIN
     },
@@ -423,7 +430,10 @@ const SERVICES: [Service; 19] = [
             ],
         )],
         target: &["CODEBUILD_WEBHOOK_BASE_REF"],
-        number: &[("CODEBUILD_WEBHOOK_TRIGGER", Form::Last)],
+        number: &[
+            ("CODEBUILD_WEBHOOK_TRIGGER", Form::Last),
+            ("CODEBUILD_SOURCE_VERSION", Form::Last),
+        ],
         push: Some(Push {
             when: &[Sign("CODEBUILD_WEBHOOK_EVENT", &["PUSH"])],
             branch: &["CODEBUILD_WEBHOOK_HEAD_REF", "CODEBUILD_WEBHOOK_TRIGGER"],
@@ -851,6 +861,24 @@ mod tests {
         ] {
             let expected = (service, expected.to_owned());
             assert_eq!(kind(environment), expected, "{environment:?}");
+        }
+    }
+
+    #[test]
+    fn each_sign_that_is_the_number_of_a_pull_request_ties_consent_to_it() {
+        for service in &SERVICES {
+            for Sign(name, values) in service.change {
+                let number = name.ends_with("ID")
+                    || name.ends_with("NO")
+                    || name.ends_with("NUMBER")
+                    || name.ends_with("Id")
+                    || name.ends_with("Iid");
+                if values.is_empty() && number {
+                    let variable = |asked: &str| (asked == *name).then(|| "7".to_owned());
+                    let found = super::super::pull_request(None, variable);
+                    assert_eq!(found.unwrap().as_deref(), Some("7"), "{name}");
+                }
+            }
         }
     }
 

@@ -12,6 +12,7 @@ mod trust;
 mod variant;
 mod waiver;
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use toml::de::DeTable;
@@ -19,7 +20,7 @@ use toml::de::DeTable;
 use super::error::ConfigError;
 use super::model::Config;
 use super::old_words::twice_named;
-use super::raw::RawConfig;
+use super::raw::{RawConfig, RawSuite};
 use file::File;
 use inherited::Common;
 
@@ -72,6 +73,7 @@ impl File<'_> {
             metrics: &metrics,
             static_metrics: &self.static_metrics(&raw.r#static)?,
         };
+        self.refuse_too_many(&raw.suite, metrics.len())?;
         let suites = raw.suite.iter();
         let mut suites = suites
             .map(|(name, suite)| self.suite(name, suite, &common))
@@ -95,6 +97,28 @@ impl File<'_> {
             trust: self.trust(raw.trust)?,
             env_pass: self.env_pass(raw.env_pass)?,
         })
+    }
+
+    /// Refuses more metrics of variants than a small file can state by a slip: each variant has its
+    /// own settings of each metric.
+    fn refuse_too_many(
+        &self,
+        suites: &BTreeMap<String, RawSuite>,
+        metrics: usize,
+    ) -> Result<(), ConfigError> {
+        const MOST: usize = 100_000;
+        let of_suite = |suite: &RawSuite| {
+            let named = suite.metrics.as_ref().map_or(metrics, Vec::len);
+            suite.variant.len().saturating_mul(named)
+        };
+        let all: usize = suites.values().map(of_suite).sum();
+        if all <= MOST {
+            return Ok(());
+        }
+        Err(self.error(
+            &["metric"],
+            format!("the variants have {all} metrics in all, and {MOST} is the most: name fewer in `metrics` of their suites, or split the configuration"),
+        ))
     }
 
     /// The folder of the configuration, absolute.

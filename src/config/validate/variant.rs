@@ -173,7 +173,8 @@ impl File<'_> {
     ) -> Result<Option<String>, ConfigError> {
         let kernels = raw.kernels.as_ref().or(inherited.suite.kernels.as_ref());
         let pattern = kernels.and_then(|filter| filter.strip_prefix("regex:"));
-        let error = pattern.and_then(|pattern| regex::Regex::new(pattern).err());
+        // Only read: a short pattern may take long to compile, and most runs need none.
+        let error = pattern.and_then(|pattern| regex_syntax::parse(pattern).err());
         let message = error.map(|error| error.to_string()).unwrap_or_default();
         let last = message.lines().last().unwrap_or_default();
         // ncu accepts look-around and back-references; this library reports them as not supported.
