@@ -100,10 +100,15 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
             }
         }
         let mut profiles = run.measured.profiles.iter();
-        if !profiles.any(|profile| profile.variant == variant.id) {
+        let kept = profiles.any(|profile| profile.variant == variant.id);
+        if !kept {
             has_room(output, &variant.id)?;
         }
         settle(output, &variant.id)?;
+        // Only now, because settling removes what an earlier run left.
+        if kept {
+            run.seal.add([variant_folder(output, &variant.id)]);
+        }
     }
     drop(lock);
     run.measured
@@ -337,8 +342,6 @@ impl<'a> Run<'a> {
             self.measured.bases.push(profile);
         }
         self.measured.profiles.push(current);
-        self.seal
-            .add([variant_folder(self.order.output, &variant.id)]);
         Ok(())
     }
 }
