@@ -100,12 +100,13 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
             }
         }
         let mut profiles = run.measured.profiles.iter();
-        let measured = profiles.any(|profile| profile.variant == variant.id);
-        if !measured {
+        let kept = profiles.any(|profile| profile.variant == variant.id);
+        if !kept {
             has_room(output, &variant.id)?;
         }
         settle(output, &variant.id)?;
-        if measured {
+        // Only now, because settling removes what an earlier run left.
+        if kept {
             run.seal.add([variant_folder(output, &variant.id)]);
         }
     }
