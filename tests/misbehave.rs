@@ -578,8 +578,8 @@ fn a_change_cannot_write_to_the_base_that_it_is_measured_beside() {
         (
             "for file in .sparsek-gate/worktrees/*/program.in; do echo 'exit 1' >>$file; done",
             "",
-            0,
-            &[],
+            5,
+            &["sources-changed"],
             &[],
         ),
         (
