@@ -1317,7 +1317,8 @@ fn launches_are_listed_once_however_often_a_variant_is_measured_again() {
         "ncu",
         &format!(
             "#!/bin/sh\n\
-             if [ -f \"$JOURNAL.listed\" ] && [ ! -f \"$JOURNAL.busy\" ]; then\n: >\"$JOURNAL.busy\"\n\
+             case \" $* \" in *' --export '*) profiles=1 ;; esac\n\
+             if [ -n \"$profiles\" ] && [ -f \"$JOURNAL.listed\" ] && [ ! -f \"$JOURNAL.busy\" ]; then\n: >\"$JOURNAL.busy\"\n\
              while [ \"$1\" != --log-file ]; do shift; done\n\
              echo '==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is concurrently collecting profiling data.' >\"$2\"\n\
              exit 9\nfi\nexec {} \"$@\"\n",

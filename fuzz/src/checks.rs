@@ -16,6 +16,13 @@ pub struct Numbers {
 }
 
 impl Numbers {
+    /// The numbers without the names of metrics, which may contain what a copy must not.
+    pub fn values(&self) -> ([[u64; 3]; 2], Vec<u64>) {
+        let mut values: Vec<u64> = self.metrics.iter().map(|(_, bits)| *bits).collect();
+        values.sort_unstable();
+        (self.shape, values)
+    }
+
     /// All of them, but not what identifies a GPU, which copies for publication lack.
     pub fn of(launch: &Launch) -> Numbers {
         let metrics = launch.metrics.iter().filter_map(|(name, measurement)| {
