@@ -1473,7 +1473,7 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
     fs::remove_file(lock.with_extension("toml.minisig")).unwrap();
     let report = checked(&project, &[]).exits(4).json();
     assert_eq!(report.denied(), ["unsigned"]);
-    // Nobody can consent to it: whoever may sign has not.
+    // `--accept` does not replace a signature.
     assert_eq!(asked(&report), Vec::<String>::new());
     // Signed by the right key it needs consent, and nothing else.
     sign(&project, &adas);

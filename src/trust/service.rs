@@ -552,7 +552,7 @@ impl Run {
     pub fn of(variable: &dyn Fn(&str) -> Option<String>) -> Run {
         let environment = Environment::of(variable);
         // A queue first: a merge train of GitLab has the variables of a merge request too. Then a
-        // pull request, whichever service names it: its rules are the strictest.
+        // pull request of any service, because its rules are the strictest.
         let kinds = [
             Service::queue as fn(&Service, &Environment<'_>) -> Option<Kind>,
             Service::change,
