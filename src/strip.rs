@@ -17,7 +17,7 @@ use crate::files::{bounded_json, most, read_regular_up_to};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::profile::Profile;
-use ncu_report::report;
+use ncu_report::{Launch, Recording, Value, report};
 use text::Scrubber;
 
 /// What was stripped, and what of it.
@@ -170,6 +170,43 @@ pub fn strip_bytes(
     run.file(path, path.to_path_buf(), kind, bytes).map(Some)
 }
 
+/// That a copy of a page has every number of the page. A page whose cells are not where its header
+/// says may name a number as a host.
+fn keeps_numbers(page: &[u8], copy: &[u8]) -> Result<(), String> {
+    let Ok(page) = ncu_report::csv::read(page) else {
+        return Ok(());
+    };
+    let refused = |why: &str| {
+        format!(
+            "its copy would not have the same numbers, and is not written: {why}; profile again, or ask who made the page for the original"
+        )
+    };
+    let copy = ncu_report::csv::read(copy).map_err(|error| refused(&error.to_string()))?;
+    match numbers(&page) == numbers(&copy) {
+        true => Ok(()),
+        false => Err(refused("a number of the page is the name of a host")),
+    }
+}
+
+/// Grid, block and the values of each launch, without what identifies a GPU.
+fn numbers(recording: &Recording) -> Vec<([u64; 3], [u64; 3], Vec<u64>)> {
+    let of_launch = |launch: &Launch| {
+        let metrics = launch.metrics.iter();
+        let metrics = metrics.filter(|(name, _)| !report::identifies_the_gpu(name));
+        let mut values: Vec<u64> = metrics
+            .filter_map(|(_, measurement)| match measurement.value {
+                Value::Integer(number) => Some(number),
+                Value::Float(number) => Some(number.to_bits()),
+                Value::Text(_) | Value::Missing => None,
+            })
+            .collect();
+        // The names of metrics are not compared: a copy may have other ones.
+        values.sort_unstable();
+        (launch.grid, launch.block, values)
+    };
+    recording.launches.iter().map(of_launch).collect()
+}
+
 const UNKNOWN: &str = "files of this kind cannot be stripped; known are reports (.ncu-rep), CSV, profiles and other JSON, kernel records, event times, .log and .argv";
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {
@@ -272,7 +309,11 @@ impl Run {
         let before = std::mem::take(&mut self.scrubber.removed);
         let clean = match kind {
             Kind::Report => self.report(bytes).map_err(input)?,
-            Kind::Csv => csv(&mut self.scrubber, &lossy(bytes)).into_bytes(),
+            Kind::Csv => {
+                let clean = csv(&mut self.scrubber, &lossy(bytes)).into_bytes();
+                keeps_numbers(bytes, &clean).map_err(input)?;
+                clean
+            }
             Kind::Profile => self.profile(bytes).map_err(input)?.into_bytes(),
             Kind::Json => json(&mut self.scrubber, &lossy(bytes)).into_bytes(),
             Kind::Text => {

@@ -265,6 +265,25 @@ fn a_copy_appears_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_page_that_names_a_number_as_its_host_has_no_copy() {
+    let page = repository().join("tests/data/ncu/two_kernels_three_times.raw.csv");
+    let text = fs::read_to_string(page).unwrap();
+    let path = Path::new("page.csv");
+    let copy = |text: &str| sparsek_gate::strip::strip_bytes(path, text.as_bytes(), false);
+    copy(&text).unwrap().unwrap();
+    // The block of another launch would be removed with the name.
+    let block = "(256, 1, 1)";
+    assert!(text.matches(block).count() > 1);
+    let shifted = text.replacen("127.0.0.1", block, 1);
+    assert_ne!(shifted, text);
+    let refused = copy(&shifted).unwrap_err().to_string();
+    assert!(
+        refused.contains("would not have the same numbers"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_report_of_a_format_that_is_not_known_is_not_published() {
     let project = Project::empty();
     let mut bytes = fs::read(repository().join("tests/data/ncu/nvtx_range.ncu-rep")).unwrap();
