@@ -167,7 +167,7 @@ part_against() {
     start=$EPOCHREALTIME
     "$gate" profile "${ladder[@]}" >/dev/null || return
     middle=$EPOCHREALTIME
-    "$gate" check --against HEAD "${ladder[@]}" || return
+    "$gate" check --against HEAD --measure-all "${ladder[@]}" || return
     python3 -c "
 profile, check = $middle - $start, $EPOCHREALTIME - $middle
 print(f'check --against {check:.1f} s, profile {profile:.1f} s: {check / profile:.2f} times')
@@ -175,6 +175,7 @@ raise SystemExit(check > 5 * profile)"
   }
   expect "unchanged kernels pass side by side, in at most five times one profile" 0 "times" cost
   tail -1 "$log"
+  expect "without a change nothing is measured" 0 "same-program" "$gate" check --against HEAD "${ladder[@]}"
   expect "no worktree is left behind" 0 "" test "$(git worktree list | wc -l)" = 1
   slower() {
     sed -i '/^\[suite.bsr_gemm.variant.cp_async\]/,/^$/s|^source = .*|source = "kernels/faults/slower.cu"\ndefines = { KERNEL_NAME = "bsr_gemm_cp_async", EXTRA_WORK = 400 }|' config.toml

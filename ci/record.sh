@@ -56,7 +56,7 @@ for what in "$@"; do
     rounds)
       # Not every state of this repository has a matching baseline for them: only the samples matter.
       rounds 3
-      "$gate" check --baseline-ref none --against HEAD --output "$output/rounds/aa" \
+      "$gate" check --baseline-ref none --against HEAD --measure-all --output "$output/rounds/aa" \
         bsr_gemm/baseline bsr_gemm/occupancy bsr_gemm/cp_async || true
       rounds 6
       "$gate" check --baseline-ref none --against "$planted_base" faults/slower_05 faults/slower_1 faults/slower_2 \
@@ -65,7 +65,7 @@ for what in "$@"; do
       ;;
     unchanged)
       rounds 3
-      "$gate" check --baseline-ref none --against HEAD --output "$output/unchanged/aa" \
+      "$gate" check --baseline-ref none --against HEAD --measure-all --output "$output/unchanged/aa" \
         bsr_gemm/warp_specialized bsr_gemm/tma bsr_gemm/tma_wgmma attention trajectory_resample \
         trajectory_resample_cached trajectory_resample_dense || true
       git checkout -q config.toml

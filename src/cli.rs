@@ -382,6 +382,10 @@ pub struct CheckArgs {
     /// differs. In CI: the target branch, `refs/remotes/origin/main`.
     #[arg(long, value_name = "REV", conflicts_with = "from")]
     pub against: Option<String>,
+    /// Also measure variants whose program is the same on both sides, to see how much unchanged
+    /// code varies.
+    #[arg(long, requires = "against", conflicts_with = "static")]
+    pub measure_all: bool,
     /// Judge only what the compiler makes: registers, spills, machine code. Requires nvcc and no
     /// GPU.
     #[arg(long, conflicts_with = "from")]

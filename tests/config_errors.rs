@@ -12,6 +12,7 @@ const EVERY_KEY: &str = r#"env_pass = ["MY_DATA"]
 [paths]
 baselines = "baselines"
 work = ".sparsek-gate"
+unread = ["*.md", "docs/**"]
 
 [toolchain]
 arch = "sm_90a"
@@ -197,6 +198,23 @@ fn refused_in_editors(from: &str, to: &str) {
 fn the_configuration_with_every_key_is_accepted() {
     load(EVERY_KEY).exits(0).says("nothing is locked yet");
     assert_eq!(schema_complaints(EVERY_KEY), Vec::<String>::new());
+}
+
+#[test]
+fn a_pattern_of_unread_files_is_a_path_from_the_top_of_the_repository() {
+    for (pattern, why) in [
+        ("docs/[", "unclosed character class"),
+        ("/docs/**", "without a slash at its beginning"),
+        ("", "without a slash at its beginning"),
+    ] {
+        let quoted = format!("\"{pattern}\"");
+        refused("\"docs/**\"", &quoted, &[why, &format!("`{pattern}`")]);
+    }
+    refused(
+        "unread = [\"*.md\", \"docs/**\"]",
+        "unread = true",
+        &["unread"],
+    );
 }
 
 #[test]

@@ -331,7 +331,7 @@ fn unchanged_code_passes_side_by_side_on_kernel_times_and_ncu_is_asked_once() {
         return;
     };
     fs::remove_file(machine.project.path("tmp/denied")).unwrap();
-    let report = machine.check(&["--against", "HEAD"], 0);
+    let report = machine.check(&["--against", "HEAD", "--measure-all"], 0);
     assert_eq!(report.variant("cp_async")["mode"], "against");
     assert_eq!(report.verdict("cp_async", "duration"), "pass");
     assert_eq!(machine.project.read("tmp/denied"), "asked\n");

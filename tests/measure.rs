@@ -332,7 +332,7 @@ fn unchanged_code_passes_against_its_base_in_rounds_of_base_head_head_base() {
     let Some(machine) = Machine::locked() else {
         return;
     };
-    let report = machine.check(&["--against", "HEAD"], 0);
+    let report = machine.check(&["--against", "HEAD", "--measure-all"], 0);
     assert_eq!(report.denied(), Vec::<String>::new());
     for variant in ["baseline", "cp_async"] {
         let order = machine.order(variant);
@@ -556,7 +556,15 @@ exit $STATUS
     let recorded =
         |name: &str| repository().join(format!("tests/data/sanitizer/{name}.racecheck.log"));
     let check = |log: &Path, status: &str| {
-        let arguments = ["check", "--against", "HEAD", "cp_async", "--format", "json"];
+        let arguments = [
+            "check",
+            "--against",
+            "HEAD",
+            "--measure-all",
+            "cp_async",
+            "--format",
+            "json",
+        ];
         let mut gate = machine.gate(&arguments);
         gate.env("LOG", log).env("STATUS", status);
         Ran::of(&gate.output().unwrap())
@@ -619,7 +627,7 @@ fn a_later_check_without_a_base_clears_the_earlier_ones_base() {
     let Some(machine) = Machine::locked() else {
         return;
     };
-    machine.check(&["--against", "HEAD", "cp_async"], 0);
+    machine.check(&["--against", "HEAD", "--measure-all", "cp_async"], 0);
     assert!(machine.left("cp_async", "base/profile.json").exists());
     machine.check(&["cp_async"], 0);
     let left: Vec<String> = fs::read_dir(machine.left("cp_async", "base"))
@@ -647,7 +655,7 @@ fn a_project_in_a_folder_of_its_repository_is_compared_with_that_folder_of_the_b
         .project
         .write("config.toml", "not = a = configuration");
     machine.lock();
-    let report = machine.check(&["--against", "HEAD", "cp_async"], 0);
+    let report = machine.check(&["--against", "HEAD", "--measure-all", "cp_async"], 0);
     // There is no NVML here.
     assert_eq!(report.codes("warn"), ["gpu-unwatched"]);
     assert_eq!(report.denied(), Vec::<String>::new());
@@ -655,7 +663,13 @@ fn a_project_in_a_folder_of_its_repository_is_compared_with_that_folder_of_the_b
     // And called from the root, with the configuration named.
     let named = ["-C", "some/project/config.toml", "check", "cp_async"];
     let ran = machine
-        .gate(&[&named[..], &["--against", "HEAD", "--format", "json"]].concat())
+        .gate(
+            &[
+                &named[..],
+                &["--against", "HEAD", "--measure-all", "--format", "json"],
+            ]
+            .concat(),
+        )
         .current_dir(machine.project.path(""))
         .output()
         .unwrap();
@@ -689,7 +703,7 @@ fn waiting(machine: &Machine) -> Child {
     );
     machine.commit();
     let child = machine
-        .gate(&["check", "--against", "HEAD", "cp_async"])
+        .gate(&["check", "--against", "HEAD", "--measure-all", "cp_async"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -733,7 +747,7 @@ fn the_worktree_of_a_killed_comparison_is_cleared_by_the_next() {
     );
     machine.program("cp_async", SAME, "");
     machine.commit();
-    machine.check(&["--against", "HEAD", "cp_async"], 0);
+    machine.check(&["--against", "HEAD", "--measure-all", "cp_async"], 0);
 }
 
 /// Process numbers of the imports that were begun.
@@ -1098,7 +1112,7 @@ fn each_process_gets_a_seed_of_its_own_that_only_its_pair_shares() {
     machine.lock();
     let seeds = machine.project.path(&format!("{STAND_IN}/journal.seeds"));
     fs::remove_file(&seeds).unwrap();
-    let mut gate = machine.gate(&["check", "--against", "HEAD", "cp_async"]);
+    let mut gate = machine.gate(&["check", "--against", "HEAD", "--measure-all", "cp_async"]);
     gate.env("SPARSEK_GATE_SEED", "1");
     Ran::of(&gate.output().unwrap()).exits(0);
 

@@ -163,7 +163,7 @@ fn fresh(
     let base = against.map(|commit| BaseProject::check_out(&plan.config, commit));
     let base = base.transpose()?;
     trust::refuse_untracked(&plan.config)?;
-    if !arguments.r#static {
+    if !arguments.r#static && base.is_none() {
         // Without a GPU nothing can be measured, and that comes before what is wrong with a lock.
         Gpu::query(plan.config.device)?;
     }
@@ -175,6 +175,7 @@ fn fresh(
         base: base.as_ref(),
         output: &folder,
         watch: &Progress::new(),
+        measure_all: arguments.measure_all,
     };
     if arguments.r#static {
         fresh.compile(&judge, outcome)

@@ -10,6 +10,7 @@ mod pins;
 mod raw;
 mod schema;
 mod selected;
+mod unread;
 mod validate;
 mod version_range;
 
@@ -26,5 +27,6 @@ pub use pins::{Mismatch, Pin, Pins};
 pub use raw::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
 pub use schema::schema;
 pub use selected::Selected;
+pub use unread::Unread;
 pub use version_range::VersionRange;
 pub(crate) use version_range::numbers;

@@ -13,6 +13,7 @@ use super::error::suggest;
 use super::kernel_filter::KernelFilter;
 use super::pins::Pins;
 use super::raw::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
+use super::unread::Unread;
 use crate::binary::LaunchShape;
 use crate::terms::{Phase, Tier, VariantId};
 
@@ -33,6 +34,8 @@ pub struct Config {
     pub baselines: PathBuf,
     /// Folder for builds, captures and fresh profiles.
     pub work: PathBuf,
+    /// Files that no program reads.
+    pub unread: Unread,
     /// Compiler and profiler.
     pub toolchain: Toolchain,
     /// CUDA ordinal of the GPU to measure on.

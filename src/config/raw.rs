@@ -85,6 +85,10 @@ pub(super) struct RawPaths {
     pub baselines: Option<String>,
     /// Builds, captures and fresh profiles; does not belong there. Default: `.sparsek-gate`.
     pub work: Option<String>,
+    /// Files that no program reads, such as documentation: patterns of paths from the top of the
+    /// repository, `*` without slashes, `**` for any folders. `check --against` measures no compiled
+    /// variant for a change of these alone. Default: none.
+    pub unread: Vec<String>,
 }
 
 /// Compiler, profiler, and what they work for.

@@ -4,6 +4,7 @@
 
 mod attributes;
 mod call;
+mod changed;
 mod merge;
 mod name;
 #[doc(hidden)]
@@ -14,6 +15,7 @@ mod tree;
 mod worktree;
 
 pub use attributes::{attributes, converted};
+pub use changed::changed_since;
 pub use merge::{Merged, trial_merge};
 pub use name::{Named, former_commits, full_name, named, of_reference};
 pub use revision::{

@@ -7,7 +7,9 @@ use super::outcome::Outcome;
 use super::variants::{Judge, Profiles};
 use crate::config::{Selected, Variant};
 use crate::finding::{Code, Error, Finding, WarnReason};
-use crate::measure::{BaseProject, Batch, Measured, Order, Watch, compile, measure};
+use crate::measure::{
+    BaseProject, Batch, Bench, ChangedFiles, Measured, Order, Watch, build, compile, measure,
+};
 use crate::profile::Profile;
 use crate::terms::VariantId;
 
@@ -22,6 +24,8 @@ pub struct Fresh<'a> {
     pub output: &'a Path,
     /// Shows the stages.
     pub watch: &'a dyn Watch,
+    /// Whether variants are measured whose program is the base's.
+    pub measure_all: bool,
 }
 
 impl Fresh<'_> {
@@ -54,7 +58,7 @@ impl Fresh<'_> {
     /// [`Error`] where the machine failed.
     pub fn measure(&self, judge: &Judge<'_>, outcome: &mut Outcome) -> Result<(), Error> {
         let measured = match self.base {
-            Some(_) => self.side_by_side(judge)?,
+            Some(base) => self.side_by_side(base, judge, outcome)?,
             None => self.alone(judge)?,
         };
         // The comparison finds the gaps again.
@@ -100,20 +104,67 @@ impl Fresh<'_> {
         })
     }
 
-    fn side_by_side(&self, judge: &Judge<'_>) -> Result<Measured, Error> {
-        let mut seen: BTreeMap<VariantId, Profile> = BTreeMap::new();
+    fn side_by_side(
+        &self,
+        base: &BaseProject,
+        judge: &Judge<'_>,
+        outcome: &mut Outcome,
+    ) -> Result<Measured, Error> {
         let variants = self.selected.variants();
         let order = Order {
-            base: self.base,
+            base: Some(base),
             ..self.order(&variants)
         };
-        let mut measured = measure(order, &mut |variant, profile, base| match base {
+        let changed = self.changed(base);
+        let must_measure = |changed: &ChangedFiles| variants.iter().any(|one| changed.concern(one));
+        // What the machine lacks is reported before anything is built, where it is surely needed.
+        let bench = match changed.as_ref().is_none_or(&must_measure) {
+            true => Some(Bench::new(order.batch, order.overrides)?),
+            false => None,
+        };
+        let mut built = build(order)?;
+        if let Some(changed) = changed {
+            let config = &self.selected.config;
+            outcome.same_programs = judge.same_programs(config, &built, base, &changed, self.watch);
+            let same = outcome.same_programs.iter();
+            let same: Vec<VariantId> = same.map(|same| same.variant.clone()).collect();
+            built.leave_out(&same)?;
+        }
+        if built.is_empty() {
+            return Ok(built.unmeasured());
+        }
+        let bench = match bench {
+            Some(bench) => bench,
+            None => Bench::new(order.batch, order.overrides)?,
+        };
+        let mut seen: BTreeMap<VariantId, Profile> = BTreeMap::new();
+        let mut measured = built.measure(bench, &mut |variant, profile, base| match base {
             Some(base) => {
                 let (report, _) = judge.against(variant, base, profile);
                 report.open(|metric| judge.waived(variant, metric))
             }
             None => still_open(judge, &mut seen, variant, profile),
         })?;
+        self.add_controls(judge, &mut measured)?;
+        Ok(measured)
+    }
+
+    /// What changed since the base; `None` where everything is to be measured, or where git cannot
+    /// say it.
+    fn changed(&self, base: &BaseProject) -> Option<ChangedFiles> {
+        if self.measure_all {
+            return None;
+        }
+        ChangedFiles::since(base, &self.selected.config)
+            .inspect_err(|why| {
+                let text = format!("everything is measured: what changed is not known: {why}");
+                self.watch.warns(&text);
+            })
+            .ok()
+    }
+
+    /// Measures the controls of variants that have no base to be measured beside.
+    fn add_controls(&self, judge: &Judge<'_>, measured: &mut Measured) -> Result<(), Error> {
         // Variants without a base are judged against their baselines, and that needs a control.
         let has_base = |current: &&Profile| {
             let mut bases = measured.bases.iter();
@@ -132,7 +183,7 @@ impl Fresh<'_> {
             measured.profiles.extend(further.profiles);
             measured.findings.extend(further.findings);
         }
-        Ok(measured)
+        Ok(())
     }
 }
 

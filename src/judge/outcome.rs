@@ -4,6 +4,7 @@ use crate::trust::Authority;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::same_program::SameProgram;
 use super::variant_report::VariantReport;
 use crate::finding::{ExitCode, Finding};
 use crate::metric::Level;
@@ -65,6 +66,9 @@ pub struct Outcome {
     pub places: Vec<Place>,
     /// One entry a variant that was judged.
     pub variants: Vec<VariantReport>,
+    /// Variants whose program is the base's, so that nothing of them was measured.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub same_programs: Vec<SameProgram>,
     /// The trends of baselines that were locked more than once, where a report shows them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub trends: Vec<Trend>,
@@ -88,6 +92,7 @@ impl Outcome {
             ended: None,
             places: Vec::new(),
             variants: Vec::new(),
+            same_programs: Vec::new(),
             trends: Vec::new(),
             findings: Vec::new(),
         }
@@ -114,7 +119,7 @@ impl Outcome {
                 comparison.level == Level::Deny && comparison.verdict == Some(Verdict::NotMeasured)
             })
         };
-        let nothing = if self.variants.is_empty()
+        let nothing = if self.variants.is_empty() && self.same_programs.is_empty()
             || !self.variants.iter().all(judged)
             || self.variants.iter().any(unmeasured)
         {
@@ -133,6 +138,12 @@ impl Outcome {
     pub fn denies(&self, variant: &VariantId) -> bool {
         let mut findings = self.findings.iter();
         findings.any(|finding| finding.concerns(variant) && finding.denies())
+    }
+
+    /// Whether a variant was left out, because its program is the base's.
+    pub fn is_same_program(&self, variant: &VariantId) -> bool {
+        let mut same = self.same_programs.iter();
+        same.any(|same| same.variant == *variant)
     }
 
     /// How many comparisons got this verdict.

@@ -1,5 +1,6 @@
 //! Measures variants one after the other on the configured GPU, into fresh profiles.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,13 +14,13 @@ use super::seeds::Seeds;
 use super::subject::{Subject, altered};
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
-use crate::config::Variant;
+use crate::config::{Recipe, Variant};
 use crate::evidence::{disturbed, incomplete, incomplete_side, interleaved_launches, unpinned};
 use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
 use crate::profile::Profile;
-use crate::terms::Phase;
+use crate::terms::{Phase, VariantId};
 
 /// What was measured.
 #[derive(Debug, Default)]
@@ -61,6 +62,16 @@ pub struct Order<'a> {
 /// # Errors
 /// [`Error`] where the machine failed; what concerns one variant is a finding.
 pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, Error> {
+    // What the machine lacks is reported before anything is built.
+    let bench = Bench::new(order.batch, order.overrides)?;
+    build(order)?.measure(bench, open)
+}
+
+/// Builds variants, and their versions at the base where there is one. This needs no GPU.
+///
+/// # Errors
+/// [`Error`] where the machine failed; what concerns one variant is a finding.
+pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     let Order { batch, output, .. } = order;
     let mut seal = Seal::default();
     seal.add(rules(
@@ -68,53 +79,194 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
         &batch.config.root,
         &batch.config.baselines,
     ));
-    let mut run = Run {
-        bench: Bench::new(batch, order.overrides)?,
-        git: crate::git::revision(&batch.config.root),
-        order,
-        measured: Measured::default(),
-        seal,
-    };
     // Otherwise the earlier profile of a variant that fails now would be taken for this run's. Where
     // this run is killed it is still there.
     for variant in batch.variants {
         set_aside(output, &variant.id)?;
     }
-    let (artifacts, bases) = run.build()?;
-    // Of all variants before the first program runs: one could write to the files of another.
-    let artifacts = artifacts.into_iter().map(|artifact| {
-        let artifact = artifact?;
-        let witness = Witness::of(&batch.config.root, &artifact);
-        Some((artifact, witness))
-    });
-    let artifacts: Vec<_> = artifacts.collect();
-    let lock = run.bench.lock()?;
-    let mut bases = bases.into_iter();
-    for (variant, artifact) in batch.variants.iter().zip(artifacts) {
-        let base = bases.next();
-        if let Some((artifact, witness)) = artifact {
-            if run.verified(batch, variant, &artifact)? {
-                run.variant(variant, artifact, &witness, base, open)?;
-            } else {
-                run.measured.findings.extend(witness.changes(variant));
+    let mut built = Built {
+        git: crate::git::revision(&batch.config.root),
+        order,
+        measured: Measured::default(),
+        seal,
+        sides: Vec::new(),
+    };
+    built.sides = built.both_sides()?;
+    Ok(built)
+}
+
+/// Variants that are built, and not measured yet.
+pub struct Built<'a> {
+    order: Order<'a>,
+    git: Option<String>,
+    measured: Measured,
+    /// What no program may change until the end: rules, baselines, and what was measured.
+    seal: Seal,
+    /// Those to measure, in their order.
+    sides: Vec<Sides<'a>>,
+}
+
+/// A variant, and its version at the base where there is one.
+struct Sides<'a> {
+    variant: &'a Variant,
+    /// `None` where it could not be built.
+    current: Option<(Artifact, Witness)>,
+    base: Option<Result<BaseVariant<'a>, Finding>>,
+}
+
+/// The sources that compilers opened, by variant: paths from the folder of the configuration.
+pub type CompiledSources = BTreeMap<VariantId, BTreeSet<String>>;
+
+/// A variant that was built on both sides.
+#[derive(Clone, Copy)]
+pub struct Pair<'a> {
+    /// The variant.
+    pub variant: &'a Variant,
+    /// The folder of its project.
+    pub root: &'a Path,
+    /// What was built of it.
+    pub artifact: &'a Artifact,
+    /// Its version at the base.
+    pub base_variant: &'a Variant,
+    /// The folder of the base's project.
+    pub base_root: &'a Path,
+    /// What was built of that.
+    pub base: &'a Artifact,
+}
+
+impl<'a> Built<'a> {
+    /// The variants that were built on both sides.
+    pub fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
+        let root = &self.order.batch.config.root;
+        self.sides.iter().filter_map(move |sides| {
+            let (artifact, _) = sides.current.as_ref()?;
+            let base = sides.base.as_ref()?.as_ref().ok()?;
+            Some(Pair {
+                variant: sides.variant,
+                root,
+                artifact,
+                base_variant: &base.variant,
+                base_root: &base.config.root,
+                base: &base.artifact,
+            })
+        })
+    }
+
+    /// The sources that the compiler opened for each variant, on either side.
+    pub fn compiled_sources(&self) -> CompiledSources {
+        let by_compiler = |sides: &&Sides<'a>| matches!(sides.variant.recipe, Recipe::Nvcc { .. });
+        let sides = self.sides.iter().filter(by_compiler);
+        sides
+            .map(|sides| {
+                let current = sides.current.as_ref().map(|(artifact, _)| artifact);
+                let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
+                let artifacts = current.into_iter().chain(base.map(|base| &base.artifact));
+                let sources = artifacts.flat_map(|artifact| artifact.sources.keys().cloned());
+                (sides.variant.id.clone(), sources.collect())
+            })
+            .collect()
+    }
+
+    /// Measures neither side of these.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn leave_out(&mut self, variants: &[VariantId]) -> Result<(), Error> {
+        for variant in variants {
+            settle(self.order.output, variant)?;
+        }
+        self.sides
+            .retain(|sides| !variants.contains(&sides.variant.id));
+        Ok(())
+    }
+
+    /// Whether no variant is left to measure.
+    pub fn is_empty(&self) -> bool {
+        self.sides.is_empty()
+    }
+
+    /// What is known where nothing is left to measure.
+    pub fn unmeasured(mut self) -> Measured {
+        let root = &self.order.batch.config.root;
+        self.measured
+            .findings
+            .extend(altered(None, &self.seal, root));
+        self.measured
+    }
+
+    /// Measures what is left, on this machine.
+    ///
+    /// # Errors
+    /// As [`measure`].
+    pub fn measure(self, bench: Bench<'a>, open: &mut StillOpen<'_>) -> Result<Measured, Error> {
+        let Order { batch, output, .. } = self.order;
+        let mut run = Run {
+            order: self.order,
+            bench,
+            git: self.git,
+            measured: self.measured,
+            seal: self.seal,
+        };
+        let lock = run.bench.lock()?;
+        for sides in self.sides {
+            let variant = sides.variant;
+            if let Some((artifact, witness)) = sides.current {
+                if run.verified(batch, variant, &artifact)? {
+                    run.variant(variant, artifact, &witness, sides.base, open)?;
+                } else {
+                    run.measured.findings.extend(witness.changes(variant));
+                }
+            }
+            let mut profiles = run.measured.profiles.iter();
+            let kept = profiles.any(|profile| profile.variant == variant.id);
+            if !kept {
+                has_room(output, &variant.id)?;
+            }
+            settle(output, &variant.id)?;
+            // Only now, because settling removes what an earlier run left.
+            if kept {
+                run.seal.add([variant_folder(output, &variant.id)]);
             }
         }
-        let mut profiles = run.measured.profiles.iter();
-        let kept = profiles.any(|profile| profile.variant == variant.id);
-        if !kept {
-            has_room(output, &variant.id)?;
-        }
-        settle(output, &variant.id)?;
-        // Only now, because settling removes what an earlier run left.
-        if kept {
-            run.seal.add([variant_folder(output, &variant.id)]);
-        }
+        drop(lock);
+        run.measured
+            .findings
+            .extend(altered(None, &run.seal, &batch.config.root));
+        Ok(run.measured)
     }
-    drop(lock);
-    run.measured
-        .findings
-        .extend(altered(None, &run.seal, &batch.config.root));
-    Ok(run.measured)
+
+    /// Builds both sides, and keeps what the compiler made of them.
+    fn both_sides(&mut self) -> Result<Vec<Sides<'a>>, Error> {
+        let Order { batch, output, .. } = self.order;
+        let started = std::time::Instant::now();
+        // The base first: a build command of the change could write to the base's sources.
+        let bases = match self.order.base {
+            Some(base) => base.build(batch.variants, &OfBase(batch.watch))?,
+            None => Vec::new(),
+        };
+        let (artifacts, findings) = batch.build()?;
+        self.measured.findings.extend(findings);
+        self.measured.tools_wall += started.elapsed();
+        let folder = |variant: &Variant| variant_folder(output, &variant.id);
+        let (overrides, git) = (self.order.overrides, self.git.as_deref());
+        self.measured.compiled = batch.keep_compiled(&artifacts, folder, overrides, git)?;
+        if let Some(base) = self.order.base {
+            self.measured.compiled_bases = base.keep_compiled(&bases, output)?;
+        }
+        // Of all variants before the first program runs: one could write to the files of another.
+        let mut bases = bases.into_iter();
+        let sides = batch.variants.iter().zip(artifacts);
+        Ok(sides
+            .map(|(variant, artifact)| Sides {
+                variant,
+                current: artifact.map(|artifact| {
+                    let witness = Witness::of(&batch.config.root, &artifact);
+                    (artifact, witness)
+                }),
+                base: bases.next(),
+            })
+            .collect())
+    }
 }
 
 /// What the variants of one run share.
@@ -135,32 +287,7 @@ fn rules(config: &Path, root: &Path, baselines: &Path) -> Vec<PathBuf> {
     rules
 }
 
-/// The artifact of each variant that was built, and the base's version of each, where there is a
-/// base.
-type BothSides<'a> = (Vec<Option<Artifact>>, Vec<Result<BaseVariant<'a>, Finding>>);
-
 impl<'a> Run<'a> {
-    /// Builds both sides, and keeps what the compiler made of them.
-    fn build(&mut self) -> Result<BothSides<'a>, Error> {
-        let Order { batch, output, .. } = self.order;
-        let started = std::time::Instant::now();
-        // The base first: a build command of the change could write to the base's sources.
-        let bases = match self.order.base {
-            Some(base) => base.build(batch.variants, &OfBase(batch.watch))?,
-            None => Vec::new(),
-        };
-        let (artifacts, findings) = batch.build()?;
-        self.measured.findings.extend(findings);
-        self.measured.tools_wall += started.elapsed();
-        let folder = |variant: &Variant| variant_folder(output, &variant.id);
-        let (overrides, git) = (self.order.overrides, self.git.as_deref());
-        self.measured.compiled = batch.keep_compiled(&artifacts, folder, overrides, git)?;
-        if let Some(base) = self.order.base {
-            self.measured.compiled_bases = base.keep_compiled(&bases, output)?;
-        }
-        Ok((artifacts, bases))
-    }
-
     /// Whether the numbers of a built variant are correct, and compute-sanitizer, where the variant
     /// asks for it, finds nothing.
     fn verified(

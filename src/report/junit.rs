@@ -136,6 +136,17 @@ fn suites(outcome: &Outcome) -> Vec<Suite> {
         });
     }
     suites.extend(of_run(outcome, &suites));
+    suites.extend(outcome.same_programs.iter().map(|same| Suite {
+        name: same.variant.to_string(),
+        properties: vec![("origin", origin(outcome))],
+        cases: vec![Case {
+            name: "same-program".to_owned(),
+            result: Answer::Skipped(format!(
+                "its program is that of the base {}, byte for byte: not measured",
+                same.base
+            )),
+        }],
+    }));
     suites
 }
 

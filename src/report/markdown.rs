@@ -12,8 +12,8 @@ use super::concern::{badness, shortened, worst_first};
 use super::form::{Capability, Form};
 use super::print::{clean, inert};
 use super::rows::{
-    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, several_shapes,
-    shown, title, verdict_word,
+    Row, causes_and_drift, headline, left_out, origin, provenance, same_programs, several_kernels,
+    several_shapes, shown, title, verdict_word,
 };
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Comparison, Outcome, VariantReport};
@@ -68,6 +68,9 @@ fn report(outcome: &Outcome) -> String {
         escape(&headline(outcome)),
         line(&shortened(&origin(outcome), LONGEST_TEXT))
     );
+    for same in same_programs(outcome) {
+        text.push_str(&format!("\n{}\n", line(&shortened(&same, LONGEST_TEXT))));
+    }
     if let Some(ended) = &outcome.ended {
         text.push_str("\n**The run ended**\n\n");
         for of_message in shortened(&ended.message, LONGEST_TEXT).lines() {

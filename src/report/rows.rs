@@ -289,6 +289,9 @@ pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
             count.into_iter().chain(also)
         })
         .collect();
+    let same = outcome.same_programs.len();
+    let same = (same > 0).then(|| format!("{same} same-program"));
+    let counts: Vec<String> = counts.into_iter().chain(same).collect();
     if outcome.ended.is_some() {
         return vec!["the run ended before there was a verdict".to_owned()];
     }
@@ -309,6 +312,7 @@ pub(super) fn title(report: &VariantReport) -> String {
 /// Where the judged numbers came from.
 pub(super) fn origin(outcome: &Outcome) -> String {
     let profiles = match &outcome.origin {
+        Origin::Measured if nothing_measured(outcome) => "nothing needed to be measured".to_owned(),
         Origin::Measured => "measured in this run".to_owned(),
         Origin::Compiled => "compiled in this run; nothing ran, and launches are not checked: which kernels, how often, with which grid".to_owned(),
         Origin::Recorded(folder) => {
@@ -322,6 +326,39 @@ pub(super) fn origin(outcome: &Outcome) -> String {
             format!("{profiles}; baselines, tolerances and waivers of {commit} ({found_by})")
         }
     }
+}
+
+/// Whether no variant had to be measured, because each has the base's program.
+fn nothing_measured(outcome: &Outcome) -> bool {
+    let compiled = |report: &VariantReport| report.tier == Tier::Static;
+    !outcome.same_programs.is_empty() && outcome.variants.iter().all(compiled)
+}
+
+/// Which variants were not measured because their program is the base's, and what their hard limits
+/// were judged on.
+pub(super) fn same_programs(outcome: &Outcome) -> Vec<String> {
+    let same = &outcome.same_programs;
+    let Some(first) = same.first() else {
+        return Vec::new();
+    };
+    let base: String = first.base.chars().take(10).collect();
+    let names: Vec<String> = same.iter().map(|one| one.variant.to_string()).collect();
+    let subject = match names.len() {
+        1 => "1 variant has".to_owned(),
+        count => format!("{count} variants have"),
+    };
+    let mut lines = vec![format!(
+        "same-program: {subject} the program of the base {base}, byte for byte, and nothing else that it could read changed: not measured: {}",
+        names.join(", ")
+    )];
+    lines.extend(same.iter().filter(|one| !one.limits.is_empty()).map(|one| {
+        format!(
+            "same-program: the limits of {} were judged on its baseline: {}",
+            one.variant,
+            one.limits.join("; ")
+        )
+    }));
+    lines
 }
 
 /// The conditions of the two profiles of a variant.

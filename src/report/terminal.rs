@@ -6,8 +6,8 @@ use comfy_table::{ContentArrangement, Table, presets};
 use super::form::{Capability, Form};
 use super::print::{clean, inert, one_line};
 use super::rows::{
-    Row, causes_and_drift, headline, left_out, origin, provenance, several_kernels, several_shapes,
-    shown, title, verdict_word,
+    Row, causes_and_drift, headline, left_out, origin, provenance, same_programs, several_kernels,
+    several_shapes, shown, title, verdict_word,
 };
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Outcome, VariantReport};
@@ -45,6 +45,9 @@ fn report(outcome: &Outcome) -> String {
         headline(outcome),
         one_line(&origin(outcome))
     );
+    for line in same_programs(outcome) {
+        text.push_str(&format!("{}\n", one_line(&line)));
+    }
     if let Some(ended) = &outcome.ended {
         text.push_str(&format!(
             "\n{style}ended{style:#} {}\n",

@@ -243,7 +243,7 @@ fn settings(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Wa
                 format!("the folder of baselines is `{is}`, not `{was}`"),
             )
         }
-        ["env_pass"] => {
+        ["env_pass"] | ["paths", "unread"] => {
             let no_new = list(after).iter().all(|name| list(before).contains(name));
             (loosens_if(!no_new), change())
         }
@@ -580,6 +580,18 @@ mod tests {
                 "env_pass = ['B']",
                 Tightens,
                 "changes `env_pass` from [\"A\", \"B\"] to [\"B\"]",
+            ),
+            (
+                "paths.unread = ['*.md']",
+                "paths.unread = ['*.md', '**']",
+                Loosens,
+                "changes `paths.unread` from [\"*.md\"] to [\"*.md\", \"**\"]",
+            ),
+            (
+                "paths.unread = ['*.md']",
+                "",
+                Tightens,
+                "no longer sets `paths.unread`, which was [\"*.md\"]",
             ),
             (
                 "a.key.of_the_future = 1",

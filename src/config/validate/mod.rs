@@ -21,6 +21,7 @@ use super::error::ConfigError;
 use super::model::Config;
 use super::old_words::twice_named;
 use super::raw::{RawConfig, RawSuite};
+use super::unread::Unread;
 use file::File;
 use inherited::Common;
 
@@ -61,6 +62,7 @@ impl File<'_> {
             ));
         }
         let work = self.folder(&root, "work", &raw.paths.work, ".sparsek-gate")?;
+        let unread = self.unread(&raw.paths.unread)?;
         let toolchain = self.toolchain(raw.toolchain, &root)?;
         self.profile(&["profile"], &[&raw.profile])?;
         if let Some(seconds) = raw.verify.timeout_s {
@@ -90,6 +92,7 @@ impl File<'_> {
             root,
             baselines,
             work,
+            unread,
             toolchain,
             device: raw.gpu.device.unwrap_or(0),
             suites,
@@ -128,6 +131,17 @@ impl File<'_> {
         std::path::absolute(parent.unwrap_or(Path::new("."))).map_err(|error| {
             let message = format!("cannot find the current folder: {error}");
             ConfigError::new(self.path, "", None, message)
+        })
+    }
+
+    /// `paths.unread`.
+    fn unread(&self, patterns: &[String]) -> Result<Unread, ConfigError> {
+        Unread::of(patterns).map_err(|(index, why)| {
+            let pattern = &patterns[index];
+            self.error(
+                &["paths", "unread"],
+                format!("`{pattern}` cannot be read: {why}"),
+            )
         })
     }
 

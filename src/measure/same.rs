@@ -1,0 +1,190 @@
+//! Variants whose program is the same on both sides of a comparison, so that to measure them would
+//! compare a program with itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+
+use super::base::BaseProject;
+use super::run::{CompiledSources, Pair};
+use crate::binary::{contains, loads_at_run_time};
+use crate::config::{Config, Recipe, Unread, Variant};
+use crate::git;
+
+/// What differs between the base and the files that are judged.
+pub struct ChangedFiles {
+    /// Paths from the top of the repository.
+    files: BTreeSet<String>,
+    /// The folder of the configuration, from there.
+    folder: PathBuf,
+    unread: Unread,
+}
+
+impl ChangedFiles {
+    /// Since the base. Which files no program reads, the configuration says that the run is judged
+    /// by.
+    ///
+    /// # Errors
+    /// Why git cannot say it, in words.
+    pub fn since(base: &BaseProject, config: &Config) -> Result<ChangedFiles, String> {
+        let top = git::repository(&config.root)?.top;
+        let real = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
+        let (top, root) = (real(&top)?, real(&config.root)?);
+        let folder = root.strip_prefix(&top);
+        Ok(ChangedFiles {
+            files: git::changed_since(&config.root, &base.commit)?,
+            folder: folder.map_err(|error| error.to_string())?.to_owned(),
+            unread: config.unread.clone(),
+        })
+    }
+
+    /// Whether a variant must be measured for what changed, whatever its program becomes.
+    pub fn concern(&self, variant: &Variant) -> bool {
+        match &variant.recipe {
+            Recipe::Nvcc { source, .. } => self.files.contains(&self.path_from_top(source)),
+            Recipe::Command { .. } => !self.files.is_empty(),
+        }
+    }
+
+    /// A path below the configuration, from the top of the repository.
+    fn path_from_top(&self, path: &str) -> String {
+        let mut parts = PathBuf::new();
+        for part in self.folder.join(path).components() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir => {
+                    parts.pop();
+                }
+                part => parts.push(part),
+            }
+        }
+        parts.to_string_lossy().into_owned()
+    }
+
+    /// Changed files that a program may read.
+    fn read(&self) -> impl Iterator<Item = &str> {
+        let files = self.files.iter().map(String::as_str);
+        files.filter(|file| !self.unread.contains(file))
+    }
+}
+
+/// Why both sides of a variant must be measured; `None` where the program, its arguments and its
+/// environment are the same on both sides, and nothing that it could read differs. `compiled` are
+/// the sources of every variant that is known.
+pub fn must_measure(
+    pair: &Pair<'_>,
+    changed: &ChangedFiles,
+    compiled: &CompiledSources,
+) -> Option<String> {
+    if let Some(what) = different_runs(pair) {
+        return Some(format!("{what} differ"));
+    }
+    if !same_artifact(pair) {
+        return Some("its program differs".to_owned());
+    }
+    let first = changed.files.first()?;
+    if let Recipe::Command { .. } = pair.variant.recipe {
+        return Some(format!(
+            "what it reads is not known for certain, and `{first}` changed"
+        ));
+    }
+    unknown_reader(pair, changed, compiled).or_else(|| may_load(pair, changed))
+}
+
+/// What of the runs of a variant differs between the sides.
+fn different_runs(pair: &Pair<'_>) -> Option<&'static str> {
+    let (now, base) = (pair.variant, pair.base_variant);
+    let same = [
+        ("its arguments", now.args == base.args),
+        ("its arguments", now.verify_args == base.verify_args),
+        ("its arguments", now.profile_args == base.profile_args),
+        ("its arguments", now.time_args == base.time_args),
+        ("its arguments", now.sanitizer_args == base.sanitizer_args),
+        ("its variables", now.env == base.env),
+        (
+            "its kernels",
+            now.kernels == base.kernels && now.expect == base.expect,
+        ),
+        ("its launches", now.launch == base.launch),
+    ];
+    same.into_iter()
+        .find_map(|(what, same)| (!same).then_some(what))
+}
+
+/// Whether the programs are the same, byte for byte, and are those that were built.
+fn same_artifact(pair: &Pair<'_>) -> bool {
+    let (now, base) = (pair.artifact, pair.base);
+    let unaltered =
+        |artifact: &crate::build::Artifact| artifact.check_unaltered(&pair.variant.id).is_ok();
+    let same = match pair.variant.recipe {
+        Recipe::Nvcc { .. } => now.sha256.is_some() && now.sha256 == base.sha256,
+        Recipe::Command { .. } => {
+            let below = |root: &Path, artifact: &crate::build::Artifact| {
+                let files = artifact.started.iter();
+                let below = |path: &PathBuf| path.strip_prefix(root).unwrap_or(path).to_owned();
+                let files: BTreeMap<PathBuf, String> = files
+                    .map(|(path, hash)| (below(path), hash.clone()))
+                    .collect();
+                (
+                    artifact.run.clone(),
+                    artifact.sha256.clone(),
+                    files,
+                    artifact.sources.clone(),
+                )
+            };
+            below(pair.root, now) == below(pair.base_root, base)
+        }
+    };
+    same && unaltered(now) && unaltered(base)
+}
+
+/// A changed file that the program may read, because nothing else is known to.
+fn unknown_reader(
+    pair: &Pair<'_>,
+    changed: &ChangedFiles,
+    compiled: &CompiledSources,
+) -> Option<String> {
+    let path_from_top = |sources: &BTreeSet<String>| -> BTreeSet<String> {
+        sources
+            .iter()
+            .map(|path| changed.path_from_top(path))
+            .collect()
+    };
+    let own = compiled
+        .get(&pair.variant.id)
+        .map(path_from_top)
+        .unwrap_or_default();
+    let others: BTreeSet<String> = compiled
+        .iter()
+        .filter(|(id, _)| **id != pair.variant.id)
+        .flat_map(|(_, sources)| path_from_top(sources))
+        .collect();
+    changed.read().find_map(|file| {
+        if own.contains(file) {
+            Some(format!("it is made of `{file}`, which changed"))
+        } else if others.contains(file) {
+            None
+        } else {
+            Some(format!(
+                "`{file}` changed, and it is not known who reads it"
+            ))
+        }
+    })
+}
+
+/// That the program may load code while it runs, or names a changed file.
+fn may_load(pair: &Pair<'_>, changed: &ChangedFiles) -> Option<String> {
+    let first = changed.read().next()?;
+    let path = pair.artifact.run.first()?;
+    let Ok(program) = std::fs::read(path) else {
+        return Some("its program cannot be read".to_owned());
+    };
+    if let Some(why) = loads_at_run_time(&program) {
+        return Some(format!("{why}, so it may load code, and `{first}` changed"));
+    }
+    let mut files = changed.read();
+    files.find_map(|file| {
+        let name = Path::new(file).file_name()?.to_str()?;
+        contains(&program, name.as_bytes())
+            .then(|| format!("its program names `{file}`, which changed"))
+    })
+}

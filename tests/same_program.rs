@@ -1,0 +1,443 @@
+//! `check --against`: a variant whose program is the base's is not measured, and every case in which
+//! it must be. Compiler, ncu and the driver are stand-ins; programs are small C programs, and the
+//! reports that are handed over are those that the real ncu recorded on an H200.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::process::Command;
+
+use common::stand_in::Machine;
+use common::{Ran, Report};
+
+/// Compiles a `.cu` of plain C with the host's compiler.
+const NVCC: &str = r##"#!/bin/sh
+if [ "$1" = --version ]; then
+    echo "Cuda compilation tools, release 13.0, V13.0.88"
+    exit 0
+fi
+while [ $# -gt 0 ]; do
+    case $1 in
+    -o) program=$2; shift ;;
+    -MF) depfile=$2; shift ;;
+    --keep-dir) kept=$2; shift ;;
+    --dryrun) dryrun=1 ;;
+    *.cu) source=$1 ;;
+    esac
+    shift
+done
+if [ -n "$dryrun" ]; then
+    echo "#\$ gcc -E -x c \"$source\" -o \"a.ii\"" >&2
+    exit 0
+fi
+gcc -E -x c "$source" -o "$kept/a.ii" && gcc -x c -MD -MF "$depfile" -MT "$program" "$source" -o "$program"
+"##;
+
+/// A second variant beside `baseline`, and one that the compiler does not build.
+const SECOND: &str = r#"
+[suite.bsr_gemm.variant.cp_async]
+source = "kernels/b.cu"
+expect = ["bsr_gemm_cp_async"]
+"#;
+
+/// Prints what the stand-in of ncu needs to hear; `body` runs before.
+fn program(variant: &str, head: &str, body: &str) -> String {
+    format!(
+        "{head}\nint puts(const char *);\nint main(int count, char **words) {{\n{body}\n\
+         puts(\"variant: {variant}\\nrecorded: h200\");\nreturn 0;\n}}\n"
+    )
+}
+
+struct Checkout(Machine);
+
+impl Checkout {
+    /// Two variants, locked and committed.
+    fn new() -> Option<Checkout> {
+        Checkout::with("", "")
+    }
+
+    /// With more in the program of `baseline`.
+    fn with(head: &str, body: &str) -> Option<Checkout> {
+        let machine = Machine::new()?;
+        machine.program("toolkit/bin/nvcc", NVCC);
+        let project = &machine.project;
+        let config = project.read("config.toml");
+        project.write("config.toml", config + SECOND);
+        let config = project.read("config.toml");
+        let listed = config.lines().find(|line| line.starts_with("unread = "));
+        project.replace(
+            "config.toml",
+            listed.unwrap(),
+            "unread = [\"*.md\", \"baselines/**\"]",
+        );
+        project.write("kernels/a.cu", program("baseline", head, body));
+        project.write(
+            "kernels/b.cu",
+            program("cp_async", "#include \"b.cuh\"", ""),
+        );
+        project.write("kernels/b.cuh", "extern int unused;\n");
+        project.write("README.md", "Words.\n");
+        let checkout = Checkout(machine);
+        checkout.git(&["init", "--quiet"]);
+        let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n";
+        checkout.0.project.write(".git/info/exclude", ours);
+        checkout.lock();
+        Some(checkout)
+    }
+
+    fn lock(&self) {
+        self.0.run(&["profile"]).exits(0);
+        let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
+        self.0.run(&lock).exits(0);
+        self.commit();
+        self.write("journal", "");
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        self.0.project.write(path, text);
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        let output = Command::new("git")
+            .args([
+                "-c",
+                "user.name=tester",
+                "-c",
+                "user.email=tester@localhost",
+            ])
+            .args(arguments)
+            .current_dir(self.0.project.path(""))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .output()
+            .unwrap();
+        Ran::of(&output).exits(0);
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--message", "a step"]);
+    }
+
+    fn check(&self, arguments: &[&str], code: i32) -> Report {
+        let all = [&["check", "--format", "json"], arguments].concat();
+        self.0.run(&all).exits(code).json()
+    }
+
+    /// The variants that were measured by the latest run.
+    fn measured(&self) -> Vec<String> {
+        let journal = self.0.project.read("journal");
+        let names = journal.lines().filter_map(|line| line.split(' ').nth(1));
+        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        names.sort();
+        names.dedup();
+        self.write("journal", "");
+        names
+    }
+}
+
+/// The variants that a report says have the base's program.
+fn same(report: &Report) -> Vec<&str> {
+    let same = report.0["same_programs"].as_array();
+    same.into_iter()
+        .flatten()
+        .map(|one| one["variant"].as_str().unwrap())
+        .collect()
+}
+
+const BOTH: [&str; 2] = ["bsr_gemm/baseline", "bsr_gemm/cp_async"];
+
+#[test]
+fn an_unchanged_program_needs_no_gpu_and_every_report_says_so() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let blind = Checkout(checkout.0.with_libraries(&[]));
+    let report = blind.check(&["--against", "HEAD"], 0);
+    assert_eq!(same(&report), BOTH);
+    assert!(report.denied().is_empty());
+    assert_eq!(blind.measured(), [""; 0]);
+    let sha256 = report.0["same_programs"][0]["program"].as_str().unwrap();
+    assert_eq!(sha256.len(), 64);
+
+    let text = |format| {
+        let arguments = ["check", "--against", "HEAD", "--format", format];
+        blind.0.run(&arguments).exits(0).out
+    };
+    for format in ["text", "markdown", "html", "github"] {
+        let text = text(format);
+        assert!(text.contains("2 same-program"), "{format}: {text}");
+    }
+    for format in ["text", "markdown", "html", "junit"] {
+        // Markdown escapes the underscore.
+        let text = text(format).replace("\\_", "_");
+        assert!(text.contains("bsr_gemm/cp_async"), "{format}: {text}");
+        assert!(text.contains("byte for byte"), "{format}: {text}");
+    }
+    assert_eq!(text("junit").matches("<skipped").count(), 2);
+
+    // With something to measure, the GPU is missing.
+    blind.write("kernels/b.cu", &program("cp_async", "", "puts(\"more\");"));
+    blind.0.run(&["check", "--against", "HEAD"]).exits(3);
+}
+
+/// What a change does, and the variants that must then be measured.
+type Case = (&'static str, fn(&Checkout), &'static [&'static str]);
+
+#[test]
+fn what_changed_decides_which_variants_are_measured() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let cases: [Case; 9] = [
+        (
+            "documentation",
+            |it| it.write("README.md", "Other words.\n"),
+            &[],
+        ),
+        (
+            "the source of another variant",
+            |it| it.write("kernels/b.cu", &program("cp_async", "", "puts(\"more\");")),
+            &["cp_async"],
+        ),
+        (
+            "a comment in the header of another variant",
+            |it| it.write("kernels/b.cuh", "extern int unused; // more\n"),
+            &["cp_async"],
+        ),
+        (
+            "a file that nobody is known to read",
+            |it| it.write("weights.bin", "1"),
+            &["baseline", "cp_async"],
+        ),
+        (
+            "documentation in another folder",
+            |it| it.write("kernels/README.md", "Words.\n"),
+            &["baseline", "cp_async"],
+        ),
+        (
+            "the configuration",
+            |it| {
+                it.0.project
+                    .replace("config.toml", "[toolchain]", "# more\n[toolchain]")
+            },
+            &["baseline", "cp_async"],
+        ),
+        (
+            "a source that the index hides",
+            |it| {
+                it.git(&["update-index", "--skip-worktree", "kernels/a.cu"]);
+                it.write("kernels/a.cu", &program("baseline", "", "puts(\"more\");"));
+            },
+            &["baseline"],
+        ),
+        (
+            "a removed file",
+            |it| std::fs::remove_file(it.0.project.path("kernels/notes.txt")).unwrap(),
+            &["baseline", "cp_async"],
+        ),
+        (
+            "an ignored file that is tracked",
+            |it| {
+                it.write(".gitignore", "data.bin\n");
+                it.write("data.bin", "1");
+                it.git(&["add", "--force", ".gitignore", "data.bin"]);
+            },
+            &["baseline", "cp_async"],
+        ),
+    ];
+    checkout.write("kernels/notes.txt", "notes\n");
+    checkout.commit();
+    for (what, change, expected) in cases {
+        change(&checkout);
+        let report = checkout.check(&["--against", "HEAD"], 0);
+        assert_eq!(checkout.measured(), expected, "{what}");
+        let unmeasured = BOTH.iter().filter(|name| {
+            let variant = name.split('/').nth(1).unwrap();
+            !expected.contains(&variant)
+        });
+        let unmeasured: Vec<&str> = unmeasured.copied().collect();
+        assert_eq!(same(&report), unmeasured, "{what}");
+        checkout.git(&["update-index", "--no-skip-worktree", "kernels/a.cu"]);
+        checkout.git(&["reset", "--quiet", "--hard"]);
+        checkout.git(&["clean", "--quiet", "-fd"]);
+    }
+}
+
+#[test]
+fn a_program_that_may_load_what_changed_is_measured() {
+    // Each reads, or may read, the header of the other variant while it runs.
+    let programs = [
+        (
+            "int system(const char *);",
+            "if (count > 9) system(words[1]);",
+        ),
+        (
+            "const char *header = \"b.cuh\";",
+            "if (count > 9) puts(header);",
+        ),
+        (
+            "const char *compiler = \"libnvrtc.so\";",
+            "if (count > 9) puts(compiler);",
+        ),
+    ];
+    for (head, body) in programs {
+        let Some(checkout) = Checkout::with(head, body) else {
+            return;
+        };
+        checkout.write("kernels/b.cuh", "extern int other;\n");
+        let report = checkout.check(&["--against", "HEAD"], 0);
+        assert_eq!(same(&report), [""; 0], "{head}");
+        assert_eq!(checkout.measured(), ["baseline", "cp_async"]);
+        checkout.git(&["checkout", "--quiet", "kernels/b.cuh"]);
+        checkout.write("README.md", "Other words.\n");
+        let report = checkout.check(&["--against", "HEAD"], 0);
+        assert_eq!(same(&report), BOTH, "{head}");
+    }
+}
+
+#[test]
+fn other_arguments_or_variables_are_measured_with_the_same_program() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    checkout
+        .0
+        .project
+        .replace("config.toml", "[\"*.md\",", "[\"*.md\", \"config.toml\",");
+    checkout.commit();
+    for setting in ["env = { MODE = \"fast\" }", "profile_args = [\"--fast\"]"] {
+        let variant = "source = \"kernels/b.cu\"\n";
+        let changed = format!("{variant}{setting}\n");
+        checkout.0.project.replace("config.toml", variant, &changed);
+        let report = checkout.check(&["--against", "HEAD"], 0);
+        assert_eq!(same(&report), ["bsr_gemm/baseline"], "{setting}");
+        assert_eq!(checkout.measured(), ["cp_async"], "{setting}");
+        checkout.0.project.replace("config.toml", &changed, variant);
+    }
+}
+
+#[test]
+fn a_variant_without_a_baseline_is_measured() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    checkout.git(&[
+        "rm",
+        "--quiet",
+        "-r",
+        "baselines/nvidia-h200/bsr_gemm/cp_async.lock.toml",
+    ]);
+    checkout.git(&[
+        "rm",
+        "--quiet",
+        "-r",
+        "baselines/nvidia-h200/bsr_gemm/cp_async.norm.txt",
+    ]);
+    checkout.git(&[
+        "rm",
+        "--quiet",
+        "-r",
+        "baselines/nvidia-h200/bsr_gemm/cp_async.norm.txt.sha256",
+    ]);
+    checkout.git(&[
+        "rm",
+        "--quiet",
+        "-r",
+        "baselines/nvidia-h200/bsr_gemm/cp_async.profile.json",
+    ]);
+    checkout.commit();
+    let report = checkout.check(&["--against", "HEAD"], 4);
+    assert_eq!(same(&report), ["bsr_gemm/baseline"]);
+    assert_eq!(report.denied(), ["new-baseline"]);
+    assert_eq!(checkout.measured(), ["cp_async"]);
+}
+
+#[test]
+fn hard_limits_are_judged_on_the_baseline_or_measured() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let limit = |max: &str| {
+        let metric = "[metric.duration]\n";
+        let limited = format!("{metric}max = {max}\n");
+        checkout.0.project.replace("config.toml", metric, &limited);
+        checkout.commit();
+        limited
+    };
+    let limited = limit("10000000.0");
+    let report = checkout.check(&["--against", "HEAD"], 0);
+    assert_eq!(same(&report), BOTH);
+    assert_eq!(checkout.measured(), [""; 0]);
+    let words = report.0["same_programs"][0]["limits"][0].as_str().unwrap();
+    assert!(words.contains("duration"), "{words}");
+    checkout
+        .0
+        .project
+        .replace("config.toml", &limited, "[metric.duration]\n");
+
+    limit("1000.0");
+    let report = checkout.check(&["--against", "HEAD"], 1);
+    assert_eq!(same(&report), [""; 0]);
+    assert!(report.denied().contains(&"limit-exceeded".to_owned()));
+    assert_eq!(checkout.measured(), ["baseline", "cp_async"]);
+}
+
+#[test]
+fn a_variant_of_a_command_is_measured_unless_nothing_changed() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let script = "#!/bin/sh\necho 'variant: cp_async'\necho 'recorded: h200'\n";
+    checkout.0.program("b.sh", script);
+    let source = "source = \"kernels/b.cu\"\n";
+    let run = "run = [\"sh\", \"b.sh\"]\ninputs = [\"b.sh\"]\n";
+    checkout.0.project.replace("config.toml", source, run);
+    checkout.lock();
+    let report = checkout.check(&["--against", "HEAD"], 0);
+    assert_eq!(same(&report), BOTH);
+    checkout.write("README.md", "Other words.\n");
+    let report = checkout.check(&["--against", "HEAD"], 0);
+    assert_eq!(same(&report), ["bsr_gemm/baseline"]);
+    assert_eq!(checkout.measured(), ["cp_async"]);
+}
+
+#[test]
+fn everything_is_measured_where_it_is_asked_for_and_against_a_stored_baseline() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    for arguments in [&["--against", "HEAD", "--measure-all"][..], &[]] {
+        let report = checkout.check(arguments, 0);
+        assert_eq!(same(&report), [""; 0]);
+        assert_eq!(
+            checkout.measured(),
+            ["baseline", "cp_async"],
+            "{arguments:?}"
+        );
+    }
+    // There is nothing to ask for without a comparison side by side.
+    checkout.0.run(&["check", "--measure-all"]).exits(2);
+}
+
+#[test]
+fn a_change_cannot_say_itself_which_files_no_program_reads() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    checkout.git(&["checkout", "--quiet", "-b", "change"]);
+    checkout
+        .0
+        .project
+        .replace("config.toml", "[\"*.md\",", "[\"**\",");
+    checkout.write("weights.bin", "1");
+    checkout.commit();
+    let target = "refs/remotes/origin/main";
+    let arguments = ["--against", target, "--baseline-ref", target];
+    let report = checkout.check(&arguments, 4);
+    assert_eq!(same(&report), [""; 0]);
+    assert_eq!(report.denied(), ["policy-changed"]);
+    assert_eq!(checkout.measured(), ["baseline", "cp_async"]);
+}
