@@ -422,6 +422,50 @@ fn everything_is_measured_where_it_is_asked_for_and_against_a_stored_baseline() 
 }
 
 #[test]
+fn a_check_says_how_long_it_will_take_and_where_its_time_went() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let costs = checkout.0.project.path(".sparsek-gate/costs.json");
+    assert!(
+        costs.exists(),
+        "the profile that was locked noted what it took"
+    );
+    let arguments = ["check", "--against", "HEAD", "--measure-all", "--format"];
+    let ran = checkout
+        .0
+        .run(&[&arguments[..], &["json"]].concat())
+        .exits(0);
+    assert!(ran.err.contains("2 variants will take "), "{}", ran.err);
+    let report = ran.json();
+    let spent = &report.0["spent"];
+    let profiled = checkout.0.project.read("journal").lines().count();
+    assert!(spent["profiled"].as_u64().unwrap() >= profiled as u64);
+    for part in ["build_s", "verify_s", "profile_s"] {
+        let seconds = spent[part].as_f64().unwrap();
+        assert!(
+            seconds > 0.0 && seconds < report.0["wall_s"].as_f64().unwrap(),
+            "{part}"
+        );
+    }
+    // Whoever writes there, decides nothing.
+    std::fs::write(costs, "{\"bsr_gemm/baseline\": 1e999}").unwrap();
+    let ran = checkout
+        .0
+        .run(&[&arguments[..], &["text"]].concat())
+        .exits(0);
+    assert!(!ran.err.contains("will take"), "{}", ran.err);
+    assert!(ran.out.contains("profiled processes "), "{}", ran.out);
+    checkout.write("README.md", "Other words.\n");
+    let ran = checkout.0.run(&["check", "--against", "HEAD"]).exits(0);
+    assert!(
+        ran.out.contains("time: ") && !ran.out.contains("profiled"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
 fn a_change_cannot_say_itself_which_files_no_program_reads() {
     let Some(checkout) = Checkout::new() else {
         return;

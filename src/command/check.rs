@@ -1,6 +1,7 @@
 //! `sparsek-gate check`.
 
 use std::path::Path;
+use std::time::Instant;
 
 use super::{dry_run, print_outcome, select};
 use crate::baseline::Store;
@@ -20,9 +21,10 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     if arguments.dry_run {
         return dry_run(config, arguments);
     }
+    let started = Instant::now();
     let targets = report::targets(&arguments.report)?;
     let mut authority = Authority::default();
-    let (outcome, ended) = match judged(config, arguments, &targets, &mut authority) {
+    let (mut outcome, ended) = match judged(config, arguments, &targets, &mut authority) {
         Ok(outcome) => (outcome, None),
         Err(refused @ Error::Usage(_)) => return Err(refused),
         // The report must say why there is no verdict.
@@ -36,6 +38,9 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
             (outcome, Some(error))
         }
     };
+    if outcome.spent.is_some() {
+        outcome.wall_s = Some(started.elapsed().as_secs_f64());
+    }
     // The verdict first: a report that cannot be written must not take it along.
     if ended.is_none() || !arguments.format.has(Capability::Terminal) {
         print_outcome(&outcome, arguments.format)?;

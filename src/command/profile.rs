@@ -46,7 +46,7 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
     let content = Content {
         folder,
         wall_s: start.elapsed().as_secs_f64(),
-        tools_wall_s: measured.tools_wall.as_secs_f64(),
+        tools_wall_s: measured.spent.sum_s(),
         profiles: measured.profiles,
     };
     let findings = [measured.findings, measured.gaps].concat();

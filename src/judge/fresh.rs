@@ -45,6 +45,7 @@ impl Fresh<'_> {
         let batch = self.batch(&gated);
         let compiled = compile(batch, self.base, self.output)?;
         outcome.findings.extend(compiled.findings);
+        outcome.spent = Some(compiled.spent);
         for variant in gated {
             let (current, bases) = (&compiled.compiled, &compiled.compiled_bases);
             judge.compiled(variant, current, bases, outcome);
@@ -61,6 +62,7 @@ impl Fresh<'_> {
             Some(base) => self.side_by_side(base, judge, outcome)?,
             None => self.alone(judge)?,
         };
+        outcome.spent = Some(measured.spent);
         // The comparison finds the gaps again.
         outcome.findings.extend(measured.findings);
         let selected = &self.selected.variants;
@@ -158,7 +160,7 @@ impl Fresh<'_> {
         ChangedFiles::since(base, &self.selected.config)
             .inspect_err(|why| {
                 let text = format!("everything is measured: what changed is not known: {why}");
-                self.watch.warns(&text);
+                self.watch.notes(&text);
             })
             .ok()
     }
@@ -182,6 +184,7 @@ impl Fresh<'_> {
             let further = measure(self.order(&controls), &mut |_, _, _| false)?;
             measured.profiles.extend(further.profiles);
             measured.findings.extend(further.findings);
+            measured.spent += further.spent;
         }
         Ok(())
     }

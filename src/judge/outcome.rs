@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::same_program::SameProgram;
 use super::variant_report::VariantReport;
 use crate::finding::{ExitCode, Finding};
+use crate::measure::Spent;
 use crate::metric::Level;
 use crate::profile::Trend;
 use crate::terms::VariantId;
@@ -69,6 +70,12 @@ pub struct Outcome {
     /// Variants whose program is the base's, so that nothing of them was measured.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub same_programs: Vec<SameProgram>,
+    /// Where the time of a run went that compiled or measured.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub spent: Option<Spent>,
+    /// Seconds from its begin to its report.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub wall_s: Option<f64>,
     /// The trends of baselines that were locked more than once, where a report shows them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub trends: Vec<Trend>,
@@ -93,6 +100,8 @@ impl Outcome {
             places: Vec::new(),
             variants: Vec::new(),
             same_programs: Vec::new(),
+            spent: None,
+            wall_s: None,
             trends: Vec::new(),
             findings: Vec::new(),
         }

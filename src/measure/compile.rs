@@ -22,6 +22,7 @@ pub fn compile(
 ) -> Result<Measured, Error> {
     let git = crate::git::revision(&batch.config.root);
     let mut measured = Measured::default();
+    let started = std::time::Instant::now();
     // The base first: a build command of the change could write to the base's sources.
     let built = match base {
         Some(base) => base.build(batch.variants, &OfBase(batch.watch))?,
@@ -29,6 +30,7 @@ pub fn compile(
     };
     let (artifacts, findings) = batch.build()?;
     measured.findings.extend(findings);
+    measured.spent.build_s += started.elapsed().as_secs_f64();
     for variant in batch.variants {
         clear_compiled(output, &variant.id)?;
     }

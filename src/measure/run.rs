@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::base::{BaseProject, BaseVariant};
 use super::batch::Batch;
 use super::bench::Bench;
+use super::cost::{Cost, Costs, Spent};
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
 use super::seal::Seal;
@@ -37,8 +38,8 @@ pub struct Measured {
     pub findings: Vec<Finding>,
     /// What the profiles lack. Who compares them finds it again, and reports it in more detail.
     pub gaps: Vec<Finding>,
-    /// Time inside nvcc, the verifying runs and ncu.
-    pub tools_wall: Duration,
+    /// Time inside the programs that were started.
+    pub spent: Spent,
 }
 
 /// An order to measure variants.
@@ -112,6 +113,16 @@ struct Sides<'a> {
     /// `None` where it could not be built.
     current: Option<(Artifact, Witness)>,
     base: Option<Result<BaseVariant<'a>, Finding>>,
+}
+
+impl Sides<'_> {
+    /// The jobs that measure it.
+    fn plan(&self) -> VariantPlan {
+        match self.base {
+            Some(Ok(_)) => VariantPlan::side_by_side(self.variant),
+            _ => VariantPlan::alone(self.variant),
+        }
+    }
 }
 
 /// The sources that compilers opened, by variant: paths from the folder of the configuration.
@@ -206,7 +217,13 @@ impl<'a> Built<'a> {
             git: self.git,
             measured: self.measured,
             seal: self.seal,
+            cost: Cost::default(),
         };
+        let mut costs = Costs::of(&batch.config.work);
+        let plans: Vec<VariantPlan> = self.sides.iter().map(Sides::plan).collect();
+        if let Some(text) = costs.expected(&plans) {
+            batch.watch.notes(&text);
+        }
         let lock = run.bench.lock()?;
         for sides in self.sides {
             let variant = sides.variant;
@@ -217,6 +234,8 @@ impl<'a> Built<'a> {
                     run.measured.findings.extend(witness.changes(variant));
                 }
             }
+            let cost = std::mem::take(&mut run.cost);
+            run.measured.spent.add(cost);
             let mut profiles = run.measured.profiles.iter();
             let kept = profiles.any(|profile| profile.variant == variant.id);
             if !kept {
@@ -226,6 +245,7 @@ impl<'a> Built<'a> {
             // Only now, because settling removes what an earlier run left.
             if kept {
                 run.seal.add([variant_folder(output, &variant.id)]);
+                costs.note(&variant.id, cost);
             }
         }
         drop(lock);
@@ -246,7 +266,7 @@ impl<'a> Built<'a> {
         };
         let (artifacts, findings) = batch.build()?;
         self.measured.findings.extend(findings);
-        self.measured.tools_wall += started.elapsed();
+        self.measured.spent.build_s += started.elapsed().as_secs_f64();
         let folder = |variant: &Variant| variant_folder(output, &variant.id);
         let (overrides, git) = (self.order.overrides, self.git.as_deref());
         self.measured.compiled = batch.keep_compiled(&artifacts, folder, overrides, git)?;
@@ -277,6 +297,8 @@ struct Run<'a> {
     measured: Measured,
     /// What no program may change until the end: rules, baselines, and what was measured.
     seal: Seal,
+    /// What the variant took that is measured now.
+    cost: Cost,
 }
 
 /// The files by which this run and the next ones judge, and which git obeys.
@@ -314,13 +336,14 @@ impl<'a> Run<'a> {
         let artifacts = [Some(artifact.clone())];
         let (verified, mut findings) = one.verify(&artifacts, &self.bench.env)?;
         let right = verified.into_iter().flatten().next();
-        self.measured.tools_wall += right.as_ref().map_or(Duration::ZERO, |right| right.wall);
+        self.cost.verified += 1;
+        self.cost.verify += right.as_ref().map_or(Duration::ZERO, |right| right.wall);
         if let Some(sanitizer) = &self.bench.sanitizer {
             let (sanitized, found) =
                 one.sanitize(&artifacts, &findings, sanitizer, &self.bench.env)?;
             findings.extend(found);
             let tools = sanitized.iter().flat_map(|variant| &variant.tools);
-            self.measured.tools_wall += tools.map(|tool| tool.wall).sum::<Duration>();
+            self.cost.verify += tools.map(|tool| tool.wall).sum::<Duration>();
         }
         let denied = |finding: &Finding| finding.severity == Severity::Deny;
         let clean = !findings.iter().any(denied);
@@ -362,8 +385,7 @@ impl<'a> Run<'a> {
             None => VariantPlan::alone(variant),
         };
         let mut answer = subjects.measure(&self.bench, &plan, &mut retries, open);
-        let of_base = subjects.base.as_ref();
-        self.measured.tools_wall += of_base.map_or(Duration::ZERO, Subject::tools_wall);
+        self.add_cost(subjects.base.as_ref());
         if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, &base) {
             let unavailable = base.project.unavailable(variant, &finding.message);
             self.measured.findings.push(unavailable);
@@ -373,7 +395,7 @@ impl<'a> Run<'a> {
             answer = subjects.measure(&self.bench, &plan, &mut retries, open);
         }
         self.measured.findings.extend(retries.warnings());
-        self.measured.tools_wall += subjects.current.tools_wall();
+        self.add_cost(Some(&subjects.current));
         // After the last process of both sides.
         let of_base = base.as_ref().map(|base| &base.witness);
         let witnesses = [Some(witness), of_base].into_iter().flatten();
@@ -398,6 +420,13 @@ impl<'a> Run<'a> {
             }
             Err(SideStop::Error(error)) => Err(error),
         }
+    }
+
+    /// Counts what profiling a side took.
+    fn add_cost(&mut self, subject: Option<&Subject<'_>>) {
+        let cost = subject.map(Subject::cost).unwrap_or_default();
+        self.cost.profile += cost.profile;
+        self.cost.profiled += cost.profiled;
     }
 
     /// A base that cannot be measured only warns, unless somebody wrote to its program: that must not

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ncu_report::report::Cubin;
 
 use super::bench::Bench;
+use super::cost::Cost;
 use super::seal::{Seal, listed};
 use crate::binary::Listing;
 use crate::build::{Artifact, compiled_profile};
@@ -34,6 +35,8 @@ pub struct Subject<'a> {
     pending: Option<Pending>,
     processes: u32,
     tools_wall: Duration,
+    /// Processes that were profiled or listed, of every phase and attempt.
+    profiled: u32,
     /// What its command line launches; `None` before it was looked for, and [`Listed::Unknown`]
     /// where that cannot be found out. It is not looked for again.
     listed: Option<Listed>,
@@ -69,6 +72,7 @@ impl<'a> Subject<'a> {
             pending: None,
             processes: 0,
             tools_wall: Duration::ZERO,
+            profiled: 0,
             listed: None,
             listings: Vec::new(),
             seal: Seal::default(),
@@ -92,6 +96,7 @@ impl<'a> Subject<'a> {
         left.retain(|path| !later.contains(path));
         self.seal.add(left);
         self.tools_wall += pending.wall;
+        self.profiled += 1;
         self.processes += u32::from(phase == Phase::Timing);
         let settled = self.settle();
         self.pending = Some(pending);
@@ -136,6 +141,7 @@ impl<'a> Subject<'a> {
         let session = self.session(bench, job, Phase::Timing, seed);
         let answer = bench.profilers.lister().list(&session);
         self.tools_wall += started.elapsed();
+        self.profiled += 1;
         self.listed = Some(match answer {
             Ok(list) => {
                 let (measured, others) = (list.measured, list.other_launches());
@@ -200,9 +206,13 @@ impl<'a> Subject<'a> {
         self.processes
     }
 
-    /// Time inside ncu so far.
-    pub fn tools_wall(&self) -> Duration {
-        self.tools_wall
+    /// What profiling it took so far.
+    pub(super) fn cost(&self) -> Cost {
+        Cost {
+            profile: self.tools_wall,
+            profiled: self.profiled,
+            ..Cost::default()
+        }
     }
 
     /// The profile of what was captured so far.

@@ -10,6 +10,8 @@ pub trait Watch: Sync {
     fn ended(&self, variant: &Variant, stage: &str, outcome: &str);
     /// Another run of this tool measures on the GPU.
     fn waits(&self);
+    /// What concerns the run as a whole.
+    fn notes(&self, text: &str);
     /// Something on the machine disturbs measurements.
     fn warns(&self, obstacle: &str);
 }
@@ -36,6 +38,10 @@ impl Watch for OfBase<'_> {
         self.0.waits();
     }
 
+    fn notes(&self, text: &str) {
+        self.0.notes(text);
+    }
+
     fn warns(&self, obstacle: &str) {
         self.0.warns(obstacle);
     }
@@ -48,5 +54,6 @@ impl Watch for Silent {
     fn begins(&self, _: &Variant, _: &str) {}
     fn ended(&self, _: &Variant, _: &str, _: &str) {}
     fn waits(&self) {}
+    fn notes(&self, _: &str) {}
     fn warns(&self, _: &str) {}
 }

@@ -13,7 +13,7 @@ use super::form::{Capability, Form};
 use super::print::{clean, inert};
 use super::rows::{
     Row, causes_and_drift, headline, left_out, origin, provenance, same_programs, several_kernels,
-    several_shapes, shown, title, verdict_word,
+    several_shapes, shown, time, title, verdict_word,
 };
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Comparison, Outcome, VariantReport};
@@ -70,6 +70,9 @@ fn report(outcome: &Outcome) -> String {
     );
     for same in same_programs(outcome) {
         text.push_str(&format!("\n{}\n", line(&shortened(&same, LONGEST_TEXT))));
+    }
+    if let Some(time) = time(outcome) {
+        text.push_str(&format!("\n<sub>{}</sub>\n", escape(&time)));
     }
     if let Some(ended) = &outcome.ended {
         text.push_str("\n**The run ended**\n\n");

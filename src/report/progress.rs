@@ -67,6 +67,10 @@ impl Watch for Progress {
         self.line("another sparsek-gate measures on this GPU; waiting for it to end");
     }
 
+    fn notes(&self, text: &str) {
+        self.line(text);
+    }
+
     fn warns(&self, obstacle: &str) {
         self.line(&format!(
             "{obstacle}; profiles measured now cannot be locked"

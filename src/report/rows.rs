@@ -334,6 +334,23 @@ fn nothing_measured(outcome: &Outcome) -> bool {
     !outcome.same_programs.is_empty() && outcome.variants.iter().all(compiled)
 }
 
+/// Where the time of a run went that compiled or measured.
+pub(super) fn time(outcome: &Outcome) -> Option<String> {
+    let (spent, wall) = (outcome.spent?, outcome.wall_s?);
+    let mut parts = vec![format!("build {:.1} s", spent.build_s)];
+    if spent.profiled > 0 {
+        let (verify, profile) = (spent.verify_s, spent.profile_s);
+        parts.push(format!("verify {verify:.1} s"));
+        parts.push(format!(
+            "{} profiled processes {profile:.1} s",
+            spent.profiled
+        ));
+    }
+    let rest = (wall - spent.sum_s()).max(0.0);
+    parts.push(format!("reading and judging {rest:.1} s"));
+    Some(format!("time: {wall:.1} s, of it {}", parts.join(", ")))
+}
+
 /// Which variants were not measured because their program is the base's, and what their hard limits
 /// were judged on.
 pub(super) fn same_programs(outcome: &Outcome) -> Vec<String> {

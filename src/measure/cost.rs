@@ -1,0 +1,208 @@
+//! Where the time of a run goes, and how long the next one will take.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::files::{bounded_json, most, read_regular_up_to, write_atomically};
+use crate::plan::{Task, VariantPlan};
+use crate::terms::VariantId;
+
+/// Time inside the programs that a run starts, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spent {
+    /// In compilers and build commands.
+    pub build_s: f64,
+    /// In the programs' own checks, also under compute-sanitizer.
+    pub verify_s: f64,
+    /// In profilers, with the programs that they measure.
+    pub profile_s: f64,
+    /// Processes that were profiled.
+    pub profiled: u32,
+}
+
+impl Spent {
+    /// Time in all of them, in seconds.
+    pub fn sum_s(&self) -> f64 {
+        self.build_s + self.verify_s + self.profile_s
+    }
+
+    /// Adds what one variant took.
+    pub(super) fn add(&mut self, cost: Cost) {
+        self.verify_s += cost.verify.as_secs_f64();
+        self.profile_s += cost.profile.as_secs_f64();
+        self.profiled += cost.profiled;
+    }
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, other: Spent) {
+        self.build_s += other.build_s;
+        self.verify_s += other.verify_s;
+        self.profile_s += other.profile_s;
+        self.profiled += other.profiled;
+    }
+}
+
+/// What the runs of one variant took, both sides together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    pub verify: Duration,
+    /// Verifying runs, each with its runs under compute-sanitizer.
+    pub verified: u32,
+    pub profile: Duration,
+    pub profiled: u32,
+}
+
+/// What earlier runs on this machine took: a display, which decides nothing.
+#[derive(Debug)]
+pub(super) struct Costs {
+    path: PathBuf,
+    variants: BTreeMap<String, Each>,
+}
+
+/// What one process of a variant took, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Each {
+    verify_s: f64,
+    profile_s: f64,
+}
+
+/// The file of [`Costs`] in the work folder.
+const FILE: &str = "costs.json";
+
+impl Costs {
+    /// Those in a work folder. A file that cannot be read has none.
+    pub fn of(work: &Path) -> Costs {
+        let path = work.join(FILE);
+        let read = || -> Option<BTreeMap<String, Each>> {
+            let bytes = read_regular_up_to(&path, most::CONFIG).ok()?;
+            bounded_json(&bytes).ok()?;
+            let read: BTreeMap<String, Each> = serde_json::from_slice(&bytes).ok()?;
+            let sound = |one: &Each| [one.verify_s, one.profile_s].iter().all(|s| *s >= 0.0);
+            read.values().all(sound).then_some(read)
+        };
+        let variants = read().unwrap_or_default();
+        Costs { path, variants }
+    }
+
+    /// Notes what a variant took. Nothing depends on the file: that it cannot be written is no error.
+    pub fn note(&mut self, variant: &VariantId, cost: Cost) {
+        if cost.verified == 0 || cost.profiled == 0 {
+            return;
+        }
+        let each = Each {
+            verify_s: cost.verify.as_secs_f64() / f64::from(cost.verified),
+            profile_s: cost.profile.as_secs_f64() / f64::from(cost.profiled),
+        };
+        self.variants.insert(variant.to_string(), each);
+        let text = serde_json::to_vec(&self.variants).unwrap_or_default();
+        let _ = write_atomically(&self.path, &text);
+    }
+
+    /// How long variants will take with the fewest rounds and with the most, in words; `None` where
+    /// nothing is known of any of them.
+    pub fn expected(&self, plans: &[VariantPlan]) -> Option<String> {
+        let known = plans.iter().filter_map(|plan| {
+            let each = self.variants.get(&plan.variant.to_string())?;
+            Some(each.of(plan))
+        });
+        let known: Vec<[f64; 2]> = known.collect();
+        let unknown = plans.len() - known.len();
+        let [least, most] = known
+            .iter()
+            .copied()
+            .reduce(|sum, one| [sum[0] + one[0], sum[1] + one[1]])?;
+        let variants = |count: usize| match count {
+            1 => "1 variant".to_owned(),
+            count => format!("{count} variants"),
+        };
+        let mut text = format!(
+            "{} will take {} to {}, as earlier runs did",
+            variants(known.len()),
+            words(least),
+            words(most)
+        );
+        if unknown > 0 {
+            text.push_str(&format!("; {} ran here never before", variants(unknown)));
+        }
+        Some(text)
+    }
+}
+
+impl Each {
+    /// Seconds of a plan, with the fewest rounds and with the most.
+    fn of(&self, plan: &VariantPlan) -> [f64; 2] {
+        let count = |task: fn(Task) -> bool| {
+            let jobs = plan.once.iter().filter(|job| task(job.task));
+            jobs.count() as f64
+        };
+        let once = count(|task| task == Task::Verify) * self.verify_s
+            + count(|task| matches!(task, Task::Measure(_) | Task::List)) * self.profile_s;
+        let rounds = |rounds: u32| {
+            let rounds = plan.rounds.iter().take(rounds as usize);
+            rounds.map(Vec::len).sum::<usize>() as f64 * self.profile_s
+        };
+        let (least, most) = plan.bounds();
+        [once + rounds(least), once + rounds(most)]
+    }
+}
+
+/// A time for people: `45 s`, `3 min 5 s`.
+fn words(seconds: f64) -> String {
+    let seconds = seconds.ceil().min(1e9) as u64;
+    match (seconds / 60, seconds % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, 0) => format!("{minutes} min"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    const CONFIG: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
+        direction = \"lower\"\ntolerance = { relative_percent = 1.0 }\n\
+        [suite.s.variant.a]\nrun = [\"a\"]\n[suite.s.variant.b]\nrun = [\"b\"]\n";
+
+    #[test]
+    fn what_earlier_runs_took_says_how_long_the_next_one_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = folder.path();
+        let config = Config::parse(Path::new("/p/config.toml"), CONFIG).unwrap();
+        let plans: Vec<VariantPlan> = config.variants().map(VariantPlan::side_by_side).collect();
+        assert_eq!(Costs::of(work).expected(&plans), None);
+
+        let cost = Cost {
+            verify: Duration::from_secs(4),
+            verified: 2,
+            profile: Duration::from_secs(30),
+            profiled: 10,
+        };
+        Costs::of(work).note(&plans[0].variant, cost);
+        // 2 s twice, and 3 s for each of 3 to 5 rounds of four processes.
+        assert_eq!(
+            Costs::of(work).expected(&plans).unwrap(),
+            "1 variant will take 40 s to 1 min 4 s, as earlier runs did; 1 variant ran here never before"
+        );
+        Costs::of(work).note(&plans[1].variant, cost);
+        assert_eq!(
+            Costs::of(work).expected(&plans).unwrap(),
+            "2 variants will take 1 min 20 s to 2 min 8 s, as earlier runs did"
+        );
+        for garbage in [
+            "",
+            "{",
+            "[]",
+            "{\"s/a\": {\"verify_s\": -1.0, \"profile_s\": 1.0}}",
+        ] {
+            std::fs::write(work.join(FILE), garbage).unwrap();
+            assert_eq!(Costs::of(work).expected(&plans), None, "{garbage}");
+        }
+    }
+}
