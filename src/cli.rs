@@ -44,6 +44,11 @@ pub struct Cli {
 pub enum Command {
     /// Write an annotated config.toml for a new project.
     Init(InitArgs),
+    /// List variants with their programs, kernels and baselines.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate list\n  sparsek-gate list 'bsr_gemm/tma*'\n  sparsek-gate list --format json | jq -r '.variants[].variant'\n\nWithout a name experimental variants are listed too. The kernels are those of the baselines, and\nthose that the configuration expects."
+    )]
+    List(ListArgs),
     /// Build variants with nvcc, in parallel; an unchanged variant is not built again.
     #[command(
         after_help = "Examples:\n  sparsek-gate build\n  sparsek-gate build bsr_gemm/cp_async -D STAGES=3"
@@ -129,11 +134,25 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// Selected variants.
+/// Arguments of `list`.
 #[derive(Args, Debug)]
+pub struct ListArgs {
+    /// Selected variants.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Print only what selects variants, one name a line.
+    #[arg(long = "names", conflicts_with = "format")]
+    pub names_only: bool,
+    /// Output format.
+    #[arg(long, default_value = "text")]
+    pub format: Format,
+}
+
+/// Selected variants.
+#[derive(Args, Clone, Debug)]
 pub struct Selection {
-    /// Variants or suites: `suite`, `suite/variant`, or a variant's name in every suite.
-    /// Default: all that are not experimental.
+    /// Variants or suites: `suite`, `suite/variant`, a variant's name in every suite, or a pattern
+    /// of these such as `'suite/tma*'`. Default: all that are not experimental.
     #[arg(value_name = "VARIANT")]
     pub names: Vec<String>,
     /// Include experimental variants.

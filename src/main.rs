@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Inspect(_)
             | Command::Report(_)
             | Command::Diff(_)
+            | Command::List(_)
             | Command::Schema(_)
             | Command::Completions(_)
             | Command::Man(_)

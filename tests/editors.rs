@@ -132,6 +132,84 @@ fn bash_can_parse_its_completions() {
 }
 
 #[test]
+fn bash_completes_variants_of_the_configuration() {
+    if Command::new("bash").arg("--version").output().is_err() {
+        aloud("SKIPPED: no variant was completed, there is no bash on the PATH");
+        return;
+    }
+    let project = Project::empty();
+    project.write("script", project.run(&["completions", "bash"]).out);
+    let gate = Path::new(env!("CARGO_BIN_EXE_sparsek-gate"));
+    let folder = gate.parent().unwrap().display().to_string();
+    let complete = |words: &str| {
+        let script = format!(
+            "source {}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _sparsek_gate_with_variants sparsek-gate \"${{COMP_WORDS[COMP_CWORD]}}\" check; \
+             printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            project.path("script").display()
+        );
+        let path = std::env::var("PATH").unwrap();
+        let output = Command::new("bash")
+            .args(["--norc", "-c", &script])
+            .current_dir(repository())
+            .env("PATH", format!("{folder}:{path}"))
+            .output()
+            .unwrap();
+        let ran = common::Ran::of(&output);
+        let words: Vec<String> = ran.out.lines().map(str::to_owned).collect();
+        words
+    };
+    assert_eq!(
+        complete("sparsek-gate check bsr_gemm/tma_"),
+        ["bsr_gemm/tma_wgmma"]
+    );
+    assert!(complete("sparsek-gate check --measure-").contains(&"--measure-all".to_owned()));
+}
+
+#[test]
+fn variants_are_listed_with_kernels_and_baselines_and_patterns_select_them() {
+    let config = repository().join("config.toml").display().to_string();
+    let project = Project::empty();
+    let list =
+        |arguments: &[&str]| project.run(&[&["--config", &config, "list"], arguments].concat());
+    let names = |arguments: &[&str]| -> Vec<String> {
+        let all = [&["--format", "json"], arguments].concat();
+        let listed = list(&all).exits(0).json();
+        let variants = listed.0["variants"].as_array().unwrap();
+        let name = |one: &serde_json::Value| one["variant"].as_str().unwrap().to_owned();
+        variants.iter().map(name).collect()
+    };
+    assert_eq!(
+        names(&["bsr_gemm/tma*"]),
+        ["bsr_gemm/tma", "bsr_gemm/tma_wgmma"]
+    );
+    assert_eq!(
+        names(&["{attention,nothing}/w*"]),
+        ["attention/wgmma", "attention/wmma"]
+    );
+    assert!(names(&["*/baseline"]).contains(&"bsr_gemm/baseline".to_owned()));
+    // Experimental variants are listed, and a pattern selects them only if it is asked for.
+    assert!(names(&[]).iter().any(|name| name.starts_with("faults/")));
+    list(&["faults/*"]).exits(2).says("--experimental");
+    assert!(!names(&["faults/*", "--experimental"]).is_empty());
+
+    let text = list(&["bsr_gemm/baseline"]).exits(0).out;
+    for part in [
+        "bsr_gemm/baseline (immutable)",
+        "bsr_gemm_baseline",
+        "kernels/bsr_gemm/baseline.cu",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let all = list(&["--names"]).exits(0).out;
+    assert!(all.lines().any(|line| line == "bsr_gemm/cp_async"));
+    list(&["x*"])
+        .exits(2)
+        .says("no variant or suite is called `x*`");
+    list(&["tma["]).exits(2).says("`tma[` is no pattern");
+}
+
+#[test]
 fn there_is_a_man_page_for_the_program_and_for_each_subcommand() {
     let project = Project::empty();
     project.run(&["man", "--output", "pages/man1"]).exits(0);

@@ -19,14 +19,12 @@ pub struct VerifyReport {
 }
 
 /// Verifies the baselines of the selected variants, and those that no check uses. With captures,
-/// the locked profiles are derived from them again. `names` are the variants and suites that the
-/// user named.
+/// the locked profiles are derived from them again.
 ///
 /// # Errors
 /// [`Error::Io`].
 pub fn verify_selected(
     selected: &Selected,
-    names: &[String],
     store: &Store,
     captures: Option<&CaptureIndex>,
 ) -> Result<VerifyReport, Error> {
@@ -47,8 +45,7 @@ pub fn verify_selected(
         }
     }
     for (gpu, id) in store.stored()? {
-        let meant = names.is_empty() || names.contains(&id.suite);
-        if !meant || selected.variants.iter().any(|variant| variant.id == id) {
+        if !selected.covers(&id) || selected.variants.iter().any(|variant| variant.id == id) {
             continue;
         }
         if let Some(stored) = store.load(&gpu, &id)? {

@@ -172,8 +172,7 @@ fn verify(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Err
     let store = Store::open(&selected.config.baselines)?;
     let captures = arguments.captures.as_deref().map(CaptureIndex::of);
     let captures = captures.transpose()?;
-    let names = &arguments.selection.names;
-    let report = verify_selected(selected, names, &store, captures.as_ref())?;
+    let report = verify_selected(selected, &store, captures.as_ref())?;
     let content = Content {
         rederived: captures.is_some(),
         verified: report.verified,

@@ -121,7 +121,7 @@ fn judged(
     outcome.findings.extend(findings.iter().cloned());
     outcome.findings.extend(trust::credentials(&plan.config));
     // Before a program could write to the copy of the base's locks.
-    let unchecked = unchecked(&plan, store, &arguments.selection.names)?;
+    let unchecked = unchecked(&plan, store)?;
     match &arguments.from {
         Some(folder) => {
             if !folder.is_dir() {

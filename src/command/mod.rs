@@ -12,6 +12,7 @@ mod history;
 mod import;
 mod init;
 mod inspect;
+mod list;
 mod man;
 mod profile;
 mod report;
@@ -32,6 +33,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let config = cli.config;
     let result = match cli.command {
         Command::Init(arguments) => init::run(&config, &arguments),
+        Command::List(arguments) => list::run(&config, &arguments),
         Command::Build(arguments) => build::run(&config, &arguments),
         Command::Verify(arguments) => verify::run(&config, &arguments),
         Command::Profile(arguments) => profile::run(&config, &arguments),

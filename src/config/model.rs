@@ -13,6 +13,7 @@ use super::error::suggest;
 use super::kernel_filter::KernelFilter;
 use super::pins::Pins;
 use super::raw::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
+use super::selector::Selector;
 use super::unread::Unread;
 use crate::binary::LaunchShape;
 use crate::terms::{Phase, Tier, VariantId};
@@ -345,38 +346,52 @@ impl Config {
         said.join("; ")
     }
 
-    /// The variants that the names select: a suite, `suite/variant`, or a variant's name in every
-    /// suite. Without names: all. Experimental variants only when named or asked for.
+    /// The variants that names and patterns select, see [`Selector`]. Without any: all. Experimental
+    /// variants only when named by themselves or asked for.
     ///
     /// # Errors
-    /// Says which name selects nothing.
+    /// Says which name or pattern selects nothing.
     pub fn select(&self, names: &[String], experimental: bool) -> Result<Vec<&Variant>, String> {
-        for name in names {
-            if !self
-                .variants()
-                .any(|variant| variant.is_named(name) || variant.id.suite == *name)
-            {
-                let mut known: Vec<String> = self
-                    .variants()
-                    .map(|variant| variant.id.to_string())
-                    .collect();
-                known.extend(self.suites.iter().map(|suite| suite.name.clone()));
-                known.extend(self.variants().map(|variant| variant.id.variant.clone()));
-                let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                return Err(format!(
-                    "no variant or suite is called `{name}`: {}",
-                    suggest(name, &known)
-                ));
+        let selectors: Vec<Selector> = names
+            .iter()
+            .map(|name| Selector::of(name))
+            .collect::<Result<_, _>>()?;
+        for selector in &selectors {
+            let selects =
+                |variant: &Variant| selector.names(&variant.id) || selector.covers(&variant.id);
+            if !self.variants().any(selects) {
+                return Err(self.selects_nothing(selector.text()));
             }
         }
         Ok(self
             .variants()
             .filter(|variant| {
-                let by_name = names.iter().any(|name| variant.is_named(name));
-                let by_suite = names.is_empty() || names.contains(&variant.id.suite);
-                by_name || by_suite && (experimental || !variant.experimental)
+                let named = selectors.iter().any(|one| one.names(&variant.id));
+                let covered =
+                    selectors.is_empty() || selectors.iter().any(|one| one.covers(&variant.id));
+                named || covered && (experimental || !variant.experimental)
             })
             .collect())
+    }
+
+    /// Everything that is the name of a variant or a suite.
+    pub fn selectable(&self) -> Vec<String> {
+        let variants = self.variants();
+        let mut names: Vec<String> = variants.map(|variant| variant.id.to_string()).collect();
+        names.extend(self.suites.iter().map(|suite| suite.name.clone()));
+        names.extend(self.variants().map(|variant| variant.id.variant.clone()));
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    fn selects_nothing(&self, text: &str) -> String {
+        let known = self.selectable();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        format!(
+            "no variant or suite is called `{text}`: {}; `sparsek-gate list` shows all",
+            suggest(text, &known)
+        )
     }
 }
 
@@ -384,10 +399,6 @@ impl Variant {
     /// Whether this tool calls nvcc for it.
     pub fn needs_nvcc(&self) -> bool {
         matches!(self.recipe, Recipe::Nvcc { .. })
-    }
-
-    fn is_named(&self, name: &str) -> bool {
-        self.id.variant == name || self.id.to_string() == name
     }
 
     /// Its filter of kernels. A pattern that only ncu understands matches every kernel.

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::model::{Config, Recipe, Variant};
+use super::selector::Selector;
 use super::validate::is_macro_name;
 use crate::finding::Error;
+use crate::terms::VariantId;
 
 /// A configuration, with copies of the variants that the arguments select. Constants of a trial
 /// (`--define`) are set in the copies; the configuration's own variants stay as they are written.
@@ -16,6 +18,7 @@ pub struct Selected {
     pub variants: Vec<Variant>,
     /// Constants of a trial, `NAME=VALUE` (`--define`).
     pub overrides: Vec<String>,
+    selectors: Vec<Selector>,
 }
 
 impl Selected {
@@ -44,11 +47,19 @@ impl Selected {
         for text in overrides {
             define(&mut variants, text)?;
         }
+        let selectors = names.iter().map(|name| Selector::of(name));
         Ok(Selected {
+            selectors: selectors.collect::<Result<_, _>>().map_err(Error::Usage)?,
             config,
             variants,
             overrides: overrides.to_vec(),
         })
+    }
+
+    /// Whether the arguments mean all variants, or cover this one among others. It may be one that
+    /// the configuration no longer contains.
+    pub fn covers(&self, id: &VariantId) -> bool {
+        self.selectors.is_empty() || self.selectors.iter().any(|one| one.covers(id))
     }
 
     /// The variants.

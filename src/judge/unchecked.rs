@@ -10,11 +10,10 @@ use crate::terms::Tier;
 ///
 /// # Errors
 /// [`Error::Io`].
-pub fn unchecked(plan: &Selected, store: &Store, names: &[String]) -> Result<Vec<Finding>, Error> {
+pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
     for id in store.variants()? {
-        let meant = names.is_empty() || names.contains(&id.suite);
-        if !meant || plan.variants.iter().any(|variant| variant.id == id) {
+        if !plan.covers(&id) || plan.variants.iter().any(|variant| variant.id == id) {
             continue;
         }
         let why = match plan.config.variant(&id) {

@@ -1,0 +1,112 @@
+//! `sparsek-gate list`.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::answer::{answer, print};
+use super::select::select;
+use crate::baseline::Store;
+use crate::cli::ListArgs;
+use crate::config::{Config, Recipe, Variant};
+use crate::finding::{Error, ExitCode};
+use crate::profile::Profile;
+use crate::terms::VariantId;
+
+/// A variant, as it is listed.
+#[derive(Serialize)]
+struct Listed {
+    variant: VariantId,
+    description: String,
+    /// The source, or the command.
+    program: String,
+    immutable: bool,
+    experimental: bool,
+    /// Functions that its baselines contain, or that the configuration expects.
+    kernels: Vec<String>,
+    /// Folders of its baselines: GPU model and tier.
+    baselines: Vec<String>,
+}
+
+pub(super) fn run(config: &Path, arguments: &ListArgs) -> Result<ExitCode, Error> {
+    #[derive(Serialize)]
+    struct Content {
+        variants: Vec<Listed>,
+    }
+    let config = Config::load(config)?;
+    if arguments.names_only {
+        print(&(config.selectable().join("\n") + "\n"))?;
+        return Ok(ExitCode::Pass);
+    }
+    let store = Store::open(&config.baselines)?;
+    let mut selection = arguments.selection.clone();
+    // Everything is shown, unless something is named.
+    selection.experimental |= selection.names.is_empty();
+    let selected = select(config, &selection, None)?;
+    let listed = selected.variants.iter();
+    let content = Content {
+        variants: listed
+            .map(|variant| listed_variant(&selected.config, variant, &store))
+            .collect::<Result<_, _>>()?,
+    };
+    answer(arguments.format, &content, &[], || text(&content.variants))
+}
+
+fn listed_variant(config: &Config, variant: &Variant, store: &Store) -> Result<Listed, Error> {
+    let stored = store.all_of(&variant.id)?;
+    let mut kernels: Vec<String> = stored
+        .iter()
+        .filter_map(|baseline| Profile::parse(baseline.profile.as_deref()?).ok())
+        .flat_map(|profile| profile.kernels)
+        .map(|kernel| kernel.name)
+        .chain(variant.expect.iter().cloned())
+        .collect();
+    kernels.sort();
+    kernels.dedup();
+    Ok(Listed {
+        variant: variant.id.clone(),
+        description: config.describe(variant),
+        program: match &variant.recipe {
+            Recipe::Nvcc { source, .. } => source.clone(),
+            Recipe::Command { run, .. } => run.join(" "),
+        },
+        immutable: variant.immutable,
+        experimental: variant.experimental,
+        kernels,
+        baselines: stored.into_iter().map(|baseline| baseline.gpu).collect(),
+    })
+}
+
+/// A block a variant: its name and marks, its program, kernels and baselines.
+fn text(variants: &[Listed]) -> String {
+    let mut text = String::new();
+    for one in variants {
+        let marks = [
+            (one.immutable, "immutable"),
+            (one.experimental, "experimental"),
+            (one.baselines.is_empty(), "no baseline"),
+        ];
+        let marks: Vec<&str> = marks
+            .into_iter()
+            .filter_map(|(is, mark)| is.then_some(mark))
+            .collect();
+        let marks = match marks.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", marks.join(", ")),
+        };
+        text.push_str(&format!("{}{marks}\n", one.variant));
+        let rows = [
+            ("", one.description.clone()),
+            ("program", one.program.clone()),
+            ("kernels", one.kernels.join(", ")),
+            ("baselines", one.baselines.join(", ")),
+        ];
+        for (name, value) in rows {
+            if !value.is_empty() {
+                text.push_str(format!("  {name:<10}{value}").trim_end());
+                text.push('\n');
+            }
+        }
+    }
+    text
+}
