@@ -2,6 +2,8 @@
 //! an assembler and two linkers, and many of their flags run programs or read files that no list
 //! of dependencies names. So only known flags are accepted, and the rest is refused.
 
+use std::path::Path;
+
 /// What flags add to the files of a build.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FlagInputs {
@@ -13,6 +15,8 @@ pub(super) struct FlagInputs {
     pub names: Vec<String>,
     /// Objects and libraries that are linked.
     pub objects: Vec<String>,
+    /// Folders where the program looks for its libraries when it starts (`-rpath`).
+    pub at_start: Vec<String>,
     /// Whether the host code is compiled for the processor of this machine.
     pub native: bool,
 }
@@ -34,7 +38,7 @@ enum Takes {
     Options(Tool),
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Tool {
     Host,
     Ptxas,
@@ -351,7 +355,7 @@ const LINKER_VALUES: &[&str] = &["z", "hash-style", "build-id"];
 /// The first flag that is refused, and why.
 pub(super) fn flag_inputs(flags: &[String]) -> Result<FlagInputs, String> {
     let mut found = FlagInputs::default();
-    // Options of another tool whose value is the next word for that tool.
+    // An option of another tool whose value must be the next word, for the same tool.
     let mut open: Option<(Tool, String)> = None;
     let mut words = flags.iter();
     while let Some(word) = words.next() {
@@ -553,18 +557,22 @@ fn accept(
     if !is_plain(option) {
         return refused();
     }
-    if let Some((_, name)) = open {
-        let accepted = match name.as_str() {
-            "rpath" | "rpath-link" => is_outside(option),
-            _ => !option.starts_with('-'),
-        };
+    if let Some((of, name)) = open {
+        // Another tool would take the word for a file, and this one the next word for the value.
+        let accepted = of == tool
+            && match name.as_str() {
+                "rpath" | "rpath-link" => at_start(option, found),
+                _ => !option.starts_with('-'),
+            };
         return if accepted { Ok(None) } else { refused() };
     }
     let next = match tool {
         Tool::Host => host(option, found).then_some(None),
         Tool::Ptxas => of_lists(option, PTXAS, PTXAS_VALUES),
         Tool::Nvlink => of_lists(option, NVLINK, &[]),
-        Tool::Linker => of_lists(option, LINKER, LINKER_VALUES).or_else(|| search_path(option)),
+        Tool::Linker => {
+            of_lists(option, LINKER, LINKER_VALUES).or_else(|| search_path(option, found))
+        }
     };
     match next {
         Some(next) => Ok(next.map(|name| (tool, name))),
@@ -623,22 +631,28 @@ fn of_lists(option: &str, alone: &[&str], valued: &[&str]) -> Option<Option<Stri
     }
 }
 
-/// `-rpath` to a folder that is not part of a project.
-fn search_path(option: &str) -> Option<Option<String>> {
+/// `-rpath` with its folders, or with none yet.
+fn search_path(option: &str, found: &mut FlagInputs) -> Option<Option<String>> {
     let body = option
         .strip_prefix("--")
         .or_else(|| option.strip_prefix('-'))?;
     match body.split_once('=') {
-        Some(("rpath" | "rpath-link", folder)) => is_outside(folder).then_some(None),
+        Some(("rpath" | "rpath-link", folders)) => at_start(folders, found).then_some(None),
         None if matches!(body, "rpath" | "rpath-link") => Some(Some(body.to_owned())),
         _ => None,
     }
 }
 
-/// Whether libraries of a folder come with the system or a toolkit.
-fn is_outside(folder: &str) -> bool {
-    const SYSTEM: [&str; 3] = ["/usr/", "/lib", "/opt/"];
-    !folder.contains("..") && SYSTEM.iter().any(|system| folder.starts_with(system))
+/// Whether the libraries of all folders of a list come with the system or a toolkit. The folders
+/// are noted: a project may lie below one of these, too.
+fn at_start(folders: &str, found: &mut FlagInputs) -> bool {
+    const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib32", "/lib64", "/opt"];
+    let mut folders = folders.split(':');
+    folders.all(|folder| {
+        found.at_start.push(folder.to_owned());
+        let path = Path::new(folder);
+        !folder.contains("..") && SYSTEM.iter().any(|system| path.starts_with(system))
+    })
 }
 
 /// Whether a source's path is nothing but a path for nvcc and its shell.
@@ -791,6 +805,13 @@ mod tests {
             &["-Xlinker", "--version-script=x"],
             &["-Xlinker", "-rpath=lib"],
             &["-Xlinker", "-rpath,/usr/../work"],
+            &["-Xlinker", "-rpath=/usr/lib:lib"],
+            &["-Xlinker", "-rpath=/usr/lib:"],
+            &["-Xlinker", "-rpath", "-Xlinker", "/usr/lib:/work/lib"],
+            &["-Xlinker", "-rpath=/library"],
+            // What closes an option of the linker is an object for the host compiler.
+            &["-Xlinker", "-z", "-Xcompiler", "x.o", "-Xlinker", "-s"],
+            &["-Xptxas", "-maxrregcount", "-Xcompiler", "x.o"],
             &["-Xlinker", "x.o"],
             &["-Xlinker", "-rpath"],
             &["-DX=$(x)"],
