@@ -20,7 +20,9 @@ use super::texts::{Texts, preprocessor_calls, printed_variable, texts_in};
 use super::{depfile, inputs};
 use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, resource_report};
 use crate::config::{Config, Recipe, Variant};
-use crate::files::{create_work_folder, most, read_regular, read_text_up_to, write_atomically};
+use crate::files::{
+    create_work_folder, most, read_regular, read_regular_up_to, read_text_up_to, write_atomically,
+};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::{sha256_file, sha256_hex};
 use crate::process::{self, Ending, Invocation, Query};
@@ -319,7 +321,12 @@ impl<'a> NvccBuild<'a> {
         let started = changed_at(&log).map_err(Error::io("read", &log))?;
         run_build(self.variant, &run, &by_hand)?;
         if program.is_file() && depfile.is_file() {
-            return Ok((started, opened.files()));
+            let opened = opened.files();
+            let opened = opened.map_err(Error::io(
+                "read the lists of the compiler's files in",
+                &self.store,
+            ))?;
+            return Ok((started, opened));
         }
         let next = format!(
             "remove the flag of {} that keeps nvcc from linking a program",
@@ -382,7 +389,8 @@ impl<'a> NvccBuild<'a> {
     fn asks_for_no_file(&self, files: &[String]) -> Result<(), Stop> {
         for file in files.iter().filter(|file| !Path::new(file).is_absolute()) {
             let path = self.config.root.join(file);
-            let text = fs::read(&path).map_err(Error::io("read", &path))?;
+            let text = read_regular_up_to(&path, most::BINARY);
+            let text = text.map_err(Error::io("read", &path))?;
             if inputs::asks_for_files(&String::from_utf8_lossy(&text)) {
                 let message = format!(
                     "`{file}` asks whether other files exist (`__has_include`), so an immutable variant could change with them"
