@@ -470,10 +470,10 @@ fn an_immutable_variant_whose_assembler_file_changed_fails() {
 }
 
 /// A machine with one variant that is run by a script.
-fn measured(at_profile: &str) -> Option<Machine> {
+fn measured(run: &str, at_profile: &str) -> Option<Machine> {
     let machine = Machine::new()?.configured(
         "source = \"kernels/a.cu\"",
-        "run = [\"./program.sh\"]\ninputs = [\"input\"]",
+        &format!("run = [{run}]\ninputs = [\"input\"]"),
     );
     machine.project.write("input", "1\n");
     machine.program(
@@ -494,16 +494,19 @@ fn measured(at_profile: &str) -> Option<Machine> {
 #[test]
 fn a_program_that_changes_what_was_hashed_fails_and_leaves_no_profile() {
     assert!(!UUID.is_empty());
-    for (does, changes) in [
-        (":", None),
-        ("echo 2 >input", Some("`input`")),
-        ("echo 2 >input; echo 1 >input", Some("`input`")),
-        ("cp -p input other; mv other input", Some("`input`")),
-        ("rm input", Some("`input`")),
-        ("touch -d @1 input", Some("`input`")),
-        ("sed -i 's/x y/y x/' program.sh", Some("`./program.sh`")),
+    let edits_itself = "sed -i 's/x y/y x/' program.sh";
+    let (alone, by_shell) = ("\"./program.sh\"", "\"sh\", \"program.sh\"");
+    for (run, does, changes) in [
+        (alone, ":", None),
+        (alone, "echo 2 >input", Some("`input`")),
+        (alone, "echo 2 >input; echo 1 >input", Some("`input`")),
+        (alone, "cp -p input other; mv other input", Some("`input`")),
+        (alone, "rm input", Some("`input`")),
+        (alone, "touch -d @1 input", Some("`input`")),
+        (alone, edits_itself, Some("`program.sh`")),
+        (by_shell, edits_itself, Some("`program.sh`")),
     ] {
-        let Some(machine) = measured(does) else {
+        let Some(machine) = measured(run, does) else {
             return;
         };
         let profile = machine
@@ -517,7 +520,7 @@ fn a_program_that_changes_what_was_hashed_fails_and_leaves_no_profile() {
         };
         let report = ran.exits(5).json();
         let message = report.message("sources-changed");
-        assert!(message.contains(changes), "{does}: {message}");
-        assert!(!profile.exists(), "{does}");
+        assert!(message.contains(changes), "{run} {does}: {message}");
+        assert!(!profile.exists(), "{run} {does}");
     }
 }

@@ -527,8 +527,8 @@ impl<'a> NvccBuild<'a> {
         Some(Artifact {
             run: vec![program.display().to_string()],
             compiler: Some(self.nvcc.version.clone()),
-            sha256: Some(manifest.program_sha256),
-            started: BTreeMap::new(),
+            sha256: Some(manifest.program_sha256.clone()),
+            programs: BTreeMap::from([(program, manifest.program_sha256)]),
             build_argv,
             sources: manifest.sources,
             compiled: Some(manifest.compiled),
