@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::entry::Sign;
-use crate::files::read_regular;
+use crate::files::{bounded_json, read_regular};
 
 /// The variable of the file with GitHub's event.
 pub(super) const EVENT_FILE: &str = "GITHUB_EVENT_PATH";
@@ -58,6 +58,7 @@ impl<'a> Environment<'a> {
         self.event.get_or_init(|| {
             (self.variable)(EVENT_FILE)
                 .and_then(|path| read_regular(Path::new(&path)).ok())
+                .filter(|bytes| bounded_json(bytes).is_ok())
                 .and_then(|bytes| serde_json::from_slice(&bytes).ok())
                 .unwrap_or_default()
         })
@@ -90,5 +91,23 @@ impl<'a> Environment<'a> {
         let commit = value.split("..").next().unwrap_or_default().to_owned();
         let known = commit.chars().any(|digit| digit != '0');
         known.then_some(Stated { by, commit })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_that_takes_too_much_memory_says_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("event.json");
+        let variable = |name: &str| (name == EVENT_FILE).then(|| path.display().to_string());
+        for (depth, found) in [(10, Some("main")), (110, None)] {
+            let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            std::fs::write(&path, format!("{{\"ref\": \"main\", \"deep\": {deep}}}")).unwrap();
+            let read = Environment::of(&variable).read("event.ref");
+            assert_eq!(read.as_deref(), found, "{depth}");
+        }
     }
 }
