@@ -1517,7 +1517,7 @@ fn a_tool_of_the_repository_is_followed_through_links() {
     };
     let base = change_of(&BASE);
     base.write("tools/ncu-2026", "#!/bin/sh\n");
-    link(&base, "ncu-2026", "tools/ncu");
+    link(&base, "./ncu-2026", "tools/ncu");
     base.write("other/ncu", "#!/bin/sh\necho faster\n");
     let config = base.read("config.toml");
     let toolchain = "[toolchain]\nncu = \"tools/ncu\"\n";
@@ -1527,7 +1527,7 @@ fn a_tool_of_the_repository_is_followed_through_links() {
     let change = || {
         let project = change_of(&base);
         // Copied with what it leads to.
-        link(&project, "ncu-2026", "tools/ncu");
+        link(&project, "./ncu-2026", "tools/ncu");
         project
     };
     let brings = |project: &Project, file: &str| {

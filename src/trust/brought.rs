@@ -41,18 +41,20 @@ pub fn brought_by_change(
         let Ok(below) = stop.strip_prefix(&top) else {
             continue;
         };
-        let below = below.to_string_lossy();
         // The files of a submodule on the way are not listed by git here.
-        let place = Path::new(below.as_ref()).ancestors().find(|folder| {
+        let submodule = below.ancestors().find(|folder| {
             !folder.as_os_str().is_empty()
                 && top.join(folder).join(".git").symlink_metadata().is_ok()
         });
-        let place = place.map_or(below.clone(), Path::to_string_lossy);
-        let tracked = git::tracked(&top, &place).map_err(unreadable)?;
+        let place = submodule.unwrap_or(below);
+        let place = place
+            .to_str()
+            .ok_or_else(|| unreadable(format!("the name of `{}` is not UTF-8", place.display())))?;
+        let tracked = git::tracked(&top, place).map_err(unreadable)?;
         if tracked.is_empty() {
             continue;
         }
-        let before = git::files_at(&top, commit, &place).map_err(unreadable)?;
+        let before = git::files_at(&top, commit, place).map_err(unreadable)?;
         for (path, submodule) in tracked {
             let after = match submodule {
                 Some(commit) => Some(TreeEntry::Submodule(commit)),
@@ -138,6 +140,10 @@ fn stops(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut ahead = parts(&path);
     let (mut way, mut found) = (PathBuf::new(), Vec::new());
     while let Some(part) = ahead.pop() {
+        // git knows no path with such a part.
+        if part == "." {
+            continue;
+        }
         if part == ".." {
             way.pop();
             continue;
@@ -159,3 +165,45 @@ fn stops(path: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn the_stops_on_a_way_are_its_links_and_its_end_without_dots() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("v1")).unwrap();
+        symlink("./v1/../v1/./ncu", root.join("ncu")).unwrap();
+        let found = stops(&root.join("ncu")).unwrap();
+        let texts: Vec<&OsStr> = found.iter().map(|path| path.as_os_str()).collect();
+        assert_eq!(texts, [root.join("ncu"), root.join("v1/ncu")]);
+    }
+
+    #[test]
+    fn a_name_that_git_cannot_be_asked_for_is_an_error_and_not_an_untracked_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = |arguments: &[&str]| {
+            let git = std::process::Command::new("git")
+                .args(arguments)
+                .current_dir(folder.path())
+                .status();
+            git.is_ok_and(|status| status.success())
+        };
+        if !git(&["init", "--quiet"]) {
+            return;
+        }
+        let authority = Authority::Revision {
+            commit: "HEAD".to_owned(),
+            found_by: String::new(),
+        };
+        let root = folder.path().canonicalize().unwrap();
+        let path = root.join(OsStr::from_bytes(b"ncu\xff"));
+        let found = brought_by_change(&root, &authority, &path);
+        assert!(matches!(found, Err(Error::Environment { .. })));
+    }
+}
