@@ -17,7 +17,7 @@ use crate::files::{bounded_json, most, read_regular_up_to};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::profile::Profile;
-use ncu_report::report;
+use ncu_report::{csv as page, report};
 use text::Scrubber;
 
 /// What was stripped, and what of it.
@@ -280,6 +280,13 @@ impl Run {
                 self.scrubber.text(&text).unwrap_or(text).into_bytes()
             }
         };
+        // A row with quotes in the middle of its cells is no row here, and one to the reader.
+        if kind == Kind::Csv && page::read(bytes).is_ok() && page::read(&clean).is_err() {
+            return Err(input(
+                "its copy could not be read, and is not written: a row has quotes within its cells"
+                    .to_owned(),
+            ));
+        }
         if let Some(left) = self.scrubber.forbidden_in(&clean) {
             let code = match self.keep_machine_code {
                 true => ": it may be in the machine code; run without --keep-machine-code",
@@ -535,6 +542,25 @@ mod tests {
             json(&mut Scrubber::default(), document),
             "{ \"a\\\"c\": [1.50, \"y\", null, \"\\u0041\"] }\n"
         );
+    }
+
+    #[test]
+    fn a_page_whose_copy_could_not_be_read_has_none() {
+        let page = |name: &str| {
+            format!(
+                "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Context\",\
+                 \"Stream\",\"Block Size\",\"Grid Size\",\"Device\",\"CC\",\"{name}\",\
+                 \"gpu__time_duration.sum\"\n\
+                 \"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"ns\"\n\
+                 \"0\",\"1\",\"p\",\"127.0.0.1\",\"k()\",\"1\",\"7\",\"(32, 1, 1)\",\"(1, 1, 1)\",\
+                 \"0\",\"9.0\",\"1\",\"2\"\n"
+            )
+        };
+        let copy = |name: &str| strip_bytes(Path::new("x.csv"), page(name).as_bytes(), false);
+        for (name, copied) in [("x", true), ("x\"\"y", true), ("x TOKEN=x\"y", false)] {
+            assert!(super::page::read(page(name).as_bytes()).is_ok(), "{name}");
+            assert_eq!(copy(name).is_ok(), copied, "{name}");
+        }
     }
 
     #[test]
