@@ -170,8 +170,9 @@ pub fn strip_bytes(
     run.file(path, path.to_path_buf(), kind, bytes).map(Some)
 }
 
-/// That a copy of a page has every number of the page. A page whose cells are not where its header
-/// says may name a number as a host.
+/// That a copy of a page can be read and has every number of the page. A page whose cells are not
+/// where its header says may name a number as a host, and a row with quotes within its cells is no
+/// row to `strip`.
 fn keeps_numbers(page: &[u8], copy: &[u8]) -> Result<(), String> {
     let Ok(page) = ncu_report::csv::read(page) else {
         return Ok(());
@@ -576,6 +577,28 @@ mod tests {
             json(&mut Scrubber::default(), document),
             "{ \"a\\\"c\": [1.50, \"y\", null, \"\\u0041\"] }\n"
         );
+    }
+
+    #[test]
+    fn a_page_whose_copy_could_not_be_read_has_none() {
+        let page = |name: &str| {
+            format!(
+                "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Context\",\
+                 \"Stream\",\"Block Size\",\"Grid Size\",\"Device\",\"CC\",\"{name}\",\
+                 \"gpu__time_duration.sum\"\n\
+                 \"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"ns\"\n\
+                 \"0\",\"1\",\"p\",\"127.0.0.1\",\"k()\",\"1\",\"7\",\"(32, 1, 1)\",\"(1, 1, 1)\",\
+                 \"0\",\"9.0\",\"1\",\"2\"\n"
+            )
+        };
+        let copy = |name: &str| strip_bytes(Path::new("x.csv"), page(name).as_bytes(), false);
+        for (name, copied) in [("x", true), ("x\"\"y", true), ("x TOKEN=x\"y", false)] {
+            assert!(
+                ncu_report::csv::read(page(name).as_bytes()).is_ok(),
+                "{name}"
+            );
+            assert_eq!(copy(name).is_ok(), copied, "{name}");
+        }
     }
 
     #[test]

@@ -8,12 +8,12 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{ENDINGS, Project, RECORDED, Ran, aloud, copy, scale};
+use common::git::{git, has_git};
+use common::{ENDINGS, Project, RECORDED, Ran, copy, scale};
 use serde_json::json;
 use sparsek_gate::files;
 use sparsek_gate::hash::sha256_file;
@@ -173,24 +173,6 @@ static BASE: LazyLock<Project> = LazyLock::new(|| {
     git(&folder, &["checkout", "--quiet", "-b", "change"]);
     project
 });
-
-fn git(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=a tester", "-c", "user.email=t@localhost"])
-        .args(["-c", "init.defaultBranch=main", "-c", "gc.auto=0"])
-        .args([
-            "-c",
-            "advice.graftFileDeprecated=false",
-            "-c",
-            "core.logAllRefUpdates=true",
-        ])
-        .args(["-c", "protocol.file.allow=always"])
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    Ran::of(&output).exits(0).out.trim().to_owned()
-}
 
 /// One line of the table.
 struct Line<'a> {
@@ -541,18 +523,9 @@ fn hold(lines: &[Line<'_>]) {
     );
 }
 
-fn has_git() -> bool {
-    let here = Command::new("git").arg("--version").output().is_ok();
-    if !here {
-        assert!(std::env::var_os("CI").is_none(), "git is missing");
-        aloud("SKIPPED: no attack was tried, there is no git on the PATH (apt install git)");
-    }
-    here
-}
-
 #[test]
 fn every_line_of_the_attack_table_is_answered_as_it_says() {
-    if !has_git() {
+    if !has_git("no attack was tried") {
         return;
     }
     let wanted = std::env::var("ATTACK").unwrap_or_default();
@@ -572,7 +545,7 @@ fn every_line_of_the_attack_table_is_answered_as_it_says() {
 
 #[test]
 fn the_pull_requests_of_every_service_are_judged_by_the_tip_of_their_target() {
-    if !has_git() {
+    if !has_git("no attack was tried") {
         return;
     }
     let each = |service: &(&'static str, &'static str)| {

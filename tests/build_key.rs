@@ -5,11 +5,13 @@
 mod common;
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use common::stand_in::{Machine, UUID};
 use common::{Project, Ran, aloud};
 use serde_json::Value as Json;
+use sparsek_gate::hash::sha256_file;
 
 /// Whether nvcc is there; otherwise says aloud what was skipped, and fails in CI.
 fn compiler_is_here() -> bool {
@@ -226,6 +228,50 @@ fn each_file_that_the_compiler_opened_or_asked_for_decides_whether_a_build_is_re
 }
 
 #[test]
+fn a_source_is_listed_as_it_was_compiled_also_if_it_is_saved_before_the_build_ends() {
+    if !compiler_is_here() {
+        return;
+    }
+    let path = std::env::var_os("PATH").unwrap();
+    let find = |name: &str| {
+        let mut folders = std::env::split_paths(&path);
+        folders.find(|folder| folder.join(name).is_file()).unwrap()
+    };
+    let project = project("", "");
+    let source = project.path("kernels/k.cu");
+    let compiled = sha256_file(&source).unwrap();
+    // A toolkit whose disassembler, which runs after the compiler, saves the source.
+    let toolkit = tempfile::tempdir().unwrap();
+    let (bin, lib) = (toolkit.path().join("bin"), toolkit.path().join("lib"));
+    fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(find("nvcc").parent().unwrap().join("lib"), lib).unwrap();
+    for (name, first) in [
+        ("nvcc", ":".to_owned()),
+        (
+            "nvdisasm",
+            format!("[ \"$1\" != -json ] || echo >>{}", text(&source)),
+        ),
+    ] {
+        let tool = bin.join(name);
+        let real = find(name).join(name);
+        fs::write(
+            &tool,
+            format!("#!/bin/sh\n{first}\nexec {} \"$@\"\n", text(&real)),
+        )
+        .unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(tool, mode).unwrap();
+    }
+    let toolchain = format!("[toolchain]\nnvcc = \"{}\"\n", text(&bin.join("nvcc")));
+    project.replace("config.toml", "[toolchain]\n", &toolchain);
+    let built = built(&project);
+    assert_ne!(sha256_file(&source).unwrap(), compiled, "{built}");
+    let manifest = Path::new(built["program"][0].as_str().unwrap()).with_file_name("manifest.json");
+    let manifest: Json = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
+    assert_eq!(manifest["sources"]["kernels/k.cu"], compiled);
+}
+
+#[test]
 fn objects_and_libraries_of_the_project_are_sources() {
     if !compiler_is_here() {
         return;
@@ -424,10 +470,10 @@ fn an_immutable_variant_whose_assembler_file_changed_fails() {
 }
 
 /// A machine with one variant that is run by a script.
-fn measured(at_profile: &str) -> Option<Machine> {
+fn measured(run: &str, at_profile: &str) -> Option<Machine> {
     let machine = Machine::new()?.configured(
         "source = \"kernels/a.cu\"",
-        "run = [\"./program.sh\"]\ninputs = [\"input\"]",
+        &format!("run = [{run}]\ninputs = [\"input\"]"),
     );
     machine.project.write("input", "1\n");
     machine.program(
@@ -448,16 +494,19 @@ fn measured(at_profile: &str) -> Option<Machine> {
 #[test]
 fn a_program_that_changes_what_was_hashed_fails_and_leaves_no_profile() {
     assert!(!UUID.is_empty());
-    for (does, changes) in [
-        (":", None),
-        ("echo 2 >input", Some("`input`")),
-        ("echo 2 >input; echo 1 >input", Some("`input`")),
-        ("cp -p input other; mv other input", Some("`input`")),
-        ("rm input", Some("`input`")),
-        ("touch -d @1 input", Some("`input`")),
-        ("sed -i 's/x y/y x/' program.sh", Some("`./program.sh`")),
+    let edits_itself = "sed -i 's/x y/y x/' program.sh";
+    let (alone, by_shell) = ("\"./program.sh\"", "\"sh\", \"program.sh\"");
+    for (run, does, changes) in [
+        (alone, ":", None),
+        (alone, "echo 2 >input", Some("`input`")),
+        (alone, "echo 2 >input; echo 1 >input", Some("`input`")),
+        (alone, "cp -p input other; mv other input", Some("`input`")),
+        (alone, "rm input", Some("`input`")),
+        (alone, "touch -d @1 input", Some("`input`")),
+        (alone, edits_itself, Some("`program.sh`")),
+        (by_shell, edits_itself, Some("`program.sh`")),
     ] {
-        let Some(machine) = measured(does) else {
+        let Some(machine) = measured(run, does) else {
             return;
         };
         let profile = machine
@@ -471,7 +520,7 @@ fn a_program_that_changes_what_was_hashed_fails_and_leaves_no_profile() {
         };
         let report = ran.exits(5).json();
         let message = report.message("sources-changed");
-        assert!(message.contains(changes), "{does}: {message}");
-        assert!(!profile.exists(), "{does}");
+        assert!(message.contains(changes), "{run} {does}: {message}");
+        assert!(!profile.exists(), "{run} {does}");
     }
 }

@@ -99,26 +99,9 @@ fn side_by_side_a_round_is_base_current_current_base() {
     let Some(machine) = Machine::new() else {
         return;
     };
-    for arguments in [
-        &["init", "--quiet"][..],
-        &["add", "."],
-        &[
-            "-c",
-            "user.name=n",
-            "-c",
-            "user.email=e",
-            "commit",
-            "--quiet",
-            "-m",
-            "c",
-        ],
-    ] {
-        let git = Command::new("git")
-            .args(arguments)
-            .current_dir(machine.project.path(""))
-            .status();
-        assert!(git.unwrap().success());
-    }
+    machine.project.git(&["init", "--quiet"]);
+    machine.project.git(&["add", "."]);
+    machine.project.git(&["commit", "--quiet", "-m", "c"]);
     let plan = plan(&machine, &["check", "--against", "HEAD"]);
     let variant = &plan["variants"][0];
     assert_eq!(

@@ -6,35 +6,16 @@ mod common;
 
 use std::process::Command;
 
-use common::{GPU, Project, RECORDED, Ran, aloud, copy, repository};
+use common::git::has_git;
+use common::{GPU, Project, RECORDED, Ran, copy, repository};
 use serde_json::{Value as Json, json};
 
 const CP_ASYNC: &str = "bsr_gemm/cp_async";
 
-/// Whether git is here; said aloud where it is not.
-fn git_is_here() -> bool {
-    let here = Command::new("git").arg("--version").output().is_ok();
-    if !here {
-        aloud("SKIPPED: no history without git; install it (apt-get install git)");
-    }
-    here
-}
-
-fn git(project: &Project, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=a tester", "-c", "user.email=t@example.org"])
-        .args(arguments)
-        .current_dir(project.path("."))
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()
-        .unwrap();
-    Ran::of(&output).exits(0).out.trim().to_owned()
-}
-
 fn commit(project: &Project, message: &str) -> String {
-    git(project, &["add", "--all", "baselines"]);
-    git(project, &["commit", "--quiet", "--message", message]);
-    git(project, &["rev-parse", "HEAD"])
+    project.git(&["add", "--all", "baselines"]);
+    project.git(&["commit", "--quiet", "--message", message]);
+    project.git(&["rev-parse", "HEAD"])
 }
 
 /// Locks cp_async from these recordings and commits that.
@@ -63,7 +44,7 @@ fn locked_thrice() -> (Project, [String; 3]) {
         copy(&three.join(folder), &project.path(folder));
     }
     let folders: Vec<&str> = folders.iter().map(String::as_str).collect();
-    git(&project, &["init", "--quiet"]);
+    project.git(&["init", "--quiet"]);
     let first = lock(&project, &[RECORDED], "the first measurement");
     let second = lock(&project, &folders, "three GPUs <b>now</b>");
     let third = lock(&project, &[RECORDED], "back to one");
@@ -91,7 +72,7 @@ fn locked_duration(text: &str) -> Json {
 
 #[test]
 fn every_acceptance_is_shown_with_its_commit_and_the_values_of_then() {
-    if !git_is_here() {
+    if !has_git("no history") {
         return;
     }
     let (project, commits) = locked_thrice();
@@ -104,7 +85,7 @@ fn every_acceptance_is_shown_with_its_commit_and_the_values_of_then() {
     for (at, id) in commits.iter().enumerate() {
         assert_eq!(acceptances[at]["commit"], json!(id), "{at}");
         assert_eq!(acceptances[at]["missing"], Json::Null);
-        let then = git(&project, &["show", &format!("{id}:./{path}")]);
+        let then = project.git(&["show", &format!("{id}:./{path}")]);
         assert_eq!(values[at]["value"], locked_duration(&then)["value"], "{at}");
     }
     // Three GPUs are farther apart than the processes of one.
@@ -172,7 +153,7 @@ fn every_acceptance_is_shown_with_its_commit_and_the_values_of_then() {
 
 #[test]
 fn a_missing_past_profile_is_reported_and_is_never_a_number() {
-    if !git_is_here() {
+    if !has_git("no history") {
         return;
     }
     let (project, commits) = locked_thrice();
@@ -183,10 +164,7 @@ fn a_missing_past_profile_is_reported_and_is_never_a_number() {
     let clone = project.path("clone");
     let source = format!("file://{}", project.path(".").display());
     let folder = clone.to_str().unwrap();
-    git(
-        &project,
-        &["clone", "--quiet", "--depth", "1", &source, folder],
-    );
+    project.git(&["clone", "--quiet", "--depth", "1", &source, folder]);
     std::fs::copy(project.path("config.toml"), clone.join("config.toml")).unwrap();
     copy(&project.path("kernels"), &clone.join("kernels"));
     let config = clone.join("config.toml");
@@ -204,7 +182,7 @@ fn a_missing_past_profile_is_reported_and_is_never_a_number() {
     assert_eq!(durations(&shallow)[0], durations(&whole)[0]);
 
     // A commit whose profile is not the accepted one does not count.
-    git(&project, &["checkout", "--quiet", &commits[1]]);
+    project.git(&["checkout", "--quiet", &commits[1]]);
     let text = project.read(&profile);
     project.write(&profile, text.replacen("\"value\": ", "\"value\":  ", 1));
     let edited = history(&project, &[]);
@@ -263,7 +241,7 @@ fn a_profile_of_the_first_schema_is_read_as_far_as_it_goes() {
 
 #[test]
 fn a_page_of_a_check_shows_how_its_baselines_went() {
-    if !git_is_here() {
+    if !has_git("no history") {
         return;
     }
     let (project, _) = locked_thrice();

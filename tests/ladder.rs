@@ -134,7 +134,7 @@ impl Machine {
         project.write("cp_async.sh", program(0, ""));
         project.write("tmp/journal", "");
         let machine = Machine { project, driver };
-        machine.git(&["init", "--quiet"]);
+        machine.project.git(&["init", "--quiet"]);
         machine.commit();
         Some(machine)
     }
@@ -161,26 +161,10 @@ impl Machine {
         self.run(&["baseline", "--lock", "--reason", "first", "--who", "tester"])
     }
 
-    fn git(&self, arguments: &[&str]) {
-        let output = Command::new("git")
-            .args([
-                "-c",
-                "user.name=tester",
-                "-c",
-                "user.email=tester@localhost",
-            ])
-            .args(arguments)
-            .current_dir(self.project.path(""))
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .output()
-            .unwrap();
-        Ran::of(&output).exits(0);
-    }
-
     fn commit(&self) {
-        self.git(&["add", "--all"]);
-        self.git(&["commit", "--quiet", "--allow-empty", "--message", "a step"]);
+        self.project.git(&["add", "--all"]);
+        self.project
+            .git(&["commit", "--quiet", "--allow-empty", "--message", "a step"]);
     }
 
     fn run(&self, arguments: &[&str]) -> Ran {

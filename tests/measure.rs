@@ -88,7 +88,7 @@ impl Machine {
         for path in ["journal", "reports"] {
             machine.project.write(&format!("{STAND_IN}/{path}"), "");
         }
-        machine.git(&["init", "--quiet"]);
+        machine.project.git(&["init", "--quiet"]);
         let ours = format!("/tmp/\n/{STAND_IN}/\n");
         machine.project.write(".git/info/exclude", ours);
         machine.commit();
@@ -136,27 +136,10 @@ impl Machine {
         );
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
-        let output = Command::new("git")
-            .args([
-                "-c",
-                "user.name=tester",
-                "-c",
-                "user.email=tester@localhost",
-            ])
-            .args(arguments)
-            .current_dir(self.project.path(""))
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .output()
-            .unwrap();
-        let ran = Ran::of(&output).exits(0);
-        ran.out.trim().to_owned()
-    }
-
     fn commit(&self) {
-        self.git(&["add", "--all"]);
-        self.git(&["commit", "--quiet", "--allow-empty", "--message", "a step"]);
+        self.project.git(&["add", "--all"]);
+        self.project
+            .git(&["commit", "--quiet", "--allow-empty", "--message", "a step"]);
     }
 
     /// The program on this machine.
@@ -209,7 +192,7 @@ impl Machine {
     /// No worktree is left, neither known to git nor lying about.
     #[track_caller]
     fn is_clean(&self) {
-        let known = self.git(&["worktree", "list"]);
+        let known = self.project.git(&["worktree", "list"]);
         assert_eq!(known.lines().count(), 1, "{known}");
         let places = self.path(".sparsek-gate/worktrees");
         let left: Vec<PathBuf> = fs::read_dir(places)
@@ -277,7 +260,10 @@ fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
     assert_eq!(provenance["gpu_uuid"], UUID);
     assert_eq!(provenance["processes"], 4);
     assert_eq!(provenance["profiler"], "2025.3.1.0");
-    assert_eq!(provenance["git"], machine.git(&["rev-parse", "HEAD"]));
+    assert_eq!(
+        provenance["git"],
+        machine.project.git(&["rev-parse", "HEAD"])
+    );
     let captures = provenance["captures"].as_array().unwrap();
     let files: Vec<&str> = captures
         .iter()
@@ -343,7 +329,7 @@ fn unchanged_code_passes_against_its_base_in_rounds_of_base_head_head_base() {
         assert_eq!(judged["mode"], "against");
         assert_eq!(
             judged["reference"]["git"],
-            machine.git(&["rev-parse", "HEAD"])
+            machine.project.git(&["rev-parse", "HEAD"])
         );
         for file in ["profile.json", "base/profile.json"] {
             let profile = machine.left_json(variant, file);
@@ -365,7 +351,7 @@ fn the_base_is_the_code_of_the_revision_and_the_head_that_of_the_working_tree() 
     assert_eq!(report.verdict("cp_async", "duration"), "regressed");
     // A variant that fails whatever comes is not measured longer than was asked.
     assert_eq!(machine.order("cp_async"), rounds(3));
-    let commit = machine.git(&["rev-parse", "HEAD"]);
+    let commit = machine.project.git(&["rev-parse", "HEAD"]);
     let of_git = |file| machine.left_json("cp_async", file)["provenance"]["git"].clone();
     assert_eq!(of_git("base/profile.json"), json!(commit));
     assert_eq!(of_git("profile.json"), json!(format!("{commit}+dirty")));
@@ -486,16 +472,18 @@ fn a_base_that_cannot_be_measured_is_told_and_the_head_judged_against_its_baseli
     let Some(machine) = Machine::locked() else {
         return;
     };
-    let sound = machine.git(&["rev-parse", "HEAD"]);
+    let sound = machine.project.git(&["rev-parse", "HEAD"]);
     for (case, break_it, why) in cases {
         machine.project.write(&format!("{STAND_IN}/journal"), "");
         break_it(&machine);
         machine.commit();
-        machine.git(&["checkout", "--quiet", &sound, "--", "."]);
+        machine
+            .project
+            .git(&["checkout", "--quiet", &sound, "--", "."]);
         let report = machine.check(&["--against", "HEAD", "cp_async"], 0);
         let message = report.message("base-unavailable");
         assert!(message.contains(why), "{case}: {message}");
-        let commit = machine.git(&["rev-parse", "HEAD"]);
+        let commit = machine.project.git(&["rev-parse", "HEAD"]);
         assert!(message.contains(&commit[..10]), "{case}: {message}");
         assert!(report.warned().contains(&"base-unavailable".to_owned()));
         assert_eq!(report.variant("cp_async")["mode"], "stored", "{case}");
@@ -737,7 +725,10 @@ fn the_worktree_of_a_killed_comparison_is_cleared_by_the_next() {
     let mut child = waiting(&machine);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(machine.git(&["worktree", "list"]).lines().count(), 2);
+    assert_eq!(
+        machine.project.git(&["worktree", "list"]).lines().count(),
+        2
+    );
     let pid = machine.project.read("stand-in/journal.waits");
     let pid: i32 = pid.trim().parse().unwrap();
     // Nobody else ends what a killed run was running.
@@ -827,7 +818,7 @@ fn a_worktree_that_a_run_with_the_same_process_number_left_is_cleared() {
         return;
     };
     // In a container the process numbers start again each time.
-    let commit = machine.git(&["rev-parse", "HEAD"]);
+    let commit = machine.project.git(&["rev-parse", "HEAD"]);
     let script = format!(
         "git worktree add --quiet --detach .sparsek-gate/worktrees/{}-$$ HEAD\nexec \"$@\"",
         &commit[..12]
@@ -867,7 +858,9 @@ fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
     let Some(machine) = Machine::locked() else {
         return;
     };
-    machine.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    machine
+        .project
+        .git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
     let of_base = fs::read_to_string(machine.path("config.toml")).unwrap();
     let ncu = of_base
         .lines()
@@ -902,11 +895,13 @@ fn a_pull_request_is_measured_by_the_tools_and_settings_of_its_base() {
 
 /// A target that moved on by what `step` commits, and a change that only adds a text.
 fn moved_on(machine: &Machine, step: impl FnOnce()) {
-    let first = machine.git(&["rev-parse", "HEAD"]);
+    let first = machine.project.git(&["rev-parse", "HEAD"]);
     step();
     machine.commit();
-    machine.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
-    machine.git(&["reset", "--quiet", "--hard", &first]);
+    machine
+        .project
+        .git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    machine.project.git(&["reset", "--quiet", "--hard", &first]);
     machine.write("notes.md", "a change\n");
     machine.commit();
 }
@@ -953,7 +948,9 @@ fn a_program_that_git_does_not_track_is_not_in_the_merge_and_the_next_step_is_na
     let Some(machine) = Machine::locked() else {
         return;
     };
-    machine.git(&["rm", "--quiet", "--cached", "cp_async.sh"]);
+    machine
+        .project
+        .git(&["rm", "--quiet", "--cached", "cp_async.sh"]);
     machine.write(".gitignore", ".sparsek-gate/\ncp_async.sh\n");
     machine.commit();
     moved_on(&machine, || machine.write("more.md", "more\n"));
@@ -969,7 +966,7 @@ fn a_program_that_git_does_not_track_is_not_in_the_merge_and_the_next_step_is_na
             .unwrap()
             .contains(command)
     );
-    machine.git(&["add", "--force", "cp_async.sh"]);
+    machine.project.git(&["add", "--force", "cp_async.sh"]);
     machine.write(".gitignore", ".sparsek-gate/\nmade/\n");
     let with_build = format!("{command}\nbuild = [\"true\", \"--build\", \"made\"]");
     machine.replace("config.toml", command, &with_build);
@@ -986,8 +983,8 @@ fn a_check_against_a_base_works_from_a_git_hook() {
         return;
     };
     machine.program("cp_async", WORSE, "");
-    machine.git(&["add", "--all"]);
-    let staged = machine.git(&["ls-files", "--stage"]);
+    machine.project.git(&["add", "--all"]);
+    let staged = machine.project.git(&["ls-files", "--stage"]);
     let ran = machine
         .gate(&["check", "--against", "HEAD", "cp_async"])
         // As git 2.47 calls `pre-commit`.
@@ -995,7 +992,7 @@ fn a_check_against_a_base_works_from_a_git_hook() {
         .output()
         .unwrap();
     Ran::of(&ran).exits(1);
-    assert_eq!(machine.git(&["ls-files", "--stage"]), staged);
+    assert_eq!(machine.project.git(&["ls-files", "--stage"]), staged);
     machine.is_clean();
 }
 

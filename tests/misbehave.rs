@@ -363,15 +363,7 @@ fn locked() -> Option<Machine> {
         common::repository().join("ci/recordings/h200/bsr_gemm/baseline/capture-1.ncu-rep");
     fs::copy(recorded, machine.project.path("good.ncu-rep")).unwrap();
     machine.project.write("program.sh", program("", ""));
-    for arguments in [
-        &["init", "--quiet"][..],
-        &["config", "user.name", "tester"],
-        &["config", "user.email", "tester@localhost"],
-    ] {
-        let mut git = Command::new("git");
-        git.args(arguments).current_dir(machine.project.path(""));
-        Ran::of(&git.output().unwrap()).exits(0);
-    }
+    machine.project.git(&["init", "--quiet"]);
     machine.run(&["profile"]).exits(0);
     machine
         .run(&["baseline", "--lock", "--reason", "first", "--who", "tester"])
@@ -586,7 +578,7 @@ fn a_change_cannot_write_to_the_base_that_it_is_measured_beside() {
             "",
             "for file in .sparsek-gate/worktrees/*/program.sh; do echo 'sleep 0' >>$file; done",
             5,
-            &["altered-during-run"],
+            &["altered-during-run", "sources-changed"],
             &["base-unavailable"],
         ),
     ] {
@@ -610,14 +602,8 @@ fn a_change_cannot_write_to_the_base_that_it_is_measured_beside() {
         );
         project.write("build.sh", "cp program.in program.sh\n");
         project.write("program.in", program("", ""));
-        for arguments in [
-            &["add", "--all"][..],
-            &["commit", "--quiet", "--message", "base"],
-        ] {
-            let mut git = Command::new("git");
-            git.args(arguments).current_dir(project.path(""));
-            Ran::of(&git.output().unwrap()).exits(0);
-        }
+        project.git(&["add", "--all"]);
+        project.git(&["commit", "--quiet", "--message", "base"]);
         project.write("build.sh", format!("cp program.in program.sh\n{build}\n"));
         project.write("program.in", program("", profiled));
         for file in ["journal", "reports"] {

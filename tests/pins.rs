@@ -1,16 +1,14 @@
 //! Pins: a toolchain that is not the promised one ends a run before anything is built or measured,
 //! or is warned of, and every profile records what was there.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 mod common;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
+use common::git::has_git;
 use common::stand_in::{Machine, libraries};
-use common::{Project, Ran, aloud};
+use common::{Project, aloud};
 use serde_json::{Value as Json, json};
 use sparsek_gate::files::STATIC_PROFILE_FILE;
 
@@ -298,27 +296,9 @@ fn profiles_of_several_machines_keep_the_pins_of_each() {
     assert_eq!(ran.out.matches("580.159.04").count(), 0, "{}", ran.out);
 }
 
-fn git(machine: &Machine, arguments: &[&str]) {
-    let output = Command::new("git")
-        .args([
-            "-c",
-            "user.name=tester",
-            "-c",
-            "user.email=tester@localhost",
-        ])
-        .args(arguments)
-        .current_dir(machine.project.path(""))
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .output()
-        .unwrap();
-    Ran::of(&output).exits(0);
-}
-
 #[test]
 fn the_pins_of_the_working_tree_count_for_the_base_too() {
-    if Command::new("git").arg("--version").output().is_err() {
-        aloud("SKIPPED: there is no git on the PATH");
+    if !has_git("no pins of a base") {
         return;
     }
     let Some(machine) = other_compiler() else {
@@ -329,9 +309,11 @@ fn the_pins_of_the_working_tree_count_for_the_base_too() {
         ".gitignore",
         ".sparsek-gate/\n/tmp/\n/home/\n/argv\n/calls\n/journal\n/reports\n",
     );
-    git(&machine, &["init", "--quiet"]);
-    git(&machine, &["add", "--all"]);
-    git(&machine, &["commit", "--quiet", "--message", "a step"]);
+    machine.project.git(&["init", "--quiet"]);
+    machine.project.git(&["add", "--all"]);
+    machine
+        .project
+        .git(&["commit", "--quiet", "--message", "a step"]);
     let machine = machine.configured("cuda = \"13.0\"", "cuda = \"12.4\"");
     let against = ["check", "--against", "HEAD", "--format", "json"];
     let ran = machine.run(&against);

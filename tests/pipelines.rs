@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::{CommandFactory as _, Parser as _};
+use common::git::git;
 use common::{Project, Ran, aloud, outside_pull_request, repository};
 use regex::Regex;
 use serde_json::{Value as Json, json};
@@ -662,21 +663,7 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
 fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
     let service = building();
     let action = service.project.path("action");
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git")
-            .args([
-                "-c",
-                "user.name=tester",
-                "-c",
-                "user.email=tester@localhost",
-            ])
-            .args(arguments)
-            .current_dir(&action)
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .output()
-            .unwrap();
-        Ran::of(&output).exits(0).out.trim().to_owned()
-    };
+    let git = |arguments: &[&str]| git(&action, arguments);
     git(&["init", "--quiet"]);
     git(&["add", "--all"]);
     git(&["commit", "--quiet", "--message", "the base"]);

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
+use common::git::{git, has_git};
 use common::{
     ENDINGS, GPU, Project, RECORDED, Ran, Report, VARIANTS, aloud, copy, refresh, repository, scale,
 };
@@ -20,27 +21,6 @@ use sparsek_gate::hash::{sha256_file, sha256_hex};
 use sparsek_gate::profile::Profile;
 
 const VARIANT: &str = "cp_async";
-
-/// Without git nothing here can be asked; said aloud.
-fn has_git() -> bool {
-    let here = Command::new("git").arg("--version").output().is_ok();
-    if !here {
-        assert!(std::env::var_os("CI").is_none(), "git is missing");
-        aloud("SKIPPED: no pull request was judged, there is no git on the PATH (apt install git)");
-    }
-    here
-}
-
-fn git(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=a tester", "-c", "user.email=t@localhost"])
-        .args(["-c", "init.defaultBranch=main", "-c", "gc.auto=0"])
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    Ran::of(&output).exits(0).out.trim().to_owned()
-}
 
 /// A project that is its own repository, with `origin/main` at its only commit.
 fn committed(project: &Project) {
@@ -640,7 +620,7 @@ const WEAKENED: &[Attack] = &[
 
 #[test]
 fn whatever_a_pull_request_changes_of_its_own_rules_is_caught() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     LazyLock::force(&BASE);
@@ -661,7 +641,7 @@ fn whatever_a_pull_request_changes_of_its_own_rules_is_caught() {
 
 #[test]
 fn every_weakened_rule_has_a_finding_of_its_own() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = pull_request();
@@ -726,7 +706,7 @@ fn try_out(attack: &Attack) {
 
 #[test]
 fn a_pull_request_of_code_alone_passes() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = pull_request();
@@ -765,7 +745,7 @@ fn name_keys(project: &Project, phase: &str, tiers: &str) {
 
 #[test]
 fn a_pull_request_that_only_renames_keys_changes_no_rule() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let (old, new) = (("pass", "accept_rungs"), ("phase", "accept_tiers"));
@@ -795,7 +775,7 @@ fn a_pull_request_that_only_renames_keys_changes_no_rule() {
 
 #[test]
 fn rules_that_only_get_stricter_warn() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = pull_request();
@@ -815,7 +795,7 @@ fn rules_that_only_get_stricter_warn() {
 
 #[test]
 fn a_waiver_cannot_be_extended_by_how_its_day_is_spelled() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = pull_request();
@@ -840,7 +820,7 @@ fn a_waiver_cannot_be_extended_by_how_its_day_is_spelled() {
 
 #[test]
 fn what_is_asked_for_by_name_decides_whose_rules_count() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = pull_request();
@@ -882,7 +862,7 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
 
 #[test]
 fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = pull_request();
@@ -921,7 +901,7 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
 
 #[test]
 fn a_project_that_the_pull_request_begins_has_no_rules_yet() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = pull_request();
@@ -969,7 +949,7 @@ fn merge(project: &Project) {
 
 #[test]
 fn consent_covers_one_action_from_one_content_to_another_in_one_pull_request() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = pull_request();
@@ -1035,7 +1015,7 @@ fn consent_covers_one_action_from_one_content_to_another_in_one_pull_request() {
 
 #[test]
 fn the_pull_request_that_consent_is_for_is_the_one_of_the_run() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = pull_request();
@@ -1076,7 +1056,7 @@ fn the_pull_request_that_consent_is_for_is_the_one_of_the_run() {
 
 #[test]
 fn a_token_can_be_made_again_with_plain_tools() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = pull_request();
@@ -1104,7 +1084,7 @@ fn a_token_can_be_made_again_with_plain_tools() {
 
 #[test]
 fn a_signature_that_nothing_verifies_is_reported_as_such() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let path = Project::baseline_path(VARIANT, "lock.toml.minisig");
@@ -1188,7 +1168,7 @@ fn a_signature_that_nothing_verifies_is_reported_as_such() {
 
 #[test]
 fn attributes_that_hide_rules_from_review_are_reported() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let hides = [
@@ -1264,7 +1244,7 @@ fn checked_in_folder(project: &Project) -> Ran {
 
 #[test]
 fn a_project_in_a_folder_cannot_be_swapped_for_another() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = in_a_folder();
@@ -1424,7 +1404,7 @@ fn a_password_opens_a_key() {
 
 #[test]
 fn the_keys_of_a_pull_request_are_not_those_that_count() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let keys = Project::empty();
@@ -1488,7 +1468,7 @@ fn the_keys_of_a_pull_request_are_not_those_that_count() {
 
 #[test]
 fn a_tool_of_the_repository_may_not_come_with_the_change() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let base = change_of(&BASE);
@@ -1507,7 +1487,7 @@ fn a_tool_of_the_repository_may_not_come_with_the_change() {
 
 #[test]
 fn a_tool_of_the_repository_is_followed_through_links() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let link = |project: &Project, target: &str, path: &str| {
@@ -1517,7 +1497,7 @@ fn a_tool_of_the_repository_is_followed_through_links() {
     };
     let base = change_of(&BASE);
     base.write("tools/ncu-2026", "#!/bin/sh\n");
-    link(&base, "ncu-2026", "tools/ncu");
+    link(&base, "./ncu-2026", "tools/ncu");
     base.write("other/ncu", "#!/bin/sh\necho faster\n");
     let config = base.read("config.toml");
     let toolchain = "[toolchain]\nncu = \"tools/ncu\"\n";
@@ -1527,7 +1507,7 @@ fn a_tool_of_the_repository_is_followed_through_links() {
     let change = || {
         let project = change_of(&base);
         // Copied with what it leads to.
-        link(&project, "ncu-2026", "tools/ncu");
+        link(&project, "./ncu-2026", "tools/ncu");
         project
     };
     let brings = |project: &Project, file: &str| {
@@ -1573,7 +1553,7 @@ fn a_tool_of_the_repository_is_followed_through_links() {
 
 #[test]
 fn a_recording_is_reported_wherever_it_is_in_the_repository() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = in_a_folder();
@@ -1611,7 +1591,7 @@ fn a_recording_is_reported_wherever_it_is_in_the_repository() {
 
 #[test]
 fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = pull_request();
@@ -1661,7 +1641,7 @@ fn a_recorded_base_is_of_the_revisions_code_and_vouched_for() {
 
 #[test]
 fn altered_samples_deny_where_the_recording_comes_with_the_change() {
-    if !has_git() {
+    if !has_git("no pull request was judged") {
         return;
     }
     let project = Project::shipped();

@@ -6,10 +6,8 @@
 
 mod common;
 
-use std::process::Command;
-
+use common::Report;
 use common::stand_in::Machine;
-use common::{Ran, Report};
 
 /// Compiles a `.cu` of plain C with the host's compiler.
 const NVCC: &str = r##"#!/bin/sh
@@ -99,20 +97,7 @@ impl Checkout {
     }
 
     fn git(&self, arguments: &[&str]) {
-        let output = Command::new("git")
-            .args([
-                "-c",
-                "user.name=tester",
-                "-c",
-                "user.email=tester@localhost",
-            ])
-            .args(arguments)
-            .current_dir(self.0.project.path(""))
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .output()
-            .unwrap();
-        Ran::of(&output).exits(0);
+        self.0.project.git(arguments);
     }
 
     fn commit(&self) {

@@ -5,10 +5,8 @@
 
 mod common;
 
-use std::process::Command;
-
 use common::{
-    Damage, Project, RECORDED, Ran, gaps, keep_launches, keep_processes, samples, scale, shift,
+    Damage, Project, RECORDED, gaps, keep_launches, keep_processes, samples, scale, shift,
 };
 use serde_json::{Value as Json, json};
 use sparsek_gate::config::Config;
@@ -385,31 +383,14 @@ fn a_base_of_an_earlier_measurement_is_not_judged_against() {
 const CONFIG: &str = "[metric.duration]\ndirection = \"lower\"\n\
     tolerance = { relative_percent = 3.0 }\n[suite.s.variant.v]\nrun = [\"true\"]\n";
 
-fn git(project: &Project, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .args([
-            "-c",
-            "user.name=t",
-            "-c",
-            "user.email=t@t",
-            "-c",
-            "commit.gpgsign=false",
-        ])
-        .args(arguments)
-        .current_dir(project.path(""))
-        .output()
-        .unwrap();
-    Ran::of(&output).exits(0).out
-}
-
 /// A repository with one commit, and a change that is not in it.
 fn repository() -> Project {
     let project = Project::empty();
     project.write("config.toml", CONFIG);
     project.write(".gitignore", ".sparsek-gate/\n");
-    git(&project, &["init", "--quiet"]);
-    git(&project, &["add", "."]);
-    git(&project, &["commit", "--quiet", "-m", "base"]);
+    project.git(&["init", "--quiet"]);
+    project.git(&["add", "."]);
+    project.git(&["commit", "--quiet", "-m", "base"]);
     project.write("config.toml", CONFIG.replace("3.0", "4.0"));
     project
 }
@@ -423,7 +404,7 @@ fn check_out(project: &Project, revision: &str) -> Result<BaseProject, Error> {
 fn worktrees(project: &Project) -> (usize, usize) {
     let folder = project.path(".sparsek-gate/worktrees");
     let left = std::fs::read_dir(folder).map_or(0, Iterator::count);
-    let known = git(project, &["worktree", "list"]);
+    let known = project.git(&["worktree", "list"]);
     (known.lines().count(), left)
 }
 
@@ -431,7 +412,7 @@ fn worktrees(project: &Project) -> (usize, usize) {
 fn a_base_is_checked_out_beside_the_work_and_leaves_nothing_behind() {
     let project = repository();
     let base = check_out(&project, "HEAD").unwrap();
-    assert_eq!(base.commit, git(&project, &["rev-parse", "HEAD"]).trim());
+    assert_eq!(base.commit, project.git(&["rev-parse", "HEAD"]).trim());
     assert_eq!(worktrees(&project), (2, 1));
     drop(base);
     assert_eq!(worktrees(&project), (1, 0));
@@ -451,7 +432,7 @@ fn what_a_killed_run_left_does_not_stand_in_the_way() {
 #[test]
 fn a_revision_that_is_not_there_is_a_slip_and_leaves_no_worktree() {
     let project = repository();
-    git(&project, &["tag", "on-a-file", "HEAD:config.toml"]);
+    project.git(&["tag", "on-a-file", "HEAD:config.toml"]);
     for revision in [
         "nowhere",
         "",
@@ -492,9 +473,9 @@ fn a_folder_that_is_no_repository_has_no_revisions() {
 fn a_project_below_the_root_of_its_repository_is_found_in_the_base() {
     let project = Project::empty();
     project.write("below/config.toml", CONFIG);
-    git(&project, &["init", "--quiet"]);
-    git(&project, &["add", "."]);
-    git(&project, &["commit", "--quiet", "-m", "base"]);
+    project.git(&["init", "--quiet"]);
+    project.git(&["add", "."]);
+    project.git(&["commit", "--quiet", "-m", "base"]);
     let config = Config::load(&project.path("below/config.toml")).unwrap();
     let base = BaseProject::check_out(&config, "HEAD").unwrap();
     let places: Vec<_> = std::fs::read_dir(project.path("below/.sparsek-gate/worktrees"))

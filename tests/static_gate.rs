@@ -478,15 +478,6 @@ fn data(name: &str) -> std::path::PathBuf {
     common::repository().join("tests/data/static").join(name)
 }
 
-fn git(project: &Project, arguments: &[&str]) {
-    let status = std::process::Command::new("git")
-        .current_dir(project.path("."))
-        .args(["-c", "user.name=tests", "-c", "user.email=tests@localhost"])
-        .args(arguments)
-        .status();
-    assert!(status.unwrap().success());
-}
-
 fn check_static(project: &Project, more: &[&str]) -> Ran {
     project.run(&[&["check", "--static"], more].concat())
 }
@@ -564,7 +555,7 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
         &["add", "-A"],
         &["commit", "-qm", "base"],
     ] {
-        git(&project, arguments);
+        project.git(arguments);
     }
     project.replace("config.toml", "LIVE = 20", "LIVE = 21");
     // What is locked has no say beside a base.
@@ -605,12 +596,9 @@ fn a_header_that_no_longer_hides_another_is_part_of_the_code() {
     );
     project.write("bound.cuh", "");
     project.write("include/bound.cuh", "#define FOUND_INSTEAD 1\n");
-    git(&project, &["init", "--quiet"]);
-    git(&project, &["add", "--all"]);
-    git(
-        &project,
-        &["commit", "--quiet", "--message", "a header hides another"],
-    );
+    project.git(&["init", "--quiet"]);
+    project.git(&["add", "--all"]);
+    project.git(&["commit", "--quiet", "--message", "a header hides another"]);
     std::fs::remove_file(project.path("bound.cuh")).unwrap();
     // Head is built first, and what it was made of is in the base too.
     check_static(&project, &["--against", "HEAD"]).says("base build");
@@ -679,9 +667,9 @@ fn a_base_of_an_earlier_check_is_not_taken_for_one_of_this() {
         return;
     }
     let project = ladder();
-    git(&project, &["init", "--quiet"]);
-    git(&project, &["add", "--all"]);
-    git(&project, &["commit", "--quiet", "--message", "base"]);
+    project.git(&["init", "--quiet"]);
+    project.git(&["add", "--all"]);
+    project.git(&["commit", "--quiet", "--message", "base"]);
     let base = ".sparsek-gate/profiles/s/held/base/static.json";
     for without in [&["check", "--static"][..], &["build"]] {
         check_static(&project, &["--against", "HEAD"]).exits(0);

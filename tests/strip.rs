@@ -383,17 +383,11 @@ fn a_retry_that_is_not_configured_is_not_made() {
 #[test]
 fn base_and_head_are_both_measured_again() {
     let Some(machine) = busy(1, 2) else { return };
-    let git = |arguments: &[&str]| {
-        let git = std::process::Command::new("git")
-            .args(["-c", "user.name=t", "-c", "user.email=t@localhost"])
-            .args(arguments)
-            .current_dir(machine.project.path(""))
-            .output();
-        Ran::of(&git.unwrap()).exits(0);
-    };
-    git(&["init", "--quiet"]);
-    git(&["add", "--all"]);
-    git(&["commit", "--quiet", "--message", "all"]);
+    machine.project.git(&["init", "--quiet"]);
+    machine.project.git(&["add", "--all"]);
+    machine
+        .project
+        .git(&["commit", "--quiet", "--message", "all"]);
     // The count lies in the folder that is measured in, so each side finds the GPU taken once.
     let report = machine
         .run(&["check", "--against", "HEAD", "--format", "json"])

@@ -100,3 +100,40 @@ pub fn recording(input: &[u8], read: &Result<Recording, ReadError>) {
         }
     }
 }
+
+/// The first number of a GPU in a text that stands as a word of its own.
+pub fn gpu_uuid(text: &[u8]) -> Option<&[u8]> {
+    const FORM: &[u8] = b"GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    let fits = |part: &[u8]| {
+        let mut pairs = part.iter().zip(FORM);
+        pairs.all(|(byte, form)| byte == form || (*form == b'x' && byte.is_ascii_hexdigit()))
+    };
+    let in_word =
+        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let mut places = 0..text.len();
+    let place = places.find(|at| {
+        let end = at + FORM.len();
+        text.get(*at..end).is_some_and(fits)
+            && !in_word(at.checked_sub(1).and_then(|at| text.get(at)))
+            && !in_word(text.get(end))
+    })?;
+    text.get(place..place + FORM.len())
+}
+
+/// A JSON document without what is in its texts.
+pub fn outside_texts(document: &[u8]) -> Vec<u8> {
+    let (mut outside, mut in_text, mut escaped) = (Vec::new(), false, false);
+    for byte in document {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => {
+                in_text = !in_text;
+                outside.push(*byte);
+            }
+            _ if in_text => {}
+            _ => outside.push(*byte),
+        }
+    }
+    outside
+}

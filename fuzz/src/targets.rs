@@ -53,7 +53,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-static TARGETS: [Target; 26] = [
+static TARGETS: [Target; 28] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -79,7 +79,9 @@ static TARGETS: [Target; 26] = [
     target("kernel_records", 1024, Mutation::Bytes, read_kernel_records),
     target("times", 512, Mutation::Bytes, times),
     target("strip_report", 16384, Mutation::Report, strip_report),
-    target("strip", 4096, Mutation::Bytes, strip),
+    target("strip_page", 4096, Mutation::Bytes, strip_page),
+    target("strip_json", 4096, Mutation::Json, strip_json),
+    target("strip_text", 2048, Mutation::Bytes, strip_text),
 ];
 
 impl Target {
@@ -452,9 +454,19 @@ fn git(input: &[u8]) {
     for entry in printed::tree(&text).unwrap_or_default() {
         assert!(text.contains(entry.path) && text.contains(entry.object));
     }
-    let _ = printed::index(&text);
-    let _ = printed::history(&text);
-    let _ = printed::attributes(&text);
+    for (path, commit) in printed::index(&text).unwrap_or_default() {
+        assert!(text.contains(&path) && commit.is_none_or(|commit| text.contains(&commit)));
+    }
+    for (commit, blob) in printed::history(&text) {
+        assert!(text.contains(commit) && text.contains(blob));
+    }
+    for (path, attribute, value) in printed::attributes(&text) {
+        assert!(
+            [path, attribute, value]
+                .iter()
+                .all(|word| text.contains(word))
+        );
+    }
     for count in [1, 3] {
         let contents = printed::contents(input, count).unwrap_or_default();
         let length: usize = contents.iter().flatten().map(Vec::len).sum();
@@ -530,35 +542,62 @@ fn strip_report(input: &[u8]) {
     }
 }
 
-fn strip(input: &[u8]) {
-    for name in ["x.csv", "x.json", "x.log"] {
-        let Ok(Some(copy)) = strip_bytes(Path::new(name), input, false) else {
-            continue;
+/// The copy of a file of this name; `None` where there is none.
+fn stripped(name: &str, input: &[u8]) -> Option<Vec<u8>> {
+    let copy = strip_bytes(Path::new(name), input, false).ok()??;
+    let left = checks::gpu_uuid(&copy).map(text);
+    assert_eq!(left, None, "the copy has the number of a GPU");
+    Some(copy)
+}
+
+fn strip_page(input: &[u8]) {
+    // By its beginning such a file is a text, whatever its name is.
+    if [event_times::MAGIC, kernel_records::MAGIC]
+        .iter()
+        .any(|magic| input.starts_with(magic))
+    {
+        return;
+    }
+    let Some(copy) = stripped("x.csv", input) else {
+        return;
+    };
+    if let Ok(before) = csv::read(input) {
+        let after = csv::read(&copy).expect("the copy of a page is a page");
+        let values = |recording| -> Vec<_> {
+            let numbers: Vec<Numbers> = Numbers::of_all(recording);
+            numbers.iter().map(Numbers::values).collect()
         };
-        if let (Ok(before), "x.csv") = (csv::read(input), name) {
-            let after = csv::read(&copy).expect("the copy of a page is a page");
-            let values = |recording| -> Vec<_> {
-                let numbers: Vec<Numbers> = Numbers::of_all(recording);
-                numbers.iter().map(Numbers::values).collect()
-            };
-            assert_eq!(values(&after), values(&before));
+        assert_eq!(values(&after), values(&before));
+    }
+}
+
+fn strip_json(input: &[u8]) {
+    let Some(copy) = stripped("x.json", input) else {
+        return;
+    };
+    let Ok(before) = Profile::parse(input) else {
+        if serde_json::from_slice::<serde_json::Value>(input).is_ok() {
+            assert_eq!(checks::outside_texts(&copy), checks::outside_texts(input));
         }
-        if let Ok(before) = Profile::parse(input) {
-            let after = Profile::parse(&copy).expect("the copy of a profile is a profile");
-            let samples = |profile: &Profile| -> Vec<_> {
-                let kernels = profile.kernels.iter();
-                kernels
-                    .flat_map(|kernel| kernel.metrics.values().cloned())
-                    .collect()
-            };
-            assert_eq!(samples(&after), samples(&before));
-        }
-        if let Ok(before) = event_times::read(input) {
-            let after = event_times::read(&copy).expect("the copy has the times");
-            assert_eq!(Numbers::of_all(&after), Numbers::of_all(&before));
-        }
-        if let Ok(before) = kernel_records::read(input) {
-            let after = kernel_records::read(&copy).expect("the copy has the records");
+        return;
+    };
+    let after = Profile::parse(&copy).expect("the copy of a profile is a profile");
+    let samples = |profile: &Profile| -> Vec<_> {
+        let kernels = profile.kernels.iter();
+        kernels
+            .flat_map(|kernel| kernel.metrics.values().cloned())
+            .collect()
+    };
+    assert_eq!(samples(&after), samples(&before));
+}
+
+fn strip_text(input: &[u8]) {
+    let Some(copy) = stripped("x.log", input) else {
+        return;
+    };
+    for read in [event_times::read, kernel_records::read] {
+        if let Ok(before) = read(input) {
+            let after = read(&copy).expect("the copy has the launches");
             assert_eq!(Numbers::of_all(&after), Numbers::of_all(&before));
         }
     }

@@ -101,7 +101,7 @@ mod tests {
             run: vec!["x".to_owned()],
             compiler: None,
             sha256: None,
-            started: BTreeMap::new(),
+            programs: BTreeMap::new(),
             build_argv: Vec::new(),
             sources: BTreeMap::new(),
             compiled: None,

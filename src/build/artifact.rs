@@ -1,7 +1,7 @@
 //! What a build made.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::binary::Compiled;
 use crate::finding::{Code, Finding};
@@ -15,10 +15,11 @@ pub struct Artifact {
     pub run: Vec<String>,
     /// Version of the compiler, where this tool called it.
     pub compiler: Option<String>,
-    /// sha256 of the program, where there is one file.
+    /// sha256 of the program, where the compiler made it.
     pub sha256: Option<String>,
-    /// sha256 of the files of the project that the argv names, after a build command.
-    pub started: BTreeMap<PathBuf, String>,
+    /// The files that run to their sha256: the program, and the files of the project that its argv
+    /// names.
+    pub programs: BTreeMap<PathBuf, String>,
     /// Argv of the build, without paths of this machine.
     pub build_argv: Vec<String>,
     /// Path below the configuration to sha256, of the source and each header.
@@ -30,19 +31,13 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// That the program is the one that was built: the file that the compiler made, or the files of
-    /// the project that the argv names. Any program of the same user may have written to them since.
+    /// That the program is the one that was built. Any program of the same user may have written to
+    /// its files since.
     ///
     /// # Errors
     /// The finding that says which file differs.
     pub fn check_unaltered(&self, variant: &VariantId) -> Result<(), Finding> {
-        let compiled = self.sha256.as_ref().zip(self.run.first());
-        let compiled = compiled.map(|(sha256, program)| (Path::new(program), sha256));
-        let named = self
-            .started
-            .iter()
-            .map(|(path, sha256)| (path.as_path(), sha256));
-        let mut files = compiled.into_iter().chain(named);
+        let mut files = self.programs.iter();
         let altered =
             files.find(|(path, sha256)| !sha256_file(path).is_ok_and(|now| now == **sha256));
         let Some((program, _)) = altered else {

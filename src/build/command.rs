@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use super::artifact::Artifact;
 use super::run::{BUILD_TIMEOUT, run_build};
@@ -11,7 +12,7 @@ use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_file;
 use crate::process::Invocation;
 
-/// Runs the command `build`, where there is one, and hashes `inputs`.
+/// Runs the command `build`, where there is one, and hashes `inputs` and what `run` names.
 pub(super) fn build_by_command(
     config: &Config,
     variant: &Variant,
@@ -34,29 +35,37 @@ pub(super) fn build_by_command(
         };
         run_build(variant, &invocation, argv)?;
     }
-    let mut sources = BTreeMap::new();
-    for input in inputs {
-        let hash = sha256_file(&config.root.join(input)).map_err(|error| {
+    let hash = |path: &Path, what: &str, key: &str| {
+        sha256_file(path).map_err(|error| {
             Finding::deny(
                 Code::BuildFailed,
                 &variant.id,
-                format!("the input `{input}` cannot be read: {error}"),
+                format!("the {what} cannot be read: {error}"),
                 format!(
-                    "check `inputs` of {} in {}",
+                    "check `{key}` of {} in {}",
                     variant.id,
                     config.path.display()
                 ),
             )
-        })?;
+        })
+    };
+    let mut sources = BTreeMap::new();
+    for input in inputs {
+        let path = config.root.join(input);
+        let hash = hash(&path, &format!("input `{input}`"), "inputs")?;
         sources.insert(input.clone(), hash);
     }
-    let named = run.iter().map(|word| config.root.join(word));
-    let started = named
-        .filter(|path| path.is_file() && path.starts_with(&config.root))
-        .filter_map(|path| Some((path.clone(), sha256_file(&path).ok()?)))
-        .collect();
+    let mut programs = BTreeMap::new();
+    for (at, word) in run.iter().enumerate() {
+        let path = config.root.join(word);
+        // A program that is found on the PATH is not part of the project.
+        if path.is_file() && (at == 0 || path.starts_with(&config.root)) {
+            let hash = hash(&path, &format!("program `{word}`"), "run")?;
+            programs.insert(path, hash);
+        }
+    }
     Ok(Artifact {
-        started,
+        programs,
         run: run.to_vec(),
         compiler: None,
         sha256: None,
@@ -65,4 +74,43 @@ pub(super) fn build_by_command(
         compiled: None,
         cached: build.is_none(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Recipe;
+
+    #[test]
+    fn what_runs_is_hashed_and_what_cannot_be_read_is_not_built() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        let text = "[toolchain]\narch = \"sm_90a\"\n\
+            [metric.duration]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n\
+            tolerance = { absolute = 1 }\n\
+            [suite.s.variant.v]\nrun = [\"sh\", \"./bench.sh\", \"8192\"]\n";
+        fs::write(&path, text).unwrap();
+        let config = Config::load(&path).unwrap();
+        let variant = config.variants().next().unwrap();
+        let Recipe::Command { build, run, inputs } = &variant.recipe else {
+            unreachable!("the variant names no source");
+        };
+        let built = || build_by_command(&config, variant, build.as_deref(), run, inputs);
+        let bench = config.root.join("bench.sh");
+        fs::write(&bench, "true\n").unwrap();
+        let artifact = built().unwrap();
+        assert_eq!(artifact.programs.keys().collect::<Vec<_>>(), [&bench]);
+        assert!(artifact.check_unaltered(&variant.id).is_ok());
+        // A regular file of which nobody can read the first byte.
+        fs::remove_file(&bench).unwrap();
+        std::os::unix::fs::symlink("/proc/self/mem", &bench).unwrap();
+        assert!(artifact.check_unaltered(&variant.id).is_err());
+        let finding = built().unwrap_err().finding().unwrap();
+        assert_eq!(finding.code, Code::BuildFailed);
+        assert!(
+            finding.message.contains("`./bench.sh`"),
+            "{}",
+            finding.message
+        );
+    }
 }

@@ -13,8 +13,10 @@ fn names(list: &str) -> Vec<String> {
     let mut characters = list.chars().peekable();
     while let Some(c) = characters.next() {
         match c {
-            // An escaped blank belongs to the name; a dollar is doubled.
-            '\\' if characters.peek() == Some(&' ') => file.extend(characters.next()),
+            // What is escaped belongs to the name; a dollar is doubled.
+            '\\' if matches!(characters.peek(), Some(' ' | '\t' | '#' | ':')) => {
+                file.extend(characters.next());
+            }
             '$' if characters.peek() == Some(&'$') => file.extend(characters.next()),
             c if c.is_whitespace() => {
                 files.extend(Some(std::mem::take(&mut file)).filter(|name| !name.is_empty()))
@@ -32,13 +34,14 @@ mod tests {
 
     #[test]
     fn continued_lines_blanks_in_names_and_several_rules_are_understood() {
-        let text = "out/program : kernels/a.cu \\\n kernels/../common/my\\ header.cuh \\\n c$$.h\n\nb.o: b.bin\n";
+        let text = "out/program : kernels/a.cu \\\n kernels/../common/my\\ header.cuh \\\n c$$.h d\\#e\\:f.h\n\nb.o: b.bin\n";
         assert_eq!(
             prerequisites(text),
             [
                 "kernels/a.cu",
                 "kernels/../common/my header.cuh",
                 "c$.h",
+                "d#e:f.h",
                 "b.bin"
             ]
         );

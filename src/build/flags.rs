@@ -2,6 +2,13 @@
 //! an assembler and two linkers, and many of their flags run programs or read files that no list
 //! of dependencies names. So only known flags are accepted, and the rest is refused.
 
+use std::path::Path;
+
+use super::known_flags::{
+    ATTACHED, HOST, HOST_VALUES, KNOWN, LINKER, LINKER_VALUES, NVLINK, OTHERS, PTXAS, PTXAS_VALUES,
+    Takes, Tool, is_word,
+};
+
 /// What flags add to the files of a build.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FlagInputs {
@@ -13,337 +20,11 @@ pub(super) struct FlagInputs {
     pub names: Vec<String>,
     /// Objects and libraries that are linked.
     pub objects: Vec<String>,
+    /// Folders where the program looks for its libraries when it starts (`-rpath`).
+    pub at_start: Vec<String>,
     /// Whether the host code is compiled for the processor of this machine.
     pub native: bool,
 }
-
-/// What follows the name of a flag of nvcc.
-#[derive(Clone, Copy)]
-enum Takes {
-    Nothing,
-    /// A value that this accepts.
-    Value(fn(&str) -> bool),
-    /// Macros, separated by commas.
-    Macros,
-    /// Files that the compiler includes, and lists itself.
-    Includes,
-    Headers,
-    Libraries,
-    Names,
-    /// Options of another tool.
-    Options(Tool),
-}
-
-#[derive(Clone, Copy)]
-enum Tool {
-    Host,
-    Ptxas,
-    Nvlink,
-    Linker,
-}
-
-const KNOWN: &[(&[&str], Takes)] = &[
-    (&["lineinfo", "generate-line-info"], Takes::Nothing),
-    (&["G", "device-debug", "g", "debug"], Takes::Nothing),
-    (&["use_fast_math", "restrict"], Takes::Nothing),
-    (&["expt-relaxed-constexpr"], Takes::Nothing),
-    (&["extended-lambda", "expt-extended-lambda"], Takes::Nothing),
-    (&["dlto", "dlink-time-opt"], Takes::Nothing),
-    (&["extra-device-vectorization"], Takes::Nothing),
-    (&["keep-device-functions"], Takes::Nothing),
-    (&["src-in-ptx", "source-in-ptx"], Takes::Nothing),
-    (&["res-usage", "resource-usage"], Takes::Nothing),
-    (&["ewp", "extensible-whole-program"], Takes::Nothing),
-    (&["no-compress", "no-exceptions", "noeh"], Takes::Nothing),
-    (&["m64", "no-align-double"], Takes::Nothing),
-    (
-        &["nohdinitlist", "no-host-device-initializer-list"],
-        Takes::Nothing,
-    ),
-    (
-        &["nohdmoveforward", "no-host-device-move-forward"],
-        Takes::Nothing,
-    ),
-    (&["allow-unsupported-compiler"], Takes::Nothing),
-    (&["w", "disable-warnings", "Wreorder"], Takes::Nothing),
-    (
-        &["Wdefault-stream-launch", "Wmissing-launch-bounds"],
-        Takes::Nothing,
-    ),
-    (&["Wext-lambda-captures-this"], Takes::Nothing),
-    (&["Wno-deprecated-declarations"], Takes::Nothing),
-    (&["Wno-deprecated-gpu-targets"], Takes::Nothing),
-    (&["err-no", "display-error-number"], Takes::Nothing),
-    (&["no-err-no", "no-display-error-number"], Takes::Nothing),
-    (
-        &["ftz", "prec-div", "prec-sqrt", "fmad"],
-        Takes::Value(is_bool),
-    ),
-    (&["rdc", "relocatable-device-code"], Takes::Value(is_bool)),
-    (&["static-global-template-stub"], Takes::Value(is_bool)),
-    (
-        &["device-entity-has-hidden-visibility"],
-        Takes::Value(is_bool),
-    ),
-    (&["brief-diag", "brief-diagnostics"], Takes::Value(is_bool)),
-    (&["device-stack-protector"], Takes::Value(is_bool)),
-    (&["maxrregcount", "t", "threads"], Takes::Value(is_number)),
-    (
-        &["split-compile", "split-compile-extended"],
-        Takes::Value(is_number),
-    ),
-    (
-        &["ftemplate-depth", "ftemplate-backtrace-limit"],
-        Takes::Value(is_number),
-    ),
-    (
-        &["jtd", "jump-table-density", "m", "machine"],
-        Takes::Value(is_number),
-    ),
-    (&["O", "optimize"], Takes::Value(is_number)),
-    (
-        &["std", "x", "default-stream", "cudart", "cudadevrt"],
-        Takes::Value(is_word),
-    ),
-    (
-        &["Ofc", "Ofast-compile", "dopt", "compress-mode"],
-        Takes::Value(is_word),
-    ),
-    (
-        &["opt-info", "optimization-info", "Werror"],
-        Takes::Value(is_words),
-    ),
-    (
-        &["diag-error", "diag-suppress", "diag-warn"],
-        Takes::Value(is_words),
-    ),
-    (&["frandom-seed"], Takes::Value(is_word)),
-    (
-        &["arch", "gpu-architecture", "code", "gpu-code"],
-        Takes::Value(is_target),
-    ),
-    (&["gencode", "generate-code"], Takes::Value(is_target)),
-    (&["D", "define-macro", "U", "undefine-macro"], Takes::Macros),
-    (&["include", "pre-include"], Takes::Includes),
-    (
-        &["I", "include-path", "isystem", "system-include"],
-        Takes::Headers,
-    ),
-    (&["L", "library-path"], Takes::Libraries),
-    (&["l", "library"], Takes::Names),
-    (
-        &["Xcompiler", "compiler-options"],
-        Takes::Options(Tool::Host),
-    ),
-    (&["Xptxas", "ptxas-options"], Takes::Options(Tool::Ptxas)),
-    (&["Xnvlink", "nvlink-options"], Takes::Options(Tool::Nvlink)),
-    (&["Xlinker", "linker-options"], Takes::Options(Tool::Linker)),
-];
-
-/// Flags of one letter whose value may follow without a blank.
-const ATTACHED: [&str; 8] = ["O", "D", "U", "I", "L", "l", "m", "t"];
-
-/// Flags of nvcc that begin with one of those letters and mean something else.
-const OTHERS: [&str; 5] = ["ldir", "lib", "link", "lto", "ltoir"];
-
-/// Options of the host compiler that take no value.
-const HOST: &[&str] = &[
-    "-O",
-    "-O0",
-    "-O1",
-    "-O2",
-    "-O3",
-    "-Og",
-    "-Os",
-    "-Ofast",
-    "-g",
-    "-g0",
-    "-g1",
-    "-g2",
-    "-g3",
-    "-ggdb",
-    "-w",
-    "-s",
-    "-pipe",
-    "-pthread",
-    "-fopenmp",
-    "-fopenmp-simd",
-    "-pedantic",
-    "-pedantic-errors",
-    "-rdynamic",
-    "-pie",
-    "-no-pie",
-    "-static-libgcc",
-    "-static-libstdc++",
-    "-fPIC",
-    "-fpic",
-    "-fPIE",
-    "-fpie",
-    "-ffast-math",
-    "-fpermissive",
-    "-fexceptions",
-    "-frtti",
-    "-funroll-loops",
-    "-funroll-all-loops",
-    "-finline-functions",
-    "-fomit-frame-pointer",
-    "-fstrict-aliasing",
-    "-fstrict-overflow",
-    "-fwrapv",
-    "-ftrapv",
-    "-fsigned-char",
-    "-funsigned-char",
-    "-fshort-enums",
-    "-fstack-protector",
-    "-fstack-protector-strong",
-    "-fstack-protector-all",
-    "-fstack-clash-protection",
-    "-fdata-sections",
-    "-ffunction-sections",
-    "-ftree-vectorize",
-    "-fassociative-math",
-    "-freciprocal-math",
-    "-ffinite-math-only",
-    "-funsafe-math-optimizations",
-    "-frounding-math",
-    "-fmath-errno",
-    "-fconcepts",
-    "-fcoroutines",
-    "-fvisibility-inlines-hidden",
-];
-
-/// Options of the host compiler that end in a value.
-const HOST_VALUES: &[&str] = &[
-    "-std=",
-    "-fvisibility=",
-    "-fmax-errors=",
-    "-ftemplate-depth=",
-    "-finline-limit=",
-    "-fconstexpr-depth=",
-    "-fconstexpr-loop-limit=",
-    "-fconstexpr-ops-limit=",
-    "-ffp-contract=",
-    "-fcf-protection=",
-    "-fdiagnostics-color=",
-    "-fsanitize=",
-    "-fabi-version=",
-];
-
-/// Options of ptxas that take no value.
-const PTXAS: &[&str] = &[
-    "v",
-    "verbose",
-    "w",
-    "disable-warnings",
-    "Werror",
-    "warning-as-error",
-    "g",
-    "device-debug",
-    "lineinfo",
-    "generate-line-info",
-    "warn-spills",
-    "warn-on-spills",
-    "warn-lmem-usage",
-    "warn-on-local-memory-usage",
-    "warn-double-usage",
-    "warn-on-double-precision-use",
-    "O0",
-    "O1",
-    "O2",
-    "O3",
-    "O4",
-    "no-bb-merge",
-    "dont-merge-basicblocks",
-    "ret-end",
-    "return-at-end",
-    "preserve-relocs",
-    "opt-fp-atomics",
-    "optimize-float-atomics",
-    "disable-optimizer-consts",
-    "disable-optimizer-constants",
-    "sp-bounds-check",
-    "suppress-debug-info",
-    "suppress-double-demote-warning",
-    "suppress-stack-size-warning",
-    "suppress-async-bulk-multicast-advisory-warning",
-    "suppress-sparse-mma-advisory-info",
-    "override-directive-values",
-    "make-errors-visible-at-exit",
-    "ewp",
-    "extensible-whole-program",
-    "allow-expensive-optimizations",
-    "legacy-bar-warp-wide-behavior",
-];
-
-/// Options of ptxas that take a value.
-const PTXAS_VALUES: &[&str] = &[
-    "O",
-    "opt-level",
-    "maxrregcount",
-    "func-maxrregcount",
-    "device-function-maxrregcount",
-    "dlcm",
-    "def-load-cache",
-    "dscm",
-    "def-store-cache",
-    "flcm",
-    "force-load-cache",
-    "fscm",
-    "force-store-cache",
-    "maxntid",
-    "minnctapersm",
-    "regUsageLevel",
-    "register-usage-level",
-    "fmad",
-    "pic",
-    "position-independent-code",
-    "split-compile",
-    "Ofc",
-    "Ofast-compile",
-    "allow-expensive-optimizations",
-    "device-stack-protector",
-];
-
-const NVLINK: &[&str] = &[
-    "v",
-    "verbose",
-    "w",
-    "disable-warnings",
-    "O0",
-    "O1",
-    "O2",
-    "O3",
-];
-
-const LINKER: &[&str] = &[
-    "as-needed",
-    "no-as-needed",
-    "gc-sections",
-    "no-gc-sections",
-    "strip-all",
-    "strip-debug",
-    "s",
-    "S",
-    "export-dynamic",
-    "E",
-    "no-undefined",
-    "O1",
-    "O2",
-    "start-group",
-    "end-group",
-    "whole-archive",
-    "no-whole-archive",
-    "push-state",
-    "pop-state",
-    "enable-new-dtags",
-    "disable-new-dtags",
-    "build-id",
-    "Bstatic",
-    "Bdynamic",
-    "Bsymbolic",
-];
-
-const LINKER_VALUES: &[&str] = &["z", "hash-style", "build-id"];
 
 /// The files and folders that flags name.
 ///
@@ -351,7 +32,7 @@ const LINKER_VALUES: &[&str] = &["z", "hash-style", "build-id"];
 /// The first flag that is refused, and why.
 pub(super) fn flag_inputs(flags: &[String]) -> Result<FlagInputs, String> {
     let mut found = FlagInputs::default();
-    // Options of another tool whose value is the next word for that tool.
+    // An option of another tool whose value must be the next word, for the same tool.
     let mut open: Option<(Tool, String)> = None;
     let mut words = flags.iter();
     while let Some(word) = words.next() {
@@ -444,29 +125,6 @@ fn is_quotable(text: &str) -> bool {
     !text.is_empty() && !text.contains(ends_quotes)
 }
 
-fn is_bool(value: &str) -> bool {
-    matches!(value, "true" | "false")
-}
-
-fn is_number(value: &str) -> bool {
-    !value.is_empty() && value.chars().all(|c| c.is_ascii_digit())
-}
-
-fn is_word(value: &str) -> bool {
-    let part = |c: char| c.is_ascii_alphanumeric() || "_+-".contains(c);
-    !value.starts_with('-') && !value.is_empty() && value.chars().all(part)
-}
-
-fn is_words(value: &str) -> bool {
-    value.split(',').all(is_word)
-}
-
-/// A target of the code, which is not asked of the machine.
-fn is_target(value: &str) -> bool {
-    let part = |c: char| c.is_ascii_alphanumeric() || "_,=[]".contains(c);
-    !value.is_empty() && value.chars().all(part) && !value.contains("native")
-}
-
 /// Macros: nvcc splits them at commas, and quotes each with double quotes.
 fn macros(word: &str, value: &str) -> Result<(), String> {
     let refused = |why: &str| {
@@ -553,33 +211,26 @@ fn accept(
     if !is_plain(option) {
         return refused();
     }
-    if let Some((_, name)) = open {
-        let accepted = match name.as_str() {
-            "rpath" | "rpath-link" => is_outside(option),
-            _ => !option.starts_with('-'),
-        };
+    if let Some((of, name)) = open {
+        // Another tool would take the word for a file, and this one the next word for the value.
+        let accepted = of == tool
+            && match name.as_str() {
+                "rpath" | "rpath-link" => at_start(option, found),
+                _ => !option.starts_with('-'),
+            };
         return if accepted { Ok(None) } else { refused() };
     }
     let next = match tool {
         Tool::Host => host(option, found).then_some(None),
         Tool::Ptxas => of_lists(option, PTXAS, PTXAS_VALUES),
         Tool::Nvlink => of_lists(option, NVLINK, &[]),
-        Tool::Linker => of_lists(option, LINKER, LINKER_VALUES).or_else(|| search_path(option)),
+        Tool::Linker => {
+            of_lists(option, LINKER, LINKER_VALUES).or_else(|| search_path(option, found))
+        }
     };
     match next {
         Some(next) => Ok(next.map(|name| (tool, name))),
         None => refused(),
-    }
-}
-
-impl Tool {
-    fn name(self) -> &'static str {
-        match self {
-            Tool::Host => "the host compiler",
-            Tool::Ptxas => "ptxas",
-            Tool::Nvlink => "nvlink",
-            Tool::Linker => "the linker",
-        }
     }
 }
 
@@ -623,22 +274,28 @@ fn of_lists(option: &str, alone: &[&str], valued: &[&str]) -> Option<Option<Stri
     }
 }
 
-/// `-rpath` to a folder that is not part of a project.
-fn search_path(option: &str) -> Option<Option<String>> {
+/// `-rpath` with its folders, or with none yet.
+fn search_path(option: &str, found: &mut FlagInputs) -> Option<Option<String>> {
     let body = option
         .strip_prefix("--")
         .or_else(|| option.strip_prefix('-'))?;
     match body.split_once('=') {
-        Some(("rpath" | "rpath-link", folder)) => is_outside(folder).then_some(None),
+        Some(("rpath" | "rpath-link", folders)) => at_start(folders, found).then_some(None),
         None if matches!(body, "rpath" | "rpath-link") => Some(Some(body.to_owned())),
         _ => None,
     }
 }
 
-/// Whether libraries of a folder come with the system or a toolkit.
-fn is_outside(folder: &str) -> bool {
-    const SYSTEM: [&str; 3] = ["/usr/", "/lib", "/opt/"];
-    !folder.contains("..") && SYSTEM.iter().any(|system| folder.starts_with(system))
+/// Whether the libraries of all folders of a list come with the system or a toolkit. The folders
+/// are noted: a project may lie below one of these, too.
+fn at_start(folders: &str, found: &mut FlagInputs) -> bool {
+    const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib32", "/lib64", "/opt"];
+    let mut folders = folders.split(':');
+    folders.all(|folder| {
+        found.at_start.push(folder.to_owned());
+        let path = Path::new(folder);
+        !folder.contains("..") && SYSTEM.iter().any(|system| path.starts_with(system))
+    })
 }
 
 /// Whether a source's path is nothing but a path for nvcc and its shell.
@@ -791,6 +448,13 @@ mod tests {
             &["-Xlinker", "--version-script=x"],
             &["-Xlinker", "-rpath=lib"],
             &["-Xlinker", "-rpath,/usr/../work"],
+            &["-Xlinker", "-rpath=/usr/lib:lib"],
+            &["-Xlinker", "-rpath=/usr/lib:"],
+            &["-Xlinker", "-rpath", "-Xlinker", "/usr/lib:/work/lib"],
+            &["-Xlinker", "-rpath=/library"],
+            // What closes an option of the linker is an object for the host compiler.
+            &["-Xlinker", "-z", "-Xcompiler", "x.o", "-Xlinker", "-s"],
+            &["-Xptxas", "-maxrregcount", "-Xcompiler", "x.o"],
             &["-Xlinker", "x.o"],
             &["-Xlinker", "-rpath"],
             &["-DX=$(x)"],

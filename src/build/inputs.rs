@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::flags::FlagInputs;
+use crate::files::open_regular;
 
 /// Folders of the host's own headers and libraries. The host compiler's version stands for them.
 const HOST: [&str; 5] = [
@@ -61,8 +62,17 @@ fn is_below(root: &Path, real: &Path) -> bool {
 /// Objects and libraries that flags name.
 ///
 /// # Errors
-/// The file whose own inputs are not tracked, and why.
+/// The file whose own inputs are not tracked, or the folder of the project whose libraries would be
+/// loaded when the program starts, and why.
 pub(super) fn linked(root: &Path, flags: &FlagInputs) -> Result<Vec<String>, String> {
+    for folder in &flags.at_start {
+        let real = Path::new(folder).canonicalize();
+        if real.is_ok_and(|real| is_below(root, &real)) {
+            return Err(format!(
+                "the folder `{folder}` of the linker's `-rpath` is part of the project, and libraries that are loaded from there are not tracked"
+            ));
+        }
+    }
     let mut files = flags.objects.clone();
     for folder in &flags.libraries {
         let place = root.join(folder);
@@ -106,7 +116,7 @@ fn is_linked(file: &str, names: &[String]) -> bool {
 /// that is missing is reported by the compiler.
 fn holds_code(path: &Path) -> bool {
     let mut start = Vec::new();
-    let Ok(file) = fs::File::open(path) else {
+    let Ok(file) = open_regular(path) else {
         return true;
     };
     let read = io::Read::read_to_end(&mut io::Read::take(file, 8), &mut start);
@@ -274,6 +284,13 @@ mod tests {
             fs::write(root.join("lib/libpart.a"), script).unwrap();
             assert!(linked(&["-Llib"]).is_err(), "{script:?}");
         }
+    }
+
+    #[test]
+    fn no_library_of_the_project_is_loaded_when_the_program_starts() {
+        let flags = of(&["-Xlinker", "-rpath=/usr/lib"]);
+        assert!(linked(Path::new("/usr"), &flags).is_err());
+        assert!(linked(tempfile::tempdir().unwrap().path(), &flags).is_ok());
     }
 
     #[test]

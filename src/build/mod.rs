@@ -14,6 +14,7 @@ pub mod definitions;
 mod depfile;
 mod flags;
 mod inputs;
+mod known_flags;
 mod nvcc;
 mod opened;
 mod planned;

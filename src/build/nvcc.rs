@@ -20,7 +20,9 @@ use super::texts::{Texts, preprocessor_calls, printed_variable, texts_in};
 use super::{depfile, inputs};
 use crate::binary::{self, BinaryError, Census, Compiled, compiler_warnings, resource_report};
 use crate::config::{Config, Recipe, Variant};
-use crate::files::{create_work_folder, most, read_regular, read_text_up_to, write_atomically};
+use crate::files::{
+    create_work_folder, most, read_regular, read_regular_up_to, read_text_up_to, write_atomically,
+};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::{sha256_file, sha256_hex};
 use crate::process::{self, Ending, Invocation, Query};
@@ -151,7 +153,7 @@ impl<'a> NvccBuild<'a> {
 
     /// Builds the variant, unless the same was built before.
     pub(super) fn build(&self) -> Result<Artifact, Stop> {
-        let linked = self.accepted()?;
+        let (named, linked) = self.accepted()?;
         create_work_folder(&self.config.work)?;
         fs::create_dir_all(&self.store).map_err(Error::io("create", &self.store))?;
         if let Some(artifact) = self.cached() {
@@ -160,14 +162,15 @@ impl<'a> NvccBuild<'a> {
         let scratch = Scratch::in_store(&self.store)?;
         let (started, opened) = self.compile(&scratch)?;
         let made = self.made(&scratch, linked, opened)?;
-        let key = self.key_of_unchanged(&made, started)?;
+        let content = self.content_as_compiled(&made.files, started)?;
+        let key = self.key(named, &made, &content);
         if self.variant.immutable {
             self.asks_for_no_file(&made.files)?;
         }
         let manifest = Manifest {
             compiled: self.kernels(&scratch)?,
             program_sha256: hash_of(&scratch.program())?,
-            sources: self.sources(&made.files)?,
+            sources: own(content),
         };
         let path = scratch.path("manifest.json");
         fs::write(&path, json(&manifest)).map_err(Error::io("write", &path))?;
@@ -191,8 +194,8 @@ impl<'a> NvccBuild<'a> {
         })
     }
 
-    /// What is linked besides the source, if all flags are known.
-    fn accepted(&self) -> Result<Vec<String>, Finding> {
+    /// What the flags name, and what is linked besides the source, if all flags are known.
+    fn accepted(&self) -> Result<(&FlagInputs, Vec<String>), Finding> {
         let root = &self.config.root;
         if !source_is_plain(self.source) {
             let message = format!(
@@ -205,8 +208,8 @@ impl<'a> NvccBuild<'a> {
             let message = format!("the source `{}` does not exist", self.source);
             return Err(self.failed(message, self.check_setting("source")));
         }
-        let linked = |named: &FlagInputs| inputs::linked(root, named);
-        let linked = self.named.as_ref().map_err(Clone::clone).and_then(linked);
+        let named = self.named.as_ref().map_err(Clone::clone);
+        let linked = named.and_then(|named| Ok((named, inputs::linked(root, named)?)));
         linked.map_err(|why| {
             let next = format!(
                 "{}, and `toolchain.flags`; what must have the flag is built with `build` and `run`",
@@ -240,7 +243,9 @@ impl<'a> NvccBuild<'a> {
     }
 
     fn artifact_of(&self, made: &Made) -> Option<Artifact> {
-        self.artifact_in(&self.store.join(self.key(made)?))
+        let named = self.named.as_ref().ok()?;
+        let content = self.content(&made.files).ok()?;
+        self.artifact_in(&self.store.join(self.key(named, made, &content)))
     }
 
     /// The preprocessed texts of the source as it is now; `None` where one cannot be made.
@@ -319,7 +324,12 @@ impl<'a> NvccBuild<'a> {
         let started = changed_at(&log).map_err(Error::io("read", &log))?;
         run_build(self.variant, &run, &by_hand)?;
         if program.is_file() && depfile.is_file() {
-            return Ok((started, opened.files()));
+            let opened = opened.files();
+            let opened = opened.map_err(Error::io(
+                "read the lists of the compiler's files in",
+                &self.store,
+            ))?;
+            return Ok((started, opened));
         }
         let next = format!(
             "remove the flag of {} that keeps nvcc from linking a program",
@@ -382,7 +392,8 @@ impl<'a> NvccBuild<'a> {
     fn asks_for_no_file(&self, files: &[String]) -> Result<(), Stop> {
         for file in files.iter().filter(|file| !Path::new(file).is_absolute()) {
             let path = self.config.root.join(file);
-            let text = fs::read(&path).map_err(Error::io("read", &path))?;
+            let text = read_regular_up_to(&path, most::BINARY);
+            let text = text.map_err(Error::io("read", &path))?;
             if inputs::asks_for_files(&String::from_utf8_lossy(&text)) {
                 let message = format!(
                     "`{file}` asks whether other files exist (`__has_include`), so an immutable variant could change with them"
@@ -394,33 +405,46 @@ impl<'a> NvccBuild<'a> {
         Ok(())
     }
 
-    /// The key of the build, if none of its files changed since it started.
-    fn key_of_unchanged(&self, made: &Made, started: ChangeTime) -> Result<String, Finding> {
-        let key = self.key(made);
-        // Asked after the content was hashed: what was saved after the compiler read it must not
-        // pass for what was compiled.
-        let changed = made.files.iter().find(|file| {
+    /// The sha256 of every file of the build, if none changed since it started: what was saved after
+    /// the compiler read it must not pass for what was compiled.
+    fn content_as_compiled(
+        &self,
+        files: &[String],
+        started: ChangeTime,
+    ) -> Result<BTreeMap<String, String>, Finding> {
+        let content = self.content(files);
+        // Asked after the content was hashed.
+        let changed = files.iter().find(|file| {
             let path = self.config.root.join(file);
             !changed_at(&path).is_ok_and(|time| time <= started)
         });
-        key.filter(|_| changed.is_none()).ok_or_else(|| {
-            let file = changed.map_or(self.source, String::as_str);
-            let message = format!("`{file}` changed while it was being compiled");
-            self.failed(message, "run the build again".to_owned())
-        })
+        match (changed, content) {
+            (None, Ok(content)) => Ok(content),
+            (Some(file), _) | (None, Err(file)) => {
+                let message = format!("`{file}` changed while it was being compiled");
+                Err(self.failed(message, "run the build again".to_owned()))
+            }
+        }
+    }
+
+    /// The sha256 of each file, or the first that cannot be read.
+    fn content<'f>(&self, files: &'f [String]) -> Result<BTreeMap<String, String>, &'f String> {
+        let hash = |file: &'f String| {
+            let hash = sha256_file(&self.config.root.join(file));
+            Ok((file.clone(), hash.map_err(|_| file)?))
+        };
+        files.iter().map(hash).collect()
     }
 
     /// The key of a build from its texts, the content of all its files, and the names of those
-    /// that could be found in their place; `None` where one cannot be read.
-    fn key(&self, made: &Made) -> Option<String> {
-        let root = &self.config.root;
-        let named = self.named.as_ref().ok()?;
-        let rivals = inputs::rivals(root, named, &made.files, &made.asked);
+    /// that could be found in their place.
+    fn key(&self, named: &FlagInputs, made: &Made, content: &BTreeMap<String, String>) -> String {
+        let rivals = inputs::rivals(&self.config.root, named, &made.files, &made.asked);
         let mut text = format!("{}\n{}\n{rivals:?}", self.base_key, made.texts);
-        for file in &made.files {
-            text.push_str(&format!("\n{file} {}", sha256_file(&root.join(file)).ok()?));
+        for (file, sha256) in content {
+            text.push_str(&format!("\n{file} {sha256}"));
         }
-        Some(sha256_hex(text.as_bytes())[..32].to_owned())
+        sha256_hex(text.as_bytes())[..32].to_owned()
     }
 
     /// The kernels of a build, from the compiler's log and the cubins that it kept.
@@ -466,13 +490,6 @@ impl<'a> NvccBuild<'a> {
         Ok(Some(census))
     }
 
-    /// The hashes of the project's own files. Others are part of the key, but not of the sources.
-    fn sources(&self, files: &[String]) -> Result<BTreeMap<String, String>, Error> {
-        let own = files.iter().filter(|file| !Path::new(file).is_absolute());
-        own.map(|file| Ok((file.clone(), hash_of(&self.config.root.join(file))?)))
-            .collect()
-    }
-
     /// Moves a build to its place in the store.
     fn put(&self, build: TempDir, place: &Path) -> Result<(), Error> {
         if fs::rename(build.path(), place).is_ok() {
@@ -510,8 +527,8 @@ impl<'a> NvccBuild<'a> {
         Some(Artifact {
             run: vec![program.display().to_string()],
             compiler: Some(self.nvcc.version.clone()),
-            sha256: Some(manifest.program_sha256),
-            started: BTreeMap::new(),
+            sha256: Some(manifest.program_sha256.clone()),
+            programs: BTreeMap::from([(program, manifest.program_sha256)]),
             build_argv,
             sources: manifest.sources,
             compiled: Some(manifest.compiled),
@@ -529,6 +546,12 @@ fn replace_damaged(build: TempDir, place: &Path) -> Result<(), Error> {
     fs::rename(build.path(), place).map_err(Error::io("write", place))?;
     let _ = build.keep();
     Ok(())
+}
+
+/// The project's own files. Others are part of the key, but not of the sources.
+fn own(mut content: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    content.retain(|file, _| Path::new(file).is_relative());
+    content
 }
 
 fn changed_at(path: &Path) -> io::Result<ChangeTime> {

@@ -1,7 +1,7 @@
 //! Asks the tools behind nvcc which files they open: each call of the preprocessor by a variable
 //! that GCC knows, the assembler by a flag. Both leave their lists in a folder.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,13 @@ use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 use tempfile::TempDir;
 
 use super::depfile::prerequisites;
+use crate::files::{most, read_text_up_to};
 
 /// The lists of one build while it is under way.
 pub(super) struct Opened {
     folder: TempDir,
     stop: Arc<AtomicBool>,
-    reader: Option<JoinHandle<Vec<u8>>>,
+    reader: Option<JoinHandle<io::Result<String>>>,
 }
 
 impl Opened {
@@ -64,13 +65,25 @@ impl Opened {
     }
 
     /// The files of all lists, after the build ended.
-    pub(super) fn files(mut self) -> Vec<String> {
-        let mut files = prerequisites(&fs::read_to_string(self.headers()).unwrap_or_default());
+    ///
+    /// # Errors
+    /// Where a list cannot be read, is too large, or has a name that is not UTF-8: what is not in it
+    /// would not be tracked.
+    pub(super) fn files(mut self) -> io::Result<Vec<String>> {
+        // Not every host compiler writes it.
+        let headers = match read_text_up_to(&self.headers(), most::TEXT) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            headers => headers?,
+        };
         self.stop.store(true, Ordering::Relaxed);
-        let assembled = self.reader.take().and_then(|reader| reader.join().ok());
-        let assembled = assembled.unwrap_or_default();
-        files.extend(prerequisites(&String::from_utf8_lossy(&assembled)));
-        files
+        let assembled = self.reader.take().map(JoinHandle::join);
+        let assembled = match assembled {
+            Some(Ok(assembled)) => assembled?,
+            _ => return Err(io::Error::other("the list of assembled files was not read")),
+        };
+        let mut files = prerequisites(&headers);
+        files.extend(prerequisites(&assembled));
+        Ok(files)
     }
 }
 
@@ -81,15 +94,49 @@ impl Drop for Opened {
 }
 
 /// Reads a pipe until nothing more comes after the build.
-fn drain(mut pipe: File, stop: &AtomicBool) -> Vec<u8> {
+fn drain(mut pipe: File, stop: &AtomicBool) -> io::Result<String> {
     let mut read = Vec::new();
     let mut buffer = [0; 4096];
     loop {
         let last = stop.load(Ordering::Relaxed);
         match pipe.read(&mut buffer) {
-            Ok(count) if count > 0 => read.extend_from_slice(&buffer[..count]),
-            _ if last => return read,
+            // What is too large is read on: the assembler must not wait for its reader.
+            Ok(count) if count > 0 && read.len() as u64 <= most::TEXT => {
+                read.extend_from_slice(&buffer[..count]);
+            }
+            Ok(count) if count > 0 => {}
+            _ if last && read.len() as u64 > most::TEXT => {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            _ if last => {
+                return String::from_utf8(read).map_err(|_| {
+                    io::Error::new(io::ErrorKind::InvalidData, "not a text in UTF-8")
+                });
+            }
             _ => std::thread::sleep(Duration::from_millis(5)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_an_error_and_not_an_empty_list() {
+        let lists = |headers: &[u8], assembled: &[u8]| {
+            let opened = Opened::prepare().unwrap();
+            fs::write(opened.headers(), headers).unwrap();
+            fs::write(opened.folder.path().join("assembled.d"), assembled).unwrap();
+            opened.files()
+        };
+        assert_eq!(
+            lists(b"a.o: a.h\n", b"a.o: a.bin\n").unwrap(),
+            ["a.h", "a.bin"]
+        );
+        assert!(lists(b"a.o: a.h \xff.h\n", b"").is_err());
+        assert!(lists(b"", b"a.o: \xff.bin\n").is_err());
+        assert!(Opened::prepare().unwrap().files().unwrap().is_empty());
     }
 }

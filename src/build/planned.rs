@@ -88,7 +88,7 @@ fn unbuilt(run: Vec<String>) -> Artifact {
         run,
         compiler: None,
         sha256: None,
-        started: Default::default(),
+        programs: Default::default(),
         build_argv: Vec::new(),
         sources: Default::default(),
         compiled: None,

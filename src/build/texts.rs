@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::files::{most, read_regular_up_to};
 use crate::hash::sha256_hex;
 
 /// Ending of the files that hold them.
@@ -23,6 +24,9 @@ pub(super) struct Texts {
 }
 
 /// The texts in a folder; `None` where there is none.
+///
+/// # Errors
+/// Where one cannot be read, is too large, or names a file whose name is not UTF-8.
 pub(super) fn texts_in(folder: &Path, root: &Path) -> io::Result<Option<Texts>> {
     let mut hashes = BTreeMap::new();
     let mut files = BTreeSet::new();
@@ -31,7 +35,8 @@ pub(super) fn texts_in(folder: &Path, root: &Path) -> io::Result<Option<Texts>> 
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.extension().is_some_and(|ending| ending == TEXT) {
-            let text = without_root(&fs::read(&path)?, &roots, &mut files);
+            let text = read_regular_up_to(&path, most::BINARY)?;
+            let text = without_root(&text, &roots, &mut files)?;
             includes_binaries |= text.windows(6).any(|word| word == b"incbin");
             let name = path.file_name().unwrap_or_default().to_os_string();
             hashes.insert(name, sha256_hex(&text));
@@ -56,13 +61,22 @@ fn roots(root: &Path) -> Vec<String> {
 }
 
 /// The text with the names in its line markers relative to the root. The names are collected.
-fn without_root(text: &[u8], roots: &[String], files: &mut BTreeSet<String>) -> Vec<u8> {
+fn without_root(
+    text: &[u8],
+    roots: &[String],
+    files: &mut BTreeSet<String>,
+) -> io::Result<Vec<u8>> {
     let mut plain = Vec::with_capacity(text.len());
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         let Some((start, name, rest)) = marker(line) else {
             plain.extend_from_slice(line);
             continue;
         };
+        let name = String::from_utf8(name).map_err(|error| {
+            let name = String::from_utf8_lossy(error.as_bytes()).into_owned();
+            let why = format!("the name of the file `{name}` is not UTF-8");
+            io::Error::new(io::ErrorKind::InvalidData, why)
+        })?;
         let below = roots
             .iter()
             .find_map(|root| name.strip_prefix(root.as_str()));
@@ -73,11 +87,11 @@ fn without_root(text: &[u8], roots: &[String], files: &mut BTreeSet<String>) -> 
             files.insert(name);
         }
     }
-    plain
+    Ok(plain)
 }
 
 /// `# 1 "name" 1`: what is before the name, the name, and what is behind it.
-fn marker(line: &[u8]) -> Option<(&[u8], String, &[u8])> {
+fn marker(line: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
     let digits = line.strip_prefix(b"# ")?;
     let count = digits
         .iter()
@@ -103,11 +117,7 @@ fn marker(line: &[u8]) -> Option<(&[u8], String, &[u8])> {
             }
         }
     }
-    Some((
-        start,
-        String::from_utf8_lossy(&name).into_owned(),
-        &quoted[at..],
-    ))
+    Some((start, name, &quoted[at..]))
 }
 
 /// The calls of the preprocessor among what `nvcc --dryrun` prints, each without its output, and
@@ -177,6 +187,10 @@ mod tests {
         ] {
             assert_ne!(write(&other).sha256, one.sha256, "{other}");
         }
+        // A file that no list can name must not be left out of all lists.
+        let kept = tempfile::tempdir().unwrap();
+        fs::write(kept.path().join("a.ii"), b"# 1 \"\xff.h\" 1\n").unwrap();
+        assert!(texts_in(kept.path(), kept.path()).is_err());
         let empty = tempfile::tempdir().unwrap();
         assert_eq!(texts_in(empty.path(), empty.path()).unwrap(), None);
     }

@@ -14,15 +14,15 @@ use crate::hash::sha256_file;
 /// The files that a variant was made of, and the program, as they are before it runs.
 #[derive(Clone, Debug)]
 pub struct Witness {
+    /// Messages name files as they are seen from here.
+    root: PathBuf,
     files: BTreeMap<PathBuf, Seen>,
 }
 
 #[derive(Clone, Debug)]
 struct Seen {
-    /// As messages name it.
-    name: String,
-    /// sha256 of what was built; `None` where it could not be read.
-    sha256: Option<String>,
+    /// sha256 of what was built.
+    sha256: String,
     /// What a change leaves, even if the content is restored; `None` where there was no file.
     stamp: Option<Stamp>,
 }
@@ -31,35 +31,21 @@ struct Seen {
 type Stamp = (u64, u64, i64, i64);
 
 impl Witness {
-    /// Looks at the sources, inputs and the program of an artifact. `root` is the folder of the
+    /// Looks at the sources, inputs and programs of an artifact. `root` is the folder of the
     /// configuration.
     pub fn of(root: &Path, artifact: &Artifact) -> Witness {
-        let mut files = BTreeMap::new();
-        for (name, sha256) in &artifact.sources {
-            let path = root.join(name);
-            let stamp = stamp(&path).ok();
-            let (name, sha256) = (name.clone(), Some(sha256.clone()));
-            files.insert(
-                path,
-                Seen {
-                    name,
-                    sha256,
-                    stamp,
-                },
-            );
+        let sources = artifact.sources.iter();
+        let sources = sources.map(|(name, sha256)| (root.join(name), sha256));
+        let programs = artifact.programs.iter();
+        let programs = programs.map(|(path, sha256)| (path.clone(), sha256));
+        let files = sources.chain(programs).map(|(path, sha256)| {
+            let (sha256, stamp) = (sha256.clone(), stamp(&path).ok());
+            (path, Seen { sha256, stamp })
+        });
+        Witness {
+            root: root.to_path_buf(),
+            files: files.collect(),
         }
-        // A program that is found on the PATH is not part of the project.
-        let program = artifact.run.first().map(|name| (name, root.join(name)));
-        if let Some((name, path)) = program.filter(|(_, path)| path.is_file()) {
-            let sha256 = artifact.sha256.clone().or_else(|| sha256_file(&path).ok());
-            let (name, stamp) = (name.clone(), stamp(&path).ok());
-            files.entry(path).or_insert(Seen {
-                name,
-                sha256,
-                stamp,
-            });
-        }
-        Witness { files }
     }
 
     /// The finding that files of a variant changed since then, also if they changed back.
@@ -67,8 +53,9 @@ impl Witness {
         let changed = |(path, seen): (&PathBuf, &Seen)| {
             let same = seen.stamp.is_some()
                 && stamp(path).ok() == seen.stamp
-                && sha256_file(path).ok() == seen.sha256;
-            (!same).then(|| format!("`{}`", seen.name))
+                && sha256_file(path).is_ok_and(|now| now == seen.sha256);
+            let name = path.strip_prefix(&self.root).unwrap_or(path);
+            (!same).then(|| format!("`{}`", name.display()))
         };
         let changed: Vec<String> = self.files.iter().filter_map(changed).collect();
         let message = format!(

@@ -83,6 +83,8 @@ pub struct Repository {
     pub top: PathBuf,
     /// The folder of its history.
     pub history: PathBuf,
+    /// The folder of its settings and hooks, which all its worktrees share.
+    pub common: PathBuf,
     /// Whether it is a submodule of another repository, which then decides its commit.
     pub is_submodule: bool,
 }
@@ -98,14 +100,17 @@ pub fn repository(folder: &Path) -> Result<Repository, String> {
             "rev-parse",
             "--show-toplevel",
             "--absolute-git-dir",
+            "--git-common-dir",
             "--show-superproject-working-tree",
         ],
     )?;
     // The last option prints nothing where no repository contains this one.
     match answer.lines().collect::<Vec<_>>()[..] {
-        [top, history, ref around @ ..] => Ok(Repository {
+        [top, history, common, ref around @ ..] => Ok(Repository {
             top: PathBuf::from(top),
             history: PathBuf::from(history),
+            // It is as seen from the folder.
+            common: folder.join(common),
             is_submodule: !around.is_empty(),
         }),
         _ => Err("it has no working tree".to_owned()),

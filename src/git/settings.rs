@@ -8,7 +8,7 @@ use super::revision::repository;
 use super::tree::tracked;
 
 /// Ends of the keys whose values git runs as programs.
-const PROGRAMS: [&str; 10] = [
+const PROGRAMS: [&str; 11] = [
     ".clean",
     ".smudge",
     ".process",
@@ -16,7 +16,9 @@ const PROGRAMS: [&str; 10] = [
     ".textconv",
     ".helper",
     ".program",
-    ".sshcommand",
+    // Of hooks, of differences, of the references of others, of ssh.
+    "command",
+    ".external",
     ".gitproxy",
     ".askpass",
 ];

@@ -304,8 +304,12 @@ struct Run<'a> {
 /// The files by which this run and the next ones judge, and which git obeys.
 fn rules(config: &Path, root: &Path, baselines: &Path) -> Vec<PathBuf> {
     let mut rules = vec![config.to_path_buf(), baselines.to_path_buf()];
-    let git = ["config", "HEAD", "hooks", "info"];
-    rules.extend(git.map(|name| root.join(".git").join(name)));
+    // The project may be in a folder of its repository, or in a worktree beside it.
+    if let Ok(repository) = crate::git::repository(root) {
+        rules.push(repository.history.join("HEAD"));
+        let shared = ["config", "hooks", "info"];
+        rules.extend(shared.map(|name| repository.common.join(name)));
+    }
     rules
 }
 

@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use super::base::BaseProject;
 use super::run::{CompiledSources, Pair};
 use crate::binary::{contains, loads_at_run_time};
+use crate::build::Artifact;
 use crate::config::{Config, Recipe, Unread, Variant};
 use crate::git;
 
@@ -113,28 +114,24 @@ fn different_runs(pair: &Pair<'_>) -> Option<&'static str> {
 /// Whether the programs are the same, byte for byte, and are those that were built.
 fn same_artifact(pair: &Pair<'_>) -> bool {
     let (now, base) = (pair.artifact, pair.base);
-    let unaltered =
-        |artifact: &crate::build::Artifact| artifact.check_unaltered(&pair.variant.id).is_ok();
+    let unaltered = |artifact: &Artifact| artifact.check_unaltered(&pair.variant.id).is_ok();
     let same = match pair.variant.recipe {
         Recipe::Nvcc { .. } => now.sha256.is_some() && now.sha256 == base.sha256,
         Recipe::Command { .. } => {
-            let below = |root: &Path, artifact: &crate::build::Artifact| {
-                let files = artifact.started.iter();
-                let below = |path: &PathBuf| path.strip_prefix(root).unwrap_or(path).to_owned();
-                let files: BTreeMap<PathBuf, String> = files
-                    .map(|(path, hash)| (below(path), hash.clone()))
-                    .collect();
-                (
-                    artifact.run.clone(),
-                    artifact.sha256.clone(),
-                    files,
-                    artifact.sources.clone(),
-                )
-            };
-            below(pair.root, now) == below(pair.base_root, base)
+            now.run == base.run
+                && now.sources == base.sources
+                && programs(pair.root, now) == programs(pair.base_root, base)
         }
     };
     same && unaltered(now) && unaltered(base)
+}
+
+/// The files that run, by their paths in the project, and their sha256.
+fn programs<'a>(root: &Path, artifact: &'a Artifact) -> BTreeMap<&'a Path, &'a str> {
+    let programs = artifact.programs.iter();
+    programs
+        .map(|(path, sha256)| (path.strip_prefix(root).unwrap_or(path), sha256.as_str()))
+        .collect()
 }
 
 /// A changed file that the program may read, because nothing else is known to.

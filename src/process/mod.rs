@@ -34,6 +34,8 @@ use serde::{Deserialize, Serialize};
 pub const MOST_OUTPUT: u64 = 64 << 20;
 /// The most that a tool may print that turns a report into a table, in bytes.
 const MOST_TABLE: u64 = 2 << 30;
+/// The most that a program may print that is run for it: what is larger must not be read in part.
+const MOST_ANSWER: u64 = most::BINARY;
 const POLL: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -112,7 +114,8 @@ pub enum Ending {
     TimedOut,
     /// The run was interrupted, and it was killed with everything it started.
     Interrupted,
-    /// It printed more than [`MOST_OUTPUT`] and was killed with everything it started.
+    /// It printed more than its bound, such as [`MOST_OUTPUT`], and was killed with everything it
+    /// started.
     PrintedTooMuch,
     /// It left a process that cannot be killed.
     Left(i32),
@@ -128,11 +131,7 @@ impl std::fmt::Display for Ending {
             }
             Ending::TimedOut => write!(f, "killed at its time limit"),
             Ending::Interrupted => write!(f, "stopped by an interrupt"),
-            Ending::PrintedTooMuch => write!(
-                f,
-                "killed because it printed more than {} MiB",
-                MOST_OUTPUT >> 20
-            ),
+            Ending::PrintedTooMuch => write!(f, "killed because it printed too much"),
             Ending::Left(pid) => write!(f, "process {pid} left behind, which cannot be killed"),
         }
     }
@@ -234,7 +233,7 @@ pub struct Query<'a> {
 pub struct Printed {
     /// How it ended.
     pub ending: Ending,
-    /// Its standard output.
+    /// Its standard output; empty where it printed too much.
     pub stdout: Vec<u8>,
     /// Its standard error.
     pub stderr: Vec<u8>,
@@ -267,21 +266,22 @@ impl Query<'_> {
         let stopped = || self.interruptible && interrupted();
         let outputs = [stdout.try_clone()?, stderr.try_clone()?];
         let started = Started::new(&expression, mark)?;
-        let finished = started.wait(self.timeout, stopped, &outputs, MOST_TABLE)?;
+        let finished = started.wait(self.timeout, stopped, &outputs, MOST_ANSWER)?;
         tree::spare(&started.mark);
+        let read_back = |file: &mut fs::File| -> io::Result<Vec<u8>> {
+            let mut bytes = Vec::new();
+            if finished.ending != Ending::PrintedTooMuch {
+                file.seek(SeekFrom::Start(0))?;
+                file.take(MOST_ANSWER).read_to_end(&mut bytes)?;
+            }
+            Ok(bytes)
+        };
         Ok(Printed {
             ending: finished.ending,
             stdout: read_back(&mut stdout)?,
             stderr: read_back(&mut stderr)?,
         })
     }
-}
-
-fn read_back(file: &mut fs::File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(0))?;
-    file.take(most::BINARY).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn command(argv: &[String]) -> io::Result<duct::Expression> {
@@ -461,6 +461,26 @@ mod tests {
         }
     }
 
+    fn query<'a>(dir: &'a Path, script: &str) -> Query<'a> {
+        Query {
+            argv: ["sh", "-c", script].map(String::from).to_vec(),
+            dir,
+            env: BTreeMap::new(),
+            without: &["HOME"],
+            input: b"a\n".to_vec(),
+            timeout: Duration::from_secs(20),
+            interruptible: true,
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_too_large_is_no_answer_and_not_the_first_part_of_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = format!("truncate -s {} /proc/self/fd/1", MOST_ANSWER + 1);
+        let printed = query(dir.path(), &script).run().unwrap();
+        assert_eq!(printed.ending, Ending::PrintedTooMuch);
+    }
+
     #[test]
     fn an_exit_status_and_both_streams_are_kept() {
         let dir = tempfile::tempdir().unwrap();
@@ -500,16 +520,7 @@ mod tests {
     fn a_query_reads_its_input_and_returns_both_streams_and_leaves_what_stays_behind() {
         let dir = tempfile::tempdir().unwrap();
         let script = "cat; echo b >&2; echo \"${HOME-none}\"; sleep 300 & echo $! >left; exit 7";
-        let query = Query {
-            argv: ["sh", "-c", script].map(String::from).to_vec(),
-            dir: dir.path(),
-            env: BTreeMap::new(),
-            without: &["HOME"],
-            input: b"a\n".to_vec(),
-            timeout: Duration::from_secs(20),
-            interruptible: true,
-        };
-        let printed = query.run().unwrap();
+        let printed = query(dir.path(), script).run().unwrap();
         let left = fs::read_to_string(dir.path().join("left")).unwrap();
         let left = Pid::from_raw(left.trim().parse().unwrap()).unwrap();
         kill_process(left, Signal::KILL).unwrap();

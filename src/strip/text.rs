@@ -13,15 +13,17 @@ use crate::files::read_regular;
 use crate::metric::aliases;
 
 /// Where an absolute path may begin, and a path of at least two parts: a single `/name` reveals
-/// nothing. A slash after a letter occurs in `byte/second`, one after another in a URL.
-const PATH: &str = r#"(^|[\s"'`=:;,(\[{<>|]|-[A-Za-z]|file://)((?:~[A-Za-z0-9._-]*)?/[A-Za-z0-9._~@%+-][^\s"'`;,:|<>()\[\]{}/]*/[^\s"'`;,:|<>()\[\]{}]*|~[A-Za-z0-9._-]*/[^\s"'`;,:|<>()\[\]{}]+)"#;
-const WINDOWS_PATH: &str = r#"\b[A-Za-z]:\\(?:[^\s"'\\]+\\)+"#;
-const UUID: &str = r"\b(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b";
+/// nothing. A slash after a letter occurs in `byte/second`, one after another in a URL. Not all
+/// languages have a blank before it: letters beyond ASCII are no part of a word here.
+const PATH: &str = r#"(^|[\s"'`=:;,(\[{<>|]|[^\x00-\x7F]|-[A-Za-z]|file://)((?:~[A-Za-z0-9._-]*)?/[A-Za-z0-9._~@%+-][^\s"'`;,:|<>()\[\]{}/]*/[^\s"'`;,:|<>()\[\]{}]*|~[A-Za-z0-9._-]*/[^\s"'`;,:|<>()\[\]{}]+)"#;
+const WINDOWS_PATH: &str = r#"(?-u:\b)[A-Za-z]:\\(?:[^\s"'\\]+\\)+"#;
+const UUID: &str =
+    r"(?-u:\b)(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?-u:\b)";
 const ADDRESS: &str = r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+";
 const CREDENTIAL: &str =
-    r"(?i)\b([a-z0-9_-]*(?:token|secret|password|passwd|api[_-]?key)=)([^\s&]+)";
+    r"(?i)(?-u:\b)([a-z0-9_-]*(?:token|secret|password|passwd|api[_-]?key)=)([^\s&]+)";
 /// Credentials that are known by their beginnings, and a name with a password in a URL.
-const TOKEN: &str = r"\b(?:(?:gh[pousr]_|hf_)[A-Za-z0-9]{30,}|AKIA[0-9A-Z]{16}\b|github_pat_[A-Za-z0-9_]{22,}|(?:glpat|xox[abprs])-[A-Za-z0-9_-]{20,})";
+const TOKEN: &str = r"(?-u:\b)(?:(?:gh[pousr]_|hf_)[A-Za-z0-9]{30,}|AKIA[0-9A-Z]{16}(?-u:\b)|github_pat_[A-Za-z0-9_]{22,}|(?:glpat|xox[abprs])-[A-Za-z0-9_-]{20,})";
 const LOGIN: &str = r"(://)[A-Za-z0-9._%+-]+:[^\s:/@]+@";
 /// The same where anything may stand around it.
 const LOOSE: &str = r"/[A-Za-z0-9._~@%+-]{3,}/[A-Za-z0-9._~@%+-]{2}|[A-Za-z]:\\|(?:GPU|MIG)-[0-9a-fA-F]{8}-|@[A-Za-z0-9-]+\.[A-Za-z0-9]|(?i:token|secret|password|passwd|api[_-]?key)=|(?:gh[pousr]_|hf_)[A-Za-z0-9]{30}|AKIA[0-9A-Z]{16}|github_pat_[A-Za-z0-9_]{22}|(?:glpat|xox[abprs])-[A-Za-z0-9_-]{20}|://[A-Za-z0-9._%+-]+:[^\s:/@]+@";
@@ -192,7 +194,8 @@ impl Scrubber {
         // A folder's name may contain spaces; a command has options or paths after a space.
         let is_command = [" -", " /", "\n"].iter().any(|sign| text.contains(sign));
         if is_path && !is_command {
-            return self.shortened(text);
+            let name = self.shortened(text);
+            return self.text(&name).unwrap_or(name);
         }
         self.text(text).unwrap_or_else(|| text.to_owned())
     }
@@ -310,6 +313,8 @@ mod tests {
             ("--log-file=~ada/log/x", "--log-file=x"),
             ("file:///home/ada/include/a", "file://a"),
             (r"C:\Users\ada\x.cu failed", "x.cu failed"),
+            ("保存在/home/ada/out/capture-1", "保存在capture-1"),
+            ("/home/ada/a@example.org", "address"),
         ] {
             assert_eq!(scrubber.whole(text), clean);
         }
@@ -341,6 +346,9 @@ mod tests {
             scrubber.whole(&text),
             "GPU-1 GPU-2 GPU-1 API_TOKEN= --num-tokens=4096 address"
         );
+        // Without a blank before it, and as the name of a file.
+        assert_eq!(scrubber.whole(&format!("显卡{one}")), "显卡GPU-1");
+        assert_eq!(scrubber.whole(&format!("/home/ada/{one}")), "GPU-1");
     }
 
     #[test]

@@ -5,9 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::change::{ChangeUnderReview, config_name};
 use super::consent::{Act, Action, Consent};
+use super::place::{inside, unreadable};
+use crate::baseline::{FILES, Store};
 use crate::files::read_regular;
-use crate::finding::{Code, Finding, WarnReason};
+use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::git::{self, TreeEntry};
 use crate::hash::sha256_hex;
 
@@ -46,12 +49,32 @@ fn written(attribute: &str, value: &str) -> String {
 /// Contents of files named [`NAME`], by path.
 type Files = BTreeMap<String, Vec<u8>>;
 
+impl ChangeUnderReview<'_> {
+    /// Attributes that hide baselines or the configuration from review.
+    pub(super) fn hidden(&self, base: &Store, here: &Store) -> Result<Vec<Finding>, Error> {
+        let folder = self
+            .place
+            .join(&inside(&self.head.root, &self.head.baselines));
+        let mut paths = BTreeSet::from([self.place.join(&config_name(self.head))]);
+        let mut stored = base.stored()?;
+        stored.extend(here.stored()?);
+        for (gpu, variant) in stored {
+            let files = FILES
+                .iter()
+                .map(|ending| format!("{folder}/{gpu}/{variant}.{ending}"));
+            paths.extend(files);
+        }
+        let top = git::repository(&self.head.root).map_err(unreadable)?.top;
+        findings(&top, &self.root.commit, paths, self.consent).map_err(unreadable)
+    }
+}
+
 /// The findings on attributes that hide some of the paths. Those that the base has, too, warn.
 /// `top` is the folder of the working tree; paths are relative to it.
 ///
 /// # Errors
 /// Git's complaint.
-pub(super) fn findings(
+fn findings(
     top: &Path,
     base: &str,
     mut paths: BTreeSet<String>,

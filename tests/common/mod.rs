@@ -8,6 +8,7 @@
 
 pub mod browser;
 pub mod crash;
+pub mod git;
 pub mod locking;
 pub mod outcomes;
 pub mod stand_in;

@@ -1,0 +1,99 @@
+//! The rules that a run judges by.
+
+use std::path::PathBuf;
+
+use super::authority::Authority;
+use super::change::ChangeUnderReview;
+use super::consent::Consent;
+use super::place::{inside, place_in_repository};
+use super::root::Root;
+use super::{locks, merge};
+use crate::baseline::Store;
+use crate::config::Config;
+use crate::finding::{Error, Finding};
+use crate::git::Worktree;
+
+/// The rules that a run judges by.
+#[derive(Debug)]
+pub struct Grounds {
+    /// The code of the working tree, under the policy of the authority.
+    pub config: Config,
+    /// The locks of the authority.
+    pub store: Store,
+    /// The folder of the baselines in the code that is judged, whose past git records.
+    pub baselines: PathBuf,
+    /// Whose they are.
+    pub authority: Authority,
+    /// What the change does to policy and locks.
+    pub findings: Vec<Finding>,
+    /// The folder of the store, if it is not the one of the working tree.
+    _snapshot: Option<tempfile::TempDir>,
+    /// The folder of the code, if it is not the checkout.
+    _merged: Option<Worktree>,
+}
+
+impl Grounds {
+    /// Whether the rules come from outside the working tree.
+    pub fn is_outside(&self) -> bool {
+        self.authority != Authority::WorkingTree
+    }
+}
+
+/// The rules for judging the working tree: its own, or those of a revision.
+///
+/// # Errors
+/// [`Error::Environment`] and [`Error::Baseline`] where the revision cannot be read as a project.
+pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<Grounds, Error> {
+    let Some(root) = root else {
+        return Ok(Grounds {
+            store: Store::open(&head.baselines)?,
+            baselines: head.baselines.clone(),
+            config: head,
+            authority: Authority::WorkingTree,
+            findings: consent.unneeded(),
+            _snapshot: None,
+            _merged: None,
+        });
+    };
+    place_in_repository(&head.root)?;
+    let (head, merged) = merge::judged(head, &root)?;
+    let change = ChangeUnderReview {
+        place: place_in_repository(&head.root)?,
+        head: &head,
+        root: &root,
+        consent,
+    };
+    let mut findings = Vec::new();
+    let (config, base_baselines) = change.policy(&mut findings)?;
+    let config = merge::in_checkout(config, &head.checkout);
+    let snapshot = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
+    let store = change.store(&base_baselines, snapshot.path())?;
+    findings.extend(change.links()?);
+    findings.extend(change.leftovers()?);
+    findings.extend(change.converted()?);
+    let here = Store::open(&head.baselines)?;
+    let place = change.place.join(&inside(&head.root, &head.baselines));
+    let replaced = locks::compare(&config, &store, &here, &place, consent, &mut findings)?;
+    findings.extend(change.hidden(&store, &here)?);
+    locks::replace(&store, &here, &replaced)?;
+    findings.extend(change.tools(&config)?);
+    findings.extend(change.builds(&config)?);
+    findings.extend(consent.unused());
+    // The folder of the merge is gone when the report is read.
+    let config = Config {
+        baselines: merge::below(&config, &config.baselines, &head.checkout),
+        ..config
+    };
+    Ok(Grounds {
+        config,
+        store,
+        baselines: head.baselines.clone(),
+        authority: Authority::Revision {
+            commit: root.commit.clone(),
+            found_by: root.found_by.clone(),
+        },
+        findings,
+        _snapshot: Some(snapshot),
+        _merged: merged,
+    })
+}

@@ -1,0 +1,185 @@
+//! The configuration that a change is judged by, and the findings on what it changes of it.
+
+use std::path::PathBuf;
+
+use super::change::{ChangeUnderReview, config_name};
+use super::changes::{Change, Way, changes};
+use super::consent::{Act, Action};
+use super::policy;
+use crate::config::{Config, in_current_words};
+use crate::files::{most, read_text_up_to};
+use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::git::TreeEntry;
+use crate::hash::sha256_hex;
+
+impl ChangeUnderReview<'_> {
+    /// The configuration to judge by, and the base's folder of baselines.
+    pub(super) fn policy(&self, findings: &mut Vec<Finding>) -> Result<(Config, PathBuf), Error> {
+        let path = &self.head.path;
+        let text = read_text_up_to(path, most::CONFIG).map_err(Error::io("read", path))?;
+        let whole = || (self.head.clone(), self.head.baselines.clone());
+        let base_text = self.base_text()?;
+        let hash = sha256_hex(text.as_bytes());
+        let act = Act {
+            action: Action::Policy,
+            path: self.place.join(&config_name(self.head)),
+            before: base_text.as_deref().map(sha256_hex),
+            after: Some(hash.clone()),
+            file_sha256: Some(hash),
+        };
+        let Some(base_text) = base_text else {
+            findings.push(self.without_base_policy(&act));
+            return Ok(whole());
+        };
+        let base_text = String::from_utf8_lossy(&base_text).into_owned();
+        if base_text == text {
+            return Ok(whole());
+        }
+        let base = match Config::parse(path, &base_text) {
+            Ok(base) => base,
+            Err(error) => {
+                findings.push(self.unreadable_base(error.message(), &act)?);
+                return Ok(whole());
+            }
+        };
+        // Both were validated, so both are tables.
+        let table =
+            |text: &str| in_current_words(toml::from_str::<toml::Table>(text).unwrap_or_default());
+        let (base_table, head_table) = (table(&base_text), table(&text));
+        let mut changes = changes(&base_table, &head_table);
+        let merged = match self.merged(&base_table, &head_table) {
+            Ok(merged) => Some(merged),
+            Err(_) if self.consent.covers(&act) => None,
+            Err(why) => {
+                return Err(Error::Baseline(format!(
+                    "this change's variants are invalid under the base configuration of {}: {why}; to accept this change's file as a whole: {}",
+                    self.revision(),
+                    self.consent.how(&act)
+                )));
+            }
+        };
+        if let Some(merged) = &merged {
+            if policy::same(merged, self.head) {
+                changes.retain(|change| change.way == Way::States);
+            } else if changes.is_empty() {
+                changes.push(Change {
+                    text: "changes rules in a way that no single key shows".to_owned(),
+                    way: Way::Loosens,
+                    variant: None,
+                });
+            }
+        }
+        let (all, accepted) = self.findings_on(changes, &act);
+        findings.extend(all);
+        let policy = merged.filter(|_| !accepted);
+        Ok((policy.unwrap_or_else(|| self.head.clone()), base.baselines))
+    }
+
+    /// The base's configuration, if it has one.
+    fn base_text(&self) -> Result<Option<Vec<u8>>, Error> {
+        let name = config_name(self.head);
+        match self.file(&name)? {
+            Some(TreeEntry::File(bytes)) => Ok(Some(bytes)),
+            Some(TreeEntry::Link(_) | TreeEntry::Submodule(_)) => Err(Error::Baseline(format!(
+                "{name} is a link at {}, and its target is not part of that revision; commit the file itself there",
+                self.revision()
+            ))),
+            None => Ok(None),
+        }
+    }
+
+    /// The finding that the base has no configuration.
+    fn without_base_policy(&self, act: &Act) -> Finding {
+        let name = config_name(self.head);
+        let finding = Finding::of_project(
+            Code::PolicyChanged,
+            format!(
+                "there is no {name} at {}: every rule and every baseline comes from this change",
+                self.revision()
+            ),
+            format!(
+                "have an authorized person review {name} and accept it from outside the change: {}",
+                self.consent.how(act)
+            ),
+        );
+        self.consent.settles(finding, act)
+    }
+
+    /// The finding that the base's configuration cannot be read, if the change's was accepted.
+    fn unreadable_base(&self, why: &str, act: &Act) -> Result<Finding, Error> {
+        let name = config_name(self.head);
+        if !self.consent.covers(act) {
+            return Err(Error::Baseline(format!(
+                "{name} at {} cannot be read by this version: {why}; fix it there first, or accept this change's file as a whole: {}",
+                self.revision(),
+                self.consent.how(act)
+            )));
+        }
+        let finding = Finding::of_project(
+            Code::PolicyChanged,
+            format!(
+                "{name} at {} cannot be read by this version ({why}); this change's file is used as a whole, as accepted",
+                self.revision()
+            ),
+            self.consent.nothing(act),
+        );
+        let finding = finding.accept(self.consent.token(act));
+        Ok(finding.warn_for(WarnReason::Consented))
+    }
+
+    /// The change's code under the base's policy.
+    fn merged(&self, base: &toml::Table, head: &toml::Table) -> Result<Config, String> {
+        let merged = toml::to_string(&policy::merged(base, head));
+        let merged = merged.map_err(|error| error.to_string())?;
+        Config::parse(&self.head.path, &merged).map_err(|error| error.message().to_owned())
+    }
+
+    /// The findings on changes of the policy, and whether they were accepted.
+    fn findings_on(&self, changes: Vec<Change>, act: &Act) -> (Vec<Finding>, bool) {
+        let name = config_name(self.head);
+        let mut accepted = false;
+        let findings = changes.into_iter().map(|change| {
+            let of_code = change.way == Way::States;
+            let next = if of_code {
+                "measure the change: the launches show the numbers".to_owned()
+            } else {
+                format!("it takes effect once an authorized person reviews {name} and accepts it from outside the change: {}", self.consent.how(act))
+            };
+            let finding = Finding {
+                variant: change.variant,
+                ..Finding::of_project(Code::PolicyChanged, format!("this change {}", verb(&change.text)), next)
+            };
+            if of_code {
+                return finding.warn_for(WarnReason::LaunchesShow);
+            }
+            let finding = self.consent.settles(finding, act);
+            accepted |= self.consent.covers(act);
+            let tightens = change.way == Way::Tightens;
+            finding.warn_for(tightens.then_some(WarnReason::Tightens))
+        });
+        let findings: Vec<Finding> = findings.collect();
+        (findings, accepted)
+    }
+}
+
+/// The text after `this change`: some texts begin with a verb, others with a subject.
+fn verb(text: &str) -> String {
+    let verbs = [
+        "adds ",
+        "loosens ",
+        "tightens ",
+        "changes ",
+        "extends ",
+        "shortens ",
+        "removes ",
+        "replaces ",
+        "gives ",
+        "sets ",
+        "no longer ",
+    ];
+    if verbs.iter().any(|verb| text.starts_with(verb)) {
+        text.to_owned()
+    } else {
+        format!("changes a rule: {text}")
+    }
+}

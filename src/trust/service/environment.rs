@@ -1,0 +1,113 @@
+//! What the environment of a run says.
+
+use std::cell::OnceCell;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::entry::Sign;
+use crate::files::{bounded_json, read_regular};
+
+/// The variable of the file with GitHub's event.
+pub(super) const EVENT_FILE: &str = "GITHUB_EVENT_PATH";
+
+/// A commit that a service names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stated {
+    /// The variable, or the field of the event.
+    pub by: &'static str,
+    /// The text, which should be a whole hash.
+    pub commit: String,
+}
+
+/// The variables of a run, and the event that one of them names the file of.
+pub(super) struct Environment<'a> {
+    variable: &'a dyn Fn(&str) -> Option<String>,
+    event: OnceCell<Value>,
+}
+
+impl<'a> Environment<'a> {
+    pub fn of(variable: &'a dyn Fn(&str) -> Option<String>) -> Environment<'a> {
+        Environment {
+            variable,
+            event: OnceCell::new(),
+        }
+    }
+
+    /// A variable or a field of the event that is not empty.
+    pub fn read(&self, name: &str) -> Option<String> {
+        let value = match name.strip_prefix("event.") {
+            None => (self.variable)(name)?,
+            Some(field) => {
+                let mut value = self.event();
+                for key in field.split('.') {
+                    value = value.get(key)?;
+                }
+                match value {
+                    Value::String(text) => text.clone(),
+                    Value::Bool(flag) => flag.to_string(),
+                    Value::Number(number) => number.to_string(),
+                    _ => return None,
+                }
+            }
+        };
+        Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+    }
+
+    fn event(&self) -> &Value {
+        self.event.get_or_init(|| {
+            (self.variable)(EVENT_FILE)
+                .and_then(|path| read_regular(Path::new(&path)).ok())
+                .filter(|bytes| bounded_json(bytes).is_ok())
+                .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+                .unwrap_or_default()
+        })
+    }
+
+    /// Whether a variable is set to a value that counts.
+    pub fn shows(&self, sign: &Sign) -> bool {
+        self.read(sign.name).is_some_and(|value| match sign.values {
+            [] => !value.eq_ignore_ascii_case("false") && value != "0",
+            values => values.contains(&value.as_str()),
+        })
+    }
+
+    /// The branch in the first variable that is set, without `refs/heads/`. A tag stays
+    /// `refs/tags/…`, and so is no branch.
+    pub fn branch(&self, names: &[&'static str]) -> Option<String> {
+        let value = names.iter().find_map(|name| self.read(name))?;
+        let value = value
+            .strip_prefix("branch/")
+            .map_or(value.clone(), str::to_owned);
+        let branch = value.strip_prefix("refs/heads/").unwrap_or(&value);
+        Some(branch.to_owned())
+    }
+
+    /// The commit in the first variable that is set; `None` of one that is all zeros.
+    pub fn commit(&self, names: &[&'static str]) -> Option<Stated> {
+        let (by, value) = names
+            .iter()
+            .find_map(|name| Some((*name, self.read(name)?)))?;
+        let commit = value.split("..").next().unwrap_or_default().to_owned();
+        let known = commit.chars().any(|digit| digit != '0');
+        known.then_some(Stated { by, commit })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_that_takes_too_much_memory_says_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("event.json");
+        let variable = |name: &str| (name == EVENT_FILE).then(|| path.display().to_string());
+        for (depth, found) in [(10, Some("main")), (110, None)] {
+            let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            std::fs::write(&path, format!("{{\"ref\": \"main\", \"deep\": {deep}}}")).unwrap();
+            let read = Environment::of(&variable).read("event.ref");
+            assert_eq!(read.as_deref(), found, "{depth}");
+        }
+    }
+}

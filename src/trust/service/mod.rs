@@ -1,0 +1,11 @@
+//! The CI services that are known, and what the environment says of a run: whether it is one of a
+//! pull request, of a push or of a merge queue, and which commits and branches it names.
+
+mod entry;
+mod environment;
+mod run;
+mod table;
+
+pub(super) use environment::Stated;
+pub use run::variables;
+pub(super) use run::{Kind, Run, number};

@@ -1,0 +1,284 @@
+//! Which kind of run it is.
+
+use super::entry::{PLAIN, Service, Sign};
+use super::environment::{EVENT_FILE, Environment, Stated};
+use super::table::{OF_ANY, SERVICES};
+
+/// What the environment says of a run.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// No CI service runs it.
+    Person,
+    /// A change that is to be merged into a branch.
+    Change {
+        /// The branch.
+        target: Option<String>,
+        /// The commit that it was at when the run was made, and which variable names it.
+        tip: Option<Stated>,
+        /// A commit that it was at earlier.
+        former: Option<Stated>,
+    },
+    /// Commits that were pushed to a branch.
+    Push {
+        /// The branch.
+        branch: Option<String>,
+        /// The default branch.
+        default: Option<String>,
+        /// The commit that it was at before; `None` of a new branch.
+        before: Option<Stated>,
+        /// Whether the push is known to have rewritten history.
+        forced: bool,
+    },
+    /// A merge queue.
+    Queue {
+        /// The commit that the queue merges onto.
+        base: Option<Stated>,
+        /// The branch that the queue is for.
+        target: Option<String>,
+    },
+    /// Anything else that a service runs.
+    Other,
+}
+
+/// A run, by its environment.
+pub struct Run {
+    /// The service, for people.
+    pub service: &'static str,
+    /// How to fetch what is missing there.
+    pub fetch: &'static str,
+    pub kind: Kind,
+}
+
+impl Run {
+    /// What the environment says; `variable` reads it.
+    pub fn of(variable: &dyn Fn(&str) -> Option<String>) -> Run {
+        let environment = Environment::of(variable);
+        // A queue first: a merge train of GitLab has the variables of a merge request too. Then a
+        // pull request of any service, because its rules are the strictest.
+        let kinds = [
+            Service::queue as fn(&Service, &Environment<'_>) -> Option<Kind>,
+            Service::change,
+            Service::push,
+            Service::other,
+        ];
+        for kind in kinds {
+            for service in SERVICES {
+                if let Some(kind) = kind(service, &environment) {
+                    return Run {
+                        service: service.name,
+                        fetch: service.fetch,
+                        kind,
+                    };
+                }
+            }
+        }
+        let by_any = OF_ANY.iter().any(|sign| environment.shows(sign));
+        Run {
+            service: PLAIN.name,
+            fetch: PLAIN.fetch,
+            kind: if by_any { Kind::Other } else { Kind::Person },
+        }
+    }
+}
+
+impl Service {
+    fn queue(&self, environment: &Environment<'_>) -> Option<Kind> {
+        let queue = self.queue.as_ref()?;
+        let shown = self.shows(&queue.when, environment);
+        shown.then(|| Kind::Queue {
+            base: environment.commit(&[queue.base]),
+            target: environment.branch(&[queue.target]),
+        })
+    }
+
+    fn change(&self, environment: &Environment<'_>) -> Option<Kind> {
+        let mut signs = self.change.iter();
+        signs
+            .any(|sign| self.shows(sign, environment))
+            .then(|| Kind::Change {
+                target: environment.branch(self.target),
+                tip: environment.commit(self.tip),
+                former: environment.commit(self.former),
+            })
+    }
+
+    fn push(&self, environment: &Environment<'_>) -> Option<Kind> {
+        let push = self.push.as_ref()?;
+        let shown = self.shows(&push.when, environment);
+        shown.then(|| Kind::Push {
+            branch: environment.branch(push.branch),
+            default: environment.branch(push.default),
+            before: environment.commit(&[push.before]),
+            forced: push
+                .forced
+                .and_then(|name| environment.read(name))
+                .is_some_and(|forced| forced == "true"),
+        })
+    }
+
+    fn other(&self, environment: &Environment<'_>) -> Option<Kind> {
+        self.runs(environment).then_some(Kind::Other)
+    }
+
+    /// Whether a sign is there.
+    fn shows(&self, sign: &Sign, environment: &Environment<'_>) -> bool {
+        environment.shows(sign) && (!sign.is_shared || self.runs(environment))
+    }
+
+    fn runs(&self, environment: &Environment<'_>) -> bool {
+        self.own.iter().any(|sign| environment.shows(sign))
+    }
+
+    /// The first name of the pull request that is set.
+    fn number(&self, environment: &Environment<'_>) -> Option<(&'static str, String)> {
+        let mut names = self.number.iter();
+        names.find_map(|(name, form)| Some((*name, form.number(&environment.read(name)?)?)))
+    }
+}
+
+/// The pull request of a run, as the service names it, and the variable that does; `variable` reads
+/// the environment.
+pub fn number(variable: &dyn Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
+    let environment = Environment::of(variable);
+    let mut services = SERVICES.iter();
+    services.find_map(|service| service.number(&environment))
+}
+
+/// Every environment variable that decides whose rules count, or what consent is for.
+pub fn variables() -> impl Iterator<Item = &'static str> {
+    let of_any = OF_ANY.iter().map(|sign| sign.name);
+    let named = SERVICES.iter().flat_map(Service::variables);
+    named
+        .filter(|name| !name.starts_with("event."))
+        .chain(of_any)
+        .chain([EVENT_FILE])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(environment: &[(&str, &str)]) -> (&'static str, String) {
+        let run = Run::of(&|name: &str| {
+            let found = environment.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        });
+        let text = match run.kind {
+            Kind::Person => "person".to_owned(),
+            Kind::Change { target, .. } => format!("change {}", target.unwrap_or_default()),
+            Kind::Push { branch, before, .. } => format!(
+                "push {} {}",
+                branch.unwrap_or_default(),
+                before.map_or_else(String::new, |before| before.commit)
+            ),
+            Kind::Queue { base, .. } => format!("queue {}", base.is_some()),
+            Kind::Other => "other".to_owned(),
+        };
+        (run.service, text)
+    }
+
+    #[test]
+    fn every_kind_of_run_is_recognized_by_its_variables() {
+        for (environment, service, expected) in [
+            (&[][..], "CI", "person"),
+            (&[("CI", "false")], "CI", "person"),
+            (&[("CI", "true")], "CI", "other"),
+            (&[("CI", "1")], "CI", "other"),
+            (&[("BUILD_NUMBER", "7")], "CI", "other"),
+            (&[("bamboo_planKey", "A-B")], "CI", "other"),
+            (&[("GITHUB_EVENT_NAME", "push")], "GitHub Actions", "push  "),
+            (
+                &[("GITHUB_EVENT_NAME", "schedule")],
+                "GitHub Actions",
+                "other",
+            ),
+            (
+                &[("GITHUB_BASE_REF", "main")],
+                "GitHub Actions",
+                "change main",
+            ),
+            (
+                &[("BUILDKITE", "true"), ("BUILDKITE_PULL_REQUEST", "false")],
+                "Buildkite",
+                "other",
+            ),
+            (&[("BUILDKITE_PULL_REQUEST", "17")], "Buildkite", "change "),
+            (
+                &[("BUILD_REASON", "IndividualCI")],
+                "Azure Pipelines",
+                "other",
+            ),
+            (
+                &[
+                    ("BUILD_REASON", "PullRequest"),
+                    ("SYSTEM_PULLREQUEST_TARGETBRANCH", "refs/heads/a/b"),
+                ],
+                "Azure Pipelines",
+                "change a/b",
+            ),
+            (&[("CI", "woodpecker")], "Woodpecker", "other"),
+            (&[("PR", "true")], "CI", "person"),
+            (&[("JOB_TYPE", "presubmit")], "CI", "person"),
+            (&[("TEAMCITY_VERSION", "2026.1")], "TeamCity", "other"),
+            (
+                &[
+                    ("TRAVIS_EVENT_TYPE", "push"),
+                    ("TRAVIS_COMMIT_RANGE", "ab...cd"),
+                    ("TRAVIS_BRANCH", "main"),
+                ],
+                "Travis CI",
+                "push main ab",
+            ),
+            (
+                &[
+                    ("CI_PIPELINE_SOURCE", "push"),
+                    ("CI_COMMIT_BEFORE_SHA", "0000"),
+                    ("CI_COMMIT_BRANCH", "x"),
+                ],
+                "GitLab CI",
+                "push x ",
+            ),
+            (
+                &[
+                    ("CI_MERGE_REQUEST_IID", "3"),
+                    ("CI_MERGE_REQUEST_EVENT_TYPE", "merge_train"),
+                ],
+                "GitLab CI",
+                "queue false",
+            ),
+        ] {
+            let expected = (service, expected.to_owned());
+            assert_eq!(kind(environment), expected, "{environment:?}");
+        }
+    }
+
+    #[test]
+    fn each_sign_that_is_the_number_of_a_pull_request_ties_consent_to_it() {
+        for service in SERVICES {
+            for Sign { name, values, .. } in service.change {
+                let number = name.ends_with("ID")
+                    || name.ends_with("NO")
+                    || name.ends_with("NUMBER")
+                    || name.ends_with("Id")
+                    || name.ends_with("Iid");
+                if values.is_empty() && number {
+                    let variable = |asked: &str| (asked == *name).then(|| "7".to_owned());
+                    let found = super::super::super::pull_request(None, variable);
+                    assert_eq!(found.unwrap().as_deref(), Some("7"), "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_service_of_the_table_is_taken_for_a_person() {
+        for service in SERVICES {
+            for sign in service.own.iter().chain(service.change) {
+                let value = sign.values.first().copied().unwrap_or("1");
+                let first = service.own[0].values.first().copied().unwrap_or("1");
+                let found = kind(&[(sign.name, value), (service.own[0].name, first)]);
+                assert_ne!(found.1, "person", "{}: {}", service.name, sign.name);
+            }
+        }
+    }
+}

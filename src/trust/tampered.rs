@@ -1,0 +1,129 @@
+//! Files of a change that are read here, and would be something else once they are merged.
+
+use std::path::{Path, PathBuf};
+
+use super::brought::brought_by_change;
+use super::change::{ChangeUnderReview, config_name};
+use super::place::{inside, unreadable};
+use crate::baseline::Store;
+use crate::config::Config;
+use crate::finding::{Code, Error, Finding};
+use crate::git;
+
+impl ChangeUnderReview<'_> {
+    /// Links: the change's configuration, on the way to its baselines, and among them. Once merged,
+    /// their targets would be the rules, and nobody reviews these.
+    pub(super) fn links(&self) -> Result<Vec<Finding>, Error> {
+        let baselines = self
+            .head
+            .root
+            .join(inside(&self.head.root, &self.head.baselines));
+        let mut found = Vec::new();
+        if self.head.path.is_symlink() {
+            found.push(self.head.path.clone());
+        }
+        let mut way = self.head.root.clone();
+        for part in baselines
+            .strip_prefix(&self.head.root)
+            .unwrap_or(Path::new(""))
+        {
+            way.push(part);
+            if way.is_symlink() {
+                found.push(way.clone());
+            }
+        }
+        if !way.is_symlink() {
+            links_below(&baselines, &mut found)?;
+        }
+        Ok(found
+            .into_iter()
+            .map(|path| {
+                let below = path.strip_prefix(&self.head.root).unwrap_or(&path);
+                Finding::of_project(
+                    Code::Tampered,
+                    format!(
+                        "`{}` is a link, and its target is not part of the reviewed change",
+                        below.display()
+                    ),
+                    "commit the files themselves there",
+                )
+            })
+            .collect())
+    }
+
+    /// Rules and baselines that git converts: the files of the working tree would differ from those
+    /// that are merged.
+    pub(super) fn converted(&self) -> Result<Option<Finding>, Error> {
+        let top = git::repository(&self.head.root).map_err(unreadable)?.top;
+        let below = inside(&self.head.root, &self.head.baselines);
+        let mut paths = git::tracked(&top, &self.place.join(&below)).map_err(unreadable)?;
+        paths.insert(self.place.join(&config_name(self.head)), None);
+        let converted =
+            git::converted(&top, paths.keys().map(String::as_str)).map_err(unreadable)?;
+        Ok(converted.first().map(|(path, attribute)| {
+            Finding::of_project(
+                Code::Tampered,
+                format!(
+                    "git converts rules or baselines ({} files, first `{path}`, by `{attribute}` in .gitattributes): the working tree differs from what is committed",
+                    converted.len()
+                ),
+                "remove the attribute from these files",
+            )
+        }))
+    }
+
+    /// Committed folders with the names that an interrupted store leaves: they would be read as the
+    /// baselines here, and not once they are merged.
+    pub(super) fn leftovers(&self) -> Result<Vec<Finding>, Error> {
+        let mut findings = Vec::new();
+        for left in Store::leftovers(&self.head.baselines) {
+            let brought = brought_by_change(&self.head.root, &self.authority(), &left)?;
+            if let Some(first) = brought.first() {
+                findings.push(Finding::of_project(
+                    Code::Tampered,
+                    format!(
+                        "this change adds `{}`, a name that only an interrupted store leaves: the files would be read as the baselines here, and not in the repository",
+                        first.path
+                    ),
+                    "remove the files from version control",
+                ));
+            }
+        }
+        Ok(findings)
+    }
+
+    /// Committed builds and profiles in the work folder of this tool.
+    pub(super) fn builds(&self, config: &Config) -> Result<Option<Finding>, Error> {
+        let brought = brought_by_change(&self.head.checkout, &self.authority(), &config.work)?;
+        let Some(first) = brought.first() else {
+            return Ok(None);
+        };
+        Ok(Some(Finding::of_project(
+            Code::Tampered,
+            format!(
+                "this change adds {} files to the folder of builds, first `{}`: a program that was not built here would be run",
+                brought.len(),
+                first.path
+            ),
+            "remove the files from version control",
+        )))
+    }
+}
+
+fn links_below(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::io("read", folder)(error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(Error::io("read", folder))?;
+        let kind = entry.file_type().map_err(Error::io("read", folder))?;
+        if kind.is_symlink() {
+            found.push(entry.path());
+        } else if kind.is_dir() {
+            links_below(&entry.path(), found)?;
+        }
+    }
+    Ok(())
+}

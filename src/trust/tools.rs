@@ -1,0 +1,89 @@
+//! Tools that come with a change.
+
+use std::path::Path;
+
+use super::brought::{Brought, brought_by_change, content_sha256};
+use super::change::ChangeUnderReview;
+use super::consent::{Act, Action};
+use crate::config::Config;
+use crate::finding::{Code, Error, Finding};
+use crate::git::{self, TreeEntry};
+use crate::toolchain::places_of_environment;
+
+impl ChangeUnderReview<'_> {
+    /// Tools in the repository that the change adds or edits.
+    pub(super) fn tools(&self, config: &Config) -> Result<Vec<Finding>, Error> {
+        let toolchain = &config.toolchain;
+        let tools = [
+            ("nvcc", &toolchain.nvcc),
+            ("ncu", &toolchain.ncu),
+            ("compute-sanitizer", &toolchain.compute_sanitizer),
+            ("libcupti", &toolchain.cupti),
+        ];
+        let mut findings = Vec::new();
+        for (tool, path) in tools {
+            let Some(path) = path else { continue };
+            // An absolute path may lead into the checkout, beside its merge.
+            let mut all = brought_by_change(&self.head.root, &self.authority(), path)?;
+            if self.head.checkout != self.head.root {
+                let beside = brought_by_change(&self.head.checkout, &self.authority(), path)?;
+                all.extend(beside);
+            }
+            for brought in all {
+                findings.push(self.tool(tool, brought));
+            }
+        }
+        for path in places_of_environment() {
+            if self.leads_inside(&path) {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                for brought in brought_by_change(&self.head.checkout, &self.authority(), &path)? {
+                    findings.push(self.tool(&name, brought));
+                }
+            }
+        }
+        Ok(findings)
+    }
+
+    /// Whether a path is in the checkout, as it is spelled or behind links.
+    fn leads_inside(&self, path: &Path) -> bool {
+        let top = git::repository(&self.head.checkout).map(|repository| repository.top);
+        let top = top.ok().and_then(|top| top.canonicalize().ok());
+        top.is_some_and(|top| {
+            path.starts_with(&top) || path.canonicalize().is_ok_and(|path| path.starts_with(&top))
+        })
+    }
+
+    /// The finding on a tool that comes with the change.
+    fn tool(&self, tool: &str, brought: Brought) -> Finding {
+        let Brought {
+            path,
+            before,
+            after,
+        } = brought;
+        let brings =
+            format!("{tool} is taken from the repository, and this change brings `{path}`");
+        let after = match after {
+            None | Some(TreeEntry::Submodule(_)) => {
+                return Finding::of_project(
+                    Code::PolicyChanged,
+                    brings,
+                    "commit the tool itself: a tool from the change under review is not trusted, and the content of a submodule cannot be accepted",
+                );
+            }
+            Some(after) => content_sha256(&after),
+        };
+        let act = Act {
+            action: Action::Tool,
+            path,
+            before: before.as_ref().map(content_sha256),
+            after: Some(after.clone()),
+            file_sha256: Some(after),
+        };
+        let next = format!(
+            "review the tool, which is not trusted because it comes from the change, and accept it: {}",
+            self.consent.how(&act)
+        );
+        let finding = Finding::of_project(Code::PolicyChanged, brings, next);
+        self.consent.settles(finding, &act)
+    }
+}

@@ -1,0 +1,49 @@
+//! git, as the author of a repository calls it.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::{Project, Ran, aloud};
+
+/// Whether git is here. Otherwise says aloud what was skipped, and fails in CI.
+pub fn has_git(skipped: &str) -> bool {
+    let here = Command::new("git").arg("--version").output().is_ok();
+    if !here {
+        assert!(std::env::var_os("CI").is_none(), "git is missing");
+        aloud(&format!(
+            "SKIPPED: {skipped}, there is no git on the PATH (apt install git)"
+        ));
+    }
+    here
+}
+
+/// What git prints in a folder, without the settings of this machine.
+#[track_caller]
+pub fn git(folder: &Path, arguments: &[&str]) -> String {
+    const SETTINGS: [&str; 7] = [
+        "user.name=a tester",
+        "user.email=tester@localhost",
+        "init.defaultBranch=main",
+        "gc.auto=0",
+        "core.logAllRefUpdates=true",
+        "advice.graftFileDeprecated=false",
+        "protocol.file.allow=always",
+    ];
+    let output = Command::new("git")
+        .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
+        .args(arguments)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap();
+    Ran::of(&output).exits(0).out.trim().to_owned()
+}
+
+impl Project {
+    /// What git prints in this folder.
+    #[track_caller]
+    pub fn git(&self, arguments: &[&str]) -> String {
+        git(&self.path(""), arguments)
+    }
+}
