@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 use tempfile::TempDir;
 
-use super::depfile::prerequisites;
+use super::depfile::{self, prerequisites};
 
 /// The lists of one build while it is under way.
 pub(super) struct Opened {
@@ -63,14 +63,16 @@ impl Opened {
         ["-Xcompiler".to_owned(), list]
     }
 
-    /// The files of all lists, after the build ended.
-    pub(super) fn files(mut self) -> Vec<String> {
+    /// The files of all lists, after the build ended. `outputs` is the folder of what was assembled.
+    ///
+    /// # Errors
+    /// Why a list cannot be read.
+    pub(super) fn files(mut self, outputs: &Path) -> Result<Vec<String>, String> {
         let mut files = prerequisites(&fs::read_to_string(self.headers()).unwrap_or_default());
         self.stop.store(true, Ordering::Relaxed);
         let assembled = self.reader.take().and_then(|reader| reader.join().ok());
-        let assembled = assembled.unwrap_or_default();
-        files.extend(prerequisites(&String::from_utf8_lossy(&assembled)));
-        files
+        files.extend(depfile::assembled(&assembled.unwrap_or_default(), outputs)?);
+        Ok(files)
     }
 }
 

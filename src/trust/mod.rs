@@ -8,6 +8,7 @@
 
 mod authority;
 mod changes;
+mod checkout;
 mod consent;
 mod credentials;
 mod hidden;
@@ -577,7 +578,7 @@ impl ChangeUnderReview<'_> {
                 findings.push(self.tool(tool, brought));
             }
         }
-        for path in places_of_environment() {
+        for path in places_of_environment(&self.head.checkout) {
             if self.leads_inside(&path) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 for brought in brought_by_change(&self.head.checkout, &self.authority(), &path)? {

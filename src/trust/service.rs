@@ -59,6 +59,12 @@ pub(super) struct Service {
     tip: &'static [&'static str],
     /// A commit that this branch was at earlier.
     former: &'static [&'static str],
+    /// The last commit of the change.
+    head: &'static [&'static str],
+    /// The repository of the branch that is to be merged, by its path or address.
+    source: &'static [&'static str],
+    /// The repository that it is to be merged into.
+    home: &'static [&'static str],
     /// The number of the pull request, and how each of these names it.
     number: &'static [(&'static str, Form)],
     push: Option<Push>,
@@ -75,6 +81,9 @@ const PLAIN: Service = Service {
     target: &[],
     tip: &[],
     former: &[],
+    head: &[],
+    source: &[],
+    home: &[],
     number: &[],
     push: None,
     queue: None,
@@ -103,6 +112,23 @@ const SERVICES: [Service; 19] = [
         ],
         target: &["GITHUB_BASE_REF", "event.pull_request.base.ref"],
         former: &["event.pull_request.base.sha"],
+        // Where these events run, `actions/checkout` takes the default branch unless it is told.
+        head: &[
+            "event.pull_request.head.sha",
+            "event.workflow_run.head_sha",
+            "event.check_suite.head_sha",
+            "event.check_run.head_sha",
+            "event.merge_group.head_sha",
+        ],
+        source: &[
+            "event.pull_request.head.repo.full_name",
+            "event.workflow_run.head_repository.full_name",
+        ],
+        home: &[
+            "event.pull_request.base.repo.full_name",
+            "event.workflow_run.repository.full_name",
+            "GITHUB_REPOSITORY",
+        ],
         number: &[
             ("GITHUB_REF", Form::Ref),
             ("event.pull_request.number", Form::Number),
@@ -149,6 +175,9 @@ const SERVICES: [Service; 19] = [
             "CI_MERGE_REQUEST_TARGET_BRANCH_SHA",
             "CI_EXTERNAL_PULL_REQUEST_TARGET_BRANCH_SHA",
         ],
+        // The pipeline of a merge request from a fork runs in the fork, unless a member starts it.
+        source: &["CI_MERGE_REQUEST_SOURCE_PROJECT_PATH"],
+        home: &["CI_MERGE_REQUEST_PROJECT_PATH"],
         number: &[
             ("CI_MERGE_REQUEST_IID", Form::Number),
             ("CI_MERGE_REQUEST_ID", Form::Number),
@@ -175,6 +204,8 @@ const SERVICES: [Service; 19] = [
         own: &[Sign("BUILDKITE", &[]), Sign("BUILDKITE_BUILD_ID", &[])],
         change: &[Sign("BUILDKITE_PULL_REQUEST", &[])],
         target: &["BUILDKITE_PULL_REQUEST_BASE_BRANCH"],
+        source: &["BUILDKITE_PULL_REQUEST_REPO"],
+        home: &["BUILDKITE_REPO"],
         number: &[("BUILDKITE_PULL_REQUEST", Form::Number)],
         queue: Some(Queue {
             when: Sign("BUILDKITE_MERGE_QUEUE_BASE_COMMIT", &[]),
@@ -197,6 +228,8 @@ const SERVICES: [Service; 19] = [
             Sign("gitlabActionType", &["MERGE", "NOTE"]),
         ],
         target: &["CHANGE_TARGET", "ghprbTargetBranch", "gitlabTargetBranch"],
+        source: &["ghprbAuthorRepoGitUrl", "gitlabSourceRepoHttpUrl"],
+        home: &["ghprbGhRepository", "gitlabTargetRepoHttpUrl"],
         number: &[
             ("CHANGE_ID", Form::Number),
             ("ghprbPullId", Form::Number),
@@ -215,6 +248,8 @@ const SERVICES: [Service; 19] = [
             Sign("SYSTEM_PULLREQUEST_PULLREQUESTID", &[]),
         ],
         target: &["SYSTEM_PULLREQUEST_TARGETBRANCH"],
+        source: &["SYSTEM_PULLREQUEST_SOURCEREPOSITORYURI"],
+        home: &["BUILD_REPOSITORY_URI"],
         number: &[("SYSTEM_PULLREQUEST_PULLREQUESTID", Form::Number)],
         fetch: "set `fetchDepth: 0` in the checkout step",
         ..PLAIN
@@ -241,6 +276,8 @@ const SERVICES: [Service; 19] = [
             Sign("TRAVIS_EVENT_TYPE", &["pull_request"]),
         ],
         target: &["TRAVIS_BRANCH"],
+        source: &["TRAVIS_PULL_REQUEST_SLUG"],
+        home: &["TRAVIS_REPO_SLUG"],
         number: &[("TRAVIS_PULL_REQUEST", Form::Number)],
         push: Some(Push {
             when: &[Sign("TRAVIS_EVENT_TYPE", &["push"])],
@@ -318,6 +355,8 @@ const SERVICES: [Service; 19] = [
         own: &[Sign("APPVEYOR", &[])],
         change: &[Sign("APPVEYOR_PULL_REQUEST_NUMBER", &[])],
         target: &["APPVEYOR_REPO_BRANCH"],
+        source: &["APPVEYOR_PULL_REQUEST_HEAD_REPO_NAME"],
+        home: &["APPVEYOR_REPO_NAME"],
         number: &[("APPVEYOR_PULL_REQUEST_NUMBER", Form::Number)],
         fetch: "remove `clone_depth` and `shallow_clone`, and fetch the target branch",
         ..PLAIN
@@ -341,6 +380,8 @@ const SERVICES: [Service; 19] = [
             Sign("SEMAPHORE_GIT_PR_NUMBER", &[]),
         ],
         target: &["SEMAPHORE_GIT_BRANCH"],
+        source: &["SEMAPHORE_GIT_PR_SLUG"],
+        home: &["SEMAPHORE_GIT_REPO_SLUG"],
         number: &[("SEMAPHORE_GIT_PR_NUMBER", Form::Number)],
         fetch: "run `git fetch --unshallow`, and fetch the target branch",
         ..PLAIN
@@ -412,6 +453,8 @@ const SERVICES: [Service; 19] = [
         own: &[Sign("BITRISE_IO", &[]), Sign("BITRISE_BUILD_NUMBER", &[])],
         change: &[Sign("BITRISE_PULL_REQUEST", &[]), Sign("PR", &["true"])],
         target: &["BITRISEIO_GIT_BRANCH_DEST"],
+        source: &["BITRISEIO_PULL_REQUEST_REPOSITORY_URL"],
+        home: &["GIT_REPOSITORY_URL"],
         number: &[("BITRISE_PULL_REQUEST", Form::Number)],
         fetch: "set `clone_depth: -1` in the step Git Clone, and fetch the target branch",
         ..PLAIN
@@ -448,17 +491,32 @@ const SERVICES: [Service; 19] = [
 
 /// Variables that services set which are not in the table, or only some of their runs: not all set
 /// `CI`. Sources: each service's page on its variables, and the list of the package `ci-info`.
-const OF_ANY: [Sign; 37] = [
+const OF_ANY: [Sign; 78] = [
     Sign("CI", &[]),
     Sign("CONTINUOUS_INTEGRATION", &[]),
     Sign("BUILD_NUMBER", &[]),
+    Sign("BUILD_ID", &[]),
     Sign("CI_NAME", &[]),
+    Sign("CI_COMMIT_SHA", &[]),
+    Sign("CI_PROJECT_ID", &[]),
+    Sign("CI_PROJECT_PATH", &[]),
+    Sign("CI_REPO", &[]),
+    Sign("CI_SERVER", &[]),
+    Sign("CI_WORKSPACE", &[]),
     Sign("CI_APP_ID", &[]),
     Sign("CI_BUILD_ID", &[]),
     Sign("CI_BUILD_NUMBER", &[]),
     Sign("CI_JOB_ID", &[]),
     Sign("CI_PIPELINE_ID", &[]),
+    // A step in a container of its own may get only some of them.
     Sign("GITHUB_RUN_ID", &[]),
+    Sign("GITHUB_RUN_NUMBER", &[]),
+    Sign("GITHUB_WORKFLOW", &[]),
+    Sign("GITHUB_JOB", &[]),
+    Sign("GITHUB_SHA", &[]),
+    Sign("GITHUB_REF", &[]),
+    Sign("GITHUB_EVENT_PATH", &[]),
+    Sign("RUNNER_TRACKING_ID", &[]),
     Sign("GITEA_ACTIONS", &[]),
     Sign("FORGEJO_ACTIONS", &[]),
     // Jenkins without its address among its settings.
@@ -488,6 +546,33 @@ const OF_ANY: [Sign; 37] = [
     Sign("EARTHLY_CI", &[]),
     Sign("NETLIFY", &[]),
     Sign("XCS", &[]),
+    Sign("CI_XCODE_PROJECT", &[]),
+    Sign("CODEBUILD_BUILD_ARN", &[]),
+    Sign("SYSTEM_TEAMFOUNDATIONCOLLECTIONURI", &[]),
+    Sign("AGENT_JOBSTATUS", &[]),
+    Sign("TEAMCITY_BUILD_PROPERTIES_FILE", &[]),
+    Sign("ARGO_TEMPLATE", &[]),
+    Sign("ARGO_NODE_ID", &[]),
+    Sign("ARGO_CONTAINER_NAME", &[]),
+    Sign("ATC_EXTERNAL_URL", &[]),
+    Sign("ALPIC_HOST", &[]),
+    Sign("APPCENTER_BUILD_ID", &[]),
+    Sign("CF_PAGES", &[]),
+    Sign("WORKERS_CI", &[]),
+    Sign("DSARI", &[]),
+    Sign("EAS_BUILD", &[]),
+    Sign("JB_SPACE_EXECUTION_NUMBER", &[]),
+    Sign("KOKORO_JOB_NAME", &[]),
+    Sign("LAYERCI", &[]),
+    Sign("NEVERCODE", &[]),
+    Sign("NOW_BUILDER", &[]),
+    Sign("VERCEL", &[]),
+    Sign("PROBO_ENVIRONMENT", &[]),
+    Sign("RELEASE_BUILD_ID", &[]),
+    Sign("RENDER", &[]),
+    Sign("SWARMING_TASK_ID", &[]),
+    Sign("TDDIUM", &[]),
+    Sign("ZUUL_CHANGE", &[]),
 ];
 
 /// The variable of the file with GitHub's event.
@@ -545,12 +630,34 @@ pub(super) struct Run {
     /// How to fetch what is missing there.
     pub fetch: &'static str,
     pub kind: Kind,
+    /// The last commit of the change.
+    pub head: Option<Stated>,
+    /// Whether a comment on a pull request started it, which names no commit.
+    pub of_comment: bool,
+    /// The repository that the change comes from, where that is another one than it is to be merged
+    /// into, and that one.
+    pub fork: Option<Fork>,
+}
+
+/// The repositories of a pull request from a fork, each by its path, without host.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fork {
+    pub source: String,
+    pub home: String,
 }
 
 impl Run {
     /// What the environment says; `variable` reads it.
     pub fn of(variable: &dyn Fn(&str) -> Option<String>) -> Run {
         let environment = Environment::of(variable);
+        let run = |service: &Service, kind: Kind| Run {
+            service: service.name,
+            fetch: service.fetch,
+            kind,
+            head: SERVICES.iter().find_map(|it| environment.commit(it.head)),
+            of_comment: environment.read("event.issue.pull_request.url").is_some(),
+            fork: SERVICES.iter().find_map(|it| it.fork(&environment)),
+        };
         // A queue first: a merge train of GitLab has the variables of a merge request too. Then a
         // pull request of any service, because its rules are the strictest.
         let kinds = [
@@ -562,21 +669,27 @@ impl Run {
         for kind in kinds {
             for service in &SERVICES {
                 if let Some(kind) = kind(service, &environment) {
-                    return Run {
-                        service: service.name,
-                        fetch: service.fetch,
-                        kind,
-                    };
+                    return run(service, kind);
                 }
             }
         }
         let by_any = OF_ANY.iter().any(|sign| environment.shows(sign));
-        Run {
-            service: PLAIN.name,
-            fetch: PLAIN.fetch,
-            kind: if by_any { Kind::Other } else { Kind::Person },
-        }
+        run(&PLAIN, if by_any { Kind::Other } else { Kind::Person })
     }
+}
+
+/// The path of a repository from its address, such as `https://host/owner/name.git` and
+/// `git@host:owner/name`, or from a path.
+pub(super) fn repository_path(address: &str) -> String {
+    let path = match address.split_once("://") {
+        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
+        None => match address.split_once(':') {
+            Some((host, path)) if !host.contains('/') => path,
+            _ => address,
+        },
+    };
+    let path = path.trim_matches('/');
+    path.strip_suffix(".git").unwrap_or(path).to_lowercase()
 }
 
 impl Service {
@@ -618,6 +731,15 @@ impl Service {
         self.runs(environment).then_some(Kind::Other)
     }
 
+    fn fork(&self, environment: &Environment<'_>) -> Option<Fork> {
+        let path = |names: &[&'static str]| {
+            let address = names.iter().find_map(|name| environment.read(name))?;
+            Some(repository_path(&address)).filter(|path| !path.is_empty())
+        };
+        let (source, home) = (path(self.source)?, path(self.home)?);
+        (source != home).then_some(Fork { source, home })
+    }
+
     /// Whether a sign is there. A variable such as `PR` is the service's only where the service runs.
     fn shows(&self, sign: &Sign, environment: &Environment<'_>) -> bool {
         let general = matches!(sign.0, "PR" | "JOB_TYPE" | "PULL_NUMBER");
@@ -639,6 +761,7 @@ impl Service {
         let signs = self.own.iter().chain(self.change).map(|sign| sign.0);
         let mut names: Vec<&'static str> = signs.collect();
         names.extend(self.target.iter().chain(self.tip).chain(self.former));
+        names.extend(self.head.iter().chain(self.source).chain(self.home));
         names.extend(self.number.iter().map(|(name, _)| name));
         if let Some(push) = &self.push {
             names.extend(push.when.iter().map(|sign| sign.0));
