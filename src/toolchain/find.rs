@@ -122,6 +122,39 @@ pub fn places_of_environment(project: &Path) -> Vec<PathBuf> {
     places
 }
 
+/// Beginnings of the names of libraries that this process loads, or those who measure for it.
+const LOADED: [&str; 10] = [
+    "libcuda.so",
+    "libnvidia-ml.so",
+    "libcupti.so",
+    "libgcc_s.so",
+    "libc.so",
+    "libm.so",
+    "libdl.so",
+    "libpthread.so",
+    "librt.so",
+    "ld-linux",
+];
+
+/// Such libraries in folders of `LD_LIBRARY_PATH`. An empty or relative part counts here: the loader
+/// of this process searches it, too.
+pub fn libraries_of_environment() -> Vec<PathBuf> {
+    let Some(list) = std::env::var_os("LD_LIBRARY_PATH").filter(|list| !list.is_empty()) else {
+        return Vec::new();
+    };
+    let here = std::env::current_dir().unwrap_or_default();
+    let folders = std::env::split_paths(&list).map(|folder| here.join(folder));
+    let files =
+        folders.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+    let loaded = files.filter(|file| {
+        let name = file.file_name();
+        LOADED
+            .iter()
+            .any(|begin| name.to_string_lossy().starts_with(begin))
+    });
+    loaded.map(|file| file.path()).collect()
+}
+
 /// The host compilers that the environment names for nvcc: programs, by name or path, or folders.
 fn host_compilers() -> Vec<String> {
     let text = |name: &str| {

@@ -36,7 +36,7 @@ use crate::files::{most, read_regular, read_text_up_to};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::git::{self, TreeEntry, Worktree};
 use crate::hash::sha256_hex;
-use crate::toolchain::places_of_environment;
+use crate::toolchain::{libraries_of_environment, places_of_environment};
 use changes::{Change, Way, changes};
 use consent::{Act, Action};
 
@@ -103,6 +103,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
     let replaced = locks::compare(&config, &store, &here, &place, consent, &mut findings)?;
     findings.extend(change.hidden(&store, &here)?);
     locks::replace(&store, &here, &replaced)?;
+    change.refuse_libraries()?;
     findings.extend(change.tools(&config)?);
     findings.extend(change.builds(&config)?);
     findings.extend(consent.unused());
@@ -587,6 +588,23 @@ impl ChangeUnderReview<'_> {
             }
         }
         Ok(findings)
+    }
+
+    /// Refuses libraries of the change that this process would load.
+    fn refuse_libraries(&self) -> Result<(), Error> {
+        for path in libraries_of_environment() {
+            if !self.leads_inside(&path) {
+                continue;
+            }
+            let brought = brought_by_change(&self.head.checkout, &self.authority(), &path)?;
+            if let Some(first) = brought.first() {
+                return Err(Error::Baseline(format!(
+                    "LD_LIBRARY_PATH names a folder of the repository, and this change brings `{}` there, a library that this tool would load: its code would decide the verdict\n  next: start the check without that folder, and without an empty or relative part, in LD_LIBRARY_PATH",
+                    first.path
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Whether a path is in the checkout, as it is spelled or behind links.
