@@ -8,7 +8,7 @@ use super::revision::repository;
 use super::tree::tracked;
 
 /// Ends of the keys whose values git runs as programs.
-const PROGRAMS: [&str; 10] = [
+const PROGRAMS: [&str; 11] = [
     ".clean",
     ".smudge",
     ".process",
@@ -19,6 +19,7 @@ const PROGRAMS: [&str; 10] = [
     ".sshcommand",
     ".gitproxy",
     ".askpass",
+    ".command",
 ];
 
 /// What is wrong where git's configuration includes a tracked file of the working tree, or runs one
