@@ -1167,6 +1167,17 @@ fn a_program_that_no_longer_checks_what_is_measured_fails() {
     }
     let report = machine.check(&["cp_async", "--from", PROFILES], 5);
     assert_eq!(report.denied(), ["numbers-unchecked"]);
+    // A lock of it is written, and says what it gives up.
+    let lock = [
+        "baseline", "--lock", "--reason", "needed", "--who", "tester", "--format", "json",
+    ];
+    let ran = machine.run(&lock);
+    assert!(
+        ran.out.contains("numbers-unchecked"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
     // A program that begins to check is what is wanted.
     machine.lock();
     machine.program("cp_async", SAME, &reports(CORRECT));
