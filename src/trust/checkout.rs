@@ -22,7 +22,7 @@ pub(super) fn refuse_without_change(
     };
     let stated = run.head.as_ref();
     let missing = stated.filter(|stated| !git::contains(folder, &head, &stated.commit));
-    let unknown = run.of_comment && stated.is_none();
+    let unknown = run.in_target && stated.is_none();
     if missing.is_none() && !unknown || !git::contains(folder, base, &head) {
         return Ok(());
     }

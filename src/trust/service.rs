@@ -575,6 +575,13 @@ const OF_ANY: [Sign; 78] = [
     Sign("ZUUL_CHANGE", &[]),
 ];
 
+/// Signs of runs for a pull request that check the target's code out by default.
+const IN_TARGET: [Sign; 2] = [
+    Sign("GITHUB_EVENT_NAME", &["pull_request_target"]),
+    // A comment on a pull request, which names no commit.
+    Sign("event.issue.pull_request.url", &[]),
+];
+
 /// The variable of the file with GitHub's event.
 const EVENT_FILE: &str = "GITHUB_EVENT_PATH";
 
@@ -632,8 +639,8 @@ pub(super) struct Run {
     pub kind: Kind,
     /// The last commit of the change.
     pub head: Option<Stated>,
-    /// Whether a comment on a pull request started it, which names no commit.
-    pub of_comment: bool,
+    /// Whether it is for a pull request, and begins with the target's code unless it asks for other.
+    pub in_target: bool,
     /// The repository that the change comes from, where that is another one than it is to be merged
     /// into, and that one.
     pub fork: Option<Fork>,
@@ -655,7 +662,7 @@ impl Run {
             fetch: service.fetch,
             kind,
             head: SERVICES.iter().find_map(|it| environment.commit(it.head)),
-            of_comment: environment.read("event.issue.pull_request.url").is_some(),
+            in_target: IN_TARGET.iter().any(|sign| environment.shows(sign)),
             fork: SERVICES.iter().find_map(|it| it.fork(&environment)),
         };
         // A queue first: a merge train of GitLab has the variables of a merge request too. Then a
