@@ -227,6 +227,101 @@ fn each_file_that_the_compiler_opened_or_asked_for_decides_whether_a_build_is_re
     }
 }
 
+/// A line of the assembler that brings in a file, whose name is written as in C.
+fn brings_in(name: &str) -> String {
+    format!("asm(\".pushsection .rodata\\n.incbin \\\"{name}\\\"\\n.popsection\");")
+}
+
+#[test]
+fn what_the_assembler_reads_is_tracked_by_any_name_and_on_any_way() {
+    if !compiler_is_here() {
+        return;
+    }
+    for (written, file) in [
+        ("data/a b", "data/a b"),
+        ("data/a\\tb", "data/a\tb"),
+        ("data/a\\\\\\\\", "data/a\\"),
+        // The text says `kernels/slow.bin`.
+        ("kernels/link/../slow.bin", "other/slow.bin"),
+        ("ROOT/../NAME/data/slow.bin", "data/slow.bin"),
+    ] {
+        let project = project("", "");
+        let root = project.path("").canonicalize().unwrap();
+        let name = root.file_name().unwrap().to_str().unwrap();
+        let whole = root.display().to_string();
+        let written = written.replace("ROOT", whole.trim_end_matches('/'));
+        let head = brings_in(&written.replace("NAME", name));
+        project.write("kernels/k.cu", format!("{head}\n{SOURCE}"));
+        project.write("other/sub/a", "");
+        std::os::unix::fs::symlink("../other/sub", project.path("kernels/link")).unwrap();
+        project.write("kernels/slow.bin", "a decoy");
+        project.write(file, "1");
+        let (first, _) = key(&project);
+        assert_eq!(key(&project), (first.clone(), true), "{file:?}");
+        assert_eq!(sources(&project).len(), 2, "{:?}", sources(&project));
+        project.write(file, "2");
+        let (second, reused) = key(&project);
+        assert!(!reused && second != first, "{file:?}");
+    }
+    // The assembler's list does not say where such a name ends.
+    for (written, file) in [("slow\\nx", &b"slow\nx"[..]), ("slow\\\\377", b"slow\xff")] {
+        let project = project(&brings_in(written), "");
+        let name = std::os::unix::ffi::OsStrExt::from_bytes(file);
+        let name: &std::ffi::OsStr = name;
+        fs::write(project.path("").join(name), "1").unwrap();
+        project.write("slow", "a decoy");
+        build(&project).exits(5).says("its content is not tracked");
+    }
+}
+
+#[test]
+fn a_header_behind_a_link_is_the_source_and_not_the_one_that_its_text_names() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = project("#include \"link/../tile.h\"", "");
+    project.write("other/sub/a", "");
+    std::os::unix::fs::symlink("../other/sub", project.path("kernels/link")).unwrap();
+    project.write("other/tile.h", "\n");
+    project.write("kernels/tile.h", "a decoy");
+    let listed = sources(&project);
+    assert_eq!(listed, ["kernels/k.cu", "kernels/link/../tile.h"]);
+}
+
+#[test]
+fn libraries_that_a_variable_names_decide_too_and_are_not_loaded_into_the_compiler() {
+    if !compiler_is_here() {
+        return;
+    }
+    let head = "#include <cmath>\nint use(double x) { return int(std::cosh(x)); }";
+    let project = project(head, "");
+    fs::create_dir(project.path(".git")).unwrap();
+    // The loader ends a tool that finds it first.
+    project.write("loaded/libz.so.1", "not a library\n");
+    let with = || {
+        let mut command = project.gate();
+        command
+            .args(["build", "--format", "json"])
+            .env("LIBRARY_PATH", project.path("lib"))
+            .env("LD_LIBRARY_PATH", project.path("loaded"));
+        let json = Ran::of(&command.output().unwrap()).exits(0).json().0;
+        json["variants"][0]["program"][0].clone()
+    };
+    object(
+        &project,
+        "lib/libm.a",
+        "double cosh(double x) { return 1; }",
+    );
+    let first = with();
+    assert_eq!(with(), first);
+    object(
+        &project,
+        "lib/libm.a",
+        "double cosh(double x) { return 2; }",
+    );
+    assert_ne!(with(), first);
+}
+
 #[test]
 fn a_source_is_listed_as_it_was_compiled_also_if_it_is_saved_before_the_build_ends() {
     if !compiler_is_here() {

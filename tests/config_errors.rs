@@ -1140,6 +1140,13 @@ fn a_variant_has_a_source_or_a_command_and_what_belongs_to_it() {
             &["`build` is a program and its arguments"],
         );
     }
+    for program in ["--kernel-id", "@options"] {
+        refused(
+            "run = [\"./b\"]",
+            &format!("run = [\"{program}\", \"./b\"]"),
+            &["`run` begins with a program"],
+        );
+    }
     refused(
         "inputs = [\"b.py\"]",
         "immutable = true",

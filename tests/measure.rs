@@ -1164,6 +1164,21 @@ fn each_process_gets_a_seed_of_its_own_that_only_its_pair_shares() {
 }
 
 #[test]
+fn a_change_brings_no_options_for_the_profiler() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    machine.program("cp_async", SAME, "");
+    machine.lock();
+    // ncu reads this file in the folder where it runs, also for the import of a report.
+    machine.write(
+        "config.ncu-cfg",
+        "[Launch-and-attach]\n--kernel-id = :::9\n",
+    );
+    machine.check(&["cp_async"], 0);
+}
+
+#[test]
 fn a_program_that_no_longer_checks_what_is_measured_fails() {
     let Some(machine) = Machine::new() else {
         return;
@@ -1178,6 +1193,17 @@ fn a_program_that_no_longer_checks_what_is_measured_fails() {
     }
     let report = machine.check(&["cp_async", "--from", PROFILES], 5);
     assert_eq!(report.denied(), ["numbers-unchecked"]);
+    // A lock of it is written, and says what it gives up.
+    let lock = [
+        "baseline", "--lock", "--reason", "needed", "--who", "tester", "--format", "json",
+    ];
+    let ran = machine.run(&lock);
+    assert!(
+        ran.out.contains("numbers-unchecked"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
     // A program that begins to check is what is wanted.
     machine.lock();
     machine.program("cp_async", SAME, &reports(CORRECT));

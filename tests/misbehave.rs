@@ -613,6 +613,10 @@ fn a_change_cannot_write_to_the_base_that_it_is_measured_beside() {
         let report = ran.exits(code).json();
         assert_eq!(report.denied(), denied, "{build}{profiled}");
         assert_eq!(report.warned(), warned, "{build}{profiled}");
+        if denied == ["sources-changed"] {
+            let message = report.message("sources-changed");
+            assert!(message.starts_with("in the base: "), "{message}");
+        }
     }
 }
 

@@ -736,6 +736,29 @@ fn a_file_that_is_not_an_outcome_of_a_known_version_or_contradicts_itself_is_rej
         .run(&["report", "outcome.json"])
         .exits(5)
         .says("contradicts itself");
+    // With the code that fits, the comparisons still say what was found.
+    value["variants"].as_array_mut().unwrap().retain(|variant| {
+        let comparisons = variant["comparisons"].as_array().unwrap();
+        comparisons.iter().any(|one| one["verdict"] == "regressed")
+    });
+    value["exit_code"] = json!(0);
+    value["meaning"] = json!("every gate passed");
+    project.write("outcome.json", value.to_string());
+    project
+        .run(&["report", "outcome.json"])
+        .exits(5)
+        .says("regressed, and no finding says so");
+    // `tampered` cannot be waived.
+    let mut value: Json = serde_json::from_str(&golden).unwrap();
+    let mut tampered = value["findings"][0].clone();
+    tampered["code"] = json!("tampered");
+    tampered["severity"] = json!("warn");
+    value["findings"].as_array_mut().unwrap().push(tampered);
+    project.write("outcome.json", value.to_string());
+    project
+        .run(&["report", "outcome.json"])
+        .exits(5)
+        .says("`tampered` never only warns");
     for text in ["", "{}", "[]", "{\"schema\": \"3\"}", "\u{0}"] {
         project.write("outcome.json", text);
         project

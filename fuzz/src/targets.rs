@@ -392,7 +392,9 @@ fn sources(input: &[u8]) {
             assert!(line.is_none_or(|line| (1..=count).contains(&(line as usize))));
         }
     }
-    for file in sparsek_gate::build::prerequisites(&text) {
+    let assembled = sparsek_gate::build::assembled(input, Path::new("/kept"));
+    let listed = sparsek_gate::build::prerequisites(&text);
+    for file in listed.into_iter().chain(assembled.unwrap_or_default()) {
         assert!(!file.is_empty());
     }
 }

@@ -12,7 +12,7 @@ use super::signature::{Signer, unknown_key};
 use super::store::{NewBaseline, Store};
 use crate::comparable::merge;
 use crate::config::{Config, Selected, Variant};
-use crate::evidence::unpinned;
+use crate::evidence::{numbers_unchecked, unpinned};
 use crate::files::recorded_folder;
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::hash::sha256_hex;
@@ -252,6 +252,10 @@ impl Locking<'_> {
             }
         };
         let (norm, locked) = stored.map_or((None, None), |old| (old.norm, old.profile));
+        let before = locked.as_deref().and_then(|old| Profile::parse(old).ok());
+        let unchecked = numbers_unchecked(variant, &before.iter().collect::<Vec<_>>(), profile);
+        self.warnings
+            .extend(unchecked.map(|finding| finding.warn_for(WarnReason::Replaced)));
         let unchanged = locked.is_some_and(|locked| is_unchanged(&locked, &new));
         self.baselines.push(LockedBaseline {
             variant: variant.id.clone(),

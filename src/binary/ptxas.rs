@@ -36,7 +36,8 @@ pub struct CompilerWarning {
 
 /// Reads ptxas's resource report (`-Xptxas -v`, on standard error) for one target, such as
 /// `sm_90a`: mangled name to resources. Functions that a kernel calls and that were not inlined are
-/// listed behind it; what they spill is the kernel's.
+/// listed behind it; what they spill is the kernel's. The source can print lines of this form, too
+/// (`#pragma message`), so a later line takes nothing away.
 pub fn resource_report(log: &str, arch: &str) -> BTreeMap<String, KernelResources> {
     let mut kernels: BTreeMap<String, KernelResources> = BTreeMap::new();
     let mut current: Option<String> = None;
@@ -61,7 +62,8 @@ pub fn resource_report(log: &str, arch: &str) -> BTreeMap<String, KernelResource
         if line.contains("bytes stack frame") {
             let kernel = kernels.entry(name.clone()).or_default();
             if function == name {
-                kernel.stack_bytes = before("bytes stack frame").unwrap_or(0);
+                let stack = before("bytes stack frame").unwrap_or(0);
+                kernel.stack_bytes = kernel.stack_bytes.max(stack);
             }
             for (spilled, what) in [
                 (&mut kernel.spill_store_bytes, "bytes spill stores"),
@@ -75,9 +77,11 @@ pub fn resource_report(log: &str, arch: &str) -> BTreeMap<String, KernelResource
             .flatten()
         {
             let kernel = kernels.entry(name.clone()).or_default();
-            kernel.registers = registers;
-            kernel.barriers = before("barriers").unwrap_or(0);
-            kernel.shared_bytes = before("bytes smem").unwrap_or(0);
+            let most =
+                |known: &mut u32, found: Option<u32>| *known = (*known).max(found.unwrap_or(0));
+            most(&mut kernel.registers, Some(registers));
+            most(&mut kernel.barriers, before("barriers"));
+            most(&mut kernel.shared_bytes, before("bytes smem"));
         }
     }
     kernels
@@ -160,6 +164,33 @@ ptxas info    : Used 32 registers, used 1 barriers, 480 bytes cumulative stack s
             let kernel = &resource_report(&log, "sm_90a")["k"];
             assert_eq!([kernel.registers, kernel.shared_bytes], expected);
         }
+    }
+
+    #[test]
+    fn what_the_source_prints_takes_nothing_away() {
+        let log = "\
+ptxas info    : Compiling entry function 'k' for 'sm_90a'
+ptxas info    : Function properties for k
+    480 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
+ptxas info    : Used 32 registers, used 1 barriers, 480 bytes cumulative stack size, 16384 bytes smem
+k.cu:3:148: note: '#pragma message:
+";
+        let printed = "\
+ptxas info    : Compiling entry function 'k' for 'sm_90a'
+ptxas info    : Function properties for k
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 8 registers, used 0 barriers
+";
+        let report = resource_report(log, "sm_90a");
+        assert_eq!(report["k"].stack_bytes, 480);
+        assert_eq!(
+            resource_report(&format!("{log}{printed}"), "sm_90a"),
+            report
+        );
+        assert_eq!(
+            resource_report(&format!("{printed}{log}"), "sm_90a"),
+            report
+        );
     }
 
     #[test]

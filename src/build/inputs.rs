@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::flags::FlagInputs;
 use crate::files::open_regular;
@@ -39,17 +39,27 @@ const IMPLIED: [&str; 11] = [
 ];
 
 /// Whether a file belongs to the toolkit or to the host. A link from the project to there belongs
-/// to the project: it may lead elsewhere tomorrow.
+/// to the project: it may lead elsewhere tomorrow. So do the project's files where it lies in the
+/// folder of a toolkit, such as `/usr`.
 pub(super) fn of_toolkit_or_host(root: &Path, file: &Path, toolkits: &[PathBuf]) -> bool {
     let path = root.join(file);
-    if toolkits.iter().any(|toolkit| path.starts_with(toolkit)) {
+    let real_root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+    let has = |folder: &Path, path: &Path| {
+        let around = [root, &real_root]
+            .into_iter()
+            .any(|root| root.starts_with(folder) && path.starts_with(root));
+        path.starts_with(folder) && !around
+    };
+    // The text of a path with `..` does not say where it leads.
+    let goes_up = path.components().any(|part| part == Component::ParentDir);
+    if !goes_up && toolkits.iter().any(|toolkit| has(toolkit, &path)) {
         return true;
     }
     let Ok(real) = path.canonicalize() else {
         return false;
     };
-    let outside = toolkits.iter().any(|toolkit| real.starts_with(toolkit))
-        || HOST.iter().any(|folder| real.starts_with(folder));
+    let outside = toolkits.iter().any(|toolkit| has(toolkit, &real))
+        || HOST.iter().any(|folder| has(Path::new(folder), &real));
     outside && (!path.starts_with(root) || is_below(root, &real))
 }
 
@@ -319,5 +329,19 @@ mod tests {
         assert!(!is("missing.h"));
         assert!(is("/usr/include/stdio.h"));
         assert!(is("cuda/include/cuda.h"));
+        fs::write(root.join("b.h"), "").unwrap();
+        // `/usr/bin/nvcc`, and a project in `/usr/src`.
+        let around = root.parent().unwrap().to_path_buf();
+        let is = |file: &Path| of_toolkit_or_host(root, file, std::slice::from_ref(&around));
+        assert!(!is(Path::new("b.h")));
+        assert!(!is(&root.join("b.h")));
+        assert!(is(&around.join("include/cuda.h")));
+        let round_about = root.join("cuda/../b.h");
+        fs::create_dir(root.join("cuda")).unwrap();
+        assert!(!of_toolkit_or_host(
+            root,
+            &round_about,
+            &[root.join("cuda")]
+        ));
     }
 }

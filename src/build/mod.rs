@@ -27,7 +27,7 @@ pub(crate) use argv::{Given, filled_argv, program_argv};
 pub use artifact::{Artifact, Built};
 pub use builder::{Builder, built_program, stated_flags};
 #[doc(hidden)]
-pub use depfile::prerequisites;
+pub use depfile::{assembled, prerequisites};
 pub use planned::{BuildState, PlannedBuild, UNBUILT, planned_build};
 pub use static_profile::compiled_profile;
 pub use witness::Witness;

@@ -129,7 +129,10 @@ impl<'a> NvccBuild<'a> {
         };
         let stated = nvcc_flags(&config.toolchain, flags, defines);
         let disassembler = nvdisasm.map_or("", |tool| &tool.version);
-        let named = flag_inputs(&stated);
+        let named = flag_inputs(&stated).map(|mut named| {
+            named.libraries.extend(Nvcc::library_folders());
+            named
+        });
         let native = named.as_ref().is_ok_and(|named| named.native);
         let text = format!(
             "{MANIFEST_VERSION}\n{}{disassembler}\n{}\n{stated:?}\n{source}",
@@ -254,9 +257,9 @@ impl<'a> NvccBuild<'a> {
         let scratch = Scratch::in_store(&self.store).ok()?;
         let mut argv = self.argv(&scratch, &[]);
         argv.push("--dryrun".to_owned());
-        let printed = self.ask(argv, self.nvcc.env())?;
+        let printed = self.ask(argv, self.nvcc.env(&self.config.root))?;
         let printed = String::from_utf8_lossy(&printed.stderr).into_owned();
-        let mut env = self.nvcc.env();
+        let mut env = self.nvcc.env(&self.config.root);
         env.extend(printed_variable(&printed, "PATH").map(|path| ("PATH".to_owned(), path)));
         for (mut argv, name) in preprocessor_calls(&printed) {
             let text = scratch.path(&name);
@@ -308,7 +311,7 @@ impl<'a> NvccBuild<'a> {
             true => opened.assembler_flags().to_vec(),
             false => Vec::new(),
         };
-        let mut env = self.nvcc.env();
+        let mut env = self.nvcc.env(&self.config.root);
         let headers = opened.headers().display().to_string();
         env.insert("SUNPRO_DEPENDENCIES".to_owned(), headers);
         let run = Invocation {
@@ -324,12 +327,10 @@ impl<'a> NvccBuild<'a> {
         let started = changed_at(&log).map_err(Error::io("read", &log))?;
         run_build(self.variant, &run, &by_hand)?;
         if program.is_file() && depfile.is_file() {
-            let opened = opened.files();
-            let opened = opened.map_err(Error::io(
-                "read the lists of the compiler's files in",
-                &self.store,
-            ))?;
-            return Ok((started, opened));
+            let files = opened.files(scratch.kept.path()).map_err(|why| {
+                self.failed(why, "give the file a plain name in UTF-8".to_owned())
+            })?;
+            return Ok((started, files));
         }
         let next = format!(
             "remove the flag of {} that keeps nvcc from linking a program",
@@ -589,23 +590,56 @@ fn processor() -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A path relative to the root, with `..` resolved where it stays below the root.
+/// A path relative to the root, with `..` resolved where it stays below the root. Behind a link `..`
+/// leads to another folder than the text says, so such a path stays as it is.
 fn below(root: &Path, file: &str) -> String {
-    let mut parts: Vec<std::ffi::OsString> = Vec::new();
-    let path = Path::new(file);
     let real = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
-    let path = path
-        .strip_prefix(root)
-        .or_else(|_| path.strip_prefix(real))
-        .unwrap_or(path);
+    let relative = |path: &Path| {
+        let below = path
+            .strip_prefix(root)
+            .or_else(|_| path.strip_prefix(&real));
+        below.unwrap_or(path).to_path_buf()
+    };
+    let path = relative(Path::new(file));
+    let mut parts = PathBuf::new();
     for part in path.components() {
         match part {
             Component::CurDir => {}
-            Component::ParentDir if parts.last().is_some_and(|last| last != "..") => {
-                parts.pop();
+            Component::ParentDir if root.join(&parts).is_symlink() => {
+                return path.display().to_string();
             }
-            other => parts.push(other.as_os_str().to_owned()),
+            Component::ParentDir if parts.file_name().is_some() => drop(parts.pop()),
+            other => parts.push(other),
         }
     }
-    parts.iter().collect::<PathBuf>().display().to_string()
+    relative(&parts).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::below;
+
+    #[test]
+    fn a_path_is_resolved_by_its_text_unless_a_link_leads_elsewhere() {
+        let project = tempfile::tempdir().unwrap();
+        let root = project.path();
+        std::fs::create_dir_all(root.join("kernels/sub")).unwrap();
+        std::os::unix::fs::symlink("..", root.join("kernels/link")).unwrap();
+        let whole = root.display().to_string();
+        for (file, expected) in [
+            ("./kernels/../common/a.h".to_owned(), "common/a.h"),
+            ("kernels/sub/../a.h".to_owned(), "kernels/a.h"),
+            ("kernels/link/../a.h".to_owned(), "kernels/link/../a.h"),
+            (
+                format!("{whole}/kernels/link/../a.h"),
+                "kernels/link/../a.h",
+            ),
+            ("../a.h".to_owned(), "../a.h"),
+            (format!("{whole}/kernels/a.h"), "kernels/a.h"),
+            (format!("/nowhere/..{whole}/a.h"), "a.h"),
+            ("/usr/lib/../include/a.h".to_owned(), "/usr/include/a.h"),
+        ] {
+            assert_eq!(below(root, &file), expected);
+        }
+    }
 }

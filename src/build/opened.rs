@@ -13,14 +13,14 @@ use std::time::Duration;
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 use tempfile::TempDir;
 
-use super::depfile::prerequisites;
+use super::depfile::{self, prerequisites};
 use crate::files::{most, read_text_up_to};
 
 /// The lists of one build while it is under way.
 pub(super) struct Opened {
     folder: TempDir,
     stop: Arc<AtomicBool>,
-    reader: Option<JoinHandle<io::Result<String>>>,
+    reader: Option<JoinHandle<io::Result<Vec<u8>>>>,
 }
 
 impl Opened {
@@ -64,25 +64,25 @@ impl Opened {
         ["-Xcompiler".to_owned(), list]
     }
 
-    /// The files of all lists, after the build ended.
+    /// The files of all lists, after the build ended. `outputs` is the folder of what was assembled.
     ///
     /// # Errors
-    /// Where a list cannot be read, is too large, or has a name that is not UTF-8: what is not in it
-    /// would not be tracked.
-    pub(super) fn files(mut self) -> io::Result<Vec<String>> {
+    /// Why a list cannot be read: what is not in it would not be tracked.
+    pub(super) fn files(mut self, outputs: &Path) -> Result<Vec<String>, String> {
+        let unreadable =
+            |error: io::Error| format!("a list of opened files cannot be read: {error}");
         // Not every host compiler writes it.
         let headers = match read_text_up_to(&self.headers(), most::TEXT) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            headers => headers?,
+            headers => headers.map_err(unreadable)?,
         };
         self.stop.store(true, Ordering::Relaxed);
-        let assembled = self.reader.take().map(JoinHandle::join);
-        let assembled = match assembled {
-            Some(Ok(assembled)) => assembled?,
-            _ => return Err(io::Error::other("the list of assembled files was not read")),
+        let assembled = match self.reader.take().map(JoinHandle::join) {
+            Some(Ok(assembled)) => assembled.map_err(unreadable)?,
+            _ => return Err("the list of assembled files was not read".to_owned()),
         };
         let mut files = prerequisites(&headers);
-        files.extend(prerequisites(&assembled));
+        files.extend(depfile::assembled(&assembled, outputs)?);
         Ok(files)
     }
 }
@@ -94,7 +94,7 @@ impl Drop for Opened {
 }
 
 /// Reads a pipe until nothing more comes after the build.
-fn drain(mut pipe: File, stop: &AtomicBool) -> io::Result<String> {
+fn drain(mut pipe: File, stop: &AtomicBool) -> io::Result<Vec<u8>> {
     let mut read = Vec::new();
     let mut buffer = [0; 4096];
     loop {
@@ -108,11 +108,7 @@ fn drain(mut pipe: File, stop: &AtomicBool) -> io::Result<String> {
             _ if last && read.len() as u64 > most::TEXT => {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
-            _ if last => {
-                return String::from_utf8(read).map_err(|_| {
-                    io::Error::new(io::ErrorKind::InvalidData, "not a text in UTF-8")
-                });
-            }
+            _ if last => return Ok(read),
             _ => std::thread::sleep(Duration::from_millis(5)),
         }
     }
@@ -129,14 +125,14 @@ mod tests {
             let opened = Opened::prepare().unwrap();
             fs::write(opened.headers(), headers).unwrap();
             fs::write(opened.folder.path().join("assembled.d"), assembled).unwrap();
-            opened.files()
+            opened.files(Path::new("/out"))
         };
         assert_eq!(
-            lists(b"a.o: a.h\n", b"a.o: a.bin\n").unwrap(),
+            lists(b"a.o: a.h\n", b"/out/a.o: a.bin\n").unwrap(),
             ["a.h", "a.bin"]
         );
         assert!(lists(b"a.o: a.h \xff.h\n", b"").is_err());
-        assert!(lists(b"", b"a.o: \xff.bin\n").is_err());
-        assert!(Opened::prepare().unwrap().files().unwrap().is_empty());
+        assert!(lists(b"", b"/out/a.o: \xff.bin\n").is_err());
+        assert!(lists(b"", b"").unwrap().is_empty());
     }
 }

@@ -80,7 +80,6 @@ fn dry_run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
 
 /// What was accepted, for the pull request of this run.
 fn consent(arguments: &CheckArgs) -> Result<Consent, Error> {
-    let variable = |name: &str| std::env::var(name).ok();
     let pull_request = trust::pull_request(arguments.pull_request, variable)?;
     Consent::new(&arguments.accept, pull_request)
 }
@@ -91,7 +90,13 @@ fn bases(current: &Config, arguments: &CheckArgs) -> Result<Bases, Error> {
         baseline_ref: arguments.baseline_ref.as_deref(),
         against: arguments.against.as_deref(),
     };
-    trust::bases(&current.root, asked, |name| std::env::var(name).ok())
+    trust::bases(&current.root, asked, variable)
+}
+
+/// A variable of the environment. One that is no text is set, too.
+fn variable(name: &str) -> Option<String> {
+    let value = std::env::var_os(name)?;
+    Some(value.to_string_lossy().into_owned())
 }
 
 fn judged(

@@ -313,8 +313,8 @@ codes! {
         "The programs under test are code of the change; they can read every variable that they get, and send it anywhere.",
         "Remove the name from `env_pass`. If a build needs it, fetch what it needs in an earlier step of the pipeline.";
     /// Measured processes do not report on their numbers, although those of the reference did.
-    NumbersUnchecked = "numbers-unchecked", Fails => Failed,
-        "`{result}` was removed from `profile_args`, or the program no longer writes the file in profiled runs.",
+    NumbersUnchecked = "numbers-unchecked", Either => Failed,
+        "`{result}` was removed from `profile_args`, or the program no longer writes the file in profiled runs. `baseline --lock` only warns: checks then demand no more than the new baseline has.",
         "Make the program write its result after the measured launches.";
     /// The measured processes launch kernels that are not measured, and that the reference does not launch.
     OtherLaunches = "other-launches", Either => Baseline,

@@ -77,6 +77,8 @@ reasons! {
     BesideMeasured => OtherLaunches,
     /// Checks do not count the signature; the lock itself is written.
     SignerUnknown => Unsigned,
+    /// A baseline is replaced, and checks compare with the new one.
+    Replaced => NumbersUnchecked,
     /// No public key is configured, so that no signature counts.
     NoKeys => Unsigned,
     /// The base has it already.

@@ -19,7 +19,7 @@ pub use changed::changed_since;
 pub use merge::{Merged, trial_merge};
 pub use name::{Named, former_commits, full_name, named, of_reference};
 pub use revision::{
-    Repository, commit_of, contains, is_shallow, merge_base, person, repository, revision,
+    Repository, commit_of, contains, is_shallow, merge_base, origin, person, repository, revision,
     why_unknown,
 };
 pub use settings::settings_from_tree;

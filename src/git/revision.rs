@@ -60,6 +60,12 @@ pub fn is_shallow(root: &Path) -> bool {
     git(root, &["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true")
 }
 
+/// The address of the remote `origin`; `None` where there is none.
+pub fn origin(root: &Path) -> Option<String> {
+    let address = git(root, &["config", "--get", "remote.origin.url"]).ok()?;
+    Some(address).filter(|address| !address.is_empty())
+}
+
 /// Why a revision is not known, and what may help.
 pub fn why_unknown(root: &Path) -> String {
     if let Err(why) = repository(root) {

@@ -401,9 +401,13 @@ impl<'a> Run<'a> {
         self.measured.findings.extend(retries.warnings());
         self.add_cost(Some(&subjects.current));
         // After the last process of both sides.
-        let of_base = base.as_ref().map(|base| &base.witness);
-        let witnesses = [Some(witness), of_base].into_iter().flatten();
-        let changes: Vec<Finding> = witnesses.filter_map(|one| one.changes(variant)).collect();
+        let of_base = base.as_ref().and_then(|base| base.witness.changes(variant));
+        let of_base = of_base.map(Finding::in_base);
+        let changes: Vec<Finding> = witness
+            .changes(variant)
+            .into_iter()
+            .chain(of_base)
+            .collect();
         let answer = match (changes.first(), answer) {
             (Some(changed), Ok(_)) => {
                 batch.watch.ended(variant, "profile", &changed.message);

@@ -90,27 +90,31 @@ pub fn passed() -> Vec<String> {
 /// The environment of a program that only answers a question in a folder, as git does. Folders of the
 /// repository that the folder is in are not searched: a program of the change would answer.
 pub(super) fn of_query(dir: &Path) -> BTreeMap<OsString, OsString> {
-    let dir = dir.canonicalize().unwrap_or_default();
     let mut env = inherited();
-    // The outermost: the merge that is judged lies in the checkout.
-    let repositories = dir.ancestors().filter(|dir| dir.join(".git").exists());
-    let Some(repository) = repositories.last() else {
-        return env;
-    };
-    let inside = |part: &Path| {
-        part.starts_with(repository)
-            || part
-                .canonicalize()
-                .is_ok_and(|part| part.starts_with(repository))
-    };
     for name in FOLDER_LISTS.map(OsStr::new) {
         if let Some(list) = env.remove(name)
-            && let Some(list) = parts_of(&list, |part| !inside(part))
+            && let Some(list) = parts_outside(&list, dir)
         {
             env.insert(name.to_owned(), list);
         }
     }
     env
+}
+
+/// The parts of a list of folders that are absolute and not in the repository that a folder is in;
+/// `None` where there are none.
+pub fn parts_outside(list: &OsStr, dir: &Path) -> Option<OsString> {
+    let dir = dir.canonicalize().unwrap_or_default();
+    // The outermost: the merge that is judged lies in the checkout.
+    let repositories = dir.ancestors().filter(|dir| dir.join(".git").exists());
+    let repository = repositories.last();
+    let inside = |part: &Path| {
+        repository.is_some_and(|repository| {
+            let real = part.canonicalize();
+            part.starts_with(repository) || real.is_ok_and(|real| real.starts_with(repository))
+        })
+    };
+    parts_of(list, |part| part.is_absolute() && !inside(part))
 }
 
 /// What a program gets of this tool's own environment.

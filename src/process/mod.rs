@@ -10,7 +10,7 @@
 mod environment;
 mod tree;
 
-pub use environment::{absolute_parts, is_credential, pass, passed};
+pub use environment::{absolute_parts, is_credential, parts_outside, pass, passed};
 pub(crate) use tree::MARK;
 pub use tree::guard;
 

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::form::{Capability, Form};
 use super::print::json_for_terminals;
 use crate::files::{bounded_json, most, read_regular_up_to};
-use crate::finding::Error;
+use crate::finding::{Error, Reported, Severity};
 use crate::judge::Outcome;
 use crate::profile::{Course, lists_in_lines};
+use crate::verdict::Verdict;
 
 /// The outcome with its exit code, so that a script need not know the rules.
 #[derive(Serialize)]
@@ -86,7 +87,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     let mut outcome: Outcome = serde_json::from_slice(text)
         .map_err(|error| refused(format!("it is not a complete outcome: {error}")))?;
     outcome.schema = Outcome::SCHEMA;
-    if let Some(cause) = incomplete_trend(&outcome) {
+    if let Some(cause) = incomplete_trend(&outcome).or_else(|| unlike_its_findings(&outcome)) {
         return Err(refused(format!(
             "it contradicts itself: {cause}: the file was edited or cut"
         )));
@@ -125,6 +126,41 @@ fn incomplete_trend(outcome: &Outcome) -> Option<String> {
             trend.variant,
             course.values.len(),
             course.metric
+        ))
+    })
+}
+
+/// What is wrong with the findings, if a comparison is worse and none says so, or if one has a
+/// severity that its code never has.
+fn unlike_its_findings(outcome: &Outcome) -> Option<String> {
+    let wrong = outcome.findings.iter().find(|finding| {
+        matches!(
+            (finding.code.reported(), finding.severity),
+            (Reported::Fails, Severity::Warn) | (Reported::Warns, Severity::Deny)
+        )
+    });
+    if let Some(wrong) = wrong {
+        let never = if wrong.denies() {
+            "fails"
+        } else {
+            "only warns"
+        };
+        return Some(format!("`{}` never {never}", wrong.code.as_str()));
+    }
+    outcome.variants.iter().find_map(|report| {
+        let says = |metric: &str| {
+            let mut findings = outcome.findings.iter().filter(|one| one.says_worse());
+            findings
+                .any(|one| one.concerns(&report.variant) && one.metric.as_deref() == Some(metric))
+        };
+        let mut worse = report
+            .comparisons
+            .iter()
+            .filter(|comparison| comparison.verdict == Some(Verdict::Regressed));
+        let silent = worse.find(|comparison| !says(&comparison.metric))?;
+        Some(format!(
+            "`{}` of {} regressed, and no finding says so",
+            silent.metric, report.variant
         ))
     })
 }

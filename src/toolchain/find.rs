@@ -84,12 +84,23 @@ const FROM_PATH: [&str; 14] = [
 ];
 
 /// What is there of the places where the environment lets tools be found: programs in folders of the
-/// PATH, whole toolkits, and NVIDIA's packages of Python environments.
-pub fn places_of_environment() -> Vec<PathBuf> {
+/// PATH, host compilers and the folders of their own tools, whole toolkits, and NVIDIA's packages of
+/// Python environments. `project` is the folder where compilers run.
+pub fn places_of_environment(project: &Path) -> Vec<PathBuf> {
     let folders = path_folders();
+    let hosts = host_compilers();
+    let (hosts_by_path, hosts): (Vec<_>, Vec<_>) =
+        hosts.into_iter().partition(|host| host.contains('/'));
+    let named = hosts_by_path.iter().map(|host| project.join(host));
+    let names = FROM_PATH
+        .into_iter()
+        .chain(hosts.iter().map(String::as_str));
+    let names: Vec<&str> = names.collect();
     let programs = folders
         .iter()
-        .flat_map(|folder| FROM_PATH.map(|name| folder.join(name)));
+        .flat_map(|folder| names.iter().map(|name| folder.join(name)))
+        .chain(named)
+        .chain(compiler_folders());
     let toolkits = ["CUDA_HOME", "CUDA_PATH"]
         .into_iter()
         .filter_map(env_folder);
@@ -109,6 +120,76 @@ pub fn places_of_environment() -> Vec<PathBuf> {
     places.sort();
     places.dedup();
     places
+}
+
+/// Beginnings of the names of libraries that this process loads, or those who measure for it.
+const LOADED: [&str; 10] = [
+    "libcuda.so",
+    "libnvidia-ml.so",
+    "libcupti.so",
+    "libgcc_s.so",
+    "libc.so",
+    "libm.so",
+    "libdl.so",
+    "libpthread.so",
+    "librt.so",
+    "ld-linux",
+];
+
+/// Such libraries in folders of `LD_LIBRARY_PATH`. An empty or relative part counts here: the loader
+/// of this process searches it, too.
+pub fn libraries_of_environment() -> Vec<PathBuf> {
+    let Some(list) = std::env::var_os("LD_LIBRARY_PATH").filter(|list| !list.is_empty()) else {
+        return Vec::new();
+    };
+    let here = std::env::current_dir().unwrap_or_default();
+    let folders = std::env::split_paths(&list).map(|folder| here.join(folder));
+    let files =
+        folders.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+    let loaded = files.filter(|file| {
+        let name = file.file_name();
+        LOADED
+            .iter()
+            .any(|begin| name.to_string_lossy().starts_with(begin))
+    });
+    loaded.map(|file| file.path()).collect()
+}
+
+/// The host compilers that the environment names for nvcc: programs, by name or path, or folders.
+fn host_compilers() -> Vec<String> {
+    let text = |name: &str| {
+        let value = std::env::var_os(name).unwrap_or_default();
+        value.to_string_lossy().into_owned()
+    };
+    let mut found = vec![text("NVCC_CCBIN")];
+    for name in ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"] {
+        let flags = text(name);
+        let mut words = flags.split_whitespace();
+        while let Some(word) = words.next() {
+            let (flag, value) = match word.split_once('=') {
+                Some((flag, value)) => (flag, Some(value)),
+                None => (word, None),
+            };
+            if matches!(flag, "-ccbin" | "--compiler-bindir") {
+                found.extend(value.or_else(|| words.next()).map(str::to_owned));
+            }
+        }
+    }
+    found.retain(|host| !host.is_empty());
+    found
+}
+
+/// Folders where GCC looks for the programs that it starts.
+fn compiler_folders() -> Vec<PathBuf> {
+    let list = std::env::var_os("COMPILER_PATH").unwrap_or_default();
+    let prefix = std::env::var_os("GCC_EXEC_PREFIX").map(PathBuf::from);
+    // A prefix of names: only with a slash at its end it is a folder.
+    let prefix = prefix.map(|prefix| match prefix.is_dir() {
+        true => prefix,
+        false => prefix.parent().unwrap_or(&prefix).to_path_buf(),
+    });
+    let folders = std::env::split_paths(&list).chain(prefix);
+    folders.filter(|folder| folder.is_absolute()).collect()
 }
 
 /// Folders below `parent` whose names begin with `prefix`, the highest version first.

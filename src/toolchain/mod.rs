@@ -9,8 +9,8 @@ mod sanitizer;
 mod tool;
 pub(crate) mod version;
 
-pub use find::places_of_environment;
 pub(crate) use find::{cuda_roots, env_folder, find, path_folders, versioned};
+pub use find::{libraries_of_environment, places_of_environment};
 pub use nvcc::{Nvcc, nvcc_flags};
 pub use nvdisasm::Nvdisasm;
 pub(crate) use query::query;

@@ -10,7 +10,7 @@ use super::tool::Tool;
 use super::version::cached;
 use crate::config::Toolchain;
 use crate::finding::Error;
-use crate::process::absolute_parts;
+use crate::process::{absolute_parts, parts_outside};
 
 /// Environment variables that change what nvcc does.
 const INFLUENCES: &[&str] = &[
@@ -28,6 +28,9 @@ const INFLUENCES: &[&str] = &[
     "LD_RUN_PATH",
     "LPATH",
 ];
+
+/// Those of them that are lists of folders, or one folder.
+const FOLDER_LISTS: [&str; 4] = ["LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "LPATH"];
 
 /// An nvcc that was found.
 #[derive(Clone, Debug)]
@@ -159,26 +162,38 @@ impl Nvcc {
     /// Variables for every call: those that change what nvcc does. Of lists of folders only the
     /// absolute parts count: an empty or relative one is a folder of the project, where nvcc runs.
     /// nvcc puts a folder and a colon before `LD_LIBRARY_PATH`. Where that is empty, the loader of
-    /// every tool behind nvcc also looks for libraries in the project, so it is never empty.
-    pub fn env(&self) -> BTreeMap<String, String> {
-        self.env_of(|name| std::env::var_os(name))
+    /// every tool behind nvcc also looks for libraries in the project, so it is never empty. It names
+    /// no folder of the repository that `project` is in: no tool loads a library of the change.
+    pub fn env(&self, project: &Path) -> BTreeMap<String, String> {
+        self.env_of(project, |name| std::env::var_os(name))
     }
 
-    fn env_of(&self, variable: impl Fn(&str) -> Option<OsString>) -> BTreeMap<String, String> {
-        const LISTS: [&str; 2] = ["LIBRARY_PATH", "COMPILER_PATH"];
+    fn env_of(
+        &self,
+        project: &Path,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> BTreeMap<String, String> {
         let folders = |name: &str| absolute_parts(&variable(name)?)?.into_string().ok();
         let influences = INFLUENCES.iter().filter_map(|name| {
-            let value = match LISTS.contains(name) {
+            let value = match FOLDER_LISTS.contains(name) {
                 true => folders(name)?,
                 false => variable(name)?.into_string().ok()?,
             };
             Some(((*name).to_owned(), value))
         });
         let mut env: BTreeMap<String, String> = influences.collect();
-        let loader = folders("LD_LIBRARY_PATH");
+        let loader = variable("LD_LIBRARY_PATH").and_then(|list| parts_outside(&list, project));
+        let loader = loader.and_then(|list| list.into_string().ok());
         let loader = loader.unwrap_or_else(|| self.root().join("lib64").display().to_string());
         env.insert("LD_LIBRARY_PATH".to_owned(), loader);
         env
+    }
+
+    /// Folders of the environment that the linker searches.
+    pub fn library_folders() -> Vec<String> {
+        let list = std::env::var_os("LIBRARY_PATH").unwrap_or_default();
+        let folders = std::env::split_paths(&list).filter(|folder| folder.is_absolute());
+        folders.map(|folder| folder.display().to_string()).collect()
     }
 
     /// Whether the assembler behind the host compiler lists the files that it reads.
@@ -304,12 +319,38 @@ mod tests {
         };
         // gcc and the loader take an empty list, and an empty part, for the current folder.
         for (given, kept) in [("", None), ("bin:.", None), ("/a::b:/c", Some("/a:/c"))] {
-            let env = nvcc.env_of(|_| Some(given.into()));
-            for name in ["LIBRARY_PATH", "COMPILER_PATH"] {
+            let env = nvcc.env_of(Path::new("/"), |_| Some(given.into()));
+            for name in FOLDER_LISTS {
                 assert_eq!(env.get(name).map(String::as_str), kept, "{name} {given:?}");
             }
             let loader = kept.unwrap_or("/opt/cuda/lib64");
             assert_eq!(env["LD_LIBRARY_PATH"], loader, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn the_compiler_loads_no_library_of_the_repository() {
+        let repository = tempfile::tempdir().unwrap();
+        let project = repository.path().join("project");
+        for folder in [".git", "lib", "project"] {
+            std::fs::create_dir(repository.path().join(folder)).unwrap();
+        }
+        let nvcc = Nvcc {
+            path: "/opt/cuda/bin/nvcc".into(),
+            version: String::new(),
+            host_compiler: String::new(),
+        };
+        let own = repository.path().join("lib").display().to_string();
+        for (given, kept) in [
+            (format!("{own}:/a"), "/a"),
+            (
+                format!("{}/lib/..", repository.path().display()),
+                "/opt/cuda/lib64",
+            ),
+            (own, "/opt/cuda/lib64"),
+        ] {
+            let env = nvcc.env_of(&project, |_| Some(given.clone().into()));
+            assert_eq!(env["LD_LIBRARY_PATH"], kept, "{given}");
         }
     }
 }

@@ -76,6 +76,7 @@ pub fn establish(head: Config, root: Option<Root>, consent: &Consent) -> Result<
     let replaced = locks::compare(&config, &store, &here, &place, consent, &mut findings)?;
     findings.extend(change.hidden(&store, &here)?);
     locks::replace(&store, &here, &replaced)?;
+    change.refuse_libraries()?;
     findings.extend(change.tools(&config)?);
     findings.extend(change.builds(&config)?);
     findings.extend(consent.unused());

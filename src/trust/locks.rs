@@ -217,8 +217,9 @@ fn locked(
     });
     let reasons: Vec<String> = reasons.collect();
     let values = values(config, old.as_ref(), &trusted);
+    let unchecked = unchecked(old.as_ref(), &trusted.profile);
     let mut message = what;
-    for part in [reasons.join(", "), values] {
+    for part in [reasons.join(", "), values, unchecked.to_owned()] {
         if !part.is_empty() {
             message.push_str(": ");
             message.push_str(&part);
@@ -287,6 +288,17 @@ fn rewritten(after: &Stored, past: &[Entry], now: &[Entry]) -> Finding {
         ),
         "restore the lock of the base revision, and lock again: sparsek-gate baseline --lock --reason '...'; a rewritten ledger cannot be accepted",
     )
+}
+
+/// That fewer measured processes than before show that their numbers are right: nobody would miss it
+/// from then on.
+fn unchecked(old: Option<&Profile>, new: &Profile) -> &'static str {
+    let all = new.provenance.captures.len();
+    if old.is_some_and(|old| old.checked_processes() > 0) && new.checked_processes() < all {
+        "its measured processes no longer check their own numbers"
+    } else {
+        ""
+    }
 }
 
 /// The values of the judged metrics, before and after.

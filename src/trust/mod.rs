@@ -10,6 +10,7 @@ mod authority;
 mod brought;
 mod change;
 mod changes;
+mod checkout;
 mod consent;
 mod credentials;
 mod grounds;

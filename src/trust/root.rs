@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use super::checkout::{refuse_fork, refuse_without_change};
 use super::service::{Kind, Run, Stated};
 use crate::finding::Error;
 use crate::git::{self, Named};
@@ -69,6 +70,9 @@ pub fn bases(
     };
     if let Some(root) = &root {
         place.refuse_foreign(root)?;
+        let base = (root.commit.as_str(), root.found_by.as_str());
+        refuse_fork(folder, &place.run, base)?;
+        refuse_without_change(folder, &place.run, base)?;
     }
     let against = choice("--against", asked.against).transpose()?;
     let against = against.map(|choice| place.accept(choice)).transpose()?;

@@ -8,7 +8,7 @@ use super::consent::{Act, Action};
 use crate::config::Config;
 use crate::finding::{Code, Error, Finding};
 use crate::git::{self, TreeEntry};
-use crate::toolchain::places_of_environment;
+use crate::toolchain::{libraries_of_environment, places_of_environment};
 
 impl ChangeUnderReview<'_> {
     /// Tools in the repository that the change adds or edits.
@@ -33,7 +33,7 @@ impl ChangeUnderReview<'_> {
                 findings.push(self.tool(tool, brought));
             }
         }
-        for path in places_of_environment() {
+        for path in places_of_environment(&self.head.checkout) {
             if self.leads_inside(&path) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 for brought in brought_by_change(&self.head.checkout, &self.authority(), &path)? {
@@ -42,6 +42,26 @@ impl ChangeUnderReview<'_> {
             }
         }
         Ok(findings)
+    }
+
+    /// Refuses libraries of the change that this process would load.
+    ///
+    /// # Errors
+    /// [`Error::Baseline`], which names the first; [`Error::Environment`] where git fails.
+    pub(super) fn refuse_libraries(&self) -> Result<(), Error> {
+        for path in libraries_of_environment() {
+            if !self.leads_inside(&path) {
+                continue;
+            }
+            let brought = brought_by_change(&self.head.checkout, &self.authority(), &path)?;
+            if let Some(first) = brought.first() {
+                return Err(Error::Baseline(format!(
+                    "LD_LIBRARY_PATH names a folder of the repository, and this change brings `{}` there, a library that this tool would load: its code would decide the verdict\n  next: start the check without that folder, and without an empty or relative part, in LD_LIBRARY_PATH",
+                    first.path
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Whether a path is in the checkout, as it is spelled or behind links.

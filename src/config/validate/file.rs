@@ -93,6 +93,6 @@ pub(super) fn entry<'t>(
     table: &'t DeTable<'t>,
     key: &str,
 ) -> Option<(&'t Spanned<DeString<'t>>, &'t Spanned<DeValue<'t>>)> {
-    let named = |wanted: &str| table.iter().find(|(name, _)| name.get_ref() == wanted);
+    let named = |wanted: &str| table.get_key_value(wanted);
     named(key).or_else(|| named(old_name(key)?))
 }

@@ -38,6 +38,8 @@ const OWN_NCU_ARGS: &[&str] = &[
     "-k",
     "--kernel-name",
     "--quiet",
+    "--config-file",
+    "--config-file-path",
 ];
 
 impl File<'_> {

@@ -147,6 +147,17 @@ impl File<'_> {
                 ));
             }
         }
+        // Profilers and sanitizers take their own options, also from a file `@…`, up to the name of
+        // the program.
+        if run
+            .first()
+            .is_some_and(|program| program.starts_with(['-', '@']))
+        {
+            return Err(self.error(
+                &key("run"),
+                "`run` begins with a program, and not with an option: a profiler would take it for its own",
+            ));
+        }
         let inputs = raw.inputs.clone().unwrap_or_default();
         for input in &inputs {
             self.path_below(&key("inputs"), input)?;

@@ -83,6 +83,7 @@ impl Ncu {
         counters.sort_unstable();
         counters.dedup();
         let mut argv = vec![self.path.display().to_string()];
+        argv.extend(self.without_file());
         let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
         if !counters.is_empty() {
             option("--metrics", counters.join(","));
@@ -137,6 +138,7 @@ impl Ncu {
         program: &[String],
     ) -> Vec<String> {
         let mut argv = vec![self.path.display().to_string()];
+        argv.extend(self.without_file());
         let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
         option("--metrics", Role::Duration.to_string());
         option("--launch-count", "1".to_owned());
@@ -156,7 +158,18 @@ impl Ncu {
             report.display().to_string(),
         ];
         argv.extend(["--csv", "--page", "raw", "--print-units", "base"].map(String::from));
+        argv.extend(self.without_file());
         argv
+    }
+
+    /// The option by which ncu reads no `config.ncu-cfg`: by default it takes options from such a file
+    /// in the folder where it runs, which a change can bring. ncu 2022 and newer are known to have it.
+    fn without_file(&self) -> Vec<String> {
+        let year = self.version.split('.').next();
+        match year.and_then(|year| year.parse::<u32>().ok()) {
+            Some(year) if year < 2022 => Vec::new(),
+            _ => ["--config-file", "off"].map(String::from).to_vec(),
+        }
     }
 
     /// Base names of the counters of a chip, for chips that have no table here.

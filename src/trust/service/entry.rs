@@ -80,6 +80,12 @@ pub(super) struct Service {
     pub tip: &'static [&'static str],
     /// A commit that this branch was at earlier.
     pub former: &'static [&'static str],
+    /// The last commit of the change.
+    pub head: &'static [&'static str],
+    /// The repository of the branch that is to be merged, by its path or address.
+    pub source: &'static [&'static str],
+    /// The repository that it is to be merged into.
+    pub home: &'static [&'static str],
     /// The number of the pull request, and how each of these names it.
     pub number: &'static [(&'static str, Form)],
     pub push: Option<Push>,
@@ -96,6 +102,9 @@ pub(super) const PLAIN: Service = Service {
     target: &[],
     tip: &[],
     former: &[],
+    head: &[],
+    source: &[],
+    home: &[],
     number: &[],
     push: None,
     queue: None,
@@ -108,6 +117,7 @@ impl Service {
         let signs = self.own.iter().chain(self.change).map(|sign| sign.name);
         let mut names: Vec<&'static str> = signs.collect();
         names.extend(self.target.iter().chain(self.tip).chain(self.former));
+        names.extend(self.head.iter().chain(self.source).chain(self.home));
         names.extend(self.number.iter().map(|(name, _)| name));
         if let Some(push) = &self.push {
             names.extend(push.branch.iter().chain(push.default));

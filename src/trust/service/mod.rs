@@ -8,4 +8,4 @@ mod table;
 
 pub(super) use environment::Stated;
 pub use run::variables;
-pub(super) use run::{Kind, Run, number};
+pub(super) use run::{Kind, Run, number, repository_path};

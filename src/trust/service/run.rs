@@ -2,7 +2,7 @@
 
 use super::entry::{PLAIN, Service, Sign};
 use super::environment::{EVENT_FILE, Environment, Stated};
-use super::table::{OF_ANY, SERVICES};
+use super::table::{IN_TARGET, OF_ANY, SERVICES};
 
 /// What the environment says of a run.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,12 +47,34 @@ pub struct Run {
     /// How to fetch what is missing there.
     pub fetch: &'static str,
     pub kind: Kind,
+    /// The last commit of the change.
+    pub head: Option<Stated>,
+    /// Whether it is for a pull request, and begins with the target's code unless it asks for other.
+    pub in_target: bool,
+    /// The repository that the change comes from, where that is another one than it is to be merged
+    /// into, and that one.
+    pub fork: Option<Fork>,
+}
+
+/// The repositories of a pull request from a fork, each by its path, without host.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fork {
+    pub source: String,
+    pub home: String,
 }
 
 impl Run {
     /// What the environment says; `variable` reads it.
     pub fn of(variable: &dyn Fn(&str) -> Option<String>) -> Run {
         let environment = Environment::of(variable);
+        let run = |service: &Service, kind: Kind| Run {
+            service: service.name,
+            fetch: service.fetch,
+            kind,
+            head: SERVICES.iter().find_map(|it| environment.commit(it.head)),
+            in_target: IN_TARGET.iter().any(|sign| environment.shows(sign)),
+            fork: SERVICES.iter().find_map(|it| it.fork(&environment)),
+        };
         // A queue first: a merge train of GitLab has the variables of a merge request too. Then a
         // pull request of any service, because its rules are the strictest.
         let kinds = [
@@ -64,21 +86,27 @@ impl Run {
         for kind in kinds {
             for service in SERVICES {
                 if let Some(kind) = kind(service, &environment) {
-                    return Run {
-                        service: service.name,
-                        fetch: service.fetch,
-                        kind,
-                    };
+                    return run(service, kind);
                 }
             }
         }
         let by_any = OF_ANY.iter().any(|sign| environment.shows(sign));
-        Run {
-            service: PLAIN.name,
-            fetch: PLAIN.fetch,
-            kind: if by_any { Kind::Other } else { Kind::Person },
-        }
+        run(&PLAIN, if by_any { Kind::Other } else { Kind::Person })
     }
+}
+
+/// The path of a repository from its address, such as `https://host/owner/name.git` and
+/// `git@host:owner/name`, or from a path.
+pub fn repository_path(address: &str) -> String {
+    let path = match address.split_once("://") {
+        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
+        None => match address.split_once(':') {
+            Some((host, path)) if !host.contains('/') => path,
+            _ => address,
+        },
+    };
+    let path = path.trim_matches('/');
+    path.strip_suffix(".git").unwrap_or(path).to_lowercase()
 }
 
 impl Service {
@@ -118,6 +146,15 @@ impl Service {
 
     fn other(&self, environment: &Environment<'_>) -> Option<Kind> {
         self.runs(environment).then_some(Kind::Other)
+    }
+
+    fn fork(&self, environment: &Environment<'_>) -> Option<Fork> {
+        let path = |names: &[&'static str]| {
+            let address = names.iter().find_map(|name| environment.read(name))?;
+            Some(repository_path(&address)).filter(|path| !path.is_empty())
+        };
+        let (source, home) = (path(self.source)?, path(self.home)?);
+        (source != home).then_some(Fork { source, home })
     }
 
     /// Whether a sign is there.

@@ -24,6 +24,23 @@ pub(super) const SERVICES: &[Service] = &[
         ],
         target: &["GITHUB_BASE_REF", "event.pull_request.base.ref"],
         former: &["event.pull_request.base.sha"],
+        // Where these events run, `actions/checkout` takes the default branch unless it is told.
+        head: &[
+            "event.pull_request.head.sha",
+            "event.workflow_run.head_sha",
+            "event.check_suite.head_sha",
+            "event.check_run.head_sha",
+            "event.merge_group.head_sha",
+        ],
+        source: &[
+            "event.pull_request.head.repo.full_name",
+            "event.workflow_run.head_repository.full_name",
+        ],
+        home: &[
+            "event.pull_request.base.repo.full_name",
+            "event.workflow_run.repository.full_name",
+            "GITHUB_REPOSITORY",
+        ],
         number: &[
             ("GITHUB_REF", Form::Ref),
             ("event.pull_request.number", Form::Number),
@@ -70,6 +87,9 @@ pub(super) const SERVICES: &[Service] = &[
             "CI_MERGE_REQUEST_TARGET_BRANCH_SHA",
             "CI_EXTERNAL_PULL_REQUEST_TARGET_BRANCH_SHA",
         ],
+        // The pipeline of a merge request from a fork runs in the fork, unless a member starts it.
+        source: &["CI_MERGE_REQUEST_SOURCE_PROJECT_PATH"],
+        home: &["CI_MERGE_REQUEST_PROJECT_PATH"],
         number: &[
             ("CI_MERGE_REQUEST_IID", Form::Number),
             ("CI_MERGE_REQUEST_ID", Form::Number),
@@ -96,6 +116,8 @@ pub(super) const SERVICES: &[Service] = &[
         own: &[set("BUILDKITE"), set("BUILDKITE_BUILD_ID")],
         change: &[set("BUILDKITE_PULL_REQUEST")],
         target: &["BUILDKITE_PULL_REQUEST_BASE_BRANCH"],
+        source: &["BUILDKITE_PULL_REQUEST_REPO"],
+        home: &["BUILDKITE_REPO"],
         number: &[("BUILDKITE_PULL_REQUEST", Form::Number)],
         queue: Some(Queue {
             when: set("BUILDKITE_MERGE_QUEUE_BASE_COMMIT"),
@@ -118,6 +140,8 @@ pub(super) const SERVICES: &[Service] = &[
             one_of("gitlabActionType", &["MERGE", "NOTE"]),
         ],
         target: &["CHANGE_TARGET", "ghprbTargetBranch", "gitlabTargetBranch"],
+        source: &["ghprbAuthorRepoGitUrl", "gitlabSourceRepoHttpUrl"],
+        home: &["ghprbGhRepository", "gitlabTargetRepoHttpUrl"],
         number: &[
             ("CHANGE_ID", Form::Number),
             ("ghprbPullId", Form::Number),
@@ -136,6 +160,8 @@ pub(super) const SERVICES: &[Service] = &[
             set("SYSTEM_PULLREQUEST_PULLREQUESTID"),
         ],
         target: &["SYSTEM_PULLREQUEST_TARGETBRANCH"],
+        source: &["SYSTEM_PULLREQUEST_SOURCEREPOSITORYURI"],
+        home: &["BUILD_REPOSITORY_URI"],
         number: &[("SYSTEM_PULLREQUEST_PULLREQUESTID", Form::Number)],
         fetch: "set `fetchDepth: 0` in the checkout step",
         ..PLAIN
@@ -159,6 +185,8 @@ pub(super) const SERVICES: &[Service] = &[
             one_of("TRAVIS_EVENT_TYPE", &["pull_request"]),
         ],
         target: &["TRAVIS_BRANCH"],
+        source: &["TRAVIS_PULL_REQUEST_SLUG"],
+        home: &["TRAVIS_REPO_SLUG"],
         number: &[("TRAVIS_PULL_REQUEST", Form::Number)],
         push: Some(Push {
             when: one_of("TRAVIS_EVENT_TYPE", &["push"]),
@@ -236,6 +264,8 @@ pub(super) const SERVICES: &[Service] = &[
         own: &[set("APPVEYOR")],
         change: &[set("APPVEYOR_PULL_REQUEST_NUMBER")],
         target: &["APPVEYOR_REPO_BRANCH"],
+        source: &["APPVEYOR_PULL_REQUEST_HEAD_REPO_NAME"],
+        home: &["APPVEYOR_REPO_NAME"],
         number: &[("APPVEYOR_PULL_REQUEST_NUMBER", Form::Number)],
         fetch: "remove `clone_depth` and `shallow_clone`, and fetch the target branch",
         ..PLAIN
@@ -259,6 +289,8 @@ pub(super) const SERVICES: &[Service] = &[
             set("SEMAPHORE_GIT_PR_NUMBER"),
         ],
         target: &["SEMAPHORE_GIT_BRANCH"],
+        source: &["SEMAPHORE_GIT_PR_SLUG"],
+        home: &["SEMAPHORE_GIT_REPO_SLUG"],
         number: &[("SEMAPHORE_GIT_PR_NUMBER", Form::Number)],
         fetch: "run `git fetch --unshallow`, and fetch the target branch",
         ..PLAIN
@@ -330,6 +362,8 @@ pub(super) const SERVICES: &[Service] = &[
         own: &[set("BITRISE_IO"), set("BITRISE_BUILD_NUMBER")],
         change: &[set("BITRISE_PULL_REQUEST"), shared("PR", &["true"])],
         target: &["BITRISEIO_GIT_BRANCH_DEST"],
+        source: &["BITRISEIO_PULL_REQUEST_REPOSITORY_URL"],
+        home: &["GIT_REPOSITORY_URL"],
         number: &[("BITRISE_PULL_REQUEST", Form::Number)],
         fetch: "set `clone_depth: -1` in the step Git Clone, and fetch the target branch",
         ..PLAIN
@@ -370,13 +404,28 @@ pub(super) const OF_ANY: &[Sign] = &[
     set("CI"),
     set("CONTINUOUS_INTEGRATION"),
     set("BUILD_NUMBER"),
+    set("BUILD_ID"),
     set("CI_NAME"),
+    set("CI_COMMIT_SHA"),
+    set("CI_PROJECT_ID"),
+    set("CI_PROJECT_PATH"),
+    set("CI_REPO"),
+    set("CI_SERVER"),
+    set("CI_WORKSPACE"),
     set("CI_APP_ID"),
     set("CI_BUILD_ID"),
     set("CI_BUILD_NUMBER"),
     set("CI_JOB_ID"),
     set("CI_PIPELINE_ID"),
+    // A step in a container of its own may get only some of them.
     set("GITHUB_RUN_ID"),
+    set("GITHUB_RUN_NUMBER"),
+    set("GITHUB_WORKFLOW"),
+    set("GITHUB_JOB"),
+    set("GITHUB_SHA"),
+    set("GITHUB_REF"),
+    set("GITHUB_EVENT_PATH"),
+    set("RUNNER_TRACKING_ID"),
     set("GITEA_ACTIONS"),
     set("FORGEJO_ACTIONS"),
     // Jenkins without its address among its settings.
@@ -406,4 +455,38 @@ pub(super) const OF_ANY: &[Sign] = &[
     set("EARTHLY_CI"),
     set("NETLIFY"),
     set("XCS"),
+    set("CI_XCODE_PROJECT"),
+    set("CODEBUILD_BUILD_ARN"),
+    set("SYSTEM_TEAMFOUNDATIONCOLLECTIONURI"),
+    set("AGENT_JOBSTATUS"),
+    set("TEAMCITY_BUILD_PROPERTIES_FILE"),
+    set("ARGO_TEMPLATE"),
+    set("ARGO_NODE_ID"),
+    set("ARGO_CONTAINER_NAME"),
+    set("ATC_EXTERNAL_URL"),
+    set("ALPIC_HOST"),
+    set("APPCENTER_BUILD_ID"),
+    set("CF_PAGES"),
+    set("WORKERS_CI"),
+    set("DSARI"),
+    set("EAS_BUILD"),
+    set("JB_SPACE_EXECUTION_NUMBER"),
+    set("KOKORO_JOB_NAME"),
+    set("LAYERCI"),
+    set("NEVERCODE"),
+    set("NOW_BUILDER"),
+    set("VERCEL"),
+    set("PROBO_ENVIRONMENT"),
+    set("RELEASE_BUILD_ID"),
+    set("RENDER"),
+    set("SWARMING_TASK_ID"),
+    set("TDDIUM"),
+    set("ZUUL_CHANGE"),
+];
+
+/// Signs of runs for a pull request that check the target's code out by default.
+pub(super) const IN_TARGET: &[Sign] = &[
+    one_of("GITHUB_EVENT_NAME", &["pull_request_target"]),
+    // A comment on a pull request, which names no commit.
+    set("event.issue.pull_request.url"),
 ];

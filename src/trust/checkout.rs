@@ -1,0 +1,89 @@
+//! Whether what is checked out is the change, and comes from where its base comes from.
+
+use std::path::Path;
+
+use super::service::{Kind, Run, repository_path};
+use crate::finding::Error;
+use crate::git;
+
+/// Refuses to judge a base as if it were the change: nothing of the change would be measured. A
+/// workflow that runs in the context of the target has the target's code, unless it asks for other.
+/// `base` is the commit to judge by, and `found_by` says how it was found.
+///
+/// # Errors
+/// [`Error::Environment`] where HEAD is a part of the base, and not the commit that is to be judged.
+pub(super) fn refuse_without_change(
+    folder: &Path,
+    run: &Run,
+    (base, found_by): (&str, &str),
+) -> Result<(), Error> {
+    let Some(head) = git::commit_of(folder, "HEAD") else {
+        return Ok(());
+    };
+    let stated = run.head.as_ref();
+    let missing = stated.filter(|stated| !git::contains(folder, &head, &stated.commit));
+    let unknown = run.in_target && stated.is_none();
+    if missing.is_none() && !unknown || !git::contains(folder, base, &head) {
+        return Ok(());
+    }
+    // A change that was only applied to the files is there.
+    if git::revision(folder).is_some_and(|revision| revision.ends_with("+dirty")) {
+        return Ok(());
+    }
+    let (whose, commit) = match missing {
+        Some(stated) => (
+            format!("the commit {} ({})", stated.commit, stated.by),
+            stated.commit.clone(),
+        ),
+        None => (
+            "a pull request".to_owned(),
+            "the pull request's last commit".to_owned(),
+        ),
+    };
+    Err(Error::Environment {
+        what: format!(
+            "{} runs this check for {whose}, and HEAD is {head}, a commit of the base ({}): nothing of the change would be judged",
+            run.service, found_by
+        ),
+        next: format!("check out {commit} before the check, in a job that has no secret"),
+    })
+}
+
+/// Refuses a base from the remote branches of a clone whose remote is the author's own repository.
+/// A commit that the service itself names is the target's wherever it was fetched from.
+///
+/// # Errors
+/// [`Error::Baseline`], which says how to fetch the target.
+pub(super) fn refuse_fork(
+    folder: &Path,
+    run: &Run,
+    (base, found_by): (&str, &str),
+) -> Result<(), Error> {
+    let (Some(fork), Some(address)) = (&run.fork, git::origin(folder)) else {
+        return Ok(());
+    };
+    let origin = repository_path(&address);
+    let is = |path: &str| origin == path || origin.ends_with(&format!("/{path}"));
+    let stated = match &run.kind {
+        Kind::Change { tip, former, .. } => [tip.as_ref(), former.as_ref()],
+        Kind::Push { before, .. } => [before.as_ref(), None],
+        Kind::Queue { base, .. } => [base.as_ref(), None],
+        Kind::Person | Kind::Other => [None, None],
+    };
+    let stated = stated
+        .into_iter()
+        .flatten()
+        .any(|stated| stated.commit == base);
+    if stated || is(&fork.home) || !is(&fork.source) {
+        return Ok(());
+    }
+    Err(Error::Baseline(format!(
+        "the remote `origin` of this clone is {}, the repository that the change comes from, and not {}: its branches are the author's, so {} ({}) must not supply rules and baselines\n  next: clone {} and fetch the change into it; or git remote set-url origin ADDRESS-OF-{} && git fetch origin '+refs/heads/*:refs/remotes/origin/*'",
+        fork.source,
+        fork.home,
+        found_by,
+        base.chars().take(10).collect::<String>(),
+        fork.home,
+        fork.home,
+    )))
+}
