@@ -27,7 +27,7 @@ fn on<T: Sync, R: Send>(threads: usize, items: &[T], work: impl Fn(&T) -> R + Sy
     };
     let mut all = thread::scope(|scope| {
         let others: Vec<_> = (1..threads)
-            .map_while(|_| thread::Builder::new().spawn_scoped(scope, &take).ok())
+            .map_while(|_| thread::Builder::new().spawn_scoped(scope, take).ok())
             .collect();
         let mut all = take();
         for other in others {
