@@ -7,6 +7,10 @@ use sha2::{Digest, Sha256};
 
 use crate::files::open_regular;
 
+/// The pieces that a file is read in, in bytes.
+const SMALLEST_PIECE: usize = 4 * 1024;
+const LARGEST_PIECE: usize = 128 * 1024;
+
 /// The sha256 of bytes.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
@@ -19,7 +23,9 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 pub fn sha256_file(path: &Path) -> io::Result<String> {
     let mut file = open_regular(path)?;
     let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 128 * 1024];
+    // Most files are small sources. A buffer of the largest size costs more than their hash.
+    let stated = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    let mut buffer = vec![0; stated.clamp(SMALLEST_PIECE, LARGEST_PIECE)];
     loop {
         let count = io::Read::read(&mut file, &mut buffer)?;
         if count == 0 {
@@ -41,5 +47,29 @@ mod tests {
     fn a_device_has_no_sha256() {
         assert!(sha256_file(Path::new("/dev/null")).is_err());
         assert!(sha256_file(Path::new(".")).is_err());
+    }
+
+    #[test]
+    fn a_file_has_the_hash_of_its_bytes_whatever_its_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for size in [
+            0,
+            1,
+            SMALLEST_PIECE,
+            SMALLEST_PIECE + 1,
+            LARGEST_PIECE,
+            3 * LARGEST_PIECE + 7,
+        ] {
+            let bytes: Vec<u8> = (0..size).map(|index| (index % 251) as u8).collect();
+            std::fs::write(&path, &bytes).unwrap();
+            assert_eq!(sha256_file(&path).unwrap(), sha256_hex(&bytes), "{size}");
+        }
+        // Its size is stated as 0.
+        let status = std::fs::read("/proc/version").unwrap();
+        assert_eq!(
+            sha256_file(Path::new("/proc/version")).unwrap(),
+            sha256_hex(&status)
+        );
     }
 }

@@ -16,7 +16,7 @@
 //! [`history`] follows a baseline through the commits, [`diff`] compares two files, [`strip`] copies
 //! captures for publication, and [`doctor`] examines the machine. [`metric`], [`statistics`],
 //! [`finding`] and [`terms`] are shared words; [`process`], [`files`], [`git`] and [`hash`] reach
-//! the system.
+//! the system, and [`parallel`] uses all of its cores.
 
 pub mod baseline;
 pub mod binary;
@@ -38,6 +38,7 @@ pub mod history;
 pub mod judge;
 pub mod measure;
 pub mod metric;
+pub mod parallel;
 pub mod plan;
 pub mod process;
 pub mod profile;

@@ -762,6 +762,57 @@ fn a_capture_of_other_bytes_beside_a_profile_is_not_a_missing_one() {
 }
 
 #[test]
+fn a_capture_is_found_by_its_bytes_whatever_its_name() {
+    let project = Project::locked();
+    let folder = project.path("recorded/bsr_gemm/cp_async");
+    let rename = |from: &str, to: &str| {
+        std::fs::create_dir_all(folder.join(to).parent().unwrap()).unwrap();
+        std::fs::rename(folder.join(from), folder.join(to)).unwrap();
+    };
+    // Each of two has the name of the other one, and a third is elsewhere.
+    rename("capture-1.ncu-rep", "kept.ncu-rep");
+    rename("capture-2.ncu-rep", "capture-1.ncu-rep");
+    rename("kept.ncu-rep", "capture-2.ncu-rep");
+    rename("capture-3.csv", "below/it/page.csv");
+    let report = project.check(&["cp_async"], 0);
+    assert_eq!(report.warned(), Vec::<String>::new());
+    // A copy under the name of another one is not that one, although its own hash is known.
+    std::fs::remove_file(folder.join("capture-2.ncu-rep")).unwrap();
+    std::os::unix::fs::symlink("capture-1.ncu-rep", folder.join("capture-2.ncu-rep")).unwrap();
+    let report = project.check(&["cp_async"], 0);
+    assert_eq!(report.warned(), ["profile-altered"]);
+    assert!(report.message("profile-altered").contains("`capture-"));
+}
+
+#[test]
+fn findings_have_the_order_of_the_variants_in_every_run() {
+    let project = Project::locked();
+    for variant in VARIANTS.iter() {
+        for ending in ["ncu-rep", "csv"] {
+            let capture = format!("recorded/bsr_gemm/{variant}/capture-1.{ending}");
+            std::fs::remove_file(project.path(&capture)).unwrap();
+        }
+    }
+    let findings = || {
+        let report = project.check(&[], 0);
+        let findings = report.findings("warn");
+        let of = |finding: &Json| (finding["variant"].clone(), finding["message"].clone());
+        findings.into_iter().map(of).collect::<Vec<_>>()
+    };
+    let first = findings();
+    let variants: Vec<_> = first.iter().map(|(variant, _)| variant.as_str()).collect();
+    let expected = VARIANTS.iter().map(|variant| format!("bsr_gemm/{variant}"));
+    let expected: Vec<_> = expected.collect();
+    assert_eq!(
+        variants,
+        expected.iter().map(|id| Some(&**id)).collect::<Vec<_>>()
+    );
+    for _ in 0..5 {
+        assert_eq!(findings(), first);
+    }
+}
+
+#[test]
 fn a_report_goes_where_a_link_leads_and_into_a_pipe_and_never_over_the_configuration() {
     let project = Project::locked();
     project.write("real.md", "old");

@@ -3,34 +3,52 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use ncu_report::{ReadError, Recording};
+
+use crate::capture::{self, Format};
+use crate::files::{most, read_regular_up_to};
 use crate::finding::Error;
-use crate::hash::sha256_file;
+use crate::hash::{sha256_file, sha256_hex};
+use crate::parallel;
+use crate::profile::FileHash;
 
 /// The endings of captures' names.
 const ENDINGS: [&str; 4] = ["ncu-rep", "csv", "records", "times"];
 
 /// The captures in a folder by their sha256, wherever they were put.
+///
+/// A capture is usually beside its profile under the name that the profile states. It is then read
+/// once, to be hashed and decoded. Only where one is not there, all captures are hashed.
 #[derive(Debug, Default)]
 pub struct CaptureIndex {
+    /// Where a profile's own captures are.
+    folder: Option<PathBuf>,
+    /// Every capture.
+    files: Vec<PathBuf>,
+    /// Once it was needed.
+    hashed: OnceLock<Hashed>,
+}
+
+#[derive(Debug)]
+struct Hashed {
     by_hash: BTreeMap<String, PathBuf>,
-    /// Names of those in the folder itself, which is where a profile's own captures are.
+    /// Names of the captures in the folder itself.
     beside: BTreeSet<String>,
 }
 
 impl CaptureIndex {
-    /// Hashes every capture below a folder. A capture that cannot be read counts as missing.
+    /// The captures below a folder. One that cannot be read counts as missing.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn of(folder: &Path) -> Result<CaptureIndex, Error> {
-        let mut index = CaptureIndex::default();
+        let mut index = CaptureIndex {
+            folder: Some(folder.to_path_buf()),
+            ..CaptureIndex::default()
+        };
         index.add(folder)?;
-        let beside = index.by_hash.values().filter_map(|path| {
-            let is_beside = path.parent() == Some(folder);
-            is_beside.then(|| path.file_name()?.to_str().map(str::to_owned))?
-        });
-        index.beside = beside.collect();
         Ok(index)
     }
 
@@ -39,6 +57,7 @@ impl CaptureIndex {
     /// # Errors
     /// [`Error::Io`].
     pub fn add(&mut self, folder: &Path) -> Result<(), Error> {
+        self.hashed = OnceLock::new();
         for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
             let entry = entry.map_err(Error::io("read", folder))?;
             let path = entry.path();
@@ -48,21 +67,58 @@ impl CaptureIndex {
             } else if path
                 .extension()
                 .is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
-                && let Ok(hash) = sha256_file(&path)
             {
-                self.by_hash.insert(hash, path);
+                self.files.push(path);
             }
         }
         Ok(())
     }
 
-    /// Where the capture of this hash is.
-    pub(super) fn path_of(&self, sha256: &str) -> Option<&Path> {
-        self.by_hash.get(sha256).map(PathBuf::as_path)
+    /// The content of a capture; `None` where there is no capture of its hash.
+    pub(super) fn read(
+        &self,
+        capture: &FileHash,
+    ) -> Option<Result<(Format, Recording), ReadError>> {
+        if let Some(path) = self
+            .files
+            .iter()
+            .find(|path| self.is_beside(path, &capture.file))
+            && let Ok(bytes) = read_regular_up_to(path, most::BINARY)
+            && sha256_hex(&bytes) == capture.sha256
+        {
+            return Some(capture::read_bytes(path, &bytes));
+        }
+        let path = self.hashed().by_hash.get(&capture.sha256)?;
+        Some(capture::read_file(path))
     }
 
-    /// Whether a capture of this name is in the folder itself.
+    /// Whether a capture of this name is in the folder itself, and can be read.
     pub(super) fn has_beside(&self, name: &str) -> bool {
-        self.beside.contains(name)
+        self.hashed().beside.contains(name)
+    }
+
+    fn is_beside(&self, path: &Path, name: &str) -> bool {
+        path.parent() == self.folder.as_deref() && path.file_name().is_some_and(|own| own == name)
+    }
+
+    fn hashed(&self) -> &Hashed {
+        self.hashed.get_or_init(|| {
+            let hashes = parallel::map(&self.files, |path| sha256_file(path).ok());
+            let hashed = hashes.into_iter().zip(&self.files);
+            let hashed: Vec<(String, &PathBuf)> = hashed
+                .filter_map(|(hash, path)| Some((hash?, path)))
+                .collect();
+            let beside = hashed.iter().filter_map(|(_, path)| {
+                let name = path.file_name()?.to_str()?;
+                self.is_beside(path, name).then(|| name.to_owned())
+            });
+            Hashed {
+                beside: beside.collect(),
+                by_hash: hashed
+                    .into_iter()
+                    .map(|(hash, path)| (hash, path.clone()))
+                    .collect(),
+            }
+        })
     }
 }

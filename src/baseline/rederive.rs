@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::capture_index::CaptureIndex;
-use crate::capture::{self, Format};
+use crate::capture::Format;
 use crate::config::Variant;
 use crate::finding::{Code, Finding};
 use crate::profile::import::conditions_of;
@@ -89,11 +89,9 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&mut self, file: &FileHash) -> Option<(Format, Recording)> {
         let (name, sha256) = (&file.file, &file.sha256);
-        let (code, message) = match self.captures.path_of(sha256) {
-            Some(path) => match capture::read_file(path) {
-                Ok(found) => return Some(found),
-                Err(error) => (Code::CaptureUnreadable, error.to_string()),
-            },
+        let (code, message) = match self.captures.read(file) {
+            Some(Ok(found)) => return Some(found),
+            Some(Err(error)) => (Code::CaptureUnreadable, error.to_string()),
             None if self.captures.has_beside(name) => (
                 Code::ProfileAltered,
                 format!(

@@ -55,19 +55,31 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadErro
             },
             _ => ReadError::Io(error),
         })
-        .and_then(|bytes| {
-            if bytes.starts_with(report::MAGIC) {
-                Ok((Format::Report, report::read(&bytes)?))
-            } else if bytes.starts_with(kernel_records::MAGIC) {
-                Ok((Format::KernelRecords, kernel_records::read(&bytes)?))
-            } else if bytes.starts_with(event_times::MAGIC) {
-                Ok((Format::EventTimes, event_times::read(&bytes)?))
-            } else {
-                Ok((Format::Csv, csv::read(&bytes)?))
-            }
-        })
-        .map_err(|source| ReadError::InFile {
-            path: path.to_owned(),
-            source: Box::new(source),
-        })
+        .map_err(|source| in_file(path, source))
+        .and_then(|bytes| read_bytes(path, &bytes))
+}
+
+/// The same with the bytes of the file. `path` is for the error.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<(Format, Recording), ReadError> {
+    let (format, recording) = if bytes.starts_with(report::MAGIC) {
+        (Format::Report, report::read(bytes))
+    } else if bytes.starts_with(kernel_records::MAGIC) {
+        (Format::KernelRecords, kernel_records::read(bytes))
+    } else if bytes.starts_with(event_times::MAGIC) {
+        (Format::EventTimes, event_times::read(bytes))
+    } else {
+        (Format::Csv, csv::read(bytes))
+    };
+    let recording = recording.map_err(|source| in_file(path, source))?;
+    Ok((format, recording))
+}
+
+fn in_file(path: &Path, source: ReadError) -> ReadError {
+    ReadError::InFile {
+        path: path.to_owned(),
+        source: Box::new(source),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::outcome::Outcome;
 use super::variants::{Judge, Profiles};
@@ -11,6 +11,7 @@ use crate::comparable::{changes_since, words};
 use crate::config::{Config, Selected, Variant};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, recorded_base_folder, recorded_folder};
 use crate::finding::{Code, Error, Finding, WarnReason};
+use crate::parallel;
 use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::{Tier, VariantId};
 use crate::trust::{Authority, brought_by_change, unlike_base};
@@ -36,16 +37,30 @@ pub fn read_recorded(
         findings: Vec::new(),
         stale: BTreeSet::new(),
     };
-    for variant in plan.variants() {
-        reading.current(variant)?;
-        reading.base(variant)?;
+    let (variants, controls) = (plan.variants(), judge.controls_beside());
+    // What takes long is done on all cores. Findings are made from it in the order of the variants.
+    let sides = variants
+        .iter()
+        .flat_map(|variant| [(Side::Current, *variant), (Side::Base, *variant)]);
+    let sides: Vec<_> = sides
+        .chain(controls.iter().map(|variant| (Side::Control, *variant)))
+        .collect();
+    let read = parallel::map(&sides, |(side, variant)| {
+        Recorded::read(folder, &plan.config, *side, variant)
+    });
+    let mut read = sides.iter().zip(read);
+    for ((side, variant), recorded) in read.by_ref().take(2 * variants.len()) {
+        match side {
+            Side::Base => reading.base(variant, recorded)?,
+            _ => reading.current(variant, recorded)?,
+        }
     }
-    for variant in plan.variants() {
+    for variant in variants {
         reading.compiled(variant);
         reading.compiled_base(variant);
     }
-    for variant in judge.controls_beside() {
-        reading.control(variant)?;
+    for ((_, variant), recorded) in read {
+        reading.control(variant, recorded)?;
     }
     reading.trials();
     if reading.is_change() {
@@ -57,6 +72,63 @@ pub fn read_recorded(
     } = reading;
     outcome.findings.extend(findings);
     Ok(profiles)
+}
+
+/// Which profile of a variant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Current,
+    Base,
+    Control,
+}
+
+/// A recorded profile, and what is found without the rest of the recording.
+struct Recorded {
+    /// Where it is.
+    folder: PathBuf,
+    profile: Result<Option<Profile>, Error>,
+    /// What the captures beside it show against it.
+    altered: Result<Vec<Finding>, Error>,
+    /// That it is of other code than what is here.
+    stale: Option<Finding>,
+}
+
+impl Recorded {
+    /// Reads a profile and its captures.
+    fn read(recording: &Path, config: &Config, side: Side, variant: &Variant) -> Recorded {
+        let folder = match side {
+            Side::Current | Side::Control => recorded_folder(recording, &variant.id),
+            Side::Base => recorded_base_folder(recording, &variant.id),
+        };
+        let profile = match side {
+            Side::Current | Side::Control => Profile::recorded(recording, &variant.id),
+            Side::Base => base(&folder.join(PROFILE_FILE)),
+        };
+        let own = match &profile {
+            Ok(Some(profile)) if profile.variant == variant.id => Some(profile),
+            _ => None,
+        };
+        let altered = own.map_or(Ok(Vec::new()), |profile| {
+            Ok(rederive(variant, profile, &CaptureIndex::of(&folder)?))
+        });
+        let current = own.filter(|_| side == Side::Current);
+        Recorded {
+            stale: current.and_then(|profile| stale(config, variant, profile)),
+            folder,
+            altered,
+            profile,
+        }
+    }
+}
+
+/// The profile of a base, where there is one. A link that leads nowhere is a base that cannot be
+/// read, and not the lack of one.
+fn base(file: &Path) -> Result<Option<Profile>, Error> {
+    let missing = file.symlink_metadata().err();
+    match missing.is_some_and(|error| error.kind() == ErrorKind::NotFound) {
+        true => Ok(None),
+        false => Profile::read(file).map(Some),
+    }
 }
 
 struct Reading<'a> {
@@ -77,12 +149,11 @@ impl Reading<'_> {
     }
 
     /// The measured profile of a variant. Without one nothing would be judged.
-    fn current(&mut self, variant: &Variant) -> Result<(), Error> {
-        let place = recorded_folder(self.folder, &variant.id);
-        let finding = match Profile::recorded(self.folder, &variant.id) {
+    fn current(&mut self, variant: &Variant, recorded: Recorded) -> Result<(), Error> {
+        let finding = match recorded.profile {
             Ok(Some(profile)) if profile.variant == variant.id => {
-                self.altered(variant, &profile, &place, |finding| finding)?;
-                if let Some(stale) = stale(self.config, variant, &profile) {
+                self.altered(variant, recorded.altered?, |finding| finding);
+                if let Some(stale) = recorded.stale {
                     self.stale.insert(variant.id.clone());
                     self.findings.push(stale);
                 }
@@ -91,7 +162,7 @@ impl Reading<'_> {
                 self.profiles.current.push(profile);
                 return Ok(());
             }
-            Ok(Some(profile)) => of_another(variant, &place, &profile),
+            Ok(Some(profile)) => of_another(variant, &recorded.folder, &profile),
             Ok(None) => Finding::deny(
                 Code::ProfileMissing,
                 &variant.id,
@@ -112,20 +183,17 @@ impl Reading<'_> {
     }
 
     /// The profile of the base revision, where there is one.
-    fn base(&mut self, variant: &Variant) -> Result<(), Error> {
-        let folder = recorded_base_folder(self.folder, &variant.id);
-        let file = folder.join(PROFILE_FILE);
-        // A link that leads nowhere is a base that cannot be read, and not the lack of one.
-        let missing = file.symlink_metadata().err();
-        if missing.is_some_and(|error| error.kind() == ErrorKind::NotFound) {
-            return Ok(());
-        }
-        match Profile::read(&file) {
-            Ok(profile) if profile.variant == variant.id => {
-                self.altered(variant, &profile, &folder, Finding::in_base)?;
+    fn base(&mut self, variant: &Variant, recorded: Recorded) -> Result<(), Error> {
+        match recorded.profile {
+            Ok(None) => {}
+            Ok(Some(profile)) if profile.variant == variant.id => {
+                self.altered(variant, recorded.altered?, Finding::in_base);
                 self.profiles.bases.push(profile);
             }
-            Ok(profile) => self.findings.push(of_another(variant, &file, &profile)),
+            Ok(Some(profile)) => {
+                let file = recorded.folder.join(PROFILE_FILE);
+                self.findings.push(of_another(variant, &file, &profile));
+            }
             Err(error) => self.findings.push(unreadable(variant, error.to_string())),
         }
         Ok(())
@@ -175,12 +243,11 @@ impl Reading<'_> {
 
     /// The profile of a control that was not itself asked for: it bounds how much the machines
     /// differ.
-    fn control(&mut self, variant: &Variant) -> Result<(), Error> {
-        let why = match Profile::recorded(self.folder, &variant.id) {
+    fn control(&mut self, variant: &Variant, recorded: Recorded) -> Result<(), Error> {
+        let why = match recorded.profile {
             Ok(None) => return Ok(()),
             Ok(Some(profile)) if profile.variant == variant.id => {
-                let place = recorded_folder(self.folder, &variant.id);
-                self.altered(variant, &profile, &place, |finding| finding)?;
+                self.altered(variant, recorded.altered?, |finding| finding);
                 self.profiles.controls.push(profile);
                 return Ok(());
             }
@@ -197,14 +264,7 @@ impl Reading<'_> {
     }
 
     /// What the captures beside a profile show against it.
-    fn altered(
-        &mut self,
-        variant: &Variant,
-        profile: &Profile,
-        folder: &Path,
-        side: fn(Finding) -> Finding,
-    ) -> Result<(), Error> {
-        let found = rederive(variant, profile, &CaptureIndex::of(folder)?);
+    fn altered(&mut self, variant: &Variant, found: Vec<Finding>, side: fn(Finding) -> Finding) {
         let found = merged_if_all_missing(variant, found).into_iter();
         let is_change = self.is_change();
         self.findings.extend(found.map(|finding| {
@@ -214,7 +274,6 @@ impl Reading<'_> {
             };
             side(finding.warn_for(reason))
         }));
-        Ok(())
     }
 
     /// An imported profile says little of its code: in a change it must not replace a measured one.

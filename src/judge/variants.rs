@@ -12,7 +12,7 @@ use super::mode::Mode;
 use super::next::lock_command;
 use super::outcome::{Origin, Outcome};
 use super::variant_report::VariantReport;
-use crate::baseline::{Store, immutable_additions, verify_stored};
+use crate::baseline::{Store, Trusted, immutable_additions, verify_stored};
 use crate::comparable::{changes_since, words};
 use crate::config::{Selected, Variant};
 use crate::evidence::{
@@ -20,6 +20,7 @@ use crate::evidence::{
     recorded_unpinned, unpinned,
 };
 use crate::finding::{Code, Error, Finding};
+use crate::parallel;
 use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
@@ -66,6 +67,19 @@ struct Reported {
     toolchain: bool,
 }
 
+/// What is locked of a variant on a GPU model, and what is wrong with it.
+type Verified = (String, Option<Trusted>, Vec<Finding>);
+
+/// Verifies every lock of a variant.
+fn verify_all(plan: &Selected, store: &Store, variant: &Variant) -> Result<Vec<Verified>, Error> {
+    let stored = store.all_of(&variant.id)?.into_iter();
+    let verified = stored.map(|stored| {
+        let (trusted, found) = verify_stored(&plan.config, variant, &stored);
+        (stored.gpu, trusted, found)
+    });
+    Ok(verified.collect())
+}
+
 impl<'a> Judge<'a> {
     /// Verifies every lock of the selected variants, and of the controls of their suites; what is
     /// wrong with one is a finding.
@@ -80,18 +94,19 @@ impl<'a> Judge<'a> {
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
         };
-        let controls = judge.controls_beside();
-        for variant in plan.variants().into_iter().chain(controls) {
+        let mut variants = plan.variants();
+        variants.extend(judge.controls_beside());
+        let verified = parallel::map(&variants, |variant| verify_all(plan, store, variant));
+        for (variant, verified) in variants.into_iter().zip(verified) {
             let mut gpus = Vec::new();
-            for stored in store.all_of(&variant.id)? {
-                let (trusted, found) = verify_stored(&plan.config, variant, &stored);
+            for (gpu, trusted, found) in verified? {
                 if found.iter().any(|one| one.code == Code::ImmutableChanged) {
                     judge.changed.insert(variant.id.clone());
                 }
                 findings.extend(found);
-                gpus.push(stored.gpu.clone());
+                gpus.push(gpu.clone());
                 if let Some(trusted) = trusted {
-                    let key = (stored.gpu, variant.id.clone());
+                    let key = (gpu, variant.id.clone());
                     judge.locked.insert(key, trusted.profile);
                 }
             }

@@ -8,6 +8,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use common::wire::Message;
 use ncu_report::report::{self, InstructionCounters};
 
 fn recorded(name: &str) -> Vec<u8> {
@@ -151,6 +152,59 @@ fn every_line_and_every_inlined_call_equals_that_of_nvdisasm() {
             .collect();
         assert_eq!(places, expected[&one.offset], "at {:#x}", one.offset);
     }
+}
+
+/// A report of one launch. Each metric has a name and values by address.
+fn report_of(metrics: &[(&str, &[(u64, u64)])]) -> Vec<u8> {
+    let scalar = |value| Message::default().integer(5, value);
+    let names = metrics.iter().map(|(name, _)| name.as_bytes());
+    let strings = names.fold(Message::default(), |all, name| all.bytes(1, name));
+    let values = (0..).zip(metrics).map(|(id, (_, values))| {
+        let values = values.iter().map(|(address, count)| {
+            let address = Message::default().bytes(1, &scalar(*address).0);
+            address.bytes(2, &scalar(*count).0)
+        });
+        let mut metric = Message::default().integer(1, id);
+        metric.0.extend(Message::repeated(3, values).0);
+        metric
+    });
+    let payload = Message::repeated(13, values).sized();
+    let header = Message::default()
+        .integer(2, 1)
+        .bytes(4, &strings.0)
+        .integer(5, payload.len() as u64);
+    let version = Message::default().integer(1, 7);
+    [&b"NVR\0"[..], &version.sized(), &header.sized(), &payload].concat()
+}
+
+#[test]
+fn metrics_may_list_their_instructions_in_any_order_and_leave_some_out() {
+    let bytes = report_of(&[
+        ("smsp__pcsamp_sample_count", &[(0x30, 3), (0x10, 1)]),
+        (
+            "inst_executed",
+            &[(0x10, 10), (0x20, 20), (0x30, 30), (0x40, 40), (0x50, 50)],
+        ),
+        (
+            "smsp__pcsamp_warps_issue_stalled_wait",
+            &[(0x50, 5), (0x10, 6), (0x20, 7), (0x20, 8), (0x40, 9)],
+        ),
+    ]);
+    let wait = |samples: &[u64]| -> Vec<(Arc<str>, u64)> {
+        samples.iter().map(|one| ("wait".into(), *one)).collect()
+    };
+    let found: Vec<_> = instructions(&bytes)
+        .into_iter()
+        .map(|one| (one.address, one.executed, one.samples, one.stalls))
+        .collect();
+    let expected = [
+        (0x10, Some(10), 1, wait(&[6])),
+        (0x20, Some(20), 0, wait(&[7])),
+        (0x30, Some(30), 3, wait(&[])),
+        (0x40, Some(40), 0, wait(&[9])),
+        (0x50, Some(50), 0, wait(&[5])),
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -44,8 +44,9 @@ pub(super) const RATIO_SUFFIXES: &[&str] = &[".max_rate", ".pct", ".ratio"];
 /// The base metric and the suffix. Dots before the double underscore belong to the name, as in
 /// `FBSP.TriageCompute.dramc__throughput.avg`.
 pub(super) fn split(metric: &str) -> (&str, &str) {
-    let from = metric.find("__").unwrap_or(0);
-    match metric.get(from..).and_then(|rest| rest.find('.')) {
+    let bytes = metric.as_bytes();
+    let from = bytes.windows(2).position(|two| two == b"__").unwrap_or(0);
+    match bytes[from..].iter().position(|byte| *byte == b'.') {
         Some(dot) => metric.split_at(from + dot),
         None => (metric, ""),
     }

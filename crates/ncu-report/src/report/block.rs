@@ -24,7 +24,7 @@ impl<'a> Block<'a> {
         if blocks.bytes.is_empty() {
             return Ok(None);
         }
-        let at = blocks.offset;
+        let at = blocks.offset();
         let header = blocks.take_sized(format_args!("the header of the block at byte {at}"))?;
         let [mut kernels, mut ranges, mut command_lists, mut graphs] = [0; 4];
         let (mut sources, mut payload_size, mut process_id) = (0, 0, None);

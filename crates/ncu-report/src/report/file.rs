@@ -25,12 +25,12 @@ impl<'a> File<'a> {
                 found: describe(bytes),
             });
         }
-        let mut rest = Slice { bytes, offset: 0 };
+        let mut rest = Slice::of_file(bytes);
         rest.take(MAGIC.len() as u64, "the magic number")?;
         let header = rest.take_sized("the file header")?;
         if rest.bytes.is_empty() {
             return Err(ReadError::report(
-                rest.offset,
+                rest.offset(),
                 "expected a block after the file header",
             ));
         }

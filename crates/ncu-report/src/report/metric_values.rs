@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::memory::Memory;
 use super::scalar::scalar;
 use super::strings::{MEMORY_PER_NAME, StringTable};
-use super::wire::Slice;
+use super::wire::{Slice, lossy};
 use crate::catalog::{Chip, Unit, unit_of};
 use crate::error::ReadError;
 use crate::metrics::Metrics;
@@ -57,7 +57,7 @@ impl MetricValues {
             .strings
             .iter()
             .map(|name| {
-                let text = String::from_utf8_lossy(name);
+                let text = lossy(name);
                 // The name, and the reason of a stall in it.
                 memory.take(
                     text.len().saturating_mul(2).saturating_add(MEMORY_PER_NAME),
@@ -93,11 +93,15 @@ impl MetricValues {
         mut message: Slice<'_>,
         memory: &mut Memory,
     ) -> Result<Read, ReadError> {
-        let offset = message.offset;
+        let offset = message.offset();
         let (mut id, mut value, mut has_list) = (None, Value::Missing, false);
         while let Some(field) = message.field()? {
             match field.number {
-                3 => has_list = true,
+                // Some metrics have a thousand of them, which are read later or not at all.
+                3 => {
+                    has_list = true;
+                    message.skip_short(3);
+                }
                 1 => id = Some(field.integer()?),
                 2 => value = scalar(field.bytes()?, memory)?,
                 _ => {}

@@ -81,7 +81,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         // A newer format may add results of a new kind after the known ones.
         if !left.bytes.is_empty() && is_known {
             return Err(ReadError::report(
-                left.offset,
+                left.offset(),
                 format!(
                     "{} bytes follow the last result that the block's header counts",
                     left.bytes.len()

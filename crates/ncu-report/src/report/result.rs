@@ -71,7 +71,7 @@ impl<'a> Decoder<'a> {
         for (layout, count) in LAYOUTS.iter().zip(block.results) {
             for _ in 0..count {
                 let message = payload.take_sized(format_args!("a {} result", layout.name))?;
-                self.memory.take(LAUNCH, message.offset)?;
+                self.memory.take(LAUNCH, message.offset())?;
                 let mut launch = self.launch(layout, message)?;
                 launch.process_id = block.process_id;
                 launches.push(launch);
@@ -148,7 +148,7 @@ impl<'a> Decoder<'a> {
         }
         let name = text.text()?;
         self.memory
-            .take(name.len().saturating_add(16), text.offset)?;
+            .take(name.len().saturating_add(16), text.offset())?;
         Ok(Some(name))
     }
 

@@ -101,13 +101,13 @@ impl<'a> Sources<'a> {
                 return Ok(());
             };
             let _ = self.add_one(message, memory);
-            memory.take(0, message.offset)?;
+            memory.take(0, message.offset())?;
         }
         Ok(())
     }
 
     fn add_one(&mut self, message: Slice<'a>, memory: &mut Memory) -> Result<(), ReadError> {
-        memory.take(SOURCE, message.offset)?;
+        memory.take(SOURCE, message.offset())?;
         let (reference, found) = source(message, memory)?;
         // A later source with the same reference adds functions and has no cubin.
         let known = self.by_reference.entry(reference).or_default();
@@ -190,7 +190,7 @@ fn add_functions(
             }
         }
         if let Some(address) = address {
-            memory.take(name.len().saturating_add(FUNCTION), message.offset)?;
+            memory.take(name.len().saturating_add(FUNCTION), message.offset())?;
             let name = name.into();
             functions.insert(address, Function { name, place: None });
         }

@@ -41,7 +41,7 @@ impl<'a> StringTable<'a> {
     /// `StringTable { 1: repeated string }`. The table of a later block continues the tables of the
     /// earlier blocks. A table that begins with all earlier names replaces them.
     fn merge_table(&mut self, mut message: Slice<'a>) -> Result<(), ReadError> {
-        let offset = message.offset;
+        let offset = message.offset();
         let mut strings = Vec::new();
         while let Some(field) = message.field()? {
             if field.number == 1 {

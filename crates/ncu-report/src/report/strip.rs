@@ -90,7 +90,7 @@ pub fn strip(bytes: &[u8], stripping: &mut Stripping<'_>) -> Result<Vec<u8>, Rea
             None => "no format version".to_owned(),
         };
         return Err(ReadError::report(
-            file.header.offset,
+            file.header.offset(),
             format!(
                 "the report has {version}, and only the fields of version {KNOWN_FORMAT_VERSION} \
                  are known: a copy could contain what must be removed"

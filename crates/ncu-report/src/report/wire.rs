@@ -4,45 +4,68 @@
 //! There is no recursion: the caller opens each nested message. Every offset in an error counts
 //! from the beginning of the file.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 use crate::error::ReadError;
 use crate::limits::LONGEST_TEXT;
 
-/// A part of the file, and the offset of its first byte.
+/// A part of the file, and where it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slice<'a> {
     pub(super) bytes: &'a [u8],
-    pub(super) offset: usize,
+    /// Offset in the file of the first byte after this part. Unlike the offset of the first byte it
+    /// stays the same while the part is read.
+    end: usize,
 }
 
 impl<'a> Slice<'a> {
+    /// The whole file.
+    pub(super) fn of_file(bytes: &'a [u8]) -> Slice<'a> {
+        Slice {
+            bytes,
+            end: bytes.len(),
+        }
+    }
+
+    /// Offset of the first byte in the file.
+    #[inline(always)]
+    pub(super) fn offset(&self) -> usize {
+        self.end.wrapping_sub(self.bytes.len())
+    }
+
     /// Cuts `length` bytes off the front. `what` names them in the error.
     pub(super) fn take(&mut self, length: u64, what: impl Display) -> Result<Slice<'a>, ReadError> {
-        let left = self.bytes.len();
-        let Some((head, tail)) = usize::try_from(length)
-            .ok()
-            .and_then(|length| self.bytes.split_at_checked(length))
-        else {
-            return Err(ReadError::report(
-                self.offset,
-                format!("{what} needs {length} bytes, only {left} are left"),
-            ));
-        };
-        let taken = Slice {
-            bytes: head,
-            offset: self.offset,
-        };
+        self.cut(length).ok_or_else(|| self.too_short(length, what))
+    }
+
+    /// Cuts `length` bytes off the front; `None` where fewer are left.
+    #[inline(always)]
+    fn cut(&mut self, length: u64) -> Option<Slice<'a>> {
+        let length = usize::try_from(length).ok()?;
+        let (head, tail) = self.bytes.split_at_checked(length)?;
         self.bytes = tail;
-        self.offset = self.offset.saturating_add(head.len());
-        Ok(taken)
+        Some(Slice {
+            bytes: head,
+            end: self.offset(),
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn too_short(self, length: u64, what: impl Display) -> ReadError {
+        let left = self.bytes.len();
+        ReadError::report(
+            self.offset(),
+            format!("{what} needs {length} bytes, only {left} are left"),
+        )
     }
 
     /// Reads a length (u32, little-endian) and cuts off as many bytes.
     pub(super) fn take_sized(&mut self, what: impl Display) -> Result<Slice<'a>, ReadError> {
         let Some((length, _)) = self.bytes.split_first_chunk::<4>() else {
             return Err(ReadError::report(
-                self.offset,
+                self.offset(),
                 format!(
                     "expected the length of {what} in four bytes, only {} bytes are left",
                     self.bytes.len()
@@ -58,47 +81,39 @@ impl<'a> Slice<'a> {
     pub(super) fn text(&self) -> Result<String, ReadError> {
         if self.bytes.len() > LONGEST_TEXT {
             return Err(ReadError::report(
-                self.offset,
+                self.offset(),
                 format!(
                     "a text has {} bytes, the limit is {LONGEST_TEXT}",
                     self.bytes.len()
                 ),
             ));
         }
-        let mut text = String::from_utf8_lossy(self.bytes).into_owned();
+        let mut text = lossy(self.bytes).into_owned();
         text.shrink_to_fit();
         Ok(text)
     }
 
     /// The next field of the message, or `None` at its end.
-    #[inline]
+    ///
+    /// A report has some fields for each value of each instruction. This is inlined, and what is
+    /// rare takes the slice by value and not by reference, so that a slice stays in registers.
+    #[inline(always)]
     pub(super) fn field(&mut self) -> Result<Option<Field<'a>>, ReadError> {
         if self.bytes.is_empty() {
             return Ok(None);
         }
-        let offset = self.offset;
+        let offset = self.offset();
         let key = self.varint()?;
         let number = key >> 3;
         if number == 0 || number > u64::from(u32::MAX >> 3) {
-            return Err(ReadError::report(
-                offset,
-                format!("expected a field of a message, found the field number {number}"),
-            ));
+            return Err(no_field(offset, "field number", number));
         }
         let data = match key & 7 {
             0 => Data::Integer(self.varint()?),
             1 => Data::Fixed64(self.fixed()?),
-            2 => {
-                let length = self.varint()?;
-                Data::Bytes(self.take(length, "a field")?)
-            }
+            2 => Data::Bytes(self.sized_field()?),
             5 => Data::Fixed32(self.fixed()?),
-            kind => {
-                return Err(ReadError::report(
-                    offset,
-                    format!("expected a field of a message, found the wire type {kind}"),
-                ));
-            }
+            kind => return Err(no_field(offset, "wire type", kind)),
         };
         Ok(Some(Field {
             number,
@@ -107,43 +122,132 @@ impl<'a> Slice<'a> {
         }))
     }
 
-    #[inline]
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "a shift by 63 at most, and an offset within the file"
-    )]
-    fn varint(&mut self) -> Result<u64, ReadError> {
-        let mut value = 0_u64;
-        for (index, &byte) in self.bytes.iter().take(10).enumerate() {
-            value |= u64::from(byte & 0x7f) << (7 * index);
-            if byte < 0x80 {
-                self.bytes = &self.bytes[index + 1..];
-                self.offset += index + 1;
-                return Ok(value);
-            }
+    /// Cuts off all messages of less than 128 bytes in the field `number`, up to the first that is
+    /// another field, longer or damaged.
+    #[inline(always)]
+    pub(super) fn skip_short(&mut self, number: u8) {
+        while let Some((_, rest)) = short_message(self.bytes, number) {
+            self.bytes = rest;
         }
-        Err(ReadError::report(
-            self.offset,
+    }
+
+    /// Reads a length and cuts off as many bytes.
+    #[inline(always)]
+    fn sized_field(&mut self) -> Result<Slice<'a>, ReadError> {
+        let length = self.varint()?;
+        match self.cut(length) {
+            Some(taken) => Ok(taken),
+            None => Err(self.too_short(length, "a field")),
+        }
+    }
+
+    #[inline(always)]
+    fn varint(&mut self) -> Result<u64, ReadError> {
+        // Most numbers are keys, lengths and counts below 128.
+        let (value, length) = match self.bytes {
+            [byte @ ..0x80, ..] => (u64::from(*byte), 1),
+            bytes => match long_varint(bytes) {
+                Some(found) => found,
+                None => return Err(self.no_number()),
+            },
+        };
+        self.bytes = self.bytes.get(length..).unwrap_or_default();
+        Ok(value)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn no_number(self) -> ReadError {
+        ReadError::report(
+            self.offset(),
             match self.bytes.len() {
                 0..10 => "the number is truncated",
                 _ => "the number is longer than ten bytes",
             },
-        ))
+        )
     }
 
+    #[inline(always)]
     fn fixed<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
         let Some((value, rest)) = self.bytes.split_first_chunk::<N>() else {
-            return Err(ReadError::report(
-                self.offset,
-                format!(
-                    "expected a number of {N} bytes, only {} are left",
-                    self.bytes.len()
-                ),
-            ));
+            return Err(self.truncated_number(N));
         };
         self.bytes = rest;
-        self.offset = self.offset.saturating_add(N);
         Ok(*value)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn truncated_number(self, bytes: usize) -> ReadError {
+        ReadError::report(
+            self.offset(),
+            format!(
+                "expected a number of {bytes} bytes, only {} are left",
+                self.bytes.len()
+            ),
+        )
+    }
+}
+
+/// The number that the bytes begin with, and its length; `None` where it does not end.
+#[inline(never)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a shift by 63 at most, and a length of ten at most"
+)]
+fn long_varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0;
+    for (index, byte) in bytes.iter().take(10).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * index);
+        if *byte < 0x80 {
+            return Some((value, index + 1));
+        }
+    }
+    None
+}
+
+#[cold]
+#[inline(never)]
+fn no_field(offset: usize, what: &str, found: u64) -> ReadError {
+    ReadError::report(
+        offset,
+        format!("expected a field of a message, found the {what} {found}"),
+    )
+}
+
+/// The content of the first field, and what follows it, if it is a message of less than 128 bytes
+/// in the field `number`, which is below 16; `None` for any other field, damaged or not.
+#[inline(always)]
+pub(super) fn short_message(bytes: &[u8], number: u8) -> Option<(&[u8], &[u8])> {
+    match bytes {
+        [key, length @ ..0x80, rest @ ..] if *key == number << 3 | 2 => {
+            rest.split_at_checked(usize::from(*length))
+        }
+        _ => None,
+    }
+}
+
+/// The number that is all of these bytes; `None` where they are another number of numbers.
+#[inline(always)]
+pub(super) fn whole_varint(bytes: &[u8]) -> Option<u64> {
+    let (last, first) = bytes.split_last()?;
+    if *last >= 0x80 || first.len() > 8 {
+        return None;
+    }
+    first
+        .iter()
+        .rev()
+        .try_fold(u64::from(*last), |value, byte| {
+            (*byte >= 0x80).then_some(value << 7 | u64::from(byte & 0x7f))
+        })
+}
+
+/// The bytes as a text; what is not UTF-8 is replaced. Nearly all texts are UTF-8, and that is
+/// cheaper to check than to repair.
+pub(super) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 
@@ -204,6 +308,8 @@ impl<'a> Field<'a> {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn mismatch(&self, expected: &str) -> ReadError {
         let found = match self.data {
             Data::Integer(_) => "an integer",
@@ -218,5 +324,37 @@ impl<'a> Field<'a> {
                 self.number
             ),
         )
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::arithmetic_side_effects, reason = "numbers of a test")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_message_that_is_skipped_is_one_that_could_be_read(
+            lengths in proptest::collection::vec(0_u8..0x90, 0..6),
+            next in proptest::collection::vec(any::<u8>(), 0..6),
+        ) {
+            let mut bytes = Vec::new();
+            for length in lengths {
+                bytes.extend([0x1a, length]);
+                bytes.resize(bytes.len() + usize::from(length), length);
+            }
+            bytes.extend(next);
+            let (mut read, mut skipped) = (Slice::of_file(&bytes), Slice::of_file(&bytes));
+            skipped.skip_short(3);
+            while read.bytes.len() > skipped.bytes.len() {
+                let field = read.field();
+                prop_assert!(matches!(field, Ok(Some(field)) if field.number == 3));
+            }
+            prop_assert_eq!(read.bytes.len(), skipped.bytes.len());
+            prop_assert_eq!(skipped.offset(), bytes.len() - skipped.bytes.len());
+            prop_assert!(short_message(skipped.bytes, 3).is_none());
+        }
     }
 }

@@ -1,0 +1,80 @@
+//! Work on all cores.
+
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// The results of `work` on each item, in the order of the items. There are at most as many threads
+/// as this process may use cores. Where the system refuses a thread, the others do its work.
+pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    on(cores.min(items.len()), items, work)
+}
+
+/// The same with a number of threads.
+fn on<T: Sync, R: Send>(threads: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else {
+                return done;
+            };
+            done.push((index, work(item)));
+        }
+    };
+    let mut all = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads)
+            .map_while(|_| thread::Builder::new().spawn_scoped(scope, take).ok())
+            .collect();
+        let mut all = take();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn the_results_have_the_order_of_the_items() {
+        let items: Vec<usize> = (0..1000).collect();
+        let doubled: Vec<usize> = items.iter().map(|item| 2 * item).collect();
+        for threads in [0, 1, 2, 7] {
+            assert_eq!(on(threads, &items, |item| 2 * item), doubled);
+        }
+        assert_eq!(map(&items, |item| 2 * item), doubled);
+        assert!(map(&[0_u8; 0], |item| *item).is_empty());
+    }
+
+    #[test]
+    fn as_many_threads_work_as_are_asked_for() {
+        // Each item waits until another thread works on another item.
+        let both = Barrier::new(2);
+        let threads = on(2, &[0, 1], |_| {
+            both.wait();
+            thread::current().id()
+        });
+        assert_eq!(HashSet::<_>::from_iter(threads).len(), 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "of an item")]
+    fn a_panic_is_passed_on() {
+        let both = Barrier::new(2);
+        on(2, &[false, true], |panics| {
+            both.wait();
+            assert!(!panics, "of an item");
+        });
+    }
+}
