@@ -574,6 +574,23 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
 }
 
 #[test]
+fn a_program_of_nvcc_with_the_static_runtime_loads_no_code_of_the_project() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = ladder();
+    let builds = std::fs::read_dir(project.path(".sparsek-gate/builds")).unwrap();
+    let programs = builds.map(|entry| entry.unwrap().path().join("program"));
+    let programs: Vec<_> = programs.filter(|path| path.exists()).collect();
+    assert!(!programs.is_empty());
+    for path in programs {
+        let program = std::fs::read(path).unwrap();
+        // Otherwise `check --against` would measure it for every change of a source.
+        assert_eq!(sparsek_gate::binary::loads_at_run_time(&program), None);
+    }
+}
+
+#[test]
 fn a_header_that_no_longer_hides_another_is_part_of_the_code() {
     if !compiler_is_here() {
         return;
