@@ -403,12 +403,12 @@ impl Service {
             .env("PATH", format!("{}:{path}", own.display()))
             .env("ANSWERS", self.project.path("answers"))
             .env("CALLS", self.project.path("calls"))
-            .env("GITHUB_REPOSITORY", "them/kernels")
             .env("GITHUB_OUTPUT", self.project.path("output"))
             .env("GITHUB_STEP_SUMMARY", self.project.path("summary"))
             .env("GITHUB_PATH", self.project.path("path"))
             .env_remove("CI");
         outside_pull_request(&mut command);
+        command.env("GITHUB_REPOSITORY", "them/kernels");
         command.envs(self.env.iter().cloned());
         Ran::of(&command.output().unwrap())
     }

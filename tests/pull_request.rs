@@ -354,8 +354,8 @@ const ATTACKS: &[Attack] = &[
             let folder = project.path("");
             fs::rename(folder.join("baselines"), folder.join("others")).unwrap();
             let config = project.read("config.toml");
-            let paths = "[paths]\nbaselines = \"others\"\n\n[toolchain]\n";
-            project.write("config.toml", config.replace("[toolchain]\n", paths));
+            let paths = "[paths]\nbaselines = \"others\"\n";
+            project.write("config.toml", config.replace("[paths]\n", paths));
         },
         finding: (
             "policy-changed",

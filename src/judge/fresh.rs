@@ -6,6 +6,7 @@ use std::path::Path;
 use super::outcome::Outcome;
 use super::variants::{Judge, Profiles};
 use crate::config::{Selected, Variant};
+use crate::device::Gpu;
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::{
     BaseProject, Batch, Bench, ChangedFiles, Measured, Order, Watch, build, compile, measure,
@@ -121,7 +122,7 @@ impl Fresh<'_> {
         let must_measure = |changed: &ChangedFiles| variants.iter().any(|one| changed.concern(one));
         // What the machine lacks is reported before anything is built, where it is surely needed.
         let bench = match changed.as_ref().is_none_or(&must_measure) {
-            true => Some(Bench::new(order.batch, order.overrides)?),
+            true => Some(self.bench(order)?),
             false => None,
         };
         let mut built = build(order)?;
@@ -137,7 +138,7 @@ impl Fresh<'_> {
         }
         let bench = match bench {
             Some(bench) => bench,
-            None => Bench::new(order.batch, order.overrides)?,
+            None => self.bench(order)?,
         };
         let mut seen: BTreeMap<VariantId, Profile> = BTreeMap::new();
         let mut measured = built.measure(bench, &mut |variant, profile, base| match base {
@@ -149,6 +150,12 @@ impl Fresh<'_> {
         })?;
         self.add_controls(judge, &mut measured)?;
         Ok(measured)
+    }
+
+    /// The machine that measures. That there is no GPU comes before what else is missing.
+    fn bench<'b>(&self, order: Order<'b>) -> Result<Bench<'b>, Error> {
+        Gpu::query(self.selected.config.device)?;
+        Bench::new(order.batch, order.overrides)
     }
 
     /// What changed since the base; `None` where everything is to be measured, or where git cannot
