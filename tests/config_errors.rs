@@ -201,6 +201,30 @@ fn the_configuration_with_every_key_is_accepted() {
 }
 
 #[test]
+fn a_placeholder_that_is_misspelled_is_named_and_other_braces_are_the_programs_own() {
+    let of_suite = "profile_args = [\"--profile\"]\nkernels = \"regex:^k\"";
+    let of_variant = "profile_args = [\"--profile\"]\nkernels = \"k\"";
+    for (from, wrong) in [
+        (of_suite, "{launch}"),
+        (of_variant, "{results}"),
+        (of_variant, "--out={Result}{seeds}"),
+    ] {
+        let to = from.replace("--profile", wrong);
+        let name = wrong.rsplit('{').next().unwrap();
+        refused(from, &to, &["is no placeholder", name, "`{launches}`"]);
+    }
+    for own in [
+        "{m},{n}",
+        "{\\\"a\\\": 1}",
+        "{}",
+        "{launches}{result}{seed}{skip}",
+    ] {
+        let text = EVERY_KEY.replacen(of_suite, &of_suite.replace("--profile", own), 1);
+        load(&text).exits(0);
+    }
+}
+
+#[test]
 fn a_pattern_of_unread_files_is_a_path_from_the_top_of_the_repository() {
     for (pattern, why) in [
         ("docs/[", "unclosed character class"),

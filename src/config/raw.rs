@@ -337,7 +337,7 @@ pub(super) struct RawSuite {
     pub verify_args: Option<Vec<String>>,
     /// Arguments under compute-sanitizer, in the place of `args` and `verify_args`. Default: those.
     pub sanitizer_args: Option<Vec<String>>,
-    /// Further arguments of the profiled run; `{launches}` is how many must be launched. With `{result}`, each measured process must write there after its launches whether their numbers are correct.
+    /// Further arguments of the profiled run; `{launches}` is how many must be launched, of which `{skip}` come before the measured ones. With `{result}`, each measured process must write there after its launches whether their numbers are correct.
     pub profile_args: Option<Vec<String>>,
     /// Further arguments of a run that times its own launches. Default: none; the program then cannot time itself.
     pub time_args: Option<Vec<String>>,

@@ -4,6 +4,7 @@ mod environment;
 mod file;
 mod inherited;
 mod metric;
+mod placeholder;
 mod profile;
 mod static_metric;
 mod suite;
