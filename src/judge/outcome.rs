@@ -107,6 +107,17 @@ impl Outcome {
         }
     }
 
+    /// An outcome of the same run with what was found about one variant.
+    pub(super) fn about(&self, variant: &VariantId) -> Outcome {
+        let findings = self.findings.iter();
+        let about = findings.filter(|finding| finding.concerns(variant));
+        Outcome {
+            authority: self.authority.clone(),
+            findings: about.cloned().collect(),
+            ..Outcome::new(self.origin.clone())
+        }
+    }
+
     /// The worst of all findings that deny. A run, or a variant in it, that judged nothing has
     /// measured nothing.
     pub fn exit_code(&self) -> ExitCode {

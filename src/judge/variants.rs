@@ -249,20 +249,35 @@ impl<'a> Judge<'a> {
                 outcome.findings.extend(disturbed(variant, control));
             }
         }
-        for variant in self.plan.variants() {
-            let reported = match of(variant, &profiles.current) {
-                Some(current) => self.measured(variant, current, profiles, outcome),
-                None => Reported::default(),
-            };
-            if variant.has_static_gate() {
-                let (current, bases) = (&profiles.compiled, &profiles.compiled_bases);
-                let sides = of(variant, current).map(|current| Sides {
-                    current,
-                    base: of(variant, bases),
-                    locked: self.locked(&variant.id, current),
-                });
-                self.judge_code(variant, sides, reported, outcome);
-            }
+        let so_far = &*outcome;
+        let parts = parallel::map(&self.plan.variants(), |variant| {
+            let mut part = so_far.about(&variant.id);
+            let known = part.findings.len();
+            self.one(variant, profiles, &mut part);
+            part.findings.drain(..known);
+            part
+        });
+        // In the order of the variants, whichever was judged first.
+        for part in parts {
+            outcome.variants.extend(part.variants);
+            outcome.findings.extend(part.findings);
+        }
+    }
+
+    /// Judges all profiles of a variant. `outcome` has what was found about it so far.
+    fn one(&self, variant: &Variant, profiles: &Profiles, outcome: &mut Outcome) {
+        let reported = match of(variant, &profiles.current) {
+            Some(current) => self.measured(variant, current, profiles, outcome),
+            None => Reported::default(),
+        };
+        if variant.has_static_gate() {
+            let (current, bases) = (&profiles.compiled, &profiles.compiled_bases);
+            let sides = of(variant, current).map(|current| Sides {
+                current,
+                base: of(variant, bases),
+                locked: self.locked(&variant.id, current),
+            });
+            self.judge_code(variant, sides, reported, outcome);
         }
     }
 
