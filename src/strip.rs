@@ -482,8 +482,9 @@ fn csv(scrubber: &mut Scrubber, page: &str) -> String {
     for line in page.split_inclusive('\n') {
         let cells = cells(line);
         let named = |name: &str| cells.iter().position(|cell| &line[cell.clone()] == name);
-        let is_header = named("Kernel Name").is_some() || named("Source").is_some();
-        if is_header && cells.len() > 3 {
+        let is_header =
+            cells.len() > 3 && (named("Kernel Name").is_some() || named("Source").is_some());
+        if is_header {
             host = named("Host Name");
             hidden = (0..cells.len())
                 .filter(|at| {
@@ -491,15 +492,17 @@ fn csv(scrubber: &mut Scrubber, page: &str) -> String {
                     name == "Source" || report::identifies_the_gpu(name)
                 })
                 .collect();
-            clean.push_str(line);
-            continue;
         }
         let mut at = 0;
         for (column, cell) in cells.iter().enumerate() {
             clean.push_str(&line[at..cell.start]);
             let text = &line[cell.clone()];
             at = cell.end;
-            if hidden.contains(&column) {
+            if is_header && is_column(text) {
+                clean.push_str(text);
+            } else if is_header {
+                clean.push_str(&scrubber.whole(text));
+            } else if hidden.contains(&column) {
                 if !text.is_empty() {
                     scrubber.count("cell of a CSV");
                 }
@@ -515,6 +518,13 @@ fn csv(scrubber: &mut Scrubber, page: &str) -> String {
         clean.push_str(&scrubber.text(rest).unwrap_or_else(|| rest.to_owned()));
     }
     clean
+}
+
+/// Whether a cell of a header is the name of a column or of a metric. What else stands there, a
+/// program printed.
+fn is_column(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.: ".contains(c);
+    text.chars().all(plain)
 }
 
 /// The positions of the cells in a line that quotes them all; none for any other line.

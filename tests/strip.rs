@@ -265,6 +265,29 @@ fn a_copy_appears_whole_or_not_at_all() {
 }
 
 #[test]
+fn what_a_program_prints_in_the_form_of_a_header_is_stripped() {
+    let gpu = "GPU-cdbc441e-9a00-8f7b-9de3-51af352a5239";
+    let header = format!("\"Kernel Name\",\"{gpu}\",\"/home/ada/x.cu\",\"dram__bytes_read.sum\"\n");
+    let copy = |text: &str| {
+        let copy = sparsek_gate::strip::strip_bytes(Path::new("x.csv"), text.as_bytes(), false);
+        String::from_utf8(copy.unwrap().unwrap()).unwrap()
+    };
+    assert_eq!(
+        copy(&header),
+        "\"Kernel Name\",\"GPU-1\",\"x.cu\",\"dram__bytes_read.sum\"\n"
+    );
+    // The names of columns and metrics are kept, whatever the users of this machine are called.
+    let page = repository().join("tests/data/ncu/full_set.raw.csv");
+    let page = fs::read_to_string(page).unwrap();
+    let header = |text: &str| {
+        text.lines()
+            .find(|line| line.contains("\"Kernel Name\""))
+            .map(str::to_owned)
+    };
+    assert_eq!(header(&copy(&page)), header(&page));
+}
+
+#[test]
 fn a_page_that_names_a_number_as_its_host_has_no_copy() {
     let page = repository().join("tests/data/ncu/two_kernels_three_times.raw.csv");
     let text = fs::read_to_string(page).unwrap();

@@ -106,7 +106,10 @@ pub fn gpu_uuid(text: &[u8]) -> Option<&[u8]> {
     const FORM: &[u8] = b"GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
     let fits = |part: &[u8]| {
         let mut pairs = part.iter().zip(FORM);
-        pairs.all(|(byte, form)| byte == form || (*form == b'x' && byte.is_ascii_hexdigit()))
+        pairs.all(|(byte, form)| match form {
+            b'x' => byte.is_ascii_hexdigit(),
+            form => byte == form,
+        })
     };
     let in_word =
         |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
