@@ -88,6 +88,9 @@ pub fn must_measure(
     if !same_artifact(pair) {
         return Some("its program differs".to_owned());
     }
+    if pair.variant.immutable && built.lacks_base(&pair.variant.id.suite) {
+        return Some("it is the control of a variant that has no base".to_owned());
+    }
     let first = changed.files.first()?;
     if let Recipe::Command { .. } = pair.variant.recipe {
         return Some(format!(
@@ -209,4 +212,27 @@ fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> {
     let sanitizer = variant.sanitizer_args.iter().flatten();
     let arguments = arguments.into_iter().flatten().chain(sanitizer);
     arguments.chain(variant.env.values())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_leads_through_a_link_is_no_file_of_its_text() {
+        let changed = ChangedFiles {
+            files: BTreeSet::new(),
+            folder: PathBuf::from("project/gate"),
+            unread: Unread::default(),
+        };
+        for (path, expected) in [
+            ("kernels/a.cu", "project/gate/kernels/a.cu"),
+            ("./a.cu", "project/gate/a.cu"),
+            ("../../common/a.h", "common/a.h"),
+            ("link/../a.h", "project/gate/link/../a.h"),
+            ("/usr/include/a.h", "/usr/include/a.h"),
+        ] {
+            assert_eq!(changed.path_from_top(path), expected);
+        }
+    }
 }
