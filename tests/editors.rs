@@ -207,6 +207,15 @@ fn variants_are_listed_with_kernels_and_baselines_and_patterns_select_them() {
         .exits(2)
         .says("no variant or suite is called `x*`");
     list(&["tma["]).exits(2).says("`tma[` is no pattern");
+
+    // A description cannot look like another variant.
+    let text = "[toolchain]\narch = \"sm_90a\"\n[metric.duration]\n\
+        counter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n\
+        tolerance = { absolute = 1 }\n[suite.s.variant.v]\n\
+        description = \"a\\ns/other (immutable)\"\nrun = [\"a\"]\n";
+    project.write("other.toml", text);
+    let listed = project.run(&["--config", "other.toml", "list"]).exits(0);
+    assert!(!listed.out.contains("\ns/other"), "{}", listed.out);
 }
 
 #[test]

@@ -283,6 +283,103 @@ fn a_program_that_may_load_what_changed_is_measured() {
 }
 
 #[test]
+fn a_file_that_arguments_or_variables_name_is_measured() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let source = "source = \"kernels/a.cu\"\n";
+    let mut before = source.to_owned();
+    for setting in [
+        "env = { HEADER = \"kernels/b.cuh\" }",
+        "profile_args = [\"--header=kernels/b.cuh\"]",
+    ] {
+        let named = format!("{source}{setting}\n");
+        checkout.0.project.replace("config.toml", &before, &named);
+        checkout.commit();
+        checkout.write("kernels/b.cuh", "extern int other;\n");
+        let report = checkout.check(&["--against", "HEAD"], 0);
+        assert_eq!(same(&report), [""; 0], "{setting}");
+        assert_eq!(checkout.measured(), ["baseline", "cp_async"], "{setting}");
+        checkout.git(&["checkout", "--quiet", "kernels/b.cuh"]);
+        before = named;
+    }
+}
+
+#[test]
+fn a_change_cannot_say_itself_that_only_the_compiler_reads_a_file() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    checkout.write("kernels/table.h", "\n");
+    checkout.commit();
+    checkout.write("kernels/table.h", "// another\n");
+    checkout.write(
+        "kernels/b.cu",
+        &program("cp_async", "#include \"table.h\"", ""),
+    );
+    let report = checkout.check(&["--against", "HEAD"], 0);
+    assert_eq!(same(&report), [""; 0]);
+    assert_eq!(checkout.measured(), ["baseline", "cp_async"]);
+
+    // The base has no such file, so none of its programs depends on it.
+    checkout.git(&["checkout", "--quiet", "kernels/table.h"]);
+    checkout.write("kernels/new.h", "\n");
+    checkout.write(
+        "kernels/b.cu",
+        &program("cp_async", "#include \"new.h\"", "puts(\"more\");"),
+    );
+    let report = checkout.check(&["--against", "HEAD"], 0);
+    assert_eq!(same(&report), ["bsr_gemm/baseline"]);
+}
+
+#[test]
+fn a_build_command_may_write_what_another_program_reads() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    checkout.0.program(
+        "c.sh",
+        "#!/bin/sh\necho 'variant: baseline'\necho 'recorded: h200'\n",
+    );
+    let config = checkout.0.project.read("config.toml");
+    let command = "[suite.bsr_gemm.variant.command]\n\
+        build = [\"cp\", \"kernels/b.cuh\", \".sparsek-gate/table\"]\n\
+        run = [\"sh\", \"c.sh\"]\nexpect = [\"bsr_gemm_baseline\"]\n";
+    checkout.write("config.toml", &format!("{config}\n{command}"));
+    checkout.lock();
+    checkout.write("kernels/b.cuh", "extern int other;\n");
+    let report = checkout.check(&["--against", "HEAD"], 0);
+    assert_eq!(same(&report), [""; 0]);
+    checkout.measured();
+    // Documentation is not read by anything; the command itself is.
+    checkout.git(&["checkout", "--quiet", "kernels/b.cuh"]);
+    checkout.write("README.md", "Other words.\n");
+    let report = checkout.check(&["--against", "HEAD"], 0);
+    assert_eq!(same(&report), BOTH);
+}
+
+#[test]
+fn the_control_of_a_variant_without_a_base_is_measured() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let source = "source = \"kernels/a.cu\"\n";
+    let immutable = format!("{source}immutable = true\n");
+    checkout
+        .0
+        .project
+        .replace("config.toml", source, &immutable);
+    checkout.lock();
+    let works = checkout.0.project.read("kernels/b.cu");
+    checkout.write("kernels/b.cu", "no program\n");
+    checkout.commit();
+    checkout.write("kernels/b.cu", &works);
+    let report = checkout.check(&["--against", "HEAD"], 0);
+    assert_eq!(same(&report), [""; 0]);
+    assert_eq!(checkout.measured(), ["baseline", "cp_async"]);
+}
+
+#[test]
 fn other_arguments_or_variables_are_measured_with_the_same_program() {
     let Some(checkout) = Checkout::new() else {
         return;

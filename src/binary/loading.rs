@@ -4,23 +4,26 @@ use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSymbol};
 
 /// Libraries that load no code of a project: those of C and C++, and CUDA's own.
-const HARMLESS: [&str; 16] = [
+const HARMLESS: [&str; 19] = [
     "ld-linux",
     "libc.",
-    "libcublas",
+    "libcublas.",
+    "libcublasLt.",
     "libcuda.",
-    "libcudart",
-    "libcufft",
-    "libcurand",
-    "libcusolver",
-    "libcusparse",
+    "libcudart.",
+    "libcufft.",
+    "libcufftw.",
+    "libcurand.",
+    "libcusolver.",
+    "libcusolverMg.",
+    "libcusparse.",
     "libdl.",
-    "libgcc_s",
+    "libgcc_s.",
     "libm.",
-    "libnvToolsExt",
-    "libpthread",
+    "libnvToolsExt.",
+    "libpthread.",
     "librt.",
-    "libstdc++",
+    "libstdc++.",
 ];
 
 /// Beginnings of the names of functions that load code from files or start other programs. A
@@ -55,6 +58,10 @@ pub fn loads_at_run_time(program: &[u8]) -> Option<String> {
     let Ok(libraries) = needed(&file) else {
         return Some("its list of libraries cannot be read".to_owned());
     };
+    if libraries.is_empty() {
+        // Linked statically, or without the tables that are read here.
+        return Some("it lists no libraries".to_owned());
+    }
     for library in libraries {
         if !HARMLESS.iter().any(|known| library.starts_with(known)) {
             return Some(format!("it is linked with {library}"));
@@ -142,6 +149,18 @@ mod tests {
                 return;
             };
             assert_eq!(loads_at_run_time(&program).as_deref(), expected, "{source}");
+        }
+        let starts = "#include <stdlib.h>\nint main(void) { return system(\"true\"); }";
+        if let Some(program) = program(starts, &["-static"]) {
+            let why = loads_at_run_time(&program);
+            assert_eq!(why.as_deref(), Some("it lists no libraries"));
+        }
+        if let Some(mut program) = program(starts, &[]) {
+            // The header says that there are no sections, and the loader does not ask.
+            program[40..48].fill(0);
+            program[58..64].fill(0);
+            let why = loads_at_run_time(&program);
+            assert!(why.is_some());
         }
         let other = ["-Wl,--no-as-needed", "-l:libutil.so.1"];
         if let Some(program) = program("int main(void) { return 0; }", &other) {

@@ -11,6 +11,7 @@ use crate::cli::ListArgs;
 use crate::config::{Config, Recipe, Variant};
 use crate::finding::{Error, ExitCode};
 use crate::profile::Profile;
+use crate::report::one_line;
 use crate::terms::VariantId;
 
 /// A variant, as it is listed.
@@ -103,6 +104,7 @@ fn text(variants: &[Listed]) -> String {
         ];
         for (name, value) in rows {
             if !value.is_empty() {
+                let value = one_line(&value);
                 text.push_str(format!("  {name:<10}{value}").trim_end());
                 text.push('\n');
             }

@@ -22,7 +22,7 @@ const PLAIN: [&str; 5] = [
 /// folder of the checkout.
 ///
 /// # Errors
-/// Git's complaint.
+/// Git's complaint, or a name that is no text.
 pub fn changed_since(root: &Path, commit: &str) -> Result<BTreeSet<String>, String> {
     let top = repository(root)?.top;
     // An index of its own, made of the commit alone, hides nothing.
@@ -57,8 +57,14 @@ pub fn changed_since(root: &Path, commit: &str) -> Result<BTreeSet<String>, Stri
         let names = listing
             .split(|byte| *byte == 0)
             .filter(|name| !name.is_empty());
-        // A name that is no text matches no pattern and is nobody's source.
-        changed.extend(names.map(|name| String::from_utf8_lossy(name).into_owned()));
+        for name in names {
+            // Written as text it could be the name of another file.
+            let name = String::from_utf8(name.to_vec()).map_err(|name| {
+                let shown = String::from_utf8_lossy(name.as_bytes()).into_owned();
+                format!("the name of `{shown}` is not UTF-8")
+            })?;
+            changed.insert(name);
+        }
     }
     Ok(changed)
 }
@@ -127,5 +133,20 @@ mod tests {
             "staged",
         ];
         assert_eq!(since(), expected.map(str::to_owned).into());
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_is_not_taken_for_another() {
+        use std::os::unix::ffi::OsStrExt;
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        git(root, &["init", "--quiet"]);
+        git(
+            root,
+            &["commit", "--quiet", "--allow-empty", "--message", "base"],
+        );
+        fs::write(root.join(std::ffi::OsStr::from_bytes(b"a\xff")), "").unwrap();
+        let why = changed_since(root, "HEAD").unwrap_err();
+        assert!(why.contains("is not UTF-8"), "{why}");
     }
 }

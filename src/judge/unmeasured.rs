@@ -26,7 +26,7 @@ impl Judge<'_> {
         let mut same = Vec::new();
         for pair in built.pairs() {
             let variant = pair.variant;
-            let limits = match must_measure(&pair, changed, &compiled) {
+            let limits = match must_measure(built, &pair, changed, &compiled) {
                 Some(why) => Err(why),
                 None => self.limits_on_locks(config, variant),
             };

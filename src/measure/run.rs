@@ -163,19 +163,43 @@ impl<'a> Built<'a> {
         })
     }
 
-    /// The sources that the compiler opened for each variant, on either side.
+    /// The sources that the compiler opened for each variant at the base, and now those that the base
+    /// lacks. That only the change compiles a file of the base says nothing about who else reads it.
     pub fn compiled_sources(&self) -> CompiledSources {
         let by_compiler = |sides: &&Sides<'a>| matches!(sides.variant.recipe, Recipe::Nvcc { .. });
         let sides = self.sides.iter().filter(by_compiler);
         sides
-            .map(|sides| {
-                let current = sides.current.as_ref().map(|(artifact, _)| artifact);
-                let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
-                let artifacts = current.into_iter().chain(base.map(|base| &base.artifact));
-                let sources = artifacts.flat_map(|artifact| artifact.sources.keys().cloned());
-                (sides.variant.id.clone(), sources.collect())
+            .filter_map(|sides| {
+                let base = sides.base.as_ref()?.as_ref().ok()?;
+                let current = sides.current.iter();
+                let current = current.flat_map(|(artifact, _)| artifact.sources.keys());
+                let is_new = |path: &&String| {
+                    let place = base.config.root.join(path);
+                    place.symlink_metadata().is_err()
+                };
+                let sources = base.artifact.sources.keys().chain(current.filter(is_new));
+                Some((sides.variant.id.clone(), sources.cloned().collect()))
             })
             .collect()
+    }
+
+    /// Whether a variant of a suite can be measured only without a base.
+    pub fn lacks_base(&self, suite: &str) -> bool {
+        let mut sides = self.sides.iter();
+        sides.any(|sides| {
+            let alone = !matches!(sides.base, Some(Ok(_)));
+            sides.variant.id.suite == suite && sides.current.is_some() && alone
+        })
+    }
+
+    /// Whether a variant was built by a command of its own, on either side.
+    pub fn ran_build_command(&self) -> bool {
+        let builds =
+            |variant: &Variant| matches!(variant.recipe, Recipe::Command { build: Some(_), .. });
+        self.sides.iter().any(|sides| {
+            let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
+            builds(sides.variant) || base.is_some_and(|base| builds(&base.variant))
+        })
     }
 
     /// Measures neither side of these.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use super::base::BaseProject;
-use super::run::{CompiledSources, Pair};
+use super::run::{Built, CompiledSources, Pair};
 use crate::binary::{contains, loads_at_run_time};
 use crate::build::Artifact;
 use crate::config::{Config, Recipe, Unread, Variant};
@@ -46,16 +46,21 @@ impl ChangedFiles {
         }
     }
 
-    /// A path below the configuration, from the top of the repository.
+    /// A path from the configuration, from the top of the repository. Where `..` follows a folder it
+    /// stays: that folder is a link, and leads elsewhere than the text says.
     fn path_from_top(&self, path: &str) -> String {
-        let mut parts = PathBuf::new();
-        for part in self.folder.join(path).components() {
+        let mut parts = self.folder.clone();
+        let mut above = true;
+        for part in Path::new(path).components() {
             match part {
                 Component::CurDir => {}
-                Component::ParentDir => {
+                Component::ParentDir if above => {
                     parts.pop();
                 }
-                part => parts.push(part),
+                part => {
+                    above = false;
+                    parts.push(part);
+                }
             }
         }
         parts.to_string_lossy().into_owned()
@@ -72,6 +77,7 @@ impl ChangedFiles {
 /// environment are the same on both sides, and nothing that it could read differs. `compiled` are
 /// the sources of every variant that is known.
 pub fn must_measure(
+    built: &Built<'_>,
     pair: &Pair<'_>,
     changed: &ChangedFiles,
     compiled: &CompiledSources,
@@ -82,10 +88,18 @@ pub fn must_measure(
     if !same_artifact(pair) {
         return Some("its program differs".to_owned());
     }
+    if pair.variant.immutable && built.lacks_base(&pair.variant.id.suite) {
+        return Some("it is the control of a variant that has no base".to_owned());
+    }
     let first = changed.files.first()?;
     if let Recipe::Command { .. } = pair.variant.recipe {
         return Some(format!(
             "what it reads is not known for certain, and `{first}` changed"
+        ));
+    }
+    if let (true, Some(first)) = (built.ran_build_command(), changed.read().next()) {
+        return Some(format!(
+            "a build command may read `{first}`, which changed, and write what it reads"
         ));
     }
     unknown_reader(pair, changed, compiled).or_else(|| may_load(pair, changed))
@@ -140,20 +154,16 @@ fn unknown_reader(
     changed: &ChangedFiles,
     compiled: &CompiledSources,
 ) -> Option<String> {
-    let path_from_top = |sources: &BTreeSet<String>| -> BTreeSet<String> {
-        sources
-            .iter()
-            .map(|path| changed.path_from_top(path))
-            .collect()
-    };
-    let own = compiled
-        .get(&pair.variant.id)
-        .map(path_from_top)
-        .unwrap_or_default();
+    let own = compiled.get(&pair.variant.id).into_iter().flatten();
+    let own: BTreeSet<String> = own
+        .chain(pair.artifact.sources.keys())
+        .map(|path| changed.path_from_top(path))
+        .collect();
     let others: BTreeSet<String> = compiled
         .iter()
         .filter(|(id, _)| **id != pair.variant.id)
-        .flat_map(|(_, sources)| path_from_top(sources))
+        .flat_map(|(_, sources)| sources)
+        .map(|path| changed.path_from_top(path))
         .collect();
     changed.read().find_map(|file| {
         if own.contains(file) {
@@ -168,7 +178,8 @@ fn unknown_reader(
     })
 }
 
-/// That the program may load code while it runs, or names a changed file.
+/// That the program may load code while it runs, or that it, its arguments or its variables name a
+/// changed file.
 fn may_load(pair: &Pair<'_>, changed: &ChangedFiles) -> Option<String> {
     let first = changed.read().next()?;
     let path = pair.artifact.run.first()?;
@@ -181,7 +192,47 @@ fn may_load(pair: &Pair<'_>, changed: &ChangedFiles) -> Option<String> {
     let mut files = changed.read();
     files.find_map(|file| {
         let name = Path::new(file).file_name()?.to_str()?;
-        contains(&program, name.as_bytes())
-            .then(|| format!("its program names `{file}`, which changed"))
+        if contains(&program, name.as_bytes()) {
+            return Some(format!("its program names `{file}`, which changed"));
+        }
+        let mut words = words_of_runs(pair.variant);
+        let named = words.any(|word| word.contains(name));
+        named.then(|| format!("its arguments or variables name `{file}`, which changed"))
     })
+}
+
+/// The arguments of every run of a variant, and the values of its variables.
+fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> {
+    let arguments = [
+        &variant.args,
+        &variant.verify_args,
+        &variant.profile_args,
+        &variant.time_args,
+    ];
+    let sanitizer = variant.sanitizer_args.iter().flatten();
+    let arguments = arguments.into_iter().flatten().chain(sanitizer);
+    arguments.chain(variant.env.values())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_leads_through_a_link_is_no_file_of_its_text() {
+        let changed = ChangedFiles {
+            files: BTreeSet::new(),
+            folder: PathBuf::from("project/gate"),
+            unread: Unread::default(),
+        };
+        for (path, expected) in [
+            ("kernels/a.cu", "project/gate/kernels/a.cu"),
+            ("./a.cu", "project/gate/a.cu"),
+            ("../../common/a.h", "common/a.h"),
+            ("link/../a.h", "project/gate/link/../a.h"),
+            ("/usr/include/a.h", "/usr/include/a.h"),
+        ] {
+            assert_eq!(changed.path_from_top(path), expected);
+        }
+    }
 }
