@@ -214,10 +214,7 @@ impl Scrubber {
 
     /// The text without them; `None` if there are none.
     pub fn text(&mut self, text: &str) -> Option<String> {
-        let mut clean = text.to_owned();
-        clean = UUIDS
-            .replace_all(&clean, |found: &Captures<'_>| self.gpu(&found[0]))
-            .into_owned();
+        let mut clean = self.without_gpus(text);
         clean = PATHS
             .replace_all(&clean, |found: &Captures<'_>| {
                 format!("{}{}", &found[1], self.shortened(&found[2]))
@@ -254,7 +251,15 @@ impl Scrubber {
         }
         self.count_times("path", found);
         clean = self.known_names(&clean).unwrap_or(clean);
+        // What was around something that is gone may be one number now.
+        clean = self.without_gpus(&clean);
         (clean != text).then_some(clean)
+    }
+
+    fn without_gpus(&mut self, text: &str) -> String {
+        UUIDS
+            .replace_all(text, |found: &Captures<'_>| self.gpu(&found[0]))
+            .into_owned()
     }
 
     fn known_names(&mut self, text: &str) -> Option<String> {
@@ -349,6 +354,8 @@ mod tests {
         // Without a blank before it, and as the name of a file.
         assert_eq!(scrubber.whole(&format!("显卡{one}")), "显卡GPU-1");
         assert_eq!(scrubber.whole(&format!("/home/ada/{one}")), "GPU-1");
+        let parted = one.replacen("-8f7b", r"-C:\Users\ada\8f7b", 1);
+        assert_eq!(scrubber.whole(&parted), "GPU-1");
     }
 
     #[test]
