@@ -401,6 +401,30 @@ fn other_arguments_or_variables_are_measured_with_the_same_program() {
 }
 
 #[test]
+fn a_new_variant_is_measured_and_the_others_are_not() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let config = checkout.0.project.read("config.toml");
+    let unread = config.replace("[\"*.md\",", "[\"*.md\", \"config.toml\",");
+    checkout.write("config.toml", &unread);
+    checkout.commit();
+    let new = SECOND
+        .replace("cp_async", "occupancy")
+        .replace("b.cu", "c.cu");
+    checkout.write("config.toml", &(unread + &new));
+    checkout.write(
+        "kernels/c.cu",
+        &program("occupancy", "#include \"c.cuh\"", ""),
+    );
+    checkout.write("kernels/c.cuh", "extern int unused;\n");
+    let report = checkout.check(&["--against", "HEAD"], 4);
+    assert_eq!(report.denied(), ["new-baseline"]);
+    assert_eq!(same(&report), BOTH);
+    assert_eq!(checkout.measured(), ["occupancy"]);
+}
+
+#[test]
 fn a_variant_without_a_baseline_is_measured() {
     let Some(checkout) = Checkout::new() else {
         return;

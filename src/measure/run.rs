@@ -167,18 +167,21 @@ impl<'a> Built<'a> {
     /// lacks. That only the change compiles a file of the base says nothing about who else reads it.
     pub fn compiled_sources(&self) -> CompiledSources {
         let by_compiler = |sides: &&Sides<'a>| matches!(sides.variant.recipe, Recipe::Nvcc { .. });
+        let project = self.order.base.and_then(|base| base.config.as_ref().ok());
+        let is_new = |path: &&String| {
+            project.is_some_and(|base| base.root.join(path).symlink_metadata().is_err())
+        };
         let sides = self.sides.iter().filter(by_compiler);
         sides
-            .filter_map(|sides| {
-                let base = sides.base.as_ref()?.as_ref().ok()?;
+            .map(|sides| {
+                let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
+                let base = base
+                    .into_iter()
+                    .flat_map(|base| base.artifact.sources.keys());
                 let current = sides.current.iter();
                 let current = current.flat_map(|(artifact, _)| artifact.sources.keys());
-                let is_new = |path: &&String| {
-                    let place = base.config.root.join(path);
-                    place.symlink_metadata().is_err()
-                };
-                let sources = base.artifact.sources.keys().chain(current.filter(is_new));
-                Some((sides.variant.id.clone(), sources.cloned().collect()))
+                let sources = base.chain(current.filter(is_new));
+                (sides.variant.id.clone(), sources.cloned().collect())
             })
             .collect()
     }
