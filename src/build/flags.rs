@@ -450,7 +450,7 @@ mod tests {
             &["-Xlinker", "-rpath,/usr/../work"],
             &["-Xlinker", "-rpath=/usr/lib:lib"],
             &["-Xlinker", "-rpath=/usr/lib:"],
-            &["-Xlinker", "-rpath", "-Xlinker", "/usr/lib:/work/lib"],
+            &["-Xlinker", "-rpath", "-Xlinker", "/usr/lib:/srv/lib"],
             &["-Xlinker", "-rpath=/library"],
             // What closes an option of the linker is an object for the host compiler.
             &["-Xlinker", "-z", "-Xcompiler", "x.o", "-Xlinker", "-s"],
