@@ -13,7 +13,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Of an argument. It is a pattern if it contains one of `*?[{`, which no name contains: `*`
+    /// Reads an argument. It is a pattern if it contains one of `*?[{`, which no name contains: `*`
     /// stands for any text without a slash, `**` also with slashes.
     ///
     /// # Errors

@@ -152,7 +152,7 @@ impl Fresh<'_> {
         Ok(measured)
     }
 
-    /// The machine that measures. That there is no GPU comes before what else is missing.
+    /// The machine that measures. A missing GPU is reported before anything else that is missing.
     fn bench<'b>(&self, order: Order<'b>) -> Result<Bench<'b>, Error> {
         Gpu::query(self.selected.config.device)?;
         Bench::new(order.batch, order.overrides)
@@ -166,7 +166,9 @@ impl Fresh<'_> {
         }
         ChangedFiles::since(base, &self.selected.config)
             .inspect_err(|why| {
-                let text = format!("everything is measured: what changed is not known: {why}");
+                let text = format!(
+                    "every variant is measured, because git cannot say what changed: {why}"
+                );
                 self.watch.notes(&text);
             })
             .ok()

@@ -73,7 +73,7 @@ pub struct Outcome {
     /// Where the time of a run went that compiled or measured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub spent: Option<Spent>,
-    /// Seconds from its begin to its report.
+    /// Seconds from the start of the run to its report.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub wall_s: Option<f64>,
     /// The trends of baselines that were locked more than once, where a report shows them.
@@ -158,12 +158,6 @@ impl Outcome {
     pub fn denies(&self, variant: &VariantId) -> bool {
         let mut findings = self.findings.iter();
         findings.any(|finding| finding.concerns(variant) && finding.denies())
-    }
-
-    /// Whether a variant was left out, because its program is the base's.
-    pub fn is_same_program(&self, variant: &VariantId) -> bool {
-        let mut same = self.same_programs.iter();
-        same.any(|same| same.variant == *variant)
     }
 
     /// How many comparisons got this verdict.

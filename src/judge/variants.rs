@@ -257,7 +257,7 @@ impl<'a> Judge<'a> {
             part.findings.drain(..known);
             part
         });
-        // In the order of the variants, whichever was judged first.
+        // In the order of the variants, on any number of cores.
         for part in parts {
             outcome.variants.extend(part.variants);
             outcome.findings.extend(part.findings);

@@ -89,7 +89,7 @@ impl Costs {
         Costs { path, variants }
     }
 
-    /// Notes what a variant took. Nothing depends on the file: that it cannot be written is no error.
+    /// Notes what a variant took. Nothing depends on the file, so a failed write is ignored.
     pub fn note(&mut self, variant: &VariantId, cost: Cost) {
         if cost.verified == 0 || cost.profiled == 0 {
             return;
@@ -121,13 +121,13 @@ impl Costs {
             count => format!("{count} variants"),
         };
         let mut text = format!(
-            "{} will take {} to {}, as earlier runs did",
+            "measuring {} will take {} to {}, by the times of earlier runs",
             variants(known.len()),
             words(least),
             words(most)
         );
         if unknown > 0 {
-            text.push_str(&format!("; {} ran here never before", variants(unknown)));
+            text.push_str(&format!("; {} never ran here", variants(unknown)));
         }
         Some(text)
     }
@@ -188,12 +188,12 @@ mod tests {
         // 2 s twice, and 3 s for each of 3 to 5 rounds of four processes.
         assert_eq!(
             Costs::of(work).expected(&plans).unwrap(),
-            "1 variant will take 40 s to 1 min 4 s, as earlier runs did; 1 variant ran here never before"
+            "measuring 1 variant will take 40 s to 1 min 4 s, by the times of earlier runs; 1 variant never ran here"
         );
         Costs::of(work).note(&plans[1].variant, cost);
         assert_eq!(
             Costs::of(work).expected(&plans).unwrap(),
-            "2 variants will take 1 min 20 s to 2 min 8 s, as earlier runs did"
+            "measuring 2 variants will take 1 min 20 s to 2 min 8 s, by the times of earlier runs"
         );
         for garbage in [
             "",

@@ -21,8 +21,8 @@ pub struct ChangedFiles {
 }
 
 impl ChangedFiles {
-    /// Since the base. Which files no program reads, the configuration says that the run is judged
-    /// by.
+    /// What changed since the base. `config` is the configuration that the run is judged by: it names
+    /// the files that no program reads.
     ///
     /// # Errors
     /// Why git cannot say it, in words.

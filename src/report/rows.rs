@@ -347,7 +347,7 @@ pub(super) fn time(outcome: &Outcome) -> Option<String> {
         ));
     }
     let rest = (wall - spent.sum_s()).max(0.0);
-    parts.push(format!("reading and judging {rest:.1} s"));
+    parts.push(format!("everything else {rest:.1} s"));
     Some(format!("time: {wall:.1} s, of it {}", parts.join(", ")))
 }
 
@@ -361,11 +361,11 @@ pub(super) fn same_programs(outcome: &Outcome) -> Vec<String> {
     let base: String = first.base.chars().take(10).collect();
     let names: Vec<String> = same.iter().map(|one| one.variant.to_string()).collect();
     let subject = match names.len() {
-        1 => "1 variant has".to_owned(),
-        count => format!("{count} variants have"),
+        1 => "1 variant was not measured".to_owned(),
+        count => format!("{count} variants were not measured"),
     };
     let mut lines = vec![format!(
-        "same-program: {subject} the program of the base {base}, byte for byte, and nothing else that it could read changed: not measured: {}",
+        "same-program: {subject}, because the program is that of the base {base}, byte for byte, and nothing else changed that it could read: {}",
         names.join(", ")
     )];
     lines.extend(same.iter().filter(|one| !one.limits.is_empty()).map(|one| {

@@ -6,15 +6,23 @@ use crate::config::error::{ConfigError, nearest, suggest};
 /// What the tool fills in.
 const KNOWN: [&str; 4] = ["launches", "result", "seed", "skip"];
 
+/// The keys of the other lists of arguments.
+const FURTHER: [&str; 4] = ["verify_args", "profile_args", "time_args", "sanitizer_args"];
+
 impl File<'_> {
     /// Refuses a placeholder that is like a known one: the program would get it as text. Other text
-    /// in braces may be the program's own.
+    /// in braces may be the program's own. `table` is a suite or a variant, `args` its `args`, and
+    /// `further` its lists of [`FURTHER`], in that order.
     pub(super) fn placeholders(
         &self,
         table: &[&str],
-        lists: &[(&str, &[String])],
+        args: &[String],
+        further: [&Option<Vec<String>>; 4],
     ) -> Result<(), ConfigError> {
-        for (key, arguments) in lists {
+        let further = further.map(|list| list.as_deref().unwrap_or_default());
+        for (key, arguments) in
+            std::iter::once(("args", args)).chain(FURTHER.into_iter().zip(further))
+        {
             let wrong = arguments.iter().flat_map(|argument| in_braces(argument));
             let wrong = wrong
                 .filter(|name| !KNOWN.contains(name))

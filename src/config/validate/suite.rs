@@ -30,23 +30,13 @@ impl File<'_> {
         if let Some(seconds) = raw.verify.timeout_s {
             self.timeout(&["suite", name, "verify", "timeout_s"], seconds)?;
         }
-        let lists = [
-            ("args", raw.args.as_slice()),
-            (
-                "verify_args",
-                raw.verify_args.as_deref().unwrap_or_default(),
-            ),
-            (
-                "profile_args",
-                raw.profile_args.as_deref().unwrap_or_default(),
-            ),
-            ("time_args", raw.time_args.as_deref().unwrap_or_default()),
-            (
-                "sanitizer_args",
-                raw.sanitizer_args.as_deref().unwrap_or_default(),
-            ),
+        let further = [
+            &raw.verify_args,
+            &raw.profile_args,
+            &raw.time_args,
+            &raw.sanitizer_args,
         ];
-        self.placeholders(&at, &lists)?;
+        self.placeholders(&at, &raw.args, further)?;
         let inherited = Inherited {
             suite: raw,
             common,

@@ -23,23 +23,13 @@ impl File<'_> {
         let [suite, name] = id;
         let at = ["suite", suite, "variant", name];
         self.name(&at, name)?;
-        let lists = [
-            ("args", raw.args.as_slice()),
-            (
-                "verify_args",
-                raw.verify_args.as_deref().unwrap_or_default(),
-            ),
-            (
-                "profile_args",
-                raw.profile_args.as_deref().unwrap_or_default(),
-            ),
-            ("time_args", raw.time_args.as_deref().unwrap_or_default()),
-            (
-                "sanitizer_args",
-                raw.sanitizer_args.as_deref().unwrap_or_default(),
-            ),
+        let further = [
+            &raw.verify_args,
+            &raw.profile_args,
+            &raw.time_args,
+            &raw.sanitizer_args,
         ];
-        self.placeholders(&at, &lists)?;
+        self.placeholders(&at, &raw.args, further)?;
         let (outer, common) = (inherited.suite, inherited.common);
         let recipe = self.recipe(id, raw)?;
         let profile = self.profile(

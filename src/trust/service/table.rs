@@ -24,7 +24,8 @@ pub(super) const SERVICES: &[Service] = &[
         ],
         target: &["GITHUB_BASE_REF", "event.pull_request.base.ref"],
         former: &["event.pull_request.base.sha"],
-        // Where these events run, `actions/checkout` takes the default branch unless it is told.
+        // Where these events run, `actions/checkout` takes the default branch unless the
+        // workflow names a commit.
         head: &[
             "event.pull_request.head.sha",
             "event.workflow_run.head_sha",
