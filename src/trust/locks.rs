@@ -290,8 +290,8 @@ fn rewritten(after: &Stored, past: &[Entry], now: &[Entry]) -> Finding {
     )
 }
 
-/// That fewer measured processes than before show that their numbers are right: nobody would miss it
-/// from then on.
+/// The words for a baseline whose processes no longer check their numbers, though those of the one
+/// before did. Later checks could not notice it: they compare with this baseline.
 fn unchecked(old: Option<&Profile>, new: &Profile) -> &'static str {
     let all = new.provenance.captures.len();
     if old.is_some_and(|old| old.checked_processes() > 0) && new.checked_processes() < all {

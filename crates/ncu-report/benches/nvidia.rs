@@ -115,7 +115,7 @@ fn decode(path: &str) -> Result<(usize, Duration), ncu_report::ReadError> {
 /// A Python process that decodes files with NVIDIA's library.
 struct Nvidia {
     child: Child,
-    /// `None` once the process was told to end.
+    /// `None` once the process was asked to end.
     paths: Option<ChildStdin>,
     times: BufReader<ChildStdout>,
 }

@@ -227,7 +227,7 @@ pub(super) fn short_message(bytes: &[u8], number: u8) -> Option<(&[u8], &[u8])> 
     }
 }
 
-/// The number that is all of these bytes; `None` where they are another number of numbers.
+/// The number in these bytes; `None` unless they are exactly one.
 #[inline(always)]
 pub(super) fn whole_varint(bytes: &[u8]) -> Option<u64> {
     let (last, first) = bytes.split_last()?;
