@@ -98,6 +98,8 @@ P
   for fault in wrong_numbers skipped_tail less_work race; do
     expect "$fault fails before anything is timed" 5 "wrong-numbers" "$gate" profile "faults/$fault"
   done
+  expect "profiled_less passes its verification" 0 "" "$gate" verify faults/profiled_less
+  expect "and fails where it is measured" 5 "wrong-numbers" "$gate" profile faults/profiled_less
   for fault in crash out_of_bounds; do
     expect "$fault fails" 5 "program-failed" "$gate" profile "faults/$fault"
   done

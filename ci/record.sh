@@ -39,7 +39,10 @@ fault() {
     inside && /^source/ {
       print "source = \"" source "\""
       if (defines != "") print "defines = { " defines " }"
-      if (blind != "") print "verify_args = [\"--mode\", \"profile\", \"--launches\", \"1\"]"
+      if (blind != "") {
+        print "verify_args = [\"--mode\", \"profile\", \"--launches\", \"1\"]"
+        print "profile_args = [\"--mode\", \"profile\", \"--launches\", \"{launches}\"]"
+      }
       next
     }
     inside && /^dynamic_shared_bytes/ { next }

@@ -70,18 +70,19 @@ struct AttentionShape {
   }
 };
 
-// The operands in device memory: the same seed gives the same bits in every variant and mode.
+// The operands in device memory: the same seeds give the same bits in every variant and mode.
 class Attention {
  public:
   using Shape = AttentionShape;
   using Operands = AttentionOperands;
   static constexpr const char* kTolerance = kAttentionTolerance;
 
-  Attention(const Shape& shape, std::uint64_t seed)
+  // Nothing but values is drawn here.
+  Attention(const Shape& shape, std::uint64_t /*seed*/, std::uint64_t value_seed)
       : inputs_(3 * shape.elements()), out_(shape.elements()), shape_(shape) {
     for (int i = 0; i < 3; ++i) {
       fill_normal_async(inputs_.data() + i * shape.elements(), shape.elements(),
-                        stream_key(seed, 1 + i), kSigma);
+                        stream_key(value_seed, 1 + i), kSigma);
     }
     SPARSEK_CUDA_CHECK(cudaDeviceSynchronize());
   }

@@ -54,13 +54,15 @@ inline int run(int argc, char** argv, const Variant& variant) {
   require_supported(shape, variant.tile_n);
 
   const cudaDeviceProp device = require_device(9, 0);
-  std::printf("%s on %s: m %lld, n %lld, k %lld, %lld blocks a block-row, seed %lld\n",
+  std::printf("%s on %s: m %lld, n %lld, k %lld, %lld blocks a block-row, seed %lld, "
+              "values %lld\n",
               variant.name, device.name, static_cast<long long>(shape.m),
               static_cast<long long>(shape.n), static_cast<long long>(shape.k),
               static_cast<long long>(shape.blocks_per_row),
-              static_cast<long long>(options.seed));
+              static_cast<long long>(options.seed), static_cast<long long>(options.value_seed));
 
-  Problem problem(shape, static_cast<std::uint64_t>(options.seed));
+  Problem problem(shape, static_cast<std::uint64_t>(options.seed),
+                  static_cast<std::uint64_t>(options.value_seed));
   const Operands operands = problem.operands();
   if (variant.prepare != nullptr) variant.prepare();
   const auto launch = [&] {
@@ -76,11 +78,19 @@ inline int run(int argc, char** argv, const Variant& variant) {
   result.bytes = shape.bytes();
 
   if (options.mode == Mode::kProfile) {
+    // What is measured is checked: the output of the last launch, in the same process.
+    const bool checked = !options.result_path.empty();
+    if (checked) problem.poison_output();
     for (std::int64_t i = 0; i < options.launches; ++i) launch();
     SPARSEK_CUDA_CHECK(cudaDeviceSynchronize());
     result.launches = options.launches;
-    std::printf("profile: %lld launches, output not checked\n",
-                static_cast<long long>(options.launches));
+    std::printf("profile: %lld launches%s\n", static_cast<long long>(options.launches),
+                checked ? "" : ", output not checked");
+    if (checked) {
+      const Comparison comparison = compare_with_reference(shape, operands);
+      result.check = comparison.outcome;
+      report_check(comparison);
+    }
   } else {
     problem.poison_output();
     launch();

@@ -106,18 +106,19 @@ inline std::vector<int> draw_columns(const Shape& shape, std::uint64_t key) {
   return columns;
 }
 
-// The operands in device memory: the same seed gives the same bits in every variant and mode.
+// The operands in device memory: the same seeds give the same bits in every variant and mode.
 class Problem {
  public:
-  Problem(const Shape& shape, std::uint64_t seed)
+  // The columns come from the first seed, since they decide the times; the values from the second.
+  Problem(const Shape& shape, std::uint64_t seed, std::uint64_t value_seed)
       : values_(shape.blocks() * kBlockElements),
         columns_(draw_columns(shape, stream_key(seed, 0))),
         row_offsets_(uniform_offsets(shape)),
         b_(shape.k * shape.n),
         c_(shape.m * shape.n),
         shape_(shape) {
-    fill_normal_async(values_.data(), shape.blocks() * kBlockElements, stream_key(seed, 1), kSigma);
-    fill_normal_async(b_.data(), shape.k * shape.n, stream_key(seed, 2), kSigma);
+    fill_normal_async(values_.data(), shape.blocks() * kBlockElements, stream_key(value_seed, 1), kSigma);
+    fill_normal_async(b_.data(), shape.k * shape.n, stream_key(value_seed, 2), kSigma);
     SPARSEK_CUDA_CHECK(cudaDeviceSynchronize());
   }
 

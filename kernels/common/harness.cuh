@@ -6,7 +6,7 @@
 //                   describe(), the sizes in words
 //   Operands        what a kernel is launched on
 //   kTolerance      the rule of the check in words
-//   Problem(shape, seed), operands(), poison_output(), compare() with the reference
+//   Problem(shape, seed, value_seed), operands(), poison_output(), compare() with the reference
 #pragma once
 
 #include <algorithm>
@@ -68,10 +68,12 @@ int run(int argc, char** argv, const Variant<Problem>& variant) {
   if (variant.require != nullptr) variant.require(shape);
 
   const cudaDeviceProp device = require_device(9, 0);
-  std::printf("%s on %s: %s, seed %lld\n", variant.name, device.name, shape.describe().c_str(),
-              static_cast<long long>(options.seed));
+  std::printf("%s on %s: %s, seed %lld, values %lld\n", variant.name, device.name,
+              shape.describe().c_str(), static_cast<long long>(options.seed),
+              static_cast<long long>(options.value_seed));
 
-  Problem problem(shape, static_cast<std::uint64_t>(options.seed));
+  Problem problem(shape, static_cast<std::uint64_t>(options.seed),
+                  static_cast<std::uint64_t>(options.value_seed));
   const auto operands = problem.operands();
   if (variant.prepare != nullptr) variant.prepare();
   const auto launch = [&] {
@@ -87,11 +89,19 @@ int run(int argc, char** argv, const Variant<Problem>& variant) {
   result.bytes = shape.bytes();
 
   if (options.mode == Mode::kProfile) {
+    // What is measured is checked: the output of the last launch, in the same process.
+    const bool checked = !options.result_path.empty();
+    if (checked) problem.poison_output();
     for (std::int64_t i = 0; i < options.launches; ++i) launch();
     SPARSEK_CUDA_CHECK(cudaDeviceSynchronize());
     result.launches = options.launches;
-    std::printf("profile: %lld launches, output not checked\n",
-                static_cast<long long>(options.launches));
+    std::printf("profile: %lld launches%s\n", static_cast<long long>(options.launches),
+                checked ? "" : ", output not checked");
+    if (checked) {
+      const Comparison comparison = problem.compare();
+      result.check = comparison.outcome;
+      report_check(comparison);
+    }
   } else {
     problem.poison_output();
     launch();

@@ -17,7 +17,7 @@ namespace sparsek {
 
 enum class Mode {
   kCheck,    // compare the full output with the reference, time nothing
-  kProfile,  // inputs and launches only: no check, no warm-up, little for a profiler to pay
+  kProfile,  // inputs and launches only, no warm-up; a check after them where there is a result file
   kTime      // check, then time if the check passed
 };
 
@@ -25,7 +25,8 @@ struct Options {
   Mode mode = Mode::kTime;
   std::int64_t launches = 20;
   std::int64_t warmup = 2;
-  std::int64_t seed = 1;
+  std::int64_t seed = 1;        // of everything that decides the times: structure, positions
+  std::int64_t value_seed = 1;  // of the values; --seed gives both
   std::string result_path;  // empty: no result file
 };
 
@@ -68,7 +69,7 @@ inline void print_help(const char* program, const std::vector<IntegerOption>& in
   std::printf("usage: %s [options]\n\n", program);
   std::printf("  %-20s %s\n", "--mode MODE",
               "check: compare with the reference; time: check, then time (default);");
-  std::printf("  %-20s %s\n", "", "profile: launches only, unchecked, without warm-up");
+  std::printf("  %-20s %s\n", "", "profile: launches only, without warm-up; checked where --result is given");
   for (const IntegerOption& option : integers) {
     std::printf("  %-20s %s (default %lld)\n", (std::string(option.flag) + " N").c_str(),
                 option.help, static_cast<long long>(*option.value));
@@ -89,10 +90,13 @@ inline Options parse_options(int argc, char** argv,
       {"--launches", "timed or profiled launches", &options.launches, 1, 1'000'000},
       {"--warmup", "launches before the timed ones", &options.warmup, 0, 1'000'000},
       {"--seed", "of the inputs", &options.seed, 0, std::numeric_limits<std::int64_t>::max()},
+      {"--value-seed", "of the inputs' values alone", &options.value_seed, 0,
+       std::numeric_limits<std::int64_t>::max()},
   };
   integers.insert(integers.end(), kernel_options.begin(), kernel_options.end());
 
   bool warmup_given = false;
+  bool value_seed_given = false;
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     if (flag == "--help" || flag == "-h") {
@@ -111,6 +115,7 @@ inline Options parse_options(int argc, char** argv,
     if (integer != nullptr) {
       *integer->value = parse_integer(value, *integer);
       if (flag == "--warmup") warmup_given = true;
+      if (flag == "--value-seed") value_seed_given = true;
     } else if (flag == "--mode") {
       options.mode = parse_mode(value);
     } else {
@@ -118,6 +123,8 @@ inline Options parse_options(int argc, char** argv,
       options.result_path = value;
     }
   }
+
+  if (!value_seed_given) options.value_seed = options.seed;
 
   // A profiler counts every launch of the kernel: none may come unasked.
   if (options.mode == Mode::kProfile) {

@@ -154,14 +154,16 @@ inline std::vector<float> draw_target_times(const Shape& shape, std::uint64_t ke
   return times;
 }
 
-// The operands in device memory: the same seed gives the same bits in every variant and mode.
+// The operands in device memory: the same seeds give the same bits in every variant and mode.
 class Problem {
  public:
   using Shape = sparsek::Shape;
   using Operands = sparsek::Operands;
   static constexpr const char* kTolerance = kToleranceInWords;
 
-  Problem(const Shape& shape, std::uint64_t seed)
+  // The times come from the first seed, since they decide which samples are read; the values of
+  // these from the second.
+  Problem(const Shape& shape, std::uint64_t seed, std::uint64_t value_seed)
       // An even count, since values are drawn in pairs.
       : source_((shape.samples() * shape.features + 1) / 2 * 2),
         source_times_(draw_source_times(shape, stream_key(seed, 0))),
@@ -169,7 +171,7 @@ class Problem {
         out_(shape.rows_out() * shape.features),
         shape_(shape) {
     fill_source<<<2048, 256>>>(reinterpret_cast<__nv_bfloat162*>(source_.data()),
-                               source_.bytes() / sizeof(__nv_bfloat162), stream_key(seed, 2));
+                               source_.bytes() / sizeof(__nv_bfloat162), stream_key(value_seed, 2));
     SPARSEK_CUDA_CHECK(cudaGetLastError());
     SPARSEK_CUDA_CHECK(cudaDeviceSynchronize());
   }
