@@ -8,6 +8,7 @@
 #     worse     bsr_gemm/cp_async without its shared-memory padding, with its captures
 #     rounds    three unchanged kernels and the planted slowdowns, side by side with their base
 #     unchanged the other variants, unchanged, side by side with themselves
+#     some      the fastest of each suite and warp_specialized, in the same way
 #     faults    the faults that a correct check does not find, each built as cp_async
 #
 # Works in a clone of this repository and does not change the checkout. ci/recordings/README.md
@@ -71,6 +72,13 @@ for what in "$@"; do
       "$gate" check --baseline-ref none --against HEAD --measure-all --output "$output/unchanged/aa" \
         bsr_gemm/warp_specialized bsr_gemm/tma bsr_gemm/tma_wgmma attention trajectory_resample \
         trajectory_resample_cached trajectory_resample_dense || true
+      git checkout -q config.toml
+      ;;
+    some)
+      rounds 3
+      "$gate" check --baseline-ref none --against HEAD --measure-all --output "$output/unchanged/aa" \
+        bsr_gemm/warp_specialized bsr_gemm/tma_wgmma attention/wgmma trajectory_resample/tma \
+        trajectory_resample_cached/tma trajectory_resample_dense/tma || true
       git checkout -q config.toml
       ;;
     faults)
