@@ -55,14 +55,14 @@ const CASES: &[Case] = &[
     },
     Case {
         fault: "less_work",
-        code: 4,
-        denied: &["work-changed"],
+        code: 5,
+        denied: &["work-changed", "numbers-unchecked"],
         causes: &["less-work"],
     },
     Case {
         fault: "skipped_tail",
-        code: 4,
-        denied: &["kernel-renamed", "work-changed"],
+        code: 5,
+        denied: &["kernel-renamed", "work-changed", "numbers-unchecked"],
         causes: &["less-work"],
     },
 ];

@@ -124,7 +124,7 @@ impl Machine {
         let project = Project::empty();
         fs::create_dir(project.path("tmp")).unwrap();
         project.write("config.toml", format!("{}{CONFIG}", common::ENV_PASS));
-        project.write(".gitignore", ".sparsek-gate/\n/tmp/\n");
+        project.write(".gitignore", ".sparsek-gate/\n/tmp/\n/denied\n");
         for (name, from) in [
             ("denied-ncu", repository().join("tests/gpu/denied-ncu")),
             ("libcupti.so.13", driver.join("libcupti.so.13")),
@@ -175,7 +175,6 @@ impl Machine {
             .env("LD_LIBRARY_PATH", self.driver)
             .env("RECORDS", repository().join("tests/data/cupti"))
             .env("JOURNAL", self.project.path("tmp/journal"))
-            .env("DENIED", self.project.path("tmp/denied"))
             .env("TMPDIR", self.project.path("tmp"))
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_NOSYSTEM", "1")
@@ -207,7 +206,7 @@ fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
     let mut denied = report.denied();
     denied.dedup();
     assert_eq!(denied, ["not-measured", "counters-denied"]);
-    assert_eq!(machine.project.read("tmp/denied"), "asked\n");
+    assert_eq!(machine.project.read("denied"), "asked\n");
     let profile = machine.project.json(PROFILE);
     let identity = &profile["identity"];
     assert_eq!(identity["tier"], "kernel-times");
@@ -314,11 +313,11 @@ fn unchanged_code_passes_side_by_side_on_kernel_times_and_ncu_is_asked_once() {
     let Some(machine) = Machine::locked() else {
         return;
     };
-    fs::remove_file(machine.project.path("tmp/denied")).unwrap();
+    fs::remove_file(machine.project.path("denied")).unwrap();
     let report = machine.check(&["--against", "HEAD", "--measure-all"], 0);
     assert_eq!(report.variant("cp_async")["mode"], "against");
     assert_eq!(report.verdict("cp_async", "duration"), "pass");
-    assert_eq!(machine.project.read("tmp/denied"), "asked\n");
+    assert_eq!(machine.project.read("denied"), "asked\n");
 }
 
 #[test]
@@ -339,7 +338,7 @@ fn a_profile_of_one_tier_is_never_compared_with_a_baseline_of_another() {
     let project = Project::shipped();
     project.edit_profile("cp_async", |profile| {
         // The recording is of a version that named the key so.
-        profile["identity"]["rung"] = json!("kernel-times");
+        profile["identity"]["tier"] = json!("kernel-times");
     });
     let report = project.check(&["cp_async"], 3);
     let message = report.message("not-comparable");

@@ -27,7 +27,7 @@ const SAME: &str = "h200";
 /// Recordings of a head that is worse.
 const WORSE: &str = "h200-worse";
 /// Recordings of several GPUs in turn: processes that differ much.
-const NOISY: &str = "h200-locked/9b79270f h200-locked/af10d30f h200-locked/cd851036";
+const NOISY: &str = "h200-locked/42cd3162 h200 h200-locked/c1819a56";
 
 const SUITE: &str = r#"
 [suite.bsr_gemm]

@@ -190,7 +190,7 @@ const ATTACKS: &[Attack] = &[
         },
         finding: (
             "relocked",
-            "this change re-locks it on nvidia-h200: `faster epilogue` by Ada: duration 271.19 us → 298.31 us",
+            "this change re-locks it on nvidia-h200: `faster epilogue` by Ada: duration 270.90 us → 297.99 us",
         ),
         consented: Some(0),
     },

@@ -24,7 +24,7 @@ const FORBIDDEN: [&str; 9] = [
     "#1 SMP",
     "#include <cuda_fp16.h>",
     "NVIDIA Corporation.  All rights reserved",
-    "GPU-cdbc441e",
+    "GPU-c3ca41f9",
 ];
 
 fn contains(path: &Path, text: &str) -> bool {
