@@ -375,6 +375,8 @@ impl Quantity<'_> {
             Reference::Base { learned, .. } => {
                 let learned =
                     learned.and_then(|locked| noise_of(self.metric, self.pair.current, locked));
+                let launches = fewest_launches([before, now]);
+                let learned = learned.map(|samples| samples.with_launches(launches));
                 let base = before.process_values().concat();
                 side_by_side(&base, &processes, learned.as_ref(), &question)
             }
@@ -456,6 +458,14 @@ fn judge_exact(comparison: &mut Comparison, before: &Samples, now: &Samples) {
     comparison.verdict = Some(verdict);
     comparison.not_worse = verdict == Verdict::Pass;
     comparison.why = why.to_owned();
+}
+
+/// Launches of the shortest process of these.
+fn fewest_launches(sides: [&Samples; 2]) -> usize {
+    let processes = sides
+        .iter()
+        .flat_map(|side| side.machines().iter().flatten());
+    processes.map(Vec::len).min().unwrap_or(0)
 }
 
 /// The locked samples of the same counter and kernel, for their spread.

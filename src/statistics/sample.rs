@@ -10,6 +10,10 @@ use super::spread::{FEWEST_FOR_SPREAD, Spread};
 /// The pairs grow with the square: these are 80,200.
 const MOST_PAIRED: usize = 400;
 
+/// Variance of the location of normal launches over that of their mean: one over its efficiency of
+/// 95.5 %.
+const OVER_THE_MEAN: f64 = 1.0 / 0.955;
+
 /// The samples of one side. Never empty, at no level; every launch is finite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
@@ -100,6 +104,44 @@ impl Samples {
     /// The mean of the machines' values: each machine weighs the same.
     pub fn value(&self) -> f64 {
         mean(&self.machine_values())
+    }
+
+    /// By how much the variance of a process value changes where a process has so many launches
+    /// instead of those that are here. The launches explain a part of it, which is inversely
+    /// proportional to their number; the rest stays. 1 where nothing says how large that part is.
+    pub fn variance_ratio(&self, launches: usize) -> f64 {
+        let processes = self.machines.iter().flatten();
+        let count = processes.clone().count() as f64;
+        let here = processes.map(Vec::len).sum::<usize>() as f64 / count;
+        let noise = self.noise();
+        let (Some(within), Some(between)) = (noise.within, noise.between) else {
+            return 1.0;
+        };
+        let explained = within.powi(2) / here * OVER_THE_MEAN / between.powi(2);
+        // Without any variance between processes nothing is to be divided.
+        if launches == 0 || launches as f64 == here || !explained.is_finite() {
+            return 1.0;
+        }
+        let explained = explained.min(1.0);
+        1.0 - explained + explained * here / launches as f64
+    }
+
+    /// These samples with the spread of their process values that so many launches in each process
+    /// would have, see [`Samples::variance_ratio`]. The launches themselves stay.
+    pub fn with_launches(&self, launches: usize) -> Samples {
+        let ratio = self.variance_ratio(launches).sqrt();
+        if ratio == 1.0 {
+            return self.clone();
+        }
+        let scaled = |values: &Vec<f64>| {
+            let center = mean(values);
+            let moved = values.iter().map(|value| center + (value - center) * ratio);
+            moved.collect()
+        };
+        Samples {
+            machines: self.machines.clone(),
+            values: self.values.iter().map(scaled).collect(),
+        }
     }
 
     /// How much the samples vary.
@@ -255,6 +297,67 @@ mod tests {
         close(noise.between.unwrap(), (6.5_f64 / 3.0).sqrt());
         // 4.5 and 8 about 6.25.
         assert_eq!(noise.machines, Some(1.75));
+    }
+
+    /// Two machines of so many processes, each of so many launches.
+    fn drawn(processes: usize, launches: usize, between: f64, seed: u64) -> Samples {
+        let mut state = seed;
+        // Sums of twelve are nearly normal, with a variance of one.
+        let mut normal = || {
+            let mut uniform = || {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                (state >> 11) as f64 / (1_u64 << 53) as f64
+            };
+            (0..12).map(|_| uniform()).sum::<f64>() - 6.0
+        };
+        let mut process = || {
+            let center = 100.0 + between * normal();
+            (0..launches).map(|_| center + normal()).collect()
+        };
+        let mut machine = || (0..processes).map(|_| process()).collect();
+        Samples::new(vec![machine(), machine()]).unwrap()
+    }
+
+    #[test]
+    fn what_launches_explain_shrinks_with_their_number_and_the_rest_stays() {
+        // Only launches vary: a quarter of the variance with four times as many.
+        let few = drawn(400, 20, 0.0, 1);
+        let many = drawn(400, 80, 0.0, 2).noise().between.unwrap();
+        assert!(
+            (few.variance_ratio(80) - 0.25).abs() < 0.05,
+            "{}",
+            few.variance_ratio(80)
+        );
+        let as_many = few.with_launches(80).noise().between.unwrap();
+        assert!((as_many / many - 1.0).abs() < 0.1, "{as_many}, not {many}");
+        // 1 of 1.05 is between the processes.
+        let few = drawn(400, 20, 1.0, 3);
+        let many = drawn(400, 80, 1.0, 4).noise().between.unwrap();
+        assert!(few.variance_ratio(80) > 0.9, "{}", few.variance_ratio(80));
+        let as_many = few.with_launches(80).noise().between.unwrap();
+        assert!((as_many / many - 1.0).abs() < 0.1, "{as_many}, not {many}");
+        // And back.
+        let fewer = drawn(400, 80, 0.0, 5)
+            .with_launches(20)
+            .noise()
+            .between
+            .unwrap();
+        let few = drawn(400, 20, 0.0, 6).noise().between.unwrap();
+        assert!((fewer / few - 1.0).abs() < 0.1, "{fewer}, not {few}");
+    }
+
+    #[test]
+    fn the_spread_of_as_many_launches_is_the_spread_that_is_here() {
+        let samples = drawn(4, 20, 0.5, 7);
+        assert_eq!(samples.with_launches(20), samples);
+        // Nothing says what launches explain.
+        let single = Samples::new(vec![vec![vec![1.0], vec![2.0]]]).unwrap();
+        assert_eq!(single.with_launches(80), single);
+        let equal = Samples::new(vec![vec![vec![5.0; 20]; 4]]).unwrap();
+        assert_eq!(equal.with_launches(80), equal);
+        assert_eq!(samples.variance_ratio(0), 1.0);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::statistics::{Samples, Scatter, farthest, mean};
 /// Chance that a whole check raises any alarm where every change is exactly its tolerance.
 const ALARM: f64 = 0.01;
 /// Chance that one regression of exactly its tolerance is called the same.
-const MISS: f64 = 0.01;
+pub(super) const MISS: f64 = 0.01;
 /// By how much a difference of two logarithms may be off from rounding alone.
 const LOG_ROUNDING: f64 = 64.0 * f64::EPSILON;
 /// By how much a difference may be off from rounding alone, as a share of the largest value.
@@ -506,7 +506,7 @@ const CONTRADICTION: (Verdict, bool, &str) = (
 
 /// The value that Student's t exceeds with that chance, below one half. Infinite where it cannot
 /// be had, which claims nothing.
-fn upper_quantile(dof: usize, chance: f64) -> f64 {
+pub(super) fn upper_quantile(dof: usize, chance: f64) -> f64 {
     let Ok(t) = StudentsT::new(0.0, 1.0, dof as f64) else {
         return f64::INFINITY;
     };
