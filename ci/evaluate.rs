@@ -33,6 +33,9 @@ struct Arguments {
     /// Also try other tolerances.
     #[arg(long)]
     sweep: bool,
+    /// Lock only so many launches of each process, fewer than are judged.
+    #[arg(long)]
+    locked_launches: Option<usize>,
 }
 
 fn main() -> ExitCode {
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         checks: arguments.checks,
         seed: arguments.seed,
         sweep: arguments.sweep,
+        locked_launches: arguments.locked_launches,
     };
     match evaluate(&settings).and_then(|done| Ok((report::print(&done.text)?, done.missed))) {
         Ok(((), missed)) if missed.is_empty() => ExitCode::SUCCESS,

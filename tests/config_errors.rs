@@ -30,6 +30,7 @@ require_signature = true
 
 [profile]
 launches = 20
+max_launches = 80
 skip = 1
 processes = 2
 max_processes = 6
@@ -615,7 +616,13 @@ fn more_looks_are_no_fewer_than_the_first() {
         "max_processes = 1",
         &["`max_processes` is 1, fewer than the 2 that are always measured"],
     );
+    refused(
+        "max_launches = 80",
+        "max_launches = 19",
+        &["`max_launches` is 19, fewer than the 20 that are always measured"],
+    );
     for setting in [
+        "max_launches = 80",
         "max_rounds = 7",
         "max_processes = 6",
         "counted_launches = 3",

@@ -15,6 +15,7 @@ fn evaluated(checks: usize, seed: u64) -> Evaluation {
         checks,
         seed,
         sweep: false,
+        locked_launches: None,
     })
     .unwrap()
 }

@@ -589,7 +589,7 @@ fn a_change_cannot_write_to_the_base_that_it_is_measured_beside() {
             "run = [\"sh\", \"program.sh\"]",
             "build = [\"sh\", \"build.sh\"]\nrun = [\"sh\", \"program.sh\"]",
         );
-        project.replace("config.toml", "rounds = 3 ", "rounds = 2 ");
+        project.replace("config.toml", "rounds = 1 ", "rounds = 2 ");
         project.replace("config.toml", "max_rounds = 5", "max_rounds = 2");
         project.replace(
             "config.toml",

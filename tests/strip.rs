@@ -338,7 +338,6 @@ fn busy(times: u32, retries: u32) -> Option<Machine> {
         machine
             .configured("[profile]\n", &retries)
             .configured("\nprocesses = 4 ", "\nprocesses = 2 ")
-            .configured("\nrounds = 3 ", "\nrounds = 1 ")
             .configured("\nmax_rounds = 5\n", "\nmax_rounds = 1\n"),
     )
 }

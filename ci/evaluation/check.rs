@@ -10,7 +10,7 @@ use sparsek_gate::profile::Profile;
 use sparsek_gate::terms::VariantId;
 use sparsek_gate::verdict::{Change, Verdict};
 
-use super::data::{A_ROUND, Data, Pair, Start, of_rounds};
+use super::data::{A_ROUND, Data, Pair, Start, of_launches, of_rounds};
 use super::random::Random;
 
 /// Baselines, by variant.
@@ -146,11 +146,12 @@ pub fn stored(
 }
 
 /// Locks variants on one start of each of these machines: as many processes as a profile has, drawn
-/// by whole rounds. Of an unchanged pair it locks either side, of a planted one the base.
+/// by whole rounds, each with its first launches where these are limited. Of an unchanged pair it locks either side, of a planted one the base.
 pub fn lock(
     data: &Data,
     machines: &[usize],
     variants: &[(&Variant, Sides)],
+    launches: Option<usize>,
     random: &mut Random,
 ) -> Result<Locks, String> {
     let starts: Vec<&Start> = machines
@@ -168,7 +169,11 @@ pub fn lock(
             let pair = &start.pairs[&variant.id];
             let (side, _) = drawn_sides(pair, *sides, random);
             let drawn = random.with_replacement(processes.div_ceil(A_ROUND), pair.rounds());
-            profiles.push(of_rounds(side, &drawn));
+            let profile = of_rounds(side, &drawn);
+            profiles.push(match launches {
+                Some(launches) => of_launches(&profile, launches),
+                None => profile,
+            });
         }
         if profiles.is_empty() {
             continue;

@@ -202,3 +202,25 @@ pub fn of_rounds(profile: &Profile, rounds: &[usize]) -> Profile {
     }
     chosen
 }
+
+/// The profile as if each process of the timing phase had stopped after so many launches.
+pub fn of_launches(profile: &Profile, launches: usize) -> Profile {
+    let mut fewer = profile.clone();
+    let machines: Vec<Option<String>> = fewer
+        .machines(Phase::Timing)
+        .into_iter()
+        .map(|machine| machine.map(str::to_owned))
+        .collect();
+    let machines: Vec<Option<&str>> = machines.iter().map(Option::as_deref).collect();
+    for kernel in &mut fewer.kernels {
+        for (alias, series) in &mut kernel.metrics {
+            let metric = fewer.identity.metrics.get(alias);
+            if metric.is_some_and(|metric| metric.phase == Phase::Timing) {
+                let first = series.samples.iter();
+                let first = first.map(|process| process[..process.len().min(launches)].to_vec());
+                *series = Series::new(first.collect(), &machines);
+            }
+        }
+    }
+    fewer
+}

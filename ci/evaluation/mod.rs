@@ -40,6 +40,9 @@ pub struct Settings {
     pub seed: u64,
     /// Also try other tolerances.
     pub sweep: bool,
+    /// Lock the first launches of each process only: what is learned from fewer launches than are
+    /// judged.
+    pub locked_launches: Option<usize>,
 }
 
 /// The result of an evaluation.

@@ -20,6 +20,8 @@ pub struct Trial<'a> {
     seed: u64,
     /// Number drawn for each part.
     checks: usize,
+    /// Launches of each locked process, where they are limited.
+    locked_launches: Option<usize>,
     pub unchanged: Vec<Variant>,
     pub planted: Vec<Variant>,
 }
@@ -30,6 +32,7 @@ impl<'a> Trial<'a> {
             data,
             seed: settings.seed,
             checks: settings.checks,
+            locked_launches: settings.locked_launches,
             unchanged: data.unchanged.clone(),
             planted: data.planted.clone(),
         }
@@ -73,7 +76,13 @@ impl<'a> Trial<'a> {
         self.each("against unchanged", |machine, random| {
             let locks = if learned {
                 let others = self.others(machine, LOCKED_ON, random);
-                lock(self.data, &others, &same(&self.unchanged), random)?
+                lock(
+                    self.data,
+                    &others,
+                    &same(&self.unchanged),
+                    self.locked_launches,
+                    random,
+                )?
             } else {
                 Locks::new()
             };
@@ -123,7 +132,13 @@ impl<'a> Trial<'a> {
         let purpose = format!("stored on {machines}, unchanged");
         self.each(&purpose, |machine, random| {
             let others = self.others(machine, machines, random);
-            let locks = lock(self.data, &others, &same(&self.unchanged), random)?;
+            let locks = lock(
+                self.data,
+                &others,
+                &same(&self.unchanged),
+                self.locked_launches,
+                random,
+            )?;
             let start = self.start(machine, random);
             let mut control = None;
             let mut answers = Vec::new();
@@ -160,7 +175,13 @@ impl<'a> Trial<'a> {
         let purpose = format!("against {}", planted.id);
         self.each(&purpose, |machine, random| {
             let others = self.others(machine, LOCKED_ON, random);
-            let locks = lock(self.data, &others, &[(planted, Sides::Planted)], random)?;
+            let locks = lock(
+                self.data,
+                &others,
+                &[(planted, Sides::Planted)],
+                self.locked_launches,
+                random,
+            )?;
             let pair = &self.data.starts[self.start(machine, random)].pairs[&planted.id];
             let sides = drawn_sides(pair, Sides::Planted, random);
             let rounds = drawn_rounds(planted, pair, random);
@@ -200,7 +221,7 @@ impl<'a> Trial<'a> {
         let purpose = format!("stored {}", planted.id);
         self.each(&purpose, |machine, random| {
             let others = self.others(machine, LOCKED_ON, random);
-            let locks = lock(self.data, &others, &locking, random)?;
+            let locks = lock(self.data, &others, &locking, self.locked_launches, random)?;
             let pairs = &self.data.starts[self.start(machine, random)].pairs;
             let control = control.map(|variant| {
                 let pair = &pairs[&variant.id];

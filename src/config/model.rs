@@ -217,6 +217,8 @@ pub enum Recipe {
 pub struct ProfileSettings {
     /// Launches profiled in one ncu process.
     pub launches: u32,
+    /// The most of them side by side, chosen by the noise of the baseline.
+    pub max_launches: u32,
     /// Matching launches left out before them.
     pub skip: u32,
     /// Separate ncu processes that measure a profile.

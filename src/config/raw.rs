@@ -146,6 +146,9 @@ pub(super) struct RawGpu {
 pub(super) struct RawProfile {
     /// Launches profiled in one ncu process, 1 to 10000. Default: 20.
     pub launches: Option<u32>,
+    /// The most launches in one ncu process with `check --against`: as many are chosen as the noise
+    /// of the baseline asks for. Default: `launches`.
+    pub max_launches: Option<u32>,
     /// Matching launches before them that are left out. Default: 0.
     pub skip: Option<u32>,
     /// Separate ncu processes of a profile, at least 2: they show the noise. Default: 4.
@@ -154,7 +157,8 @@ pub(super) struct RawProfile {
     pub max_processes: Option<u32>,
     /// Launches profiled in the one process of the counting phase, 1 to 10000. Default: 2.
     pub counted_launches: Option<u32>,
-    /// Rounds of base, current, current, base with `check --against`. Default: 3.
+    /// Rounds of base, current, current, base with `check --against` before the first look at the
+    /// verdict. Default: 1.
     pub rounds: Option<u32>,
     /// The most rounds, while the result is open. Default: 5, or `rounds` if that is more.
     pub max_rounds: Option<u32>,

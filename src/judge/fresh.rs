@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::chosen_launches::ChosenLaunches;
 use super::outcome::Outcome;
 use super::variants::{Judge, Profiles};
 use crate::config::{Selected, Variant};
@@ -64,6 +65,10 @@ impl Fresh<'_> {
             None => self.alone(judge)?,
         };
         outcome.spent = Some(measured.spent);
+        let chosen = measured.schedules.into_iter();
+        outcome.chosen_launches = chosen
+            .map(|(variant, schedule)| ChosenLaunches::new(variant, schedule))
+            .collect();
         // The comparison finds the gaps again.
         outcome.findings.extend(measured.findings);
         let selected = &self.selected.variants;
@@ -141,13 +146,15 @@ impl Fresh<'_> {
             None => self.bench(order)?,
         };
         let mut seen: BTreeMap<VariantId, Profile> = BTreeMap::new();
-        let mut measured = built.measure(bench, &mut |variant, profile, base| match base {
-            Some(base) => {
-                let (report, _) = judge.against(variant, base, profile);
-                report.open(|metric| judge.waived(variant, metric))
-            }
-            None => still_open(judge, &mut seen, variant, profile),
-        })?;
+        let choose = |variant: &Variant, gpu: &Gpu, cost| judge.schedule(variant, gpu, cost);
+        let mut measured =
+            built.measure(bench, &choose, &mut |variant, profile, base| match base {
+                Some(base) => {
+                    let (report, _) = judge.against(variant, base, profile);
+                    report.open(|metric| judge.waived(variant, metric))
+                }
+                None => still_open(judge, &mut seen, variant, profile),
+            })?;
         self.add_controls(judge, &mut measured)?;
         Ok(measured)
     }

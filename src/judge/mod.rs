@@ -1,6 +1,7 @@
 //! From two profiles to comparisons and findings, and from these to one outcome.
 
 mod cause;
+mod chosen_launches;
 mod code;
 mod compare;
 mod comparison_finding;
@@ -18,6 +19,7 @@ mod outcome;
 mod places;
 mod recorded;
 mod same_program;
+mod schedule;
 mod speed;
 mod stall;
 mod trends;
@@ -29,6 +31,7 @@ mod waiver;
 mod work;
 
 pub use cause::{Cause, CauseKind, causes};
+pub use chosen_launches::ChosenLaunches;
 pub use compare::{compare, comparison_count};
 pub use compiled::compare_compiled;
 pub use control::Control;

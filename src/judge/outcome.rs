@@ -4,6 +4,7 @@ use crate::trust::Authority;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::chosen_launches::ChosenLaunches;
 use super::same_program::SameProgram;
 use super::variant_report::VariantReport;
 use crate::finding::{ExitCode, Finding};
@@ -70,6 +71,9 @@ pub struct Outcome {
     /// Variants whose program is the base's, so that nothing of them was measured.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub same_programs: Vec<SameProgram>,
+    /// How many launches were chosen for the processes of variants that were measured side by side.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub chosen_launches: Vec<ChosenLaunches>,
     /// Where the time of a run went that compiled or measured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub spent: Option<Spent>,
@@ -100,6 +104,7 @@ impl Outcome {
             places: Vec::new(),
             variants: Vec::new(),
             same_programs: Vec::new(),
+            chosen_launches: Vec::new(),
             spent: None,
             wall_s: None,
             trends: Vec::new(),

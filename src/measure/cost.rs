@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::files::{bounded_json, most, read_regular_up_to, write_atomically};
 use crate::plan::{Task, VariantPlan};
 use crate::terms::VariantId;
+use crate::verdict::ProcessCost;
 
 /// Time inside the programs that a run starts, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +56,11 @@ pub(super) struct Cost {
     pub verified: u32,
     pub profile: Duration,
     pub profiled: u32,
+    /// In the processes of the timing phase alone.
+    pub timing: Duration,
+    pub timed: u32,
+    /// Launches of each of these.
+    pub launches: u32,
 }
 
 /// What earlier runs on this machine took: a display, which decides nothing.
@@ -65,11 +71,20 @@ pub(super) struct Costs {
 }
 
 /// What one process of a variant took, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Each {
     verify_s: f64,
     profile_s: f64,
+    /// Of the timing phase, by its launches.
+    #[serde(default)]
+    timing_s: BTreeMap<u32, f64>,
 }
+
+/// A process of 20 launches under ncu 2025.3.1 on an H200 took 2.7 s, one of 80 took 4.7 s
+/// (2026-11-22).
+const LAUNCH_S: f64 = 0.033;
+/// The same without any launch.
+const START_S: f64 = 2.0;
 
 /// The file of [`Costs`] in the work folder.
 const FILE: &str = "costs.json";
@@ -82,7 +97,11 @@ impl Costs {
             let bytes = read_regular_up_to(&path, most::CONFIG).ok()?;
             bounded_json(&bytes).ok()?;
             let read: BTreeMap<String, Each> = serde_json::from_slice(&bytes).ok()?;
-            let sound = |one: &Each| [one.verify_s, one.profile_s].iter().all(|s| *s >= 0.0);
+            let sound = |one: &Each| {
+                let mut all = [one.verify_s, one.profile_s].into_iter();
+                let mut timings = one.timing_s.values();
+                all.all(|s| s >= 0.0) && timings.all(|s| *s >= 0.0)
+            };
             read.values().all(sound).then_some(read)
         };
         let variants = read().unwrap_or_default();
@@ -94,13 +113,37 @@ impl Costs {
         if cost.verified == 0 || cost.profiled == 0 {
             return;
         }
-        let each = Each {
-            verify_s: cost.verify.as_secs_f64() / f64::from(cost.verified),
-            profile_s: cost.profile.as_secs_f64() / f64::from(cost.profiled),
-        };
-        self.variants.insert(variant.to_string(), each);
+        let each = self.variants.entry(variant.to_string()).or_default();
+        each.verify_s = cost.verify.as_secs_f64() / f64::from(cost.verified);
+        each.profile_s = cost.profile.as_secs_f64() / f64::from(cost.profiled);
+        if cost.timed > 0 {
+            let timing_s = cost.timing.as_secs_f64() / f64::from(cost.timed);
+            each.timing_s.insert(cost.launches, timing_s);
+        }
         let text = serde_json::to_vec(&self.variants).unwrap_or_default();
         let _ = write_atomically(&self.path, &text);
+    }
+
+    /// What one process of the timing phase costs: by what was measured with the fewest launches and
+    /// with the most; where there is one of these, with the usual cost of a launch.
+    pub fn process(&self, variant: &VariantId) -> ProcessCost {
+        let known = self.variants.get(&variant.to_string());
+        let mut timings = known.into_iter().flat_map(|each| &each.timing_s);
+        let (Some((few, least_s)), last) = (timings.next(), timings.next_back()) else {
+            return ProcessCost {
+                start_s: START_S,
+                launch_s: LAUNCH_S,
+            };
+        };
+        let launch_s = match last {
+            Some((many, most_s)) => (most_s - least_s) / f64::from(many - few),
+            None => LAUNCH_S,
+        };
+        let launch_s = launch_s.clamp(0.0, least_s / f64::from(*few).max(1.0));
+        ProcessCost {
+            start_s: least_s - launch_s * f64::from(*few),
+            launch_s,
+        }
     }
 
     /// How long variants will take with the fewest rounds and with the most, in words; `None` where
@@ -183,23 +226,46 @@ mod tests {
             verified: 2,
             profile: Duration::from_secs(30),
             profiled: 10,
+            ..Cost::default()
         };
         Costs::of(work).note(&plans[0].variant, cost);
-        // 2 s twice, and 3 s for each of 3 to 5 rounds of four processes.
+        // 2 s twice, and 3 s for each process of 1 to 5 rounds of four.
         assert_eq!(
             Costs::of(work).expected(&plans).unwrap(),
-            "measuring 1 variant will take 40 s to 1 min 4 s, by the times of earlier runs; 1 variant never ran here"
+            "measuring 1 variant will take 16 s to 1 min 4 s, by the times of earlier runs; 1 variant never ran here"
         );
         Costs::of(work).note(&plans[1].variant, cost);
         assert_eq!(
             Costs::of(work).expected(&plans).unwrap(),
-            "measuring 2 variants will take 1 min 20 s to 2 min 8 s, by the times of earlier runs"
+            "measuring 2 variants will take 32 s to 2 min 8 s, by the times of earlier runs"
         );
+        let process = |variant: usize| Costs::of(work).process(&plans[variant].variant);
+        let usual = ProcessCost {
+            start_s: START_S,
+            launch_s: LAUNCH_S,
+        };
+        assert_eq!(process(0), usual);
+        let timed = |launches: u32, seconds: u64| Cost {
+            timing: Duration::from_secs(seconds),
+            timed: 2,
+            launches,
+            ..cost
+        };
+        Costs::of(work).note(&plans[0].variant, timed(20, 6));
+        assert!((process(0).start_s - (3.0 - 20.0 * LAUNCH_S)).abs() < 1e-9);
+        Costs::of(work).note(&plans[0].variant, timed(80, 12));
+        let learned = process(0);
+        assert!((learned.start_s - 2.0).abs() < 1e-9 && (learned.launch_s - 0.05).abs() < 1e-9);
+        // A longer process cannot be faster, nor launches take more than the whole.
+        Costs::of(work).note(&plans[1].variant, timed(20, 6));
+        Costs::of(work).note(&plans[1].variant, timed(80, 4));
+        assert_eq!(process(1).launch_s, 0.0);
         for garbage in [
             "",
             "{",
             "[]",
             "{\"s/a\": {\"verify_s\": -1.0, \"profile_s\": 1.0}}",
+            "{\"s/a\": {\"verify_s\": 1.0, \"profile_s\": 1.0, \"timing_s\": {\"20\": -1.0}}}",
         ] {
             std::fs::write(work.join(FILE), garbage).unwrap();
             assert_eq!(Costs::of(work).expected(&plans), None, "{garbage}");

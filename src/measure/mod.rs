@@ -20,6 +20,6 @@ pub use bench::{Bench, gpu_env};
 pub use compile::compile;
 pub use cost::Spent;
 pub use rounds::StillOpen;
-pub use run::{Built, CompiledSources, Measured, Order, Pair, build, measure};
+pub use run::{Built, Choose, CompiledSources, Measured, Order, Pair, build, measure};
 pub use same::{ChangedFiles, must_measure};
 pub use watch::Watch;

@@ -16,12 +16,14 @@ use super::subject::{Subject, altered};
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, Variant};
+use crate::device::Gpu;
 use crate::evidence::{disturbed, incomplete, incomplete_side, interleaved_launches, unpinned};
 use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
 use crate::profile::Profile;
 use crate::terms::{Phase, VariantId};
+use crate::verdict::{ProcessCost, Schedule};
 
 /// What was measured.
 #[derive(Debug, Default)]
@@ -40,7 +42,13 @@ pub struct Measured {
     pub gaps: Vec<Finding>,
     /// Time inside the programs that were started.
     pub spent: Spent,
+    /// How many launches were chosen for variants that were measured side by side.
+    pub schedules: Vec<(VariantId, Schedule)>,
 }
+
+/// How many launches a process of a variant makes side by side, by what a process costs; `None` for
+/// the configured number.
+pub type Choose<'a> = dyn Fn(&Variant, &Gpu, ProcessCost) -> Option<Schedule> + 'a;
 
 /// An order to measure variants.
 #[derive(Clone, Copy)]
@@ -65,7 +73,7 @@ pub struct Order<'a> {
 pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, Error> {
     // What the machine lacks is reported before anything is built.
     let bench = Bench::new(order.batch, order.overrides)?;
-    build(order)?.measure(bench, open)
+    build(order)?.measure(bench, &|_, _, _| None, open)
 }
 
 /// Builds variants, and their versions at the base where there is one. This needs no GPU.
@@ -116,6 +124,24 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
+    /// The variant with as many launches as are chosen where it is measured side by side; the base's
+    /// gets as many.
+    fn choose(
+        &mut self,
+        gpu: &Gpu,
+        costs: &Costs,
+        choose: &Choose<'_>,
+    ) -> Option<(Variant, Schedule)> {
+        let Some(Ok(base)) = &mut self.base else {
+            return None;
+        };
+        let schedule = choose(self.variant, gpu, costs.process(&self.variant.id))?;
+        base.variant.profile.launches = schedule.launches;
+        let mut chosen = self.variant.clone();
+        chosen.profile.launches = schedule.launches;
+        Some((chosen, schedule))
+    }
+
     /// The jobs that measure it.
     fn plan(&self) -> VariantPlan {
         match self.base {
@@ -236,7 +262,12 @@ impl<'a> Built<'a> {
     ///
     /// # Errors
     /// As [`measure`].
-    pub fn measure(self, bench: Bench<'a>, open: &mut StillOpen<'_>) -> Result<Measured, Error> {
+    pub fn measure(
+        self,
+        bench: Bench<'a>,
+        choose: &Choose<'_>,
+        open: &mut StillOpen<'_>,
+    ) -> Result<Measured, Error> {
         let Order { batch, output, .. } = self.order;
         let mut run = Run {
             order: self.order,
@@ -252,11 +283,18 @@ impl<'a> Built<'a> {
             batch.watch.notes(&text);
         }
         let lock = run.bench.lock()?;
-        for sides in self.sides {
-            let variant = sides.variant;
+        for mut sides in self.sides {
+            let chosen = sides.choose(&run.bench.gpu, &costs, choose);
+            let variant = chosen
+                .as_ref()
+                .map_or(sides.variant, |(variant, _)| variant);
             if let Some((artifact, witness)) = sides.current {
                 if run.verified(batch, variant, &artifact)? {
                     run.variant(variant, artifact, &witness, sides.base, open)?;
+                    let schedule = chosen
+                        .as_ref()
+                        .map(|(variant, schedule)| (variant.id.clone(), *schedule));
+                    run.measured.schedules.extend(schedule);
                 } else {
                     run.measured.findings.extend(witness.changes(variant));
                 }
@@ -384,7 +422,7 @@ impl<'a> Run<'a> {
     /// Measures one variant that was verified, side by side with the base where there is one.
     fn variant(
         &mut self,
-        variant: &'a Variant,
+        variant: &Variant,
         artifact: Artifact,
         witness: &Witness,
         base: Option<Result<BaseVariant<'a>, Finding>>,
@@ -462,6 +500,9 @@ impl<'a> Run<'a> {
         let cost = subject.map(Subject::cost).unwrap_or_default();
         self.cost.profile += cost.profile;
         self.cost.profiled += cost.profiled;
+        self.cost.timing += cost.timing;
+        self.cost.timed += cost.timed;
+        self.cost.launches = cost.launches;
     }
 
     /// A base that cannot be measured only warns, unless somebody wrote to its program: that must not

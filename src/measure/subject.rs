@@ -37,6 +37,8 @@ pub struct Subject<'a> {
     tools_wall: Duration,
     /// Processes that were profiled or listed, of every phase and attempt.
     profiled: u32,
+    /// Time in the processes of the timing phase, and their number, of every attempt.
+    timing: (Duration, u32),
     /// What its command line launches; `None` before it was looked for, and [`Listed::Unknown`]
     /// where that cannot be found out. It is not looked for again.
     listed: Option<Listed>,
@@ -73,6 +75,7 @@ impl<'a> Subject<'a> {
             processes: 0,
             tools_wall: Duration::ZERO,
             profiled: 0,
+            timing: (Duration::ZERO, 0),
             listed: None,
             listings: Vec::new(),
             seal: Seal::default(),
@@ -97,7 +100,11 @@ impl<'a> Subject<'a> {
         self.seal.add(left);
         self.tools_wall += pending.wall;
         self.profiled += 1;
-        self.processes += u32::from(phase == Phase::Timing);
+        if phase == Phase::Timing {
+            self.processes += 1;
+            self.timing.0 += pending.wall;
+            self.timing.1 += 1;
+        }
         let settled = self.settle();
         self.pending = Some(pending);
         settled
@@ -211,6 +218,9 @@ impl<'a> Subject<'a> {
         Cost {
             profile: self.tools_wall,
             profiled: self.profiled,
+            timing: self.timing.0,
+            timed: self.timing.1,
+            launches: self.variant.profile.launches,
             ..Cost::default()
         }
     }

@@ -12,8 +12,8 @@ use super::concern::{badness, shortened, worst_first};
 use super::form::{Capability, Form};
 use super::print::{clean, inert};
 use super::rows::{
-    Row, causes_and_drift, headline, left_out, origin, provenance, same_programs, several_kernels,
-    several_shapes, shown, time, title, verdict_word,
+    Row, causes_and_drift, chosen_launches, headline, left_out, origin, provenance, same_programs,
+    several_kernels, several_shapes, shown, time, title, verdict_word,
 };
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Comparison, Outcome, VariantReport};
@@ -70,6 +70,10 @@ fn report(outcome: &Outcome) -> String {
     );
     for same in same_programs(outcome) {
         text.push_str(&format!("\n{}\n", line(&shortened(&same, LONGEST_TEXT))));
+    }
+    if let Some(chosen) = chosen_launches(outcome) {
+        let chosen = shortened(&chosen, LONGEST_TEXT);
+        text.push_str(&format!("\n<sub>{}</sub>\n", line(&chosen)));
     }
     if let Some(time) = time(outcome) {
         text.push_str(&format!("\n<sub>{}</sub>\n", escape(&time)));

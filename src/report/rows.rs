@@ -351,6 +351,26 @@ pub(super) fn time(outcome: &Outcome) -> Option<String> {
     Some(format!("time: {wall:.1} s, of it {}", parts.join(", ")))
 }
 
+/// How many launches were chosen for which variants.
+pub(super) fn chosen_launches(outcome: &Outcome) -> Option<String> {
+    let chosen = outcome.chosen_launches.iter();
+    let words: Vec<String> = chosen
+        .map(|one| {
+            let round = match one.round {
+                Some(round) => format!("expected to be decided by round {round}"),
+                None => "not expected to be decided by any round".to_owned(),
+            };
+            format!("{} {} ({round})", one.variant, one.launches)
+        })
+        .collect();
+    (!words.is_empty()).then(|| {
+        format!(
+            "launches of each process, chosen by the noise of the baseline: {}",
+            words.join(", ")
+        )
+    })
+}
+
 /// Which variants were not measured because their program is the base's, and what their hard limits
 /// were judged on.
 pub(super) fn same_programs(outcome: &Outcome) -> Vec<String> {

@@ -11,7 +11,7 @@ use crate::terms::Tier;
 const DEFAULT_LAUNCHES: u32 = 20;
 const DEFAULT_PROCESSES: u32 = 4;
 const DEFAULT_COUNTED_LAUNCHES: u32 = 2;
-const DEFAULT_ROUNDS: u32 = 3;
+const DEFAULT_ROUNDS: u32 = 1;
 const DEFAULT_MAX_ROUNDS: u32 = 5;
 const DEFAULT_PROFILE_TIMEOUT_S: f64 = 300.0;
 const MOST_RETRIES: u32 = 10;
@@ -65,6 +65,7 @@ impl File<'_> {
             hotspots: first(layers, |p| &p.hotspots).unwrap_or(false),
             timeout: self.timeout(&keys(&self.place(at, "timeout_s")), timeout_s)?,
             launches: counts.launches,
+            max_launches: counts.max_launches,
             processes: counts.processes,
             max_processes: counts.max_processes,
             counted_launches: counts.counted_launches,
@@ -77,6 +78,7 @@ impl File<'_> {
 
     fn profile_counts(&self, at: &[&str], layers: &[&RawProfile]) -> Result<Counts, ConfigError> {
         let launches = first(layers, |p| &p.launches).unwrap_or(DEFAULT_LAUNCHES);
+        let max_launches = first(layers, |p| &p.max_launches).unwrap_or(launches);
         let processes = first(layers, |p| &p.processes).unwrap_or(DEFAULT_PROCESSES);
         let max_processes =
             first(layers, |p| &p.max_processes).unwrap_or(processes.saturating_mul(2));
@@ -86,6 +88,7 @@ impl File<'_> {
         let max_rounds = first(layers, |p| &p.max_rounds).unwrap_or(DEFAULT_MAX_ROUNDS.max(rounds));
         for (setting, value) in [
             ("launches", launches),
+            ("max_launches", max_launches),
             ("processes", processes),
             ("max_processes", max_processes),
             ("counted_launches", counted_launches),
@@ -98,6 +101,7 @@ impl File<'_> {
             }
         }
         for (setting, most, least) in [
+            ("max_launches", max_launches, launches),
             ("max_processes", max_processes, processes),
             ("max_rounds", max_rounds, rounds),
         ] {
@@ -115,6 +119,7 @@ impl File<'_> {
         }
         Ok(Counts {
             launches,
+            max_launches,
             processes,
             max_processes,
             counted_launches,
@@ -193,6 +198,7 @@ impl File<'_> {
 /// The settings that are numbers.
 struct Counts {
     launches: u32,
+    max_launches: u32,
     processes: u32,
     max_processes: u32,
     counted_launches: u32,

@@ -16,7 +16,7 @@ use super::plot::{
     Drawing, PLOT_STYLE, Size, THEME, ladders, rooflines, trend_drawings, troubled_strips,
 };
 use super::print::{clean, one_line};
-use super::rows::{counts, origin, same_programs, time};
+use super::rows::{chosen_launches, counts, origin, same_programs, time};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::Outcome;
 
@@ -142,6 +142,7 @@ fn head(outcome: &Outcome) -> Markup {
                 li class="exit" { "exit code " (code as u8) }
             }
             p class="origin" { (one_line(&origin(outcome))) }
+            @if let Some(chosen) = chosen_launches(outcome) { p class="origin" { (one_line(&chosen)) } }
             @if let Some(time) = time(outcome) { p class="origin" { (time) } }
             @for line in same_programs(outcome) { p class="origin" { (one_line(&line)) } }
             @if let Some(ended) = &outcome.ended {

@@ -1,0 +1,69 @@
+//! How many launches a process makes side by side: by the noise of the locked baseline.
+
+use super::variants::Judge;
+use crate::config::Variant;
+use crate::device::Gpu;
+use crate::evidence::why_not_measured;
+use crate::metric::{Level, Tolerance};
+use crate::profile::Profile;
+use crate::statistics::Samples;
+use crate::terms::{Phase, Tier};
+use crate::verdict::{Bounds, KnownNoise, ProcessCost, Scale, Schedule, cheapest};
+
+impl Judge<'_> {
+    /// As many launches as the locked noise asks for; `None` where the configuration leaves no
+    /// choice, or nothing is locked for this GPU model.
+    pub(super) fn schedule(
+        &self,
+        variant: &Variant,
+        gpu: &Gpu,
+        cost: ProcessCost,
+    ) -> Option<Schedule> {
+        let settings = &variant.profile;
+        if settings.max_launches <= settings.launches {
+            return None;
+        }
+        let counters = |locked: &&Profile| {
+            locked.identity.tier == Tier::Counters && locked.identity.gpu == gpu.name
+        };
+        let locked = self.locks_of(&variant.id).find(counters)?;
+        let samples = noises(variant, locked);
+        let known: Vec<KnownNoise<'_>> = samples
+            .iter()
+            .map(|(samples, tolerance)| {
+                let (scale, tolerance) = match tolerance {
+                    Tolerance::RelativePercent(percent) => (Scale::Relative, *percent),
+                    Tolerance::Absolute(value) => (Scale::Absolute, *value),
+                };
+                KnownNoise {
+                    samples,
+                    scale,
+                    tolerance,
+                }
+            })
+            .collect();
+        let bounds = Bounds {
+            least: settings.launches,
+            most: settings.max_launches,
+            looks: settings.round_looks(),
+        };
+        Some(cheapest(&known, &bounds, cost))
+    }
+}
+
+/// The locked samples of all metrics that are judged by their size, with their tolerances.
+fn noises(variant: &Variant, locked: &Profile) -> Vec<(Samples, Tolerance)> {
+    let mut noises = Vec::new();
+    for metric in &variant.metrics {
+        if metric.level == Level::Record || metric.exact || metric.phase != Phase::Timing {
+            continue;
+        }
+        for kernel in &locked.kernels {
+            if why_not_measured(metric, locked, kernel).is_none() {
+                let samples = locked.samples(kernel, &metric.alias);
+                noises.extend(samples.map(|samples| (samples, metric.against)));
+            }
+        }
+    }
+    noises
+}
