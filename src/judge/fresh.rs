@@ -9,7 +9,8 @@ use crate::config::{Selected, Variant};
 use crate::device::Gpu;
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::{
-    BaseProject, Batch, Bench, ChangedFiles, Measured, Order, Watch, build, compile, measure,
+    BaseProject, Batch, Bench, ChangedFiles, Measured, Order, RecordUse, Watch, build, compile,
+    measure,
 };
 use crate::profile::Profile;
 use crate::terms::VariantId;
@@ -27,6 +28,8 @@ pub struct Fresh<'a> {
     pub watch: &'a dyn Watch,
     /// Whether variants are measured whose program is the base's.
     pub measure_all: bool,
+    /// What is done with records of verifications.
+    pub records: RecordUse,
 }
 
 impl Fresh<'_> {
@@ -64,6 +67,7 @@ impl Fresh<'_> {
             None => self.alone(judge)?,
         };
         outcome.spent = Some(measured.spent);
+        outcome.reused_verifications = measured.reused;
         // The comparison finds the gaps again.
         outcome.findings.extend(measured.findings);
         let selected = &self.selected.variants;
@@ -96,6 +100,7 @@ impl Fresh<'_> {
             base: None,
             output: self.output,
             overrides: &[],
+            records: self.records,
         }
     }
 
@@ -134,7 +139,7 @@ impl Fresh<'_> {
             built.leave_out(&same)?;
         }
         if built.is_empty() {
-            return Ok(built.unmeasured());
+            return built.unmeasured();
         }
         let bench = match bench {
             Some(bench) => bench,
@@ -193,6 +198,7 @@ impl Fresh<'_> {
             let further = measure(self.order(&controls), &mut |_, _, _| false)?;
             measured.profiles.extend(further.profiles);
             measured.findings.extend(further.findings);
+            measured.reused.extend(further.reused);
             measured.spent += further.spent;
         }
         Ok(())

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::same_program::SameProgram;
 use super::variant_report::VariantReport;
 use crate::finding::{ExitCode, Finding};
-use crate::measure::Spent;
+use crate::measure::{ReusedVerification, Spent};
 use crate::metric::Level;
 use crate::profile::Trend;
 use crate::terms::VariantId;
@@ -70,6 +70,9 @@ pub struct Outcome {
     /// Variants whose program is the base's, so that nothing of them was measured.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub same_programs: Vec<SameProgram>,
+    /// Verifications of earlier runs that were not repeated.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub reused_verifications: Vec<ReusedVerification>,
     /// Where the time of a run went that compiled or measured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub spent: Option<Spent>,
@@ -100,6 +103,7 @@ impl Outcome {
             places: Vec::new(),
             variants: Vec::new(),
             same_programs: Vec::new(),
+            reused_verifications: Vec::new(),
             spent: None,
             wall_s: None,
             trends: Vec::new(),

@@ -46,24 +46,8 @@ impl ChangedFiles {
         }
     }
 
-    /// A path from the configuration, from the top of the repository. Where `..` follows a folder it
-    /// stays: that folder is a link, and leads elsewhere than the text says.
     fn path_from_top(&self, path: &str) -> String {
-        let mut parts = self.folder.clone();
-        let mut above = true;
-        for part in Path::new(path).components() {
-            match part {
-                Component::CurDir => {}
-                Component::ParentDir if above => {
-                    parts.pop();
-                }
-                part => {
-                    above = false;
-                    parts.push(part);
-                }
-            }
-        }
-        parts.to_string_lossy().into_owned()
+        path_from_top(&self.folder, path)
     }
 
     /// Changed files that a program may read.
@@ -71,6 +55,27 @@ impl ChangedFiles {
         let files = self.files.iter().map(String::as_str);
         files.filter(|file| !self.unread.contains(file))
     }
+}
+
+/// A path from the configuration, from the top of the repository; `folder` is the configuration's
+/// from there. Where `..` follows a folder it stays: that folder is a link, and leads elsewhere than
+/// the text says.
+pub(super) fn path_from_top(folder: &Path, path: &str) -> String {
+    let mut parts = folder.to_path_buf();
+    let mut above = true;
+    for part in Path::new(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if above => {
+                parts.pop();
+            }
+            part => {
+                above = false;
+                parts.push(part);
+            }
+        }
+    }
+    parts.to_string_lossy().into_owned()
 }
 
 /// Why both sides of a variant must be measured; `None` where the program, its arguments and its
@@ -202,7 +207,7 @@ fn may_load(pair: &Pair<'_>, changed: &ChangedFiles) -> Option<String> {
 }
 
 /// The arguments of every run of a variant, and the values of its variables.
-fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> {
+pub(super) fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> {
     let arguments = [
         &variant.args,
         &variant.verify_args,

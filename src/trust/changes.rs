@@ -258,6 +258,10 @@ fn settings(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Wa
             let inherits = path.first() == Some(&"suite") && (before.is_none() || after.is_none());
             (loosens_if(!has_all || inherits), change())
         }
+        [.., "verify", "always"] => {
+            let is_on = after.and_then(Value::as_bool) == Some(true);
+            (loosens_if(!is_on), change())
+        }
         [.., "profile", "accept_tiers"] => {
             let no_new = list(after).iter().all(|tier| list(before).contains(tier));
             // Without the key those of the outer table count.

@@ -82,6 +82,22 @@ pub fn bases(
     })
 }
 
+/// Whether a run is of code that is not under review: one by a person, or one for a push to the
+/// default branch. `variable` reads the environment.
+pub fn is_of_reviewed_code(folder: &Path, variable: impl Fn(&str) -> Option<String>) -> bool {
+    let place = Place {
+        folder,
+        run: Run::of(&variable),
+    };
+    match &place.run.kind {
+        Kind::Person => true,
+        Kind::Push {
+            branch, default, ..
+        } => place.is_target(branch.as_deref(), default.as_deref()),
+        Kind::Change { .. } | Kind::Queue { .. } | Kind::Other => false,
+    }
+}
+
 /// A revision that the command line names.
 struct Choice {
     flag: &'static str,
