@@ -165,7 +165,7 @@ fn the_base_that_is_measured_beside_a_change_is_not_verified_again() {
 #[test]
 fn whatever_could_change_the_answer_is_verified_again() {
     type Change = fn(&Checkout);
-    let cases: [(&str, Change); 8] = [
+    let cases: [(&str, Change); 9] = [
         ("a changed source", |it| {
             let changed = PROGRAM.replace("BODY", "puts(\"more\");");
             project_write(it, "kernels/a.cu", &changed);
@@ -188,6 +188,12 @@ fn whatever_could_change_the_answer_is_verified_again() {
         }),
         ("a new file that it may read", |it| {
             project_write(it, "more.txt", "1\n")
+        }),
+        ("a record of something else", |it| {
+            let records = it.records().unwrap();
+            let key = &records[2..66];
+            let other: String = key.chars().rev().collect();
+            project_write(it, RECORDS, &records.replace(key, &other));
         }),
         ("a damaged record", |it| {
             let records = it.records().unwrap();
@@ -402,21 +408,28 @@ fn a_program_that_writes_a_record_is_found_and_the_records_are_removed() {
     let Some(checkout) = Checkout::new() else {
         return;
     };
-    for at in ["profile", "verify"] {
+    let interrupts = "kill(getppid(), 15); sleep(1);";
+    for (at, then, code) in [
+        ("profile", "", 5),
+        ("verify", "", 5),
+        ("verify", interrupts, 130),
+    ] {
         checkout.check();
         assert!(checkout.records().is_some());
         let body = format!(
             "if (strcmp(words[count - 1], \"{at}\") == 0) {{\n\
              FILE *forged = fopen(\".sparsek-gate/verified.json\", \"a\");\n\
-             fputs(\" \", forged); fclose(forged); }}"
+             fputs(\" \", forged); fclose(forged); {then} }}"
         );
-        project_write(
-            &checkout,
-            "kernels/a.cu",
-            &PROGRAM.replacen("BODY", &body, 1),
+        let program = PROGRAM.replace(
+            "#include <string.h>",
+            "#include <string.h>\n#include <signal.h>\n#include <unistd.h>",
         );
-        let report = checkout.run(&[]).exits(5).json();
-        assert_eq!(report.denied(), ["altered-during-run"], "{at}");
+        project_write(&checkout, "kernels/a.cu", &program.replace("BODY", &body));
+        let report = checkout.run(&[]).exits(code).json();
+        if code == 5 {
+            assert_eq!(report.denied(), ["altered-during-run"], "{at}");
+        }
         assert_eq!(checkout.records(), None, "{at}");
         project_write(&checkout, "kernels/a.cu", &PROGRAM.replace("BODY", ""));
     }

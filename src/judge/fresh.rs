@@ -139,7 +139,7 @@ impl Fresh<'_> {
             built.leave_out(&same)?;
         }
         if built.is_empty() {
-            return built.unmeasured();
+            return Ok(built.unmeasured());
         }
         let bench = match bench {
             Some(bench) => bench,

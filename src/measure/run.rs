@@ -14,7 +14,9 @@ use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
 use super::seal::Seal;
 use super::seeds::Seeds;
 use super::subject::{Subject, altered};
-use super::verified::{RecordUse, Records, ReusedVerification, VerificationRecord, key_of};
+use super::verified::{
+    RecordUse, Records, ReusedVerification, VerificationRecord, is_recordable, key_of,
+};
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, Variant};
@@ -227,10 +229,12 @@ impl<'a> Built<'a> {
         } = self.order;
         // A build command may write what other programs read.
         let unknown = !overrides.is_empty() || self.ran_build_command();
-        if unknown || !(records.reads || records.writes) {
+        let batch = self.order.batch;
+        let recordable = batch.variants.iter().any(|variant| is_recordable(variant));
+        if unknown || !recordable || !(records.reads || records.writes) {
             return Vec::new();
         }
-        let config = self.order.batch.config;
+        let config = batch.config;
         let current = self.sides.iter().filter_map(|sides| sides.current.as_ref());
         let current = current.flat_map(|(artifact, _)| artifact.sources.keys());
         let bases = self.sides.iter().filter_map(|sides| sides.base.as_ref());
@@ -271,16 +275,12 @@ impl<'a> Built<'a> {
     }
 
     /// What is known where nothing is left to measure.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn unmeasured(mut self) -> Result<Measured, Error> {
+    pub fn unmeasured(mut self) -> Measured {
         let root = &self.order.batch.config.root;
         if let Some(altered) = altered(None, &self.seal, root) {
-            self.records.remove()?;
             self.measured.findings.push(altered);
         }
-        Ok(self.measured)
+        self.measured
     }
 
     /// Measures what is left, on this machine.
@@ -329,7 +329,7 @@ impl<'a> Built<'a> {
             }
         }
         drop(lock);
-        run.finish()
+        Ok(run.finish())
     }
 
     /// Builds both sides, and keeps what the compiler made of them.
@@ -473,10 +473,9 @@ impl<'a> Run<'a> {
     }
 
     /// Looks for what changed that must not, and records what was verified if nothing did.
-    fn finish(mut self) -> Result<Measured, Error> {
+    fn finish(mut self) -> Measured {
         let root = &self.order.batch.config.root;
         if let Some(altered) = altered(None, &self.seal, root) {
-            self.records.remove()?;
             self.measured.findings.push(altered);
         } else if self.order.records.writes {
             let findings = &self.measured.findings;
@@ -485,7 +484,7 @@ impl<'a> Run<'a> {
                 !findings.any(|one| one.concerns(variant) && one.severity == Severity::Deny)
             });
         }
-        Ok(self.measured)
+        self.measured
     }
 
     /// Measures one variant that was verified, side by side with the base where there is one.

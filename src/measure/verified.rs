@@ -16,8 +16,7 @@ use crate::build::Artifact;
 use crate::config::{Recipe, SanitizerTool, Variant};
 use crate::device::Gpu;
 use crate::files::{bounded_json, most, read_regular_up_to, write_atomically};
-use crate::finding::Error;
-use crate::hash::sha256_hex;
+use crate::hash::{sha256_file, sha256_hex};
 use crate::process;
 use crate::profile::now;
 use crate::sanitize::sanitized_argv;
@@ -91,10 +90,14 @@ impl VerificationRecord {
     }
 }
 
-/// The records in a work folder, as they were before any program ran, and those to be added.
+/// The records in a work folder, as they were before any program ran, and those to be added. If the
+/// file is another one at the end of the run, however that ends, it is removed: a later run must not
+/// read what a program wrote there.
 #[derive(Debug)]
 pub(super) struct Records {
     path: PathBuf,
+    /// sha256 of the file; `None` where there was none.
+    file: Option<String>,
     known: BTreeMap<String, VerificationRecord>,
     new: Vec<(VariantId, String, VerificationRecord)>,
 }
@@ -109,6 +112,7 @@ impl Records {
     pub fn of(work: &Path) -> Records {
         let path = work.join(FILE);
         Records {
+            file: sha256_file(&path).ok(),
             known: read(&path).unwrap_or_default(),
             path,
             new: Vec::new(),
@@ -134,33 +138,31 @@ impl Records {
 
     /// Adds the new records of variants that nothing was found about. Nothing depends on the file,
     /// so a failed write is ignored.
-    pub fn write(self, is_sound: impl Fn(&VariantId) -> bool) {
-        let new = self.new.into_iter().filter(|(id, ..)| is_sound(id));
-        let new: Vec<_> = new.collect();
+    pub fn write(&mut self, is_sound: impl Fn(&VariantId) -> bool) {
+        let mut new = std::mem::take(&mut self.new);
+        new.retain(|(variant, ..)| is_sound(variant));
         if new.is_empty() {
             return;
         }
-        let mut all = self.known;
+        let mut all = self.known.clone();
         all.extend(new.into_iter().map(|(_, key, record)| (key, record)));
-        let mut dates: Vec<String> = all.values().map(|one| one.verified.clone()).collect();
-        dates.sort();
-        if let Some(oldest) = dates.len().checked_sub(MOST).and_then(|at| dates.get(at)) {
-            all.retain(|_, record| record.verified >= *oldest);
+        let mut dates: Vec<&str> = all.values().map(|one| one.verified.as_str()).collect();
+        dates.sort_unstable();
+        let oldest = dates.len().checked_sub(MOST).and_then(|at| dates.get(at));
+        if let Some(oldest) = oldest.map(|date| (*date).to_owned()) {
+            all.retain(|_, record| record.verified >= oldest);
         }
         let text = serde_json::to_vec(&all).unwrap_or_default();
-        let _ = write_atomically(&self.path, &text);
+        if write_atomically(&self.path, &text).is_ok() {
+            self.file = Some(sha256_hex(&text));
+        }
     }
+}
 
-    /// Removes the file, after a program changed what none may change.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn remove(&self) -> Result<(), Error> {
-        match std::fs::remove_file(&self.path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::io("remove", &self.path)(error))
-            }
-            _ => Ok(()),
+impl Drop for Records {
+    fn drop(&mut self) {
+        if self.path.symlink_metadata().is_ok() && sha256_file(&self.path).ok() != self.file {
+            let _ = std::fs::remove_file(&self.path);
         }
     }
 }
@@ -188,19 +190,24 @@ struct Key<'a> {
     files: String,
 }
 
-/// The key of a verification; `None` where it is not certain what the program is and what it reads,
-/// or where the measured processes need not check their own numbers.
+/// Whether verifications of a variant are recorded at all: the compiler makes its program, and each
+/// process that may be measured must check its own numbers.
+pub(super) fn is_recordable(variant: &Variant) -> bool {
+    matches!(variant.recipe, Recipe::Nvcc { .. })
+        && asks_for_result(&variant.profile_args)
+        && !variant.accepts(Tier::EventTimes)
+        && !variant.accepts(Tier::Static)
+}
+
+/// The key of a verification; `None` where it is not recorded, or where it is not certain what the
+/// program is and what it reads.
 pub(super) fn key_of(
     variant: &Variant,
     artifact: &Artifact,
     gpu: &Gpu,
     files: &ReadableFiles,
 ) -> Option<String> {
-    let checks_itself = asks_for_result(&variant.profile_args)
-        && !variant.accepts(Tier::EventTimes)
-        && !variant.accepts(Tier::Static);
-    let compiled = matches!(variant.recipe, Recipe::Nvcc { .. });
-    if !checks_itself || !compiled || gpu.driver.is_none() {
+    if !is_recordable(variant) || gpu.driver.is_none() {
         return None;
     }
     let sha256 = artifact.sha256.as_deref()?;

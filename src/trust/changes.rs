@@ -469,6 +469,18 @@ mod tests {
                 "sets `suite.s.verify.sanitizer` to []",
             ),
             (
+                "verify.always = false",
+                "verify.always = true",
+                Tightens,
+                "changes `verify.always` from false to true",
+            ),
+            (
+                "verify.always = true",
+                "",
+                Loosens,
+                "no longer sets `verify.always`, which was true",
+            ),
+            (
                 "verify.sanitizer = []",
                 "verify.sanitizer = [\"memcheck\"]",
                 Tightens,
