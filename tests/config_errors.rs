@@ -396,7 +396,7 @@ fn a_typo_in_a_small_table_within_a_line_is_refused_too() {
     refused(
         "verify = { timeout_s = 5 }",
         "verify = { always = \"no\" }",
-        &["always", "a boolean"],
+        &["always", "expected `true` or `false`"],
     );
     for wrong in ["MY_*", "MY_DATA=1", "1ST", "", "MY DATA"] {
         refused(

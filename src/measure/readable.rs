@@ -1,9 +1,8 @@
 //! The files of a project that a program could read while it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use super::same::{path_from_top, words_of_runs};
 use crate::binary::contains;
 use crate::config::{Unread, Variant};
 use crate::git;
@@ -86,5 +85,58 @@ fn content(path: &Path) -> Result<Option<String>, String> {
             Ok(Some(format!("link {target:?}")))
         }
         Ok(_) => sha256_file(path).map(Some).map_err(unreadable),
+    }
+}
+
+/// A path from the configuration, from the top of the repository; `folder` is the configuration's
+/// from there. Where `..` follows a folder it stays: that folder is a link, and leads elsewhere than
+/// the text says.
+pub(super) fn path_from_top(folder: &Path, path: &str) -> String {
+    let mut parts = folder.to_path_buf();
+    let mut above = true;
+    for part in Path::new(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if above => {
+                parts.pop();
+            }
+            part => {
+                above = false;
+                parts.push(part);
+            }
+        }
+    }
+    parts.to_string_lossy().into_owned()
+}
+
+/// The arguments of every run of a variant, and the values of its variables.
+pub(super) fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> {
+    let arguments = [
+        &variant.args,
+        &variant.verify_args,
+        &variant.profile_args,
+        &variant.time_args,
+    ];
+    let sanitizer = variant.sanitizer_args.iter().flatten();
+    let arguments = arguments.into_iter().flatten().chain(sanitizer);
+    arguments.chain(variant.env.values())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_leads_through_a_link_is_no_file_of_its_text() {
+        let folder = Path::new("project/gate");
+        for (path, expected) in [
+            ("kernels/a.cu", "project/gate/kernels/a.cu"),
+            ("./a.cu", "project/gate/a.cu"),
+            ("../../common/a.h", "common/a.h"),
+            ("link/../a.h", "project/gate/link/../a.h"),
+            ("/usr/include/a.h", "/usr/include/a.h"),
+        ] {
+            assert_eq!(path_from_top(folder, path), expected);
+        }
     }
 }
