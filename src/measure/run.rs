@@ -235,11 +235,15 @@ impl<'a> Built<'a> {
             return Vec::new();
         }
         let config = batch.config;
-        let current = self.sides.iter().filter_map(|sides| sides.current.as_ref());
+        let by_compiler = |variant: &Variant| matches!(variant.recipe, Recipe::Nvcc { .. });
+        let sides = self.sides.iter();
+        let current = sides.filter(|sides| by_compiler(sides.variant));
+        let current = current.filter_map(|sides| sides.current.as_ref());
         let current = current.flat_map(|(artifact, _)| artifact.sources.keys());
         let bases = self.sides.iter().filter_map(|sides| sides.base.as_ref());
         let bases: Vec<&BaseVariant<'_>> = bases.flatten().collect();
-        let base = bases.iter().flat_map(|base| base.artifact.sources.keys());
+        let base = bases.iter().filter(|base| by_compiler(&base.variant));
+        let base = base.flat_map(|base| base.artifact.sources.keys());
         let base_root = bases.first().map(|base| &base.config.root);
         let sides = [
             (

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,7 +132,9 @@ impl Records {
 
     /// Keeps a record until [`Records::write`].
     pub fn add(&mut self, variant: &VariantId, key: String, record: VerificationRecord) {
-        if self.covering(&key, &record).is_none() {
+        let mut new = self.new.iter();
+        let is_new = !new.any(|(_, known, other)| *known == key && other.covers(&record));
+        if is_new && self.covering(&key, &record).is_none() {
             self.new.push((variant.clone(), key, record));
         }
     }
@@ -176,7 +179,7 @@ fn read(path: &Path) -> Option<BTreeMap<String, VerificationRecord>> {
 /// What a record is about. Another value of any part is another verification.
 #[derive(Serialize)]
 struct Key<'a> {
-    tool: String,
+    tool: &'a str,
     gpu: Gpu,
     variant: &'a VariantId,
     program: &'a str,
@@ -252,13 +255,9 @@ fn environment(variant: &Variant) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What identifies this tool: its version, and its file where it is a build of a developer.
-fn tool() -> Option<String> {
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    if !cfg!(debug_assertions) {
-        return Some(version);
-    }
-    let file = std::env::current_exe().ok()?.metadata().ok()?;
-    let modified = file.modified().ok()?;
-    Some(format!("{version} {} {modified:?}", file.len()))
+/// The sha256 of this tool's own file: builds of one version may differ.
+fn tool() -> Option<&'static str> {
+    static TOOL: OnceLock<Option<String>> = OnceLock::new();
+    let tool = TOOL.get_or_init(|| sha256_file(&std::env::current_exe().ok()?).ok());
+    tool.as_deref()
 }
