@@ -255,6 +255,14 @@ fn a_record_covers_the_tools_of_compute_sanitizer_that_ran() {
         checkout.check();
         assert_eq!(checkout.verified(), expected, "{list}");
     }
+    // The base, which has the same program, runs under no tool and takes nothing away.
+    std::fs::remove_file(checkout.0.project.path(RECORDS)).unwrap();
+    checkout.commit();
+    let beside = ["--against", "HEAD", "--measure-all"];
+    checkout.run(&beside).exits(0);
+    assert_eq!(checkout.verified(), 2);
+    let report = checkout.run(&beside).exits(0).json();
+    assert_eq!(reused(&report).len(), 2);
 }
 
 #[test]
