@@ -394,6 +394,11 @@ fn a_typo_in_a_small_table_within_a_line_is_refused_too() {
         "verify = { timeout = 5 }",
         &["did you mean `timeout_s`?"],
     );
+    refused(
+        "verify = { timeout_s = 5 }",
+        "verify = { always = \"no\" }",
+        &["always", "expected `true` or `false`"],
+    );
     for wrong in ["MY_*", "MY_DATA=1", "1ST", "", "MY DATA"] {
         refused(
             "[\"MY_DATA\"]",

@@ -7,30 +7,7 @@
 mod common;
 
 use common::Report;
-use common::stand_in::Machine;
-
-/// Compiles a `.cu` of plain C with the host's compiler.
-const NVCC: &str = r##"#!/bin/sh
-if [ "$1" = --version ]; then
-    echo "Cuda compilation tools, release 13.0, V13.0.88"
-    exit 0
-fi
-while [ $# -gt 0 ]; do
-    case $1 in
-    -o) program=$2; shift ;;
-    -MF) depfile=$2; shift ;;
-    --keep-dir) kept=$2; shift ;;
-    --dryrun) dryrun=1 ;;
-    *.cu) source=$1 ;;
-    esac
-    shift
-done
-if [ -n "$dryrun" ]; then
-    echo "#\$ gcc -E -x c \"$source\" -o \"a.ii\"" >&2
-    exit 0
-fi
-gcc -E -x c "$source" -o "$kept/a.ii" && gcc -x c -MD -MF "$depfile" -MT "$program" "$source" -o "$program"
-"##;
+use common::stand_in::{Machine, NVCC_OF_C};
 
 /// A second variant beside `baseline`, and one that the compiler does not build.
 const SECOND: &str = r#"
@@ -58,7 +35,7 @@ impl Checkout {
     /// With more in the program of `baseline`.
     fn with(head: &str, body: &str) -> Option<Checkout> {
         let machine = Machine::new()?;
-        machine.program("toolkit/bin/nvcc", NVCC);
+        machine.program("toolkit/bin/nvcc", NVCC_OF_C);
         let project = &machine.project;
         let config = project.read("config.toml");
         project.write("config.toml", config + SECOND);

@@ -174,6 +174,13 @@ impl Candidate<'_> {
                 &again,
             ));
         }
+        if let Some(date) = &provenance.verified_before {
+            findings.push(self.refuse(
+                Code::NotMeasured,
+                format!("the run that measured it did not verify it, because a run of {date} did"),
+                &again,
+            ));
+        }
         if provenance.origin == ProfileOrigin::Imported && !self.acceptance.imported {
             findings.push(self.refuse(
                 Code::NotMeasured,

@@ -3,13 +3,23 @@
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSymbol};
 
-/// Libraries that load no code of a project: those of C and C++, and CUDA's own.
-const HARMLESS: [&str; 19] = [
+/// Libraries of C and C++, and that of the driver.
+const OF_SYSTEM: [&str; 9] = [
     "ld-linux",
     "libc.",
+    "libcuda.",
+    "libdl.",
+    "libgcc_s.",
+    "libm.",
+    "libpthread.",
+    "librt.",
+    "libstdc++.",
+];
+
+/// CUDA's own libraries. They load no code of a project either.
+const OF_TOOLKIT: [&str; 10] = [
     "libcublas.",
     "libcublasLt.",
-    "libcuda.",
     "libcudart.",
     "libcufft.",
     "libcufftw.",
@@ -17,13 +27,7 @@ const HARMLESS: [&str; 19] = [
     "libcusolver.",
     "libcusolverMg.",
     "libcusparse.",
-    "libdl.",
-    "libgcc_s.",
-    "libm.",
     "libnvToolsExt.",
-    "libpthread.",
-    "librt.",
-    "libstdc++.",
 ];
 
 /// Beginnings of the names of functions that load code from files or start other programs. A
@@ -63,7 +67,8 @@ pub fn loads_at_run_time(program: &[u8]) -> Option<String> {
         return Some("it lists no libraries".to_owned());
     }
     for library in libraries {
-        if !HARMLESS.iter().any(|known| library.starts_with(known)) {
+        let mut harmless = OF_SYSTEM.iter().chain(&OF_TOOLKIT);
+        if !harmless.any(|known| library.starts_with(known)) {
             return Some(format!("it is linked with {library}"));
         }
     }
@@ -76,6 +81,16 @@ pub fn loads_at_run_time(program: &[u8]) -> Option<String> {
             || STARTING.contains(&name)
             || name.contains("_spawn");
         loads.then(|| format!("it calls {name}"))
+    })
+}
+
+/// Whether a program that [`loads_at_run_time`] finds nothing in is linked with no libraries but
+/// those of the system and of the driver: another version of the toolkit's would be other code.
+pub fn needs_system_alone(program: &[u8]) -> bool {
+    let libraries = ElfFile64::<Endianness>::parse(program).and_then(|file| needed(&file));
+    libraries.is_ok_and(|libraries| {
+        let of_system = |name: &String| OF_SYSTEM.iter().any(|known| name.starts_with(known));
+        libraries.iter().all(of_system)
     })
 }
 

@@ -14,7 +14,7 @@ mod sass;
 pub use compiled::{Compiled, CompiledKernel, compiled, has_kernels};
 pub use error::BinaryError;
 pub use launch_shape::LaunchShape;
-pub use loading::{contains, loads_at_run_time};
+pub use loading::{contains, loads_at_run_time, needs_system_alone};
 pub use metric::{STATIC_METRICS, StaticMetric, static_metric};
 pub use occupancy::{Limits, Occupancy, ResourceUse};
 pub use ptxas::{CompilerWarning, KernelResources, compiler_warnings, resource_report};

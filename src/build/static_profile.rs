@@ -50,6 +50,7 @@ pub fn compiled_profile(
         kernels,
         provenance: Provenance {
             stripped: false,
+            verified_before: None,
             origin: ProfileOrigin::Measured,
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             created: crate::profile::now(),

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::{dry_run, print_outcome, select};
+use super::select::{select, variable};
+use super::{dry_run, print_outcome};
 use crate::baseline::Store;
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected};
@@ -12,7 +13,7 @@ use crate::finding::{Error, ExitCode};
 use crate::judge::{
     Ended, Fresh, Judge, Origin, Outcome, places, read_recorded, trends, unchecked, waive,
 };
-use crate::measure::BaseProject;
+use crate::measure::{BaseProject, RecordUse};
 use crate::process;
 use crate::report::{self, Capability, Progress, Target};
 use crate::trust::{self, Asked, Authority, Bases, Consent, Grounds};
@@ -91,12 +92,6 @@ fn bases(current: &Config, arguments: &CheckArgs) -> Result<Bases, Error> {
         against: arguments.against.as_deref(),
     };
     trust::bases(&current.root, asked, variable)
-}
-
-/// A variable of the environment. One that is no text is set, too.
-fn variable(name: &str) -> Option<String> {
-    let value = std::env::var_os(name)?;
-    Some(value.to_string_lossy().into_owned())
 }
 
 fn judged(
@@ -186,12 +181,23 @@ fn fresh(
         output: &folder,
         watch: &Progress::new(),
         measure_all: arguments.measure_all,
+        records: RecordUse {
+            reads: true,
+            writes: is_of_reviewed_code(plan, arguments)?,
+        },
     };
     if arguments.r#static {
         fresh.compile(&judge, outcome)
     } else {
         fresh.measure(&judge, outcome)
     }
+}
+
+/// Whether no pull request's code is checked, as far as the service and the command line say.
+fn is_of_reviewed_code(plan: &Selected, arguments: &CheckArgs) -> Result<bool, Error> {
+    let pull_request = trust::pull_request(arguments.pull_request, variable)?;
+    let reviewed = trust::is_of_reviewed_code(&plan.config.checkout, variable);
+    Ok(pull_request.is_none() && reviewed)
 }
 
 /// A report must have a folder to lie in, and must not replace what the check reads.

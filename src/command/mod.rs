@@ -22,7 +22,6 @@ mod strip;
 mod verify;
 
 use answer::{print_outcome, unreadable};
-use select::select;
 
 use crate::cli::{Cli, Command};
 use crate::finding::ExitCode;

@@ -19,6 +19,12 @@ pub(super) fn select(
     Selected::new(config, &selection.names, selection.experimental, overrides)
 }
 
+/// A variable of the environment. One that is no text is set, too.
+pub(super) fn variable(name: &str) -> Option<String> {
+    let value = std::env::var_os(name)?;
+    Some(value.to_string_lossy().into_owned())
+}
+
 /// The same with the configuration at a path. From then on programs get the variables that it names.
 pub(super) fn load(
     config: &Path,

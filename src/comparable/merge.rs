@@ -44,6 +44,7 @@ fn join_provenance(one: &mut Provenance, other: Provenance) -> Result<(), String
         .checked_add(other.processes)
         .ok_or_else(|| "the profiles have too many processes".to_owned())?;
     one.captures.extend(other.captures);
+    one.verified_before = one.verified_before.take().or(other.verified_before);
     if one.launch_list != other.launch_list {
         one.launch_list = None;
     }

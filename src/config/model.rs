@@ -183,6 +183,8 @@ pub struct Variant {
     pub profile: ProfileSettings,
     /// When the verifying run is killed, and each of those under compute-sanitizer.
     pub verify_timeout: Duration,
+    /// Whether it is also verified where an earlier run verified the same.
+    pub verify_always: bool,
     /// Tools of compute-sanitizer that the verifying run is repeated under.
     pub sanitizer: Vec<SanitizerTool>,
     /// Arguments of the runs under compute-sanitizer, in the place of `args` and `verify_args`.

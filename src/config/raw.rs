@@ -201,6 +201,9 @@ pub(super) struct RawVerify {
     pub timeout_s: Option<f64>,
     /// Tools of compute-sanitizer that the verifying run is repeated under. Default: none.
     pub sanitizer: Option<Vec<SanitizerTool>>,
+    /// Whether `check` also verifies a program that an earlier run verified, with the same inputs
+    /// and arguments, on this GPU model and driver. Default: `false`.
+    pub always: Option<bool>,
 }
 
 /// A metric of the gate.

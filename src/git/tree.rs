@@ -62,6 +62,23 @@ pub fn files_at(
     Ok(found)
 }
 
+/// The object of each file, link and submodule of a commit, by its path from the top of the
+/// repository.
+///
+/// # Errors
+/// Git's complaint, or that a name is not UTF-8.
+pub fn objects_at(root: &Path, commit: &str) -> Result<BTreeMap<String, String>, String> {
+    let arguments = ["ls-tree", "-r", "-z", "--full-tree", commit];
+    let listing = String::from_utf8(git_bytes(root, &arguments, String::new())?)
+        .map_err(|_| format!("a file of {commit} has a name that is not UTF-8"))?;
+    let entries = printed::tree(&listing)?.into_iter();
+    let named = |entry: printed::Entry<'_>| {
+        let object = format!("{:?} {}", entry.kind, entry.object);
+        (entry.path.to_owned(), object)
+    };
+    Ok(entries.map(named).collect())
+}
+
 /// The contents of blobs, in one run of git; `None` for one that the clone lacks.
 fn blobs<'a>(
     root: &Path,

@@ -10,7 +10,8 @@ use crate::config::{Selected, Variant};
 use crate::device::Gpu;
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::{
-    BaseProject, Batch, Bench, ChangedFiles, Measured, Order, Watch, build, compile, measure,
+    BaseProject, Batch, Bench, ChangedFiles, Measured, Order, RecordUse, Watch, build, compile,
+    measure,
 };
 use crate::profile::Profile;
 use crate::terms::VariantId;
@@ -28,6 +29,8 @@ pub struct Fresh<'a> {
     pub watch: &'a dyn Watch,
     /// Whether variants are measured whose program is the base's.
     pub measure_all: bool,
+    /// What is done with records of verifications.
+    pub records: RecordUse,
 }
 
 impl Fresh<'_> {
@@ -69,6 +72,7 @@ impl Fresh<'_> {
         outcome.chosen_launches = chosen
             .map(|(variant, schedule)| ChosenLaunches::new(variant, schedule))
             .collect();
+        outcome.reused_verifications = measured.reused;
         // The comparison finds the gaps again.
         outcome.findings.extend(measured.findings);
         let selected = &self.selected.variants;
@@ -101,6 +105,7 @@ impl Fresh<'_> {
             base: None,
             output: self.output,
             overrides: &[],
+            records: self.records,
         }
     }
 
@@ -200,6 +205,7 @@ impl Fresh<'_> {
             let further = measure(self.order(&controls), &mut |_, _, _| false)?;
             measured.profiles.extend(further.profiles);
             measured.findings.extend(further.findings);
+            measured.reused.extend(further.reused);
             measured.spent += further.spent;
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::chosen_launches::ChosenLaunches;
 use super::same_program::SameProgram;
 use super::variant_report::VariantReport;
 use crate::finding::{ExitCode, Finding};
-use crate::measure::Spent;
+use crate::measure::{ReusedVerification, Spent};
 use crate::metric::Level;
 use crate::profile::Trend;
 use crate::terms::VariantId;
@@ -74,6 +74,9 @@ pub struct Outcome {
     /// How many launches were chosen for the processes of variants that were measured side by side.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub chosen_launches: Vec<ChosenLaunches>,
+    /// Verifications of earlier runs that were not repeated.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub reused_verifications: Vec<ReusedVerification>,
     /// Where the time of a run went that compiled or measured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub spent: Option<Spent>,
@@ -105,6 +108,7 @@ impl Outcome {
             variants: Vec::new(),
             same_programs: Vec::new(),
             chosen_launches: Vec::new(),
+            reused_verifications: Vec::new(),
             spent: None,
             wall_s: None,
             trends: Vec::new(),

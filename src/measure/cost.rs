@@ -110,11 +110,14 @@ impl Costs {
 
     /// Notes what a variant took. Nothing depends on the file, so a failed write is ignored.
     pub fn note(&mut self, variant: &VariantId, cost: Cost) {
-        if cost.verified == 0 || cost.profiled == 0 {
+        if cost.profiled == 0 {
             return;
         }
         let each = self.variants.entry(variant.to_string()).or_default();
-        each.verify_s = cost.verify.as_secs_f64() / f64::from(cost.verified);
+        // Where a verification was reused, the time of an earlier one stays.
+        if cost.verified > 0 {
+            each.verify_s = cost.verify.as_secs_f64() / f64::from(cost.verified);
+        }
         each.profile_s = cost.profile.as_secs_f64() / f64::from(cost.profiled);
         if cost.timed > 0 {
             let timing_s = cost.timing.as_secs_f64() / f64::from(cost.timed);

@@ -8,11 +8,15 @@ use super::base::{BaseProject, BaseVariant};
 use super::batch::Batch;
 use super::bench::Bench;
 use super::cost::{Cost, Costs, Spent};
+use super::readable::ReadableFiles;
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
 use super::seal::Seal;
 use super::seeds::Seeds;
 use super::subject::{Subject, altered};
+use super::verified::{
+    RecordUse, Records, ReusedVerification, VerificationRecord, is_recordable, key_of,
+};
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, Variant};
@@ -40,6 +44,8 @@ pub struct Measured {
     pub findings: Vec<Finding>,
     /// What the profiles lack. Who compares them finds it again, and reports it in more detail.
     pub gaps: Vec<Finding>,
+    /// Verifications of earlier runs that were not repeated.
+    pub reused: Vec<ReusedVerification>,
     /// Time inside the programs that were started.
     pub spent: Spent,
     /// How many launches were chosen for variants that were measured side by side.
@@ -62,6 +68,8 @@ pub struct Order<'a> {
     pub output: &'a Path,
     /// Constants of a trial (`--define`).
     pub overrides: &'a [String],
+    /// What is done with records of verifications.
+    pub records: RecordUse,
 }
 
 /// Measures variants. While `open` says so, and within the configured bound, a variant is measured
@@ -88,6 +96,9 @@ pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
         &batch.config.root,
         &batch.config.baselines,
     ));
+    // Before the first program of the change runs: a build command is one.
+    let records = Records::of(&batch.config.work);
+    seal.add([records.path()]);
     // Otherwise the earlier profile of a variant that fails now would be taken for this run's. Where
     // this run is killed it is still there.
     for variant in batch.variants {
@@ -98,9 +109,12 @@ pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
         order,
         measured: Measured::default(),
         seal,
+        records,
         sides: Vec::new(),
+        files: Vec::new(),
     };
     built.sides = built.both_sides()?;
+    built.files = built.readable_files();
     Ok(built)
 }
 
@@ -111,8 +125,11 @@ pub struct Built<'a> {
     measured: Measured,
     /// What no program may change until the end: rules, baselines, and what was measured.
     seal: Seal,
+    records: Records,
     /// Those to measure, in their order.
     sides: Vec<Sides<'a>>,
+    /// What programs of a side could read; none where verifications are neither reused nor recorded.
+    files: Vec<(Side, ReadableFiles)>,
 }
 
 /// A variant, and its version at the base where there is one.
@@ -231,6 +248,44 @@ impl<'a> Built<'a> {
         })
     }
 
+    /// What programs of each side could read.
+    fn readable_files(&self) -> Vec<(Side, ReadableFiles)> {
+        let Order {
+            records, overrides, ..
+        } = self.order;
+        // A build command may write what other programs read.
+        let unknown = !overrides.is_empty() || self.ran_build_command();
+        let batch = self.order.batch;
+        let recordable = batch.variants.iter().any(|variant| is_recordable(variant));
+        if unknown || !recordable || !(records.reads || records.writes) {
+            return Vec::new();
+        }
+        let config = batch.config;
+        let by_compiler = |variant: &Variant| matches!(variant.recipe, Recipe::Nvcc { .. });
+        let sides = self.sides.iter();
+        let current = sides.filter(|sides| by_compiler(sides.variant));
+        let current = current.filter_map(|sides| sides.current.as_ref());
+        let current = current.flat_map(|(artifact, _)| artifact.sources.keys());
+        let bases = self.sides.iter().filter_map(|sides| sides.base.as_ref());
+        let bases: Vec<&BaseVariant<'_>> = bases.flatten().collect();
+        let base = bases.iter().filter(|base| by_compiler(&base.variant));
+        let base = base.flat_map(|base| base.artifact.sources.keys());
+        let base_root = bases.first().map(|base| &base.config.root);
+        let sides = [
+            (
+                Side::Current,
+                Some(&config.root),
+                current.cloned().collect(),
+            ),
+            (Side::Base, base_root, base.cloned().collect()),
+        ];
+        let known = sides.into_iter().filter_map(|(side, root, compiled)| {
+            let files = ReadableFiles::of(root?, &config.unread, &compiled).ok()?;
+            Some((side, files))
+        });
+        known.collect()
+    }
+
     /// Measures neither side of these.
     ///
     /// # Errors
@@ -252,9 +307,9 @@ impl<'a> Built<'a> {
     /// What is known where nothing is left to measure.
     pub fn unmeasured(mut self) -> Measured {
         let root = &self.order.batch.config.root;
-        self.measured
-            .findings
-            .extend(altered(None, &self.seal, root));
+        if let Some(altered) = altered(None, &self.seal, root) {
+            self.measured.findings.push(altered);
+        }
         self.measured
     }
 
@@ -275,6 +330,8 @@ impl<'a> Built<'a> {
             git: self.git,
             measured: self.measured,
             seal: self.seal,
+            records: self.records,
+            files: self.files,
             cost: Cost::default(),
         };
         let mut costs = Costs::of(&batch.config.work);
@@ -314,10 +371,7 @@ impl<'a> Built<'a> {
             }
         }
         drop(lock);
-        run.measured
-            .findings
-            .extend(altered(None, &run.seal, &batch.config.root));
-        Ok(run.measured)
+        Ok(run.finish())
     }
 
     /// Builds both sides, and keeps what the compiler made of them.
@@ -362,6 +416,9 @@ struct Run<'a> {
     measured: Measured,
     /// What no program may change until the end: rules, baselines, and what was measured.
     seal: Seal,
+    records: Records,
+    /// What programs of a side could read, where that is known and matters.
+    files: Vec<(Side, ReadableFiles)>,
     /// What the variant took that is measured now.
     cost: Cost,
 }
@@ -387,7 +444,7 @@ impl<'a> Run<'a> {
         variant: &Variant,
         artifact: &Artifact,
     ) -> Result<bool, Error> {
-        let (correct, findings) = self.checked(batch, variant, artifact)?;
+        let (correct, findings) = self.checked(batch, variant, artifact, Side::Current)?;
         self.measured.findings.extend(findings);
         Ok(correct)
     }
@@ -397,7 +454,18 @@ impl<'a> Run<'a> {
         batch: Batch<'_>,
         variant: &Variant,
         artifact: &Artifact,
+        side: Side,
     ) -> Result<(bool, Vec<Finding>), Error> {
+        let key = self.files.iter().find(|(of, _)| *of == side);
+        let key = key.and_then(|(_, files)| key_of(variant, artifact, &self.bench.gpu, files));
+        let sanitizer = self.bench.sanitizer.as_ref();
+        let version = sanitizer.map(|sanitizer| sanitizer.version.as_str());
+        let record = VerificationRecord::of(variant, &self.bench.gpu, version);
+        if let Some(key) = &key
+            && self.reuses(batch, variant, side, key, &record)
+        {
+            return Ok((true, Vec::new()));
+        }
         let one = Batch {
             variants: &[variant],
             ..batch
@@ -416,7 +484,49 @@ impl<'a> Run<'a> {
         }
         let denied = |finding: &Finding| finding.severity == Severity::Deny;
         let clean = !findings.iter().any(denied);
+        // A warning would not be reported again.
+        if let (Some(key), Some(_), []) = (key, &right, findings.as_slice()) {
+            self.records.add(&variant.id, key, record);
+        }
         Ok((right.is_some() && clean, findings))
+    }
+
+    /// Whether a record stands in for verifying a variant.
+    fn reuses(
+        &mut self,
+        batch: Batch<'_>,
+        variant: &Variant,
+        side: Side,
+        key: &str,
+        now: &VerificationRecord,
+    ) -> bool {
+        let reads = self.order.records.reads && !variant.verify_always;
+        let record = self.records.covering(key, now).filter(|_| reads).cloned();
+        let Some(record) = record else {
+            return false;
+        };
+        batch.watch.ended(variant, "verify", &record.words());
+        self.measured.reused.push(ReusedVerification {
+            variant: variant.id.clone(),
+            of_base: side == Side::Base,
+            record,
+        });
+        true
+    }
+
+    /// Looks for what changed that must not, and records what was verified if nothing did.
+    fn finish(mut self) -> Measured {
+        let root = &self.order.batch.config.root;
+        if let Some(altered) = altered(None, &self.seal, root) {
+            self.measured.findings.push(altered);
+        } else if self.order.records.writes {
+            let findings = &self.measured.findings;
+            self.records.write(|variant| {
+                let mut findings = findings.iter();
+                !findings.any(|one| one.concerns(variant) && one.severity == Severity::Deny)
+            });
+        }
+        self.measured
     }
 
     /// Measures one variant that was verified, side by side with the base where there is one.
@@ -439,8 +549,12 @@ impl<'a> Run<'a> {
         };
         batch.watch.begins(variant, "profile");
         let folder = variant_folder(output, &variant.id);
+        let reused = self.measured.reused.iter();
+        let mut reused = reused.filter(|one| one.variant == variant.id && !one.of_base);
+        let mut current = Subject::new(batch.config, variant, artifact, folder, self.git.clone());
+        current.verified_before = reused.next().map(|one| one.record.verified.clone());
         let mut subjects = Subjects {
-            current: Subject::new(batch.config, variant, artifact, folder, self.git.clone()),
+            current,
             base: base
                 .as_ref()
                 .map(|base| base_subject(base, output))
@@ -525,7 +639,8 @@ impl<'a> Run<'a> {
             variants: &[],
             watch: &OfBase(self.order.batch.watch),
         };
-        let (correct, mut findings) = self.checked(batch, &base.variant, &base.artifact)?;
+        let (correct, mut findings) =
+            self.checked(batch, &base.variant, &base.artifact, Side::Base)?;
         if correct {
             return Ok(base);
         }

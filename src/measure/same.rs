@@ -2,9 +2,10 @@
 //! compare a program with itself.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::base::BaseProject;
+use super::readable::{path_from_top, words_of_runs};
 use super::run::{Built, CompiledSources, Pair};
 use crate::binary::{contains, loads_at_run_time};
 use crate::build::Artifact;
@@ -46,24 +47,8 @@ impl ChangedFiles {
         }
     }
 
-    /// A path from the configuration, from the top of the repository. Where `..` follows a folder it
-    /// stays: that folder is a link, and leads elsewhere than the text says.
     fn path_from_top(&self, path: &str) -> String {
-        let mut parts = self.folder.clone();
-        let mut above = true;
-        for part in Path::new(path).components() {
-            match part {
-                Component::CurDir => {}
-                Component::ParentDir if above => {
-                    parts.pop();
-                }
-                part => {
-                    above = false;
-                    parts.push(part);
-                }
-            }
-        }
-        parts.to_string_lossy().into_owned()
+        path_from_top(&self.folder, path)
     }
 
     /// Changed files that a program may read.
@@ -199,40 +184,4 @@ fn may_load(pair: &Pair<'_>, changed: &ChangedFiles) -> Option<String> {
         let named = words.any(|word| word.contains(name));
         named.then(|| format!("its arguments or variables name `{file}`, which changed"))
     })
-}
-
-/// The arguments of every run of a variant, and the values of its variables.
-fn words_of_runs(variant: &Variant) -> impl Iterator<Item = &String> {
-    let arguments = [
-        &variant.args,
-        &variant.verify_args,
-        &variant.profile_args,
-        &variant.time_args,
-    ];
-    let sanitizer = variant.sanitizer_args.iter().flatten();
-    let arguments = arguments.into_iter().flatten().chain(sanitizer);
-    arguments.chain(variant.env.values())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_that_leads_through_a_link_is_no_file_of_its_text() {
-        let changed = ChangedFiles {
-            files: BTreeSet::new(),
-            folder: PathBuf::from("project/gate"),
-            unread: Unread::default(),
-        };
-        for (path, expected) in [
-            ("kernels/a.cu", "project/gate/kernels/a.cu"),
-            ("./a.cu", "project/gate/a.cu"),
-            ("../../common/a.h", "common/a.h"),
-            ("link/../a.h", "project/gate/link/../a.h"),
-            ("/usr/include/a.h", "/usr/include/a.h"),
-        ] {
-            assert_eq!(changed.path_from_top(path), expected);
-        }
-    }
 }

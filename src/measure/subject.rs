@@ -30,6 +30,8 @@ pub struct Subject<'a> {
     artifact: Artifact,
     folder: PathBuf,
     git: Option<String>,
+    /// When an earlier run verified it, if this one does not.
+    pub(super) verified_before: Option<String>,
     pub(super) tier: Tier,
     captures: Vec<Capture>,
     pending: Option<Pending>,
@@ -69,6 +71,7 @@ impl<'a> Subject<'a> {
             artifact,
             folder,
             git,
+            verified_before: None,
             tier: Tier::Counters,
             captures: Vec::new(),
             pending: None,
@@ -391,6 +394,7 @@ impl<'a> Subject<'a> {
     fn provenance(&self, bench: &Bench<'_>) -> Provenance {
         Provenance {
             stripped: false,
+            verified_before: self.verified_before.clone(),
             origin: ProfileOrigin::Measured,
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             created: now(),

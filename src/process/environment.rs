@@ -87,6 +87,11 @@ pub fn passed() -> Vec<String> {
         .collect()
 }
 
+/// The variables that a program gets now, with their values.
+pub fn passed_values() -> BTreeMap<OsString, OsString> {
+    inherited()
+}
+
 /// The environment of a program that only answers a question in a folder, as git does. Folders of the
 /// repository that the folder is in are not searched: a program of the change would answer.
 pub(super) fn of_query(dir: &Path) -> BTreeMap<OsString, OsString> {

@@ -10,7 +10,7 @@
 mod environment;
 mod tree;
 
-pub use environment::{absolute_parts, is_credential, parts_outside, pass, passed};
+pub use environment::{absolute_parts, is_credential, parts_outside, pass, passed, passed_values};
 pub(crate) use tree::MARK;
 pub use tree::guard;
 

@@ -48,6 +48,7 @@ pub fn profile_of(
     let derived = derive(&variant.counters(), &[source], [])?;
     let provenance = Provenance {
         stripped: false,
+        verified_before: None,
         origin: ProfileOrigin::Imported,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         created: recording

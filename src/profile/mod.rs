@@ -164,6 +164,9 @@ pub struct Provenance {
     /// What the measured command line launches; `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_list: Option<LaunchList>,
+    /// When an earlier run verified this program, where the run that measured it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified_before: Option<String>,
     /// Whether it is a copy without what named machine and people: its captures are not those that
     /// were measured, and its GPUs have names that are valid within the copy alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

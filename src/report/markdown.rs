@@ -12,8 +12,8 @@ use super::concern::{badness, shortened, worst_first};
 use super::form::{Capability, Form};
 use super::print::{clean, inert};
 use super::rows::{
-    Row, causes_and_drift, chosen_launches, headline, left_out, origin, provenance, same_programs,
-    several_kernels, several_shapes, shown, time, title, verdict_word,
+    Row, causes_and_drift, chosen_launches, headline, left_out, origin, provenance, reused,
+    same_programs, several_kernels, several_shapes, shown, time, title, verdict_word,
 };
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Comparison, Outcome, VariantReport};
@@ -77,6 +77,10 @@ fn report(outcome: &Outcome) -> String {
     }
     if let Some(time) = time(outcome) {
         text.push_str(&format!("\n<sub>{}</sub>\n", escape(&time)));
+    }
+    if let Some(reused) = reused(outcome) {
+        let reused = line(&shortened(&reused, LONGEST_TEXT));
+        text.push_str(&format!("\n<sub>{reused}</sub>\n"));
     }
     if let Some(ended) = &outcome.ended {
         text.push_str("\n**The run ended**\n\n");

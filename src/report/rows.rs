@@ -398,6 +398,25 @@ pub(super) fn same_programs(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
+/// Which verifications were not repeated.
+pub(super) fn reused(outcome: &Outcome) -> Option<String> {
+    let reused = &outcome.reused_verifications;
+    let names: Vec<String> = reused
+        .iter()
+        .map(|one| {
+            let (of, record) = (if one.of_base { " (base)" } else { "" }, &one.record);
+            let date = record.verified.split('T').next().unwrap_or_default();
+            format!("{}{of} of {date}", one.variant)
+        })
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "verification reused, with the same program, inputs, arguments, driver and GPU model: {}",
+            names.join(", ")
+        )
+    })
+}
+
 /// The conditions of the two profiles of a variant.
 pub(super) fn provenance(report: &VariantReport) -> String {
     let side = |profile: &crate::profile::Provenance| {

@@ -6,8 +6,8 @@ use comfy_table::{ContentArrangement, Table, presets};
 use super::form::{Capability, Form};
 use super::print::{clean, inert, one_line};
 use super::rows::{
-    Row, causes_and_drift, chosen_launches, headline, left_out, origin, provenance, same_programs,
-    several_kernels, several_shapes, shown, time, title, verdict_word,
+    Row, causes_and_drift, chosen_launches, headline, left_out, origin, provenance, reused,
+    same_programs, several_kernels, several_shapes, shown, time, title, verdict_word,
 };
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Outcome, VariantReport};
@@ -53,6 +53,9 @@ fn report(outcome: &Outcome) -> String {
     }
     if let Some(time) = time(outcome) {
         text.push_str(&format!("{DIM}{time}{DIM:#}\n"));
+    }
+    if let Some(reused) = reused(outcome) {
+        text.push_str(&format!("{DIM}{}{DIM:#}\n", one_line(&reused)));
     }
     if let Some(ended) = &outcome.ended {
         text.push_str(&format!(

@@ -258,6 +258,10 @@ fn settings(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Wa
             let inherits = path.first() == Some(&"suite") && (before.is_none() || after.is_none());
             (loosens_if(!has_all || inherits), change())
         }
+        [.., "verify", "always"] => {
+            let is_on = after.and_then(Value::as_bool) == Some(true);
+            (loosens_if(!is_on), change())
+        }
         [.., "profile", "accept_tiers"] => {
             let no_new = list(after).iter().all(|tier| list(before).contains(tier));
             // Without the key those of the outer table count.
@@ -463,6 +467,18 @@ mod tests {
                 "suite.s.immutable = true\nsuite.s.verify.sanitizer = []",
                 Loosens,
                 "sets `suite.s.verify.sanitizer` to []",
+            ),
+            (
+                "verify.always = false",
+                "verify.always = true",
+                Tightens,
+                "changes `verify.always` from false to true",
+            ),
+            (
+                "verify.always = true",
+                "",
+                Loosens,
+                "no longer sets `verify.always`, which was true",
             ),
             (
                 "verify.sanitizer = []",

@@ -34,5 +34,5 @@ pub use credentials::credentials;
 pub use grounds::{Grounds, establish};
 pub use merge::refuse_untracked;
 pub use pull_request::pull_request;
-pub use root::{Asked, Bases, Root, bases};
+pub use root::{Asked, Bases, Root, bases, is_of_reviewed_code};
 pub use service::variables;

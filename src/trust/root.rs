@@ -82,6 +82,22 @@ pub fn bases(
     })
 }
 
+/// Whether a run is of code that is not under review: one by a person, or one for a push to the
+/// default branch. `variable` reads the environment.
+pub fn is_of_reviewed_code(folder: &Path, variable: impl Fn(&str) -> Option<String>) -> bool {
+    let place = Place {
+        folder,
+        run: Run::of(&variable),
+    };
+    match &place.run.kind {
+        Kind::Person => true,
+        Kind::Push {
+            branch, default, ..
+        } => place.is_target(branch.as_deref(), default.as_deref()),
+        Kind::Change { .. } | Kind::Queue { .. } | Kind::Other => false,
+    }
+}
+
 /// A revision that the command line names.
 struct Choice {
     flag: &'static str,
@@ -436,6 +452,39 @@ fn short(commit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_person_or_a_push_to_the_default_branch_runs_code_that_is_not_under_review() {
+        let nowhere = tempfile::tempdir().unwrap();
+        let push = |branch| {
+            vec![
+                ("CI_PIPELINE_SOURCE", "push"),
+                ("CI_COMMIT_BRANCH", branch),
+                ("CI_DEFAULT_BRANCH", "main"),
+            ]
+        };
+        for (environment, expected) in [
+            (vec![], true),
+            (push("main"), true),
+            (push("topic"), false),
+            (vec![("CI", "true")], false),
+            (vec![("GITHUB_EVENT_NAME", "pull_request")], false),
+            (vec![("GITHUB_EVENT_NAME", "merge_group")], false),
+            (vec![("GITHUB_EVENT_NAME", "schedule")], false),
+            (vec![("CI_MERGE_REQUEST_IID", "3")], false),
+            (
+                [push("main"), vec![("CI_MERGE_REQUEST_IID", "3")]].concat(),
+                false,
+            ),
+        ] {
+            let variable = |asked: &str| {
+                let found = environment.iter().find(|(name, _)| *name == asked);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            let found = is_of_reviewed_code(nowhere.path(), variable);
+            assert_eq!(found, expected, "{environment:?}");
+        }
+    }
 
     #[test]
     fn outside_of_a_repository_a_service_ends_the_run() {

@@ -40,6 +40,29 @@ chmod +x "$program"
 printf '%s : %s\n' "$program" "$source" >"$depfile"
 "##;
 
+/// Compiles a `.cu` of plain C with the host's compiler.
+pub const NVCC_OF_C: &str = r##"#!/bin/sh
+if [ "$1" = --version ]; then
+    echo "Cuda compilation tools, release 13.0, V13.0.88"
+    exit 0
+fi
+while [ $# -gt 0 ]; do
+    case $1 in
+    -o) program=$2; shift ;;
+    -MF) depfile=$2; shift ;;
+    --keep-dir) kept=$2; shift ;;
+    --dryrun) dryrun=1 ;;
+    *.cu) source=$1 ;;
+    esac
+    shift
+done
+if [ -n "$dryrun" ]; then
+    echo "#\$ gcc -E -x c \"$source\" -o \"a.ii\"" >&2
+    exit 0
+fi
+gcc -E -x c "$source" -o "$kept/a.ii" && gcc -x c -MD -MF "$depfile" -MT "$program" "$source" -o "$program"
+"##;
+
 /// A compiled stand-in of a library; `None`, and said aloud, where there is no C compiler.
 pub fn library(folder: &str, name: &str, source: &Path) -> Option<PathBuf> {
     if Command::new("cc").arg("--version").output().is_err() {

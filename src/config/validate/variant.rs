@@ -40,6 +40,7 @@ impl File<'_> {
         let verify = [&raw.verify, &outer.verify, common.verify];
         let verify_timeout = verify.iter().find_map(|layer| layer.timeout_s);
         let sanitizer = verify.iter().find_map(|layer| layer.sanitizer.clone());
+        let always = verify.iter().find_map(|layer| layer.always);
         let own_or_outer = |own: &Option<Vec<String>>, outer: &Option<Vec<String>>| {
             own.as_ref().or(outer.as_ref()).cloned()
         };
@@ -76,6 +77,7 @@ impl File<'_> {
                 &[&at[..], &["verify", "timeout_s"]].concat(),
                 verify_timeout.unwrap_or(DEFAULT_VERIFY_TIMEOUT_S),
             )?,
+            verify_always: always.unwrap_or(false),
             sanitizer: sanitizer.unwrap_or_default(),
             sanitizer_args: own_or_outer(&raw.sanitizer_args, &outer.sanitizer_args),
         })

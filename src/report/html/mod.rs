@@ -16,7 +16,7 @@ use super::plot::{
     Drawing, PLOT_STYLE, Size, THEME, ladders, rooflines, trend_drawings, troubled_strips,
 };
 use super::print::{clean, one_line};
-use super::rows::{chosen_launches, counts, origin, same_programs, time};
+use super::rows::{chosen_launches, counts, origin, reused, same_programs, time};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::Outcome;
 
@@ -144,6 +144,7 @@ fn head(outcome: &Outcome) -> Markup {
             p class="origin" { (one_line(&origin(outcome))) }
             @if let Some(chosen) = chosen_launches(outcome) { p class="origin" { (one_line(&chosen)) } }
             @if let Some(time) = time(outcome) { p class="origin" { (time) } }
+            @if let Some(reused) = reused(outcome) { p class="origin" { (one_line(&reused)) } }
             @for line in same_programs(outcome) { p class="origin" { (one_line(&line)) } }
             @if let Some(ended) = &outcome.ended {
                 p class="ended" role="alert" {

@@ -1,0 +1,263 @@
+//! Verifications that earlier runs recorded, so that `check` need not repeat them.
+//!
+//! A record stands in for the separate verifying run alone. The measured processes must check their
+//! own numbers, with a fresh seed, so a wrong program fails there whatever a record says.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::readable::ReadableFiles;
+use crate::binary::{loads_at_run_time, needs_system_alone};
+use crate::build::Artifact;
+use crate::config::{Recipe, SanitizerTool, Variant};
+use crate::device::Gpu;
+use crate::files::{bounded_json, most, read_regular_up_to, write_atomically};
+use crate::hash::{sha256_file, sha256_hex};
+use crate::process;
+use crate::profile::now;
+use crate::sanitize::sanitized_argv;
+use crate::terms::{Tier, VariantId};
+use crate::verify::{asks_for_result, verify_argv, verify_given};
+
+/// What a run does with the records of verifications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordUse {
+    /// Whether a record stands in for a verifying run.
+    pub reads: bool,
+    /// Whether verifying runs are recorded. A run of code under review records nothing.
+    pub writes: bool,
+}
+
+/// A verification that was not repeated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReusedVerification {
+    /// The variant.
+    pub variant: VariantId,
+    /// Whether it is the base's version of the variant.
+    pub of_base: bool,
+    /// What an earlier run found.
+    #[serde(flatten)]
+    pub record: VerificationRecord,
+}
+
+/// That a program was verified, with correct numbers and no finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerificationRecord {
+    /// When, RFC 3339, UTC.
+    pub verified: String,
+    /// The version of this tool.
+    pub tool: String,
+    /// The model of the GPU.
+    pub gpu: String,
+    /// The version of compute-sanitizer, where it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sanitizer: Option<String>,
+    /// Its tools, which found nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sanitizer_tools: Vec<SanitizerTool>,
+}
+
+impl VerificationRecord {
+    /// Of a variant that was verified now.
+    pub fn of(variant: &Variant, gpu: &Gpu, sanitizer: Option<&str>) -> VerificationRecord {
+        let sanitizer = sanitizer.filter(|_| !variant.sanitizer.is_empty());
+        VerificationRecord {
+            verified: now(),
+            tool: env!("CARGO_PKG_VERSION").to_owned(),
+            gpu: gpu.name.clone(),
+            sanitizer: sanitizer.map(str::to_owned),
+            sanitizer_tools: variant.sanitizer.clone(),
+        }
+    }
+
+    /// Whether it says everything that another one says, apart from the time.
+    fn covers(&self, other: &VerificationRecord) -> bool {
+        let (own, others) = (&self.sanitizer_tools, &other.sanitizer_tools);
+        others.is_empty()
+            || self.sanitizer == other.sanitizer && others.iter().all(|tool| own.contains(tool))
+    }
+
+    /// One line about it.
+    pub fn words(&self) -> String {
+        format!(
+            "reused: correct on {}, by sparsek-gate {} on {}",
+            self.verified, self.tool, self.gpu
+        )
+    }
+}
+
+/// The records in a work folder, as they were before any program ran, and those to be added. If the
+/// file is another one at the end of the run, however that ends, it is removed: a later run must not
+/// read what a program wrote there.
+#[derive(Debug)]
+pub(super) struct Records {
+    path: PathBuf,
+    /// sha256 of the file; `None` where there was none.
+    file: Option<String>,
+    known: BTreeMap<String, VerificationRecord>,
+    new: Vec<(VariantId, String, VerificationRecord)>,
+}
+
+/// The file of [`Records`] in the work folder.
+const FILE: &str = "verified.json";
+/// The most records that are kept: the latest.
+const MOST: usize = 1000;
+
+impl Records {
+    /// Those in a work folder. A file that cannot be read has none.
+    pub fn of(work: &Path) -> Records {
+        let path = work.join(FILE);
+        Records {
+            file: sha256_file(&path).ok(),
+            known: read(&path).unwrap_or_default(),
+            path,
+            new: Vec::new(),
+        }
+    }
+
+    /// Their file.
+    pub fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    /// The record that covers a verification.
+    pub fn covering(&self, key: &str, now: &VerificationRecord) -> Option<&VerificationRecord> {
+        self.known.get(key).filter(|record| record.covers(now))
+    }
+
+    /// Keeps a record until [`Records::write`].
+    pub fn add(&mut self, variant: &VariantId, key: String, record: VerificationRecord) {
+        let mut new = self.new.iter();
+        let is_new = !new.any(|(_, known, other)| *known == key && other.covers(&record));
+        if is_new && self.covering(&key, &record).is_none() {
+            self.new.push((variant.clone(), key, record));
+        }
+    }
+
+    /// Adds the new records of variants that nothing was found about. Nothing depends on the file,
+    /// so a failed write is ignored.
+    pub fn write(&mut self, is_sound: impl Fn(&VariantId) -> bool) {
+        let mut new = std::mem::take(&mut self.new);
+        new.retain(|(variant, ..)| is_sound(variant));
+        if new.is_empty() {
+            return;
+        }
+        let mut all = self.known.clone();
+        all.extend(new.into_iter().map(|(_, key, record)| (key, record)));
+        let mut dates: Vec<&str> = all.values().map(|one| one.verified.as_str()).collect();
+        dates.sort_unstable();
+        let oldest = dates.len().checked_sub(MOST).and_then(|at| dates.get(at));
+        if let Some(oldest) = oldest.map(|date| (*date).to_owned()) {
+            all.retain(|_, record| record.verified >= oldest);
+        }
+        let text = serde_json::to_vec(&all).unwrap_or_default();
+        if write_atomically(&self.path, &text).is_ok() {
+            self.file = Some(sha256_hex(&text));
+        }
+    }
+}
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        if self.path.symlink_metadata().is_ok() && sha256_file(&self.path).ok() != self.file {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn read(path: &Path) -> Option<BTreeMap<String, VerificationRecord>> {
+    let bytes = read_regular_up_to(path, most::CONFIG).ok()?;
+    bounded_json(&bytes).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// What a record is about. Another value of any part is another verification.
+#[derive(Serialize)]
+struct Key<'a> {
+    tool: &'a str,
+    gpu: Gpu,
+    variant: &'a VariantId,
+    program: &'a str,
+    sources: &'a BTreeMap<String, String>,
+    /// With the texts `{seed}` and `{result}`.
+    verify: Vec<String>,
+    sanitized: Vec<String>,
+    /// As they are printed, because they need not be texts.
+    env: BTreeMap<String, String>,
+    timeout_s: f64,
+    files: String,
+}
+
+/// Whether verifications of a variant are recorded at all: the compiler makes its program, and each
+/// process that may be measured must check its own numbers.
+pub(super) fn is_recordable(variant: &Variant) -> bool {
+    matches!(variant.recipe, Recipe::Nvcc { .. })
+        && asks_for_result(&variant.profile_args)
+        && !variant.accepts(Tier::EventTimes)
+        && !variant.accepts(Tier::Static)
+}
+
+/// The key of a verification; `None` where it is not recorded, or where it is not certain what the
+/// program is and what it reads.
+pub(super) fn key_of(
+    variant: &Variant,
+    artifact: &Artifact,
+    gpu: &Gpu,
+    files: &ReadableFiles,
+) -> Option<String> {
+    if !is_recordable(variant) || gpu.driver.is_none() {
+        return None;
+    }
+    let sha256 = artifact.sha256.as_deref()?;
+    let program = read_regular_up_to(Path::new(artifact.run.first()?), most::BINARY).ok()?;
+    let known = sha256_hex(&program) == sha256
+        && loads_at_run_time(&program).is_none()
+        && needs_system_alone(&program);
+    if !known {
+        return None;
+    }
+    let given = verify_given(variant, Path::new("{result}"), None);
+    let arguments = |argv: Vec<String>| argv.into_iter().skip(1).collect();
+    let key = Key {
+        tool: tool()?,
+        // Another GPU of the same model serves.
+        gpu: Gpu {
+            ordinal: 0,
+            uuid: String::new(),
+            ..gpu.clone()
+        },
+        variant: &variant.id,
+        program: sha256,
+        sources: &artifact.sources,
+        verify: arguments(verify_argv(variant, artifact, &given)),
+        sanitized: arguments(sanitized_argv(variant, artifact, &given)),
+        env: environment(variant),
+        timeout_s: variant.verify_timeout.as_secs_f64(),
+        files: files.sha256(variant, &program, artifact.sources.keys()),
+    };
+    Some(sha256_hex(&serde_json::to_vec(&key).ok()?))
+}
+
+/// The variables of the verifying run, without those that differ in every run.
+fn environment(variant: &Variant) -> BTreeMap<String, String> {
+    let mut env = process::passed_values();
+    env.remove(&OsString::from("CUDA_VISIBLE_DEVICES"));
+    let own = variant.env.iter();
+    env.extend(own.map(|(name, value)| (name.into(), value.into())));
+    let printed = env.into_iter();
+    printed
+        .map(|(name, value)| (format!("{name:?}"), format!("{value:?}")))
+        .collect()
+}
+
+/// The sha256 of this tool's own file: builds of one version may differ.
+fn tool() -> Option<&'static str> {
+    static TOOL: OnceLock<Option<String>> = OnceLock::new();
+    let tool = TOOL.get_or_init(|| sha256_file(&std::env::current_exe().ok()?).ok());
+    tool.as_deref()
+}

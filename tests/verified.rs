@@ -1,0 +1,444 @@
+//! A verification that an earlier run recorded is not repeated by `check`, and every case in which it
+//! must be. Compiler, ncu and the driver are stand-ins; the program is a small C program, and the
+//! reports that are handed over are those that the real ncu recorded on an H200.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use common::stand_in::{Machine, NVCC_OF_C};
+use common::{Ran, Report, repository};
+
+/// Notes each run in `runs`, and reports correct numbers unless the file `wrong` is there.
+const PROGRAM: &str = r#"#include <stdio.h>
+#include <string.h>
+int main(int count, char **words) {
+    FILE *runs = fopen("runs", "a");
+    fprintf(runs, "%s\n", count > 1 ? words[count - 1] : "");
+    fclose(runs);
+    FILE *wrong = fopen("wrong", "r");
+    for (int at = 1; at + 1 < count; at++)
+        if (strcmp(words[at], "--result") == 0) {
+            FILE *result = fopen(words[at + 1], "w");
+            fputs(wrong ? "{\"correct\": false}" : "{\"correct\": true}", result);
+            fclose(result);
+        }
+    BODY
+    puts("variant: baseline\nrecorded: h200");
+    return 0;
+}
+"#;
+
+const SOURCE: &str = "source = \"kernels/a.cu\"\n";
+const ARGS: &str = "verify_args = [\"--result\", \"{result}\", \"verify\"]\n\
+    profile_args = [\"--result\", \"{result}\", \"profile\"]\n";
+const RECORDS: &str = ".sparsek-gate/verified.json";
+const REUSED: [(&str, bool); 1] = [("bsr_gemm/baseline", false)];
+
+struct Checkout(Machine);
+
+impl Checkout {
+    /// One variant that checks itself, locked, committed, and verified by the run that locked it.
+    fn new() -> Option<Checkout> {
+        Checkout::with("")
+    }
+
+    /// The same with more in its program.
+    fn with(body: &str) -> Option<Checkout> {
+        let machine = Machine::new()?;
+        machine.program("toolkit/bin/nvcc", NVCC_OF_C);
+        let project = &machine.project;
+        project.replace("config.toml", SOURCE, &format!("{SOURCE}{ARGS}"));
+        let config = project.read("config.toml");
+        let listed = config.lines().find(|line| line.starts_with("unread = "));
+        let unread = "unread = [\"*.md\", \"baselines/**\", \"config.toml\"]";
+        project.replace("config.toml", listed.unwrap(), unread);
+        let other = "gpus = [\"NVIDIA H200\", \"NVIDIA H100 80GB HBM3\"]";
+        project.replace("config.toml", "gpus = [\"NVIDIA H200\"]", other);
+        // Programs need not know which GPU it is.
+        project.replace("config.toml", "\"CUDA_NAME\", ", "");
+        project.write("kernels/a.cu", PROGRAM.replace("BODY", body));
+        project.write("weights.txt", "1\n");
+        let checkout = Checkout(machine);
+        checkout.git(&["init", "--quiet"]);
+        let ours = "/journal\n/reports\n/argv\n/runs\n/wrong\n/tmp/\n/home/\n/.sparsek-gate/\n";
+        project_write(&checkout, ".git/info/exclude", ours);
+        checkout.commit();
+        checkout.0.run(&["profile"]).exits(0);
+        let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
+        checkout.0.run(&lock).exits(0);
+        checkout.commit();
+        assert_eq!(checkout.verified(), 1);
+        Some(checkout)
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        self.0.project.git(arguments);
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--message", "a step"]);
+    }
+
+    fn configured(&self, from: &str, to: &str) {
+        self.0.project.replace("config.toml", from, to);
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        self.0
+            .run(&[&["check", "--format", "json"], arguments].concat())
+    }
+
+    fn check(&self) -> Report {
+        self.run(&[]).exits(0).json()
+    }
+
+    /// How often the program verified itself since the last question.
+    fn verified(&self) -> usize {
+        let runs = self.0.project.read("runs");
+        std::fs::write(self.0.project.path("runs"), "").unwrap();
+        runs.lines().filter(|line| *line == "verify").count()
+    }
+
+    fn records(&self) -> Option<String> {
+        std::fs::read_to_string(self.0.project.path(RECORDS)).ok()
+    }
+}
+
+fn project_write(checkout: &Checkout, path: &str, text: &str) {
+    checkout.0.project.write(path, text);
+}
+
+/// The variants whose verification a report says was reused, and whether it is the base's.
+fn reused(report: &Report) -> Vec<(&str, bool)> {
+    let reused = report.0["reused_verifications"].as_array();
+    let each = reused.into_iter().flatten();
+    each.map(|one| {
+        let of_base = one["of_base"].as_bool().unwrap();
+        (one["variant"].as_str().unwrap(), of_base)
+    })
+    .collect()
+}
+
+#[test]
+fn a_verification_is_not_repeated_and_every_report_says_so() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let ran = checkout.run(&[]).exits(0);
+    assert_eq!(checkout.verified(), 0);
+    assert!(ran.err.contains("reused: correct on 2"), "{}", ran.err);
+    let report = ran.json();
+    assert_eq!(reused(&report), REUSED);
+    let record = &report.0["reused_verifications"][0];
+    assert_eq!(record["gpu"], "NVIDIA H200");
+    assert_eq!(record["tool"], env!("CARGO_PKG_VERSION"));
+    for format in ["text", "markdown", "html"] {
+        let arguments = ["check", "--format", format];
+        let text = checkout.0.run(&arguments).exits(0).out;
+        assert!(text.contains("verification reused"), "{format}: {text}");
+    }
+    assert_eq!(checkout.verified(), 0);
+    // A commit that the program cannot read changes nothing.
+    project_write(&checkout, "README.md", "Words.\n");
+    checkout.commit();
+    assert_eq!(reused(&checkout.check()), REUSED);
+}
+
+#[test]
+fn the_base_that_is_measured_beside_a_change_is_not_verified_again() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let changed = PROGRAM.replace("BODY", "puts(\"more\");");
+    project_write(&checkout, "kernels/a.cu", &changed);
+    let report = checkout.run(&["--against", "HEAD"]).exits(0).json();
+    assert_eq!(reused(&report), [("bsr_gemm/baseline", true)]);
+    assert_eq!(checkout.verified(), 1);
+    // This run verified the change, and recorded it.
+    let report = checkout.run(&["--against", "HEAD"]).exits(0).json();
+    let both = [("bsr_gemm/baseline", false), ("bsr_gemm/baseline", true)];
+    assert_eq!(reused(&report), both);
+}
+
+#[test]
+fn whatever_could_change_the_answer_is_verified_again() {
+    type Change = fn(&Checkout);
+    let cases: [(&str, Change); 9] = [
+        ("a changed source", |it| {
+            let changed = PROGRAM.replace("BODY", "puts(\"more\");");
+            project_write(it, "kernels/a.cu", &changed);
+        }),
+        ("a source with other words and the same program", |it| {
+            let changed = PROGRAM.replace("    BODY\n", "    /* words */\n");
+            project_write(it, "kernels/a.cu", &changed);
+        }),
+        ("other arguments", |it| {
+            it.configured("verify_args = [", "verify_args = [\"--more\", ")
+        }),
+        ("other variables", |it| {
+            it.configured(SOURCE, &format!("{SOURCE}env = {{ MODE = \"fast\" }}\n"))
+        }),
+        ("another time limit", |it| {
+            it.configured(SOURCE, &format!("{SOURCE}verify = {{ timeout_s = 9 }}\n"))
+        }),
+        ("a file that it may read", |it| {
+            project_write(it, "weights.txt", "2\n")
+        }),
+        ("a new file that it may read", |it| {
+            project_write(it, "more.txt", "1\n")
+        }),
+        ("a record of something else", |it| {
+            let records = it.records().unwrap();
+            let key = &records[2..66];
+            let other: String = key.chars().rev().collect();
+            project_write(it, RECORDS, &records.replace(key, &other));
+        }),
+        ("a damaged record", |it| {
+            let records = it.records().unwrap();
+            project_write(it, RECORDS, &records.replace("\"verified\"", "\"verifed\""));
+        }),
+    ];
+    for (what, change) in cases {
+        let Some(checkout) = Checkout::new() else {
+            return;
+        };
+        change(&checkout);
+        let report = checkout.run(&[]).json();
+        assert_eq!(reused(&report), [], "{what}");
+        assert_eq!(checkout.verified(), 1, "{what}");
+    }
+}
+
+#[test]
+fn another_driver_gpu_model_or_variable_is_another_verification() {
+    for (name, value) in [
+        ("NVML_DRIVER", "590.1.1"),
+        ("CUDA_NAME", "NVIDIA H100 80GB HBM3"),
+        ("OMP_NUM_THREADS", "3"),
+    ] {
+        let Some(checkout) = Checkout::new() else {
+            return;
+        };
+        let other = Checkout(checkout.0.with(name, value));
+        let report = other.run(&[]).json();
+        assert_eq!(reused(&report), [], "{name}");
+        assert_eq!(other.verified(), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_record_covers_the_tools_of_compute_sanitizer_that_ran() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let log = repository().join("tests/data/sanitizer/baseline");
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Version 2025.3.1.0 (build 1) (public-release)'; exit 0; fi\n\
+         while :; do case $1 in --tool) tool=$2 ;; --log-file) log=$2 ;; --*) ;; *) break ;; esac; shift 2; done\n\
+         cp {}.$tool.log \"$log\"\nexec \"$@\"\n",
+        log.display()
+    );
+    checkout.0.program("toolkit/bin/compute-sanitizer", &script);
+    let tools = |tools: &str| format!("{SOURCE}verify = {{ sanitizer = [{tools}] }}\n");
+    let mut before = SOURCE.to_owned();
+    for (list, expected) in [
+        ("\"memcheck\"", 2),
+        ("\"memcheck\"", 0),
+        ("\"memcheck\", \"racecheck\"", 3),
+        ("\"racecheck\"", 0),
+        ("\"initcheck\"", 2),
+    ] {
+        checkout.configured(&before, &tools(list));
+        before = tools(list);
+        checkout.check();
+        assert_eq!(checkout.verified(), expected, "{list}");
+    }
+    // The base, which has the same program, runs under no tool and takes nothing away.
+    std::fs::remove_file(checkout.0.project.path(RECORDS)).unwrap();
+    checkout.commit();
+    let beside = ["--against", "HEAD", "--measure-all"];
+    checkout.run(&beside).exits(0);
+    assert_eq!(checkout.verified(), 2);
+    let report = checkout.run(&beside).exits(0).json();
+    assert_eq!(reused(&report).len(), 2);
+}
+
+#[test]
+fn verification_is_repeated_where_the_configuration_asks_for_it() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    for setting in ["verify = { always = true }", "verify.always = true"] {
+        checkout.configured(SOURCE, &format!("{SOURCE}{setting}\n"));
+        assert_eq!(reused(&checkout.check()), []);
+        assert_eq!(checkout.verified(), 1);
+        checkout.configured(&format!("{SOURCE}{setting}\n"), SOURCE);
+    }
+    assert_eq!(reused(&checkout.check()), REUSED);
+}
+
+#[test]
+fn what_is_locked_was_verified_by_the_run_that_measured_it() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    assert_eq!(reused(&checkout.check()), REUSED);
+    let lock = ["baseline", "--lock", "--reason", "more", "--who", "tester"];
+    let refused = checkout.0.run(&lock).exits(6);
+    assert!(
+        refused.err.contains("did not verify it") || refused.out.contains("did not verify it"),
+        "{}{}",
+        refused.out,
+        refused.err
+    );
+    checkout.0.run(&["profile"]).exits(0);
+    assert_eq!(checkout.verified(), 1);
+    checkout.0.run(&lock).exits(0);
+    checkout.0.run(&["verify"]).exits(0);
+    assert_eq!(checkout.verified(), 1);
+}
+
+#[test]
+fn the_check_of_what_is_measured_is_made_all_the_same() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    // Git does not show this file.
+    project_write(&checkout, "wrong", "");
+    let report = checkout.run(&[]).exits(5).json();
+    assert_eq!(reused(&report), REUSED);
+    assert_eq!(report.denied(), ["wrong-numbers"]);
+}
+
+#[test]
+fn a_program_that_is_not_known_for_certain_is_always_verified() {
+    type Change = fn(&Checkout);
+    let cases: [(&str, Change); 4] = [
+        ("a command", |it| {
+            let built = ".sparsek-gate/a.out";
+            let compiler = std::process::Command::new("gcc")
+                .args(["-x", "c", "kernels/a.cu", "-o", built])
+                .current_dir(it.0.project.path("."))
+                .status();
+            assert!(compiler.unwrap().success());
+            it.configured(SOURCE, &format!("run = [\"{built}\"]\n"));
+        }),
+        ("a program that may start others", |it| {
+            let text = PROGRAM.replace("#include", "int system(const char *);\n#include");
+            let text = text.replacen("BODY", "if (count > 99) system(words[1]);", 1);
+            project_write(it, "kernels/a.cu", &text);
+        }),
+        ("measured processes without a check", |it| {
+            it.configured(
+                "profile_args = [\"--result\", \"{result}\", \"profile\"]",
+                "profile_args = [\"profile\"]",
+            )
+        }),
+        ("a tier without a check", |it| {
+            let profile = format!("{SOURCE}profile = {{ accept_tiers = [\"event-times\"] }}\n");
+            it.configured(SOURCE, &profile);
+        }),
+    ];
+    for (what, change) in cases {
+        let Some(checkout) = Checkout::new() else {
+            return;
+        };
+        change(&checkout);
+        for _ in 0..2 {
+            let report = checkout.run(&[]).json();
+            assert_eq!(reused(&report), [], "{what}");
+            assert_eq!(checkout.verified(), 1, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_project_without_git_is_always_verified() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    std::fs::remove_dir_all(checkout.0.project.path(".git")).unwrap();
+    assert_eq!(reused(&checkout.check()), []);
+}
+
+#[test]
+fn a_trial_is_neither_recorded_nor_reused() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    std::fs::remove_file(checkout.0.project.path(RECORDS)).unwrap();
+    checkout.0.run(&["profile", "--define", "A=1"]).exits(0);
+    assert_eq!(checkout.records(), None);
+}
+
+#[test]
+fn a_pull_request_reuses_records_and_writes_none() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    checkout.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    checkout.git(&["checkout", "--quiet", "-b", "change"]);
+    project_write(&checkout, "README.md", "Words.\n");
+    checkout.commit();
+    let before = checkout.records();
+    let of_service = |checkout: Checkout, name, value| Checkout(checkout.0.with(name, value));
+    let checkout = of_service(checkout, "GITHUB_BASE_REF", "main");
+    assert_eq!(reused(&checkout.check()), REUSED);
+    assert_eq!(checkout.verified(), 0);
+
+    let changed = PROGRAM.replace("BODY", "puts(\"more\");");
+    project_write(&checkout, "kernels/a.cu", &changed);
+    checkout.commit();
+    for _ in 0..2 {
+        assert_eq!(reused(&checkout.check()), []);
+        checkout.0.run(&["profile"]).exits(0);
+        assert_eq!(checkout.verified(), 2);
+    }
+    assert_eq!(checkout.records(), before);
+}
+
+#[test]
+fn a_run_for_a_pull_request_by_hand_writes_no_record() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    std::fs::remove_file(checkout.0.project.path(RECORDS)).unwrap();
+    checkout.run(&["--pull-request", "7"]).exits(0);
+    assert_eq!(checkout.records(), None);
+    checkout.check();
+    assert!(checkout.records().is_some());
+}
+
+#[test]
+fn a_program_that_writes_a_record_is_found_and_the_records_are_removed() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let interrupts = "kill(getppid(), 15); sleep(1);";
+    for (at, then, code) in [
+        ("profile", "", 5),
+        ("verify", "", 5),
+        ("verify", interrupts, 130),
+    ] {
+        checkout.check();
+        assert!(checkout.records().is_some());
+        let body = format!(
+            "if (strcmp(words[count - 1], \"{at}\") == 0) {{\n\
+             FILE *forged = fopen(\".sparsek-gate/verified.json\", \"a\");\n\
+             fputs(\" \", forged); fclose(forged); {then} }}"
+        );
+        let program = PROGRAM.replace(
+            "#include <string.h>",
+            "#include <string.h>\n#include <signal.h>\n#include <unistd.h>",
+        );
+        project_write(&checkout, "kernels/a.cu", &program.replace("BODY", &body));
+        let report = checkout.run(&[]).exits(code).json();
+        if code == 5 {
+            assert_eq!(report.denied(), ["altered-during-run"], "{at}");
+        }
+        assert_eq!(checkout.records(), None, "{at}");
+        project_write(&checkout, "kernels/a.cu", &PROGRAM.replace("BODY", ""));
+    }
+}
