@@ -65,7 +65,11 @@ fn code_for_the_same_chip_without_the_suffix_is_used_and_code_for_another_is_not
 
 #[test]
 fn what_has_no_machine_code_is_an_error_in_words() {
-    fails(b"#!/bin/sh\n", "sm_90a", "no ELF file, no fatbin and no cubin");
+    fails(
+        b"#!/bin/sh\n",
+        "sm_90a",
+        "no ELF file, no fatbin and no cubin",
+    );
     fails(b"", "sm_90a", "no ELF file");
     fails(b"\x7fELF", "sm_90a", "the ELF file cannot be read");
     let program = fs::read(std::env::current_exe().unwrap()).unwrap();
@@ -77,7 +81,10 @@ fn a_file_that_is_cut_or_changed_is_an_error_or_another_file_and_never_a_panic()
     for name in FILES {
         let whole = data(name);
         for length in 0..whole.len() {
-            assert!(cubins(&whole[..length], "sm_90a").is_err(), "{name} {length}");
+            assert!(
+                cubins(&whole[..length], "sm_90a").is_err(),
+                "{name} {length}"
+            );
         }
         for at in 0..whole.len() {
             let mut bytes = whole.clone();
@@ -102,11 +109,19 @@ fn sizes_that_a_container_only_states_cost_nothing() {
     for name in ["kernel_zstd.fatbin", "kernel_lz4.fatbin"] {
         for size in [u64::MAX, 1 << 40, 17 << 20] {
             let whole = size.to_le_bytes();
-            fails(&edited(name, 56, &whole), "sm_90a", "more than this file may");
+            fails(
+                &edited(name, 56, &whole),
+                "sm_90a",
+                "more than this file may",
+            );
             fails(&edited(name, 8, &whole), "sm_90a", "an entry is cut short");
         }
         let compressed = u32::MAX.to_le_bytes();
-        fails(&edited(name, 16, &compressed), "sm_90a", "entry is cut short");
+        fails(
+            &edited(name, 16, &compressed),
+            "sm_90a",
+            "entry is cut short",
+        );
         // Another size than that of the code.
         for size in [4079_u64, 4081, 0] {
             let file = edited(name, 56, &size.to_le_bytes());
@@ -210,7 +225,11 @@ fn link(folder: &Path, options: &[&str]) {
 /// What `cuobjdump` extracts of a file for sm_90a, by content.
 fn extracted(file: &Path) -> Vec<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), "cuobjdump", &["-xelf", "sm_90a", file.to_str().unwrap()]);
+    run(
+        folder.path(),
+        "cuobjdump",
+        &["-xelf", "sm_90a", file.to_str().unwrap()],
+    );
     let mut found: Vec<PathBuf> = fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -241,7 +260,11 @@ fn every_file_that_nvcc_makes_gives_what_cuobjdump_extracts() {
     link(folder, &["-shared", "-o", "libk.so", "pic.o"]);
     // Linked by the device linker: only what it linked runs.
     compiled(&["-arch=sm_90a", "-rdc=true", "-c", "-o", "rdc.o"]);
-    run(folder, "nvcc", &["-arch=sm_90a", "-dlink", "-o", "dlink.o", "rdc.o"]);
+    run(
+        folder,
+        "nvcc",
+        &["-arch=sm_90a", "-dlink", "-o", "dlink.o", "rdc.o"],
+    );
     link(folder, &["-o", "rdc", "rdc.o", "dlink.o"]);
     files.extend(["k.fatbin", "libk.so", "rdc", "rdc.o"]);
     for name in files {
@@ -263,10 +286,23 @@ fn a_cubin_says_the_same_of_its_kernels_as_the_compiler() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("k.cu"), SOURCE).unwrap();
-    for (arch, limit) in [("sm_90a", "255"), ("sm_90a", "24"), ("sm_80", "24"), ("sm_120", "64")] {
+    for (arch, limit) in [
+        ("sm_90a", "255"),
+        ("sm_90a", "24"),
+        ("sm_80", "24"),
+        ("sm_120", "64"),
+    ] {
         let target = format!("-arch={arch}");
         let options = [
-            &target, "-Xptxas", "-v", "-maxrregcount", limit, "-cubin", "-o", "k.cubin", "k.cu",
+            &target,
+            "-Xptxas",
+            "-v",
+            "-maxrregcount",
+            limit,
+            "-cubin",
+            "-o",
+            "k.cubin",
+            "k.cu",
         ];
         let log = run(folder, "nvcc", &options);
         let reported = resource_report(&log, arch);
@@ -287,7 +323,7 @@ fn a_cubin_says_the_same_of_its_kernels_as_the_compiler() {
 fn project(keys: &str) -> Project {
     let project = Project::empty();
     let config = format!(
-        "[toolchain]\narch = \"sm_90a\"\n\n[metric.duration]\ndirection = \"lower\"\n\
+        "[toolchain]\narch = \"sm_90a\"\n\n[metric.duration]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n\
          tolerance = {{ relative_percent = 3.0 }}\n\n\
          [static.tensor_instructions]\nlevel = \"record\"\n\
          [static.wgmma_instructions]\nlevel = \"record\"\n\n\
@@ -351,7 +387,10 @@ fn a_program_that_stands_ready_is_locked_and_checked_without_a_gpu_or_a_compiler
     let report = checked(&project, 1);
     assert_eq!(report.denied(), ["regressed"]);
     let message = report.message("regressed");
-    assert!(message.contains("`registers` of kernel: 8 → 10"), "{message}");
+    assert!(
+        message.contains("`registers` of kernel: 8 → 10"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -360,7 +399,12 @@ fn what_cannot_be_read_is_a_finding_that_names_the_file() {
     let words = "the machine code of `build/bench` cannot be read";
     refused(&bench, 5, "build-failed", words);
     bench.write("build/bench", "#!/bin/sh\n");
-    refused(&bench, 5, "build-failed", "no ELF file, no fatbin and no cubin");
+    refused(
+        &bench,
+        5,
+        "build-failed",
+        "no ELF file, no fatbin and no cubin",
+    );
     let whole = data("kernel_lz4.fatbin");
     bench.write("build/bench", &whole[..1000]);
     refused(&bench, 5, "build-failed", "a container is cut short");
@@ -382,7 +426,41 @@ fn two_different_kernels_of_one_name_are_refused_and_two_copies_are_one() {
     twice.write("x.cubin", data("kernel.cubin"));
     twice.run(&["build"]).exits(0);
     twice.write("x.cubin", data("no_shared.cubin"));
-    refused(&twice, 5, "build-failed", "two different kernels with the name");
+    refused(
+        &twice,
+        5,
+        "build-failed",
+        "two different kernels with the name",
+    );
+}
+
+#[test]
+fn code_of_another_compiler_is_not_compared() {
+    let cubin = project("libraries = [\"x.cubin\"]");
+    let code = data("kernel.cubin");
+    cubin.write("x.cubin", &code);
+    cubin.run(&["build"]).exits(0);
+    cubin.run(&LOCK).exits(0);
+    let version = b", V13.0.";
+    let at = code.windows(8).position(|bytes| bytes == version).unwrap();
+    let mut other = code;
+    other[at + 6] = b'1';
+    cubin.write("x.cubin", &other);
+    let report = checked(&cubin, 4);
+    assert_eq!(report.denied(), ["not-comparable"]);
+    let message = report.message("not-comparable");
+    let words = "the compiler was V13.0.88, is V13.1.88";
+    assert!(message.contains(words), "{message}");
+}
+
+#[test]
+fn a_report_says_what_is_not_known_of_machine_code_alone() {
+    let project = project("program = \"build/bench\"");
+    project.write("build/bench", data("host.o"));
+    project.run(&["build"]).exits(0);
+    project.run(&LOCK).exits(0);
+    let ran = project.run(&["check", "--static"]).exits(0);
+    ran.says("spilled bytes and the compiler's warnings are not known");
 }
 
 #[test]
@@ -412,7 +490,10 @@ fn fewer_registers_that_spill_and_more_registers_fail_the_static_check_of_a_prog
     }
     let project = project("program = \"build/bench\"\nkernels = \"heavy\"\nexpect = [\"heavy\"]");
     let config = project.read("config.toml");
-    project.write("config.toml", config.replace("level = \"record\"", "never_zero = true"));
+    project.write(
+        "config.toml",
+        config.replace("level = \"record\"", "never_zero = true"),
+    );
     project.write("k.cu", SOURCE);
     let build = |limit: &str| {
         let folder = project.path("");

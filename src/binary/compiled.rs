@@ -42,6 +42,10 @@ pub struct Compiled {
     pub kernels: BTreeMap<String, CompiledKernel>,
     /// Warnings that cost performance.
     pub warnings: Vec<CompilerWarning>,
+    /// The version of the compiler that the machine code itself states, where this tool did not call
+    /// it: `V13.0.88`, or several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated_compiler: Option<String>,
 }
 
 /// Whether a cubin has kernels; `true` for one that cannot be read.
@@ -54,7 +58,10 @@ pub fn has_kernels(cubin: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`BinaryError::Cubin`].
-pub fn kernels_of(cubin: &[u8], arch: &str) -> Result<BTreeMap<String, CompiledKernel>, BinaryError> {
+pub fn kernels_of(
+    cubin: &[u8],
+    arch: &str,
+) -> Result<BTreeMap<String, CompiledKernel>, BinaryError> {
     /// Of the chips that are not in the table.
     const DRIVER_SHARE: u32 = 1024;
     let share = Limits::of_arch(arch).map_or(DRIVER_SHARE, |limits| limits.driver_shared_bytes);
@@ -63,7 +70,8 @@ pub fn kernels_of(cubin: &[u8], arch: &str) -> Result<BTreeMap<String, CompiledK
         if !code.launchable {
             continue;
         }
-        let unstated = |what| BinaryError::Cubin(format!("it does not state the {what} of `{name}`"));
+        let unstated =
+            |what| BinaryError::Cubin(format!("it does not state the {what} of `{name}`"));
         let own = code.shared_bytes.checked_sub(share);
         let (shared_bytes, driver_shared_bytes) = match own {
             Some(own) if code.reserved => (own, share),
@@ -165,5 +173,9 @@ pub fn compiled(
             },
         );
     }
-    Ok(Compiled { kernels, warnings })
+    Ok(Compiled {
+        kernels,
+        warnings,
+        stated_compiler: None,
+    })
 }

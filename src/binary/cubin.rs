@@ -19,6 +19,8 @@ const EIATTR_NUM_BARRIERS: u8 = 0x4c;
 const FORMAT_SIZED: u8 = 4;
 /// In `st_other`: a function that the host can launch.
 const ENTRY: u8 = 0x10;
+/// The most bytes of a version: `V13.0.88`.
+const LONGEST_VERSION: usize = 20;
 /// Of a cubin with this section, the shared memory of each kernel begins with the driver's.
 const RESERVED: &str = ".nv.shared.reserved.0";
 
@@ -119,6 +121,21 @@ pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeMap<String, KernelCode>, Bina
         );
     }
     Ok(kernels)
+}
+
+/// The version of the compiler that made a cubin, `V13.0.88`; `None` where it does not state one.
+pub fn compiler_of(cubin: &[u8]) -> Option<String> {
+    let file = Elf::parse(cubin).ok()?;
+    let note = file.section_by_name(".note.nv.tkinfo")?.data().ok()?;
+    let release = memchr::memmem::find(note, b", release ")?;
+    let release = note.get(release..)?;
+    let version = release.get(memchr::memmem::find(release, b", V")? + 2..)?;
+    let length = version
+        .iter()
+        .take(LONGEST_VERSION)
+        .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'V' | b'.'))
+        .count();
+    Some(String::from_utf8_lossy(&version[..length]).into_owned())
 }
 
 /// Functions by name, as the table of symbols and `.nv.info` describe them.

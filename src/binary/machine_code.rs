@@ -54,10 +54,7 @@ impl<'a> MachineCode<'a> {
 ///
 /// # Errors
 /// [`BinaryError`] where the file is none of these, is damaged, or has no code for this chip.
-pub fn machine_code<'a>(
-    file: &'a [u8],
-    arch: &str,
-) -> Result<Vec<MachineCode<'a>>, BinaryError> {
+pub fn machine_code<'a>(file: &'a [u8], arch: &str) -> Result<Vec<MachineCode<'a>>, BinaryError> {
     let most = (file.len() as u64).saturating_mul(2).saturating_add(SMALL);
     let mut all: Vec<MachineCode<'a>> = Vec::new();
     if file.starts_with(&fatbin::MAGIC) {
@@ -68,7 +65,11 @@ pub fn machine_code<'a>(
         if elf.elf_header().e_machine.get(elf.endian()) == EM_CUDA {
             let target = target_of(&elf);
             let stored = Stored::Loose(file);
-            all.push(MachineCode { target, stored, most });
+            all.push(MachineCode {
+                target,
+                stored,
+                most,
+            });
         } else {
             for name in [LINKED, RELOCATABLE] {
                 // A program has one such section, an object file may have many.
@@ -130,10 +131,7 @@ fn target_of(elf: &ElfFile64<'_, Endianness>) -> String {
     format!("sm_{number}")
 }
 
-fn chosen<'a>(
-    all: Vec<MachineCode<'a>>,
-    arch: &str,
-) -> Result<Vec<MachineCode<'a>>, BinaryError> {
+fn chosen<'a>(all: Vec<MachineCode<'a>>, arch: &str) -> Result<Vec<MachineCode<'a>>, BinaryError> {
     if all.is_empty() {
         return Err(BinaryError::NoMachineCode);
     }

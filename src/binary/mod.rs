@@ -14,6 +14,7 @@ mod ptxas;
 mod sass;
 
 pub use compiled::{Compiled, CompiledKernel, compiled, has_kernels, kernels_of};
+pub use cubin::compiler_of;
 pub use error::BinaryError;
 pub use launch_shape::LaunchShape;
 pub use loading::{contains, loads_at_run_time};

@@ -71,7 +71,9 @@ pub fn resource_report(log: &str, arch: &str) -> BTreeMap<String, KernelResource
                 (&mut kernel.spill_store_bytes, "bytes spill stores"),
                 (&mut kernel.spill_load_bytes, "bytes spill loads"),
             ] {
-                let sum = spilled.unwrap_or(0).saturating_add(before(what).unwrap_or(0));
+                let sum = spilled
+                    .unwrap_or(0)
+                    .saturating_add(before(what).unwrap_or(0));
                 *spilled = Some(sum);
             }
         } else if let Some(registers) = line

@@ -33,6 +33,7 @@ pub(super) fn compiled_in(
         nvdisasm,
         kernels: BTreeMap::new(),
         others: BTreeSet::new(),
+        compilers: BTreeSet::new(),
     };
     let mut hashes = BTreeMap::new();
     for file in files {
@@ -55,10 +56,13 @@ pub(super) fn compiled_in(
     if reader.kernels.is_empty() {
         return Err(reader.no_kernel(files).into());
     }
+    let compilers: Vec<String> = reader.compilers.into_iter().collect();
+    let compilers = compilers.join(", ");
     Ok(ReadCode {
         compiled: Compiled {
             kernels: reader.kernels,
             warnings: Vec::new(),
+            stated_compiler: (!compilers.is_empty()).then_some(compilers),
         },
         files: hashes,
     })
@@ -104,6 +108,8 @@ struct Reader<'a> {
     kernels: BTreeMap<String, CompiledKernel>,
     /// Names of kernels that the filter leaves out.
     others: BTreeSet<String>,
+    /// Versions of the compilers that made what is selected.
+    compilers: BTreeSet<String>,
 }
 
 impl Reader<'_> {
@@ -123,6 +129,7 @@ impl Reader<'_> {
             if selected.is_empty() {
                 continue;
             }
+            self.compilers.extend(binary::compiler_of(&cubin));
             self.count(&cubin, &mut selected)?;
             for (name, kernel) in selected {
                 // Each file that instantiates a template has its kernels.

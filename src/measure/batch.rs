@@ -38,9 +38,7 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// [`Error`] where the machine failed.
-    pub fn build_without_commands(
-        &self,
-    ) -> Result<(Vec<Option<Artifact>>, Vec<Finding>), Error> {
+    pub fn build_without_commands(&self) -> Result<(Vec<Option<Artifact>>, Vec<Finding>), Error> {
         self.build_with(Builder::new(self.config, self.variants)?.without_commands())
     }
 

@@ -108,7 +108,11 @@ pub fn refuse_untracked(config: &Config) -> Result<(), Error> {
         else {
             continue;
         };
-        let words = run.iter().chain(inputs).chain(code).chain(build.iter().flatten());
+        let words = run
+            .iter()
+            .chain(inputs)
+            .chain(code)
+            .chain(build.iter().flatten());
         let mut before = "";
         for word in words {
             let here = config.checkout.join(word);
