@@ -39,7 +39,8 @@ impl<'a> Builder<'a> {
             Some(nvcc) => Nvdisasm::locate(&nvcc.root(), &config.work),
             None => {
                 let reads = variants.iter().any(|variant| variant.from_machine_code());
-                reads.then(Nvdisasm::at_hand).flatten()
+                let toolchain = &config.toolchain;
+                reads.then(|| Nvdisasm::without_nvcc(toolchain)).flatten()
             }
         };
         Ok(Builder {
