@@ -24,6 +24,8 @@ fn reported() -> BTreeMap<String, KernelResources> {
         registers: 10,
         shared_bytes: 1024,
         barriers: 1,
+        spill_store_bytes: Some(0),
+        spill_load_bytes: Some(0),
         ..KernelResources::default()
     };
     BTreeMap::from([(KERNEL.to_owned(), resources)])
@@ -180,7 +182,7 @@ fn a_warning_counts_for_the_kernel_it_names_and_one_about_none_for_all() {
         warning(None),
     ];
     let compiled = compiled(&reported(), warnings, &[data("kernel.cubin")], None).unwrap();
-    assert_eq!(compiled.kernels[KERNEL].performance_warnings, 3);
+    assert_eq!(compiled.kernels[KERNEL].performance_warnings, Some(3));
     assert_eq!(compiled.warnings[1].function, None);
 }
 

@@ -135,6 +135,8 @@ verify = { timeout_s = 5 }
 build = ["make"]
 run = ["./b"]
 inputs = ["b.py"]
+program = "build/b"
+libraries = ["build/libb.so", "b.cubin"]
 
 [[waiver]]
 variant = "s/a"
@@ -1113,6 +1115,16 @@ fn a_path_stays_below_the_configuration() {
             &format!("inputs = [\"{path}\"]"),
             &["must be a path below"],
         );
+        refused(
+            "program = \"build/b\"",
+            &format!("program = \"{path}\""),
+            &["must be a path below"],
+        );
+        refused(
+            "\"build/libb.so\"",
+            &format!("\"{path}\""),
+            &["must be a path below"],
+        );
     }
 }
 
@@ -1153,6 +1165,21 @@ fn a_variant_has_a_source_or_a_command_and_what_belongs_to_it() {
         "flags = [\"-G\"]",
         "inputs = [\"a\"]",
         &["`inputs` belongs to a variant with `run`"],
+    );
+    refused(
+        "flags = [\"-G\"]",
+        "program = \"a\"",
+        &["`program` belongs to a variant with `run`"],
+    );
+    refused(
+        "flags = [\"-G\"]",
+        "libraries = [\"a.so\"]",
+        &["`libraries` belongs to a variant with `run`"],
+    );
+    refused(
+        "\"build/libb.so\"",
+        "\"build/b\"",
+        &["`build/b` is named twice"],
     );
     refused(
         "build = [\"make\"]",

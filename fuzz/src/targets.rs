@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use ncu_report::{LineTable, csv, report};
 use sparsek_gate::baseline::{Lock, Stored, norm_lines, unsigned};
-use sparsek_gate::binary::{census, compiler_warnings, has_kernels, listing, resource_report};
+use sparsek_gate::binary::{census, compiler_warnings, has_kernels, kernels_of, listing, resource_report};
 use sparsek_gate::build::definitions::Kernels;
 use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
 use sparsek_gate::capture::{Format, event_times};
@@ -53,7 +53,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-static TARGETS: [Target; 28] = [
+static TARGETS: [Target; 29] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -68,6 +68,7 @@ static TARGETS: [Target; 28] = [
     target("ptxas", 2048, Mutation::Bytes, ptxas),
     target("nvdisasm", 2048, Mutation::Json, nvdisasm),
     target("cubin", 6144, Mutation::Bytes, cubin),
+    target("fatbin", 4096, Mutation::Bytes, fatbin),
     target("line_table", 6144, Mutation::Bytes, line_table),
     target("kernel_names", 256, Mutation::Bytes, kernel_names),
     target("sources", 2048, Mutation::Bytes, sources),
@@ -352,6 +353,18 @@ fn nvdisasm(input: &[u8]) {
 
 fn cubin(input: &[u8]) {
     let _ = has_kernels(input);
+    let _ = kernels_of(input, "sm_90a");
+}
+
+fn fatbin(input: &[u8]) {
+    for arch in ["sm_90a", "sm_80"] {
+        for code in sparsek_gate::binary::machine_code(input, arch).unwrap_or_default() {
+            let Ok(cubin) = code.cubin() else { continue };
+            for (name, kernel) in kernels_of(&cubin, arch).unwrap_or_default() {
+                assert!(!name.is_empty() || kernel.text_sha256.len() == 64);
+            }
+        }
+    }
 }
 
 fn line_table(input: &[u8]) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cubin;
 use super::error::BinaryError;
+use super::occupancy::Limits;
 use super::ptxas::{CompilerWarning, KernelResources};
 use super::sass::Census;
 use crate::files::{most, read_regular_up_to};
@@ -14,7 +15,7 @@ use crate::files::{most, read_regular_up_to};
 /// What is known of a compiled kernel without running it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompiledKernel {
-    /// What ptxas reported.
+    /// What ptxas reported, or the cubin states.
     #[serde(flatten)]
     pub resources: KernelResources,
     /// Shared memory a block that the driver reserves, in bytes: the kernel's section in the cubin
@@ -27,8 +28,9 @@ pub struct CompiledKernel {
     pub max_threads: Option<u32>,
     /// sha256 of the machine code (`.text` of the kernel), which `-lineinfo` does not change.
     pub text_sha256: String,
-    /// How many performance warnings of ptxas are about it.
-    pub performance_warnings: u32,
+    /// How many performance warnings of ptxas are about it; `None` where ptxas's text is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub performance_warnings: Option<u32>,
     /// Instructions by opcode with its modifiers; `None` where no disassembler was found.
     pub opcodes: Option<BTreeMap<String, u32>>,
 }
@@ -40,11 +42,61 @@ pub struct Compiled {
     pub kernels: BTreeMap<String, CompiledKernel>,
     /// Warnings that cost performance.
     pub warnings: Vec<CompilerWarning>,
+    /// The version of the compiler that the machine code itself states, where this tool did not call
+    /// it: `V13.0.88`, or several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated_compiler: Option<String>,
 }
 
 /// Whether a cubin has kernels; `true` for one that cannot be read.
 pub fn has_kernels(cubin: &[u8]) -> bool {
     cubin::kernels(cubin).map_or(true, |kernels| !kernels.is_empty())
+}
+
+/// The kernels of a cubin for this target, by mangled name, as far as the cubin itself describes
+/// them: what only the compiler reports is not known.
+///
+/// # Errors
+/// [`BinaryError::Cubin`].
+pub fn kernels_of(
+    cubin: &[u8],
+    arch: &str,
+) -> Result<BTreeMap<String, CompiledKernel>, BinaryError> {
+    /// Of the chips that are not in the table.
+    const DRIVER_SHARE: u32 = 1024;
+    let share = Limits::of_arch(arch).map_or(DRIVER_SHARE, |limits| limits.driver_shared_bytes);
+    let mut kernels = BTreeMap::new();
+    for (name, code) in cubin::kernels(cubin)? {
+        if !code.launchable {
+            continue;
+        }
+        let unstated =
+            |what| BinaryError::Cubin(format!("it does not state the {what} of `{name}`"));
+        let own = code.shared_bytes.checked_sub(share);
+        let (shared_bytes, driver_shared_bytes) = match own {
+            Some(own) if code.reserved => (own, share),
+            _ => (code.shared_bytes, 0),
+        };
+        let resources = KernelResources {
+            registers: code.registers.ok_or_else(|| unstated("registers"))?,
+            shared_bytes,
+            spill_store_bytes: None,
+            spill_load_bytes: None,
+            stack_bytes: code.stack_bytes.ok_or_else(|| unstated("stack frame"))?,
+            barriers: code.barriers.ok_or_else(|| unstated("barriers"))?,
+        };
+        let kernel = CompiledKernel {
+            resources,
+            driver_shared_bytes,
+            constant_bytes: code.constant_bytes,
+            max_threads: code.max_threads,
+            text_sha256: code.text_sha256,
+            performance_warnings: None,
+            opcodes: None,
+        };
+        kernels.insert(name, kernel);
+    }
+    Ok(kernels)
 }
 
 /// Puts together what the compiler reported and what is in the cubins. `census` has the
@@ -105,7 +157,7 @@ pub fn compiled(
         kernels.insert(
             name.clone(),
             CompiledKernel {
-                performance_warnings: u32::try_from(count).unwrap_or(u32::MAX),
+                performance_warnings: Some(u32::try_from(count).unwrap_or(u32::MAX)),
                 resources: resources.clone(),
                 driver_shared_bytes: reserved.ok_or_else(|| {
                     contradiction(
@@ -121,5 +173,9 @@ pub fn compiled(
             },
         );
     }
-    Ok(Compiled { kernels, warnings })
+    Ok(Compiled {
+        kernels,
+        warnings,
+        stated_compiler: None,
+    })
 }

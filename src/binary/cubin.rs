@@ -2,19 +2,27 @@
 //!
 //! The attributes of `.nv.info` are those that `cuobjdump -elf` prints by name (`EIATTR_...`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use object::{Object, ObjectSection, ObjectSymbol};
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolFlags};
 
 use super::error::BinaryError;
 use crate::hash::sha256_hex;
 
 const EIATTR_MAX_THREADS: u8 = 0x05;
 const EIATTR_REQNTID: u8 = 0x10;
+const EIATTR_FRAME_SIZE: u8 = 0x11;
 const EIATTR_REGCOUNT: u8 = 0x2f;
 const EIATTR_NUM_BARRIERS: u8 = 0x4c;
 /// An attribute that states the length of its payload; the payload of others is two bytes.
 const FORMAT_SIZED: u8 = 4;
+/// In `st_other`: a function that the host can launch.
+const ENTRY: u8 = 0x10;
+/// The most bytes of a version: `V13.0.88`.
+const LONGEST_VERSION: usize = 20;
+/// Of a cubin with this section, the shared memory of each kernel begins with the driver's.
+const RESERVED: &str = ".nv.shared.reserved.0";
 
 /// What a cubin contains of one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,73 +30,167 @@ pub(super) struct KernelCode {
     pub text_sha256: String,
     /// Static shared memory with what the driver reserves.
     pub shared_bytes: u32,
+    /// Whether the driver's share is in `shared_bytes`.
+    pub reserved: bool,
     pub constant_bytes: u32,
     pub registers: Option<u32>,
+    /// Stack frame a thread, in bytes.
+    pub stack_bytes: Option<u32>,
     /// `None` where this compiler does not state it.
     pub barriers: Option<u32>,
     pub max_threads: Option<u32>,
+    /// Whether the host can launch it; else it is a function that kernels call.
+    pub launchable: bool,
 }
 
-/// The kernels of a cubin, by mangled name.
-pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeMap<String, KernelCode>, BinaryError> {
-    let wrong = |error: object::Error| BinaryError::Cubin(error.to_string());
-    let file = object::read::elf::ElfFile64::<object::Endianness>::parse(bytes).map_err(wrong)?;
-    let mut registers = BTreeMap::new();
-    for section in file.sections() {
-        if section.name().map_err(wrong)? == ".nv.info" {
-            for (attribute, payload) in attributes(section.data().map_err(wrong)?)? {
-                if let (EIATTR_REGCOUNT, [function, count]) = (attribute, words(payload).as_slice())
-                {
-                    let index = object::SymbolIndex(*function as usize);
-                    let symbol = file.symbol_by_index(index).map_err(wrong)?;
-                    registers.insert(symbol.name().map_err(wrong)?.to_owned(), *count);
-                }
-            }
-        }
+/// What the symbols and the common `.nv.info` say of a function.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfFunction {
+    registers: Option<u32>,
+    stack_bytes: Option<u32>,
+    launchable: bool,
+}
+
+/// Bytes that may still be read: sections and names of a damaged file may lie upon one another.
+struct Budget(usize);
+
+impl Budget {
+    fn take(&mut self, bytes: usize) -> Result<(), BinaryError> {
+        self.0 = self.0.checked_sub(bytes).ok_or_else(|| {
+            BinaryError::Cubin("its sections are larger than the file".to_owned())
+        })?;
+        Ok(())
     }
-    let size = |name: String| {
-        file.section_by_name(&name)
-            .map_or(0, |section| section.size())
+}
+
+type Elf<'data> = ElfFile64<'data, Endianness>;
+
+fn wrong(error: object::Error) -> BinaryError {
+    BinaryError::Cubin(error.to_string())
+}
+
+/// The kernels of a cubin, by mangled name, and the functions that they call.
+pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeMap<String, KernelCode>, BinaryError> {
+    let file = Elf::parse(bytes).map_err(wrong)?;
+    let mut names = Budget(bytes.len().saturating_mul(4));
+    let functions = functions(&file, &mut names)?;
+    let mut sections = HashMap::new();
+    for section in file.sections() {
+        let name = section.name().map_err(wrong)?;
+        names.take(name.len())?;
+        sections.entry(name).or_insert_with(|| section.index());
+    }
+    let of = |kind: &str, name: &str| {
+        let index = sections.get(format!("{kind}{name}").as_str())?;
+        file.section_by_index(*index).ok()
     };
     let bounded = |value: u64| {
         u32::try_from(value).map_err(|_| BinaryError::Cubin(format!("a section of {value} bytes")))
     };
+    let size = |kind: &str, name: &str| bounded(of(kind, name).map_or(0, |found| found.size()));
+    let reserved = sections.contains_key(RESERVED);
+    let mut content = Budget(bytes.len());
     let mut kernels = BTreeMap::new();
     for section in file.sections() {
         let Some(name) = section.name().map_err(wrong)?.strip_prefix(".text.") else {
             continue;
         };
-        let mut max_threads = None;
-        let mut barriers = None;
-        let info = file.section_by_name(&format!(".nv.info.{name}"));
-        if let Some(info) = info {
-            barriers = Some(0);
-            for (attribute, payload) in attributes(info.data().map_err(wrong)?)? {
-                match attribute {
-                    EIATTR_MAX_THREADS | EIATTR_REQNTID => {
-                        let product = words(payload)
-                            .iter()
-                            .try_fold(1_u32, |product, side| product.checked_mul(*side));
-                        max_threads = max_threads.or(product);
-                    }
-                    EIATTR_NUM_BARRIERS => barriers = payload.first().copied().map(u32::from),
-                    _ => {}
-                }
-            }
-        }
+        let text = section.data().map_err(wrong)?;
+        let info = of(".nv.info.", name);
+        let info = info.map(|info| info.data().map_err(wrong)).transpose()?;
+        content.take(text.len())?;
+        content.take(info.map_or(0, <[u8]>::len))?;
+        let (barriers, max_threads) = match info {
+            Some(info) => launch_bounds(info)?,
+            None => (None, None),
+        };
+        let function = functions.get(name).copied().unwrap_or_default();
         kernels.insert(
             name.to_owned(),
             KernelCode {
-                text_sha256: sha256_hex(section.data().map_err(wrong)?),
-                shared_bytes: bounded(size(format!(".nv.shared.{name}")))?,
-                constant_bytes: bounded(size(format!(".nv.constant0.{name}")))?,
-                registers: registers.get(name).copied(),
+                text_sha256: sha256_hex(text),
+                shared_bytes: size(".nv.shared.", name)?,
+                reserved,
+                constant_bytes: size(".nv.constant0.", name)?,
+                registers: function.registers,
+                stack_bytes: function.stack_bytes,
                 barriers,
                 max_threads,
+                launchable: function.launchable,
             },
         );
     }
     Ok(kernels)
+}
+
+/// The version of the compiler that made a cubin, `V13.0.88`; `None` where it does not state one.
+pub fn compiler_of(cubin: &[u8]) -> Option<String> {
+    let file = Elf::parse(cubin).ok()?;
+    let note = file.section_by_name(".note.nv.tkinfo")?.data().ok()?;
+    let release = memchr::memmem::find(note, b", release ")?;
+    let release = note.get(release..)?;
+    let version = release.get(memchr::memmem::find(release, b", V")? + 2..)?;
+    let length = version
+        .iter()
+        .take(LONGEST_VERSION)
+        .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'V' | b'.'))
+        .count();
+    Some(String::from_utf8_lossy(&version[..length]).into_owned())
+}
+
+/// Functions by name, as the table of symbols and `.nv.info` describe them.
+fn functions<'data>(
+    file: &Elf<'data>,
+    names: &mut Budget,
+) -> Result<HashMap<&'data str, OfFunction>, BinaryError> {
+    let mut functions: HashMap<&str, OfFunction> = HashMap::new();
+    for symbol in file.symbols() {
+        if let SymbolFlags::Elf { st_other, .. } = symbol.flags()
+            && st_other.0 & ENTRY != 0
+            && let Ok(name) = symbol.name()
+        {
+            names.take(name.len())?;
+            functions.entry(name).or_default().launchable = true;
+        }
+    }
+    if let Some(section) = file.section_by_name(".nv.info") {
+        for (attribute, payload) in attributes(section.data().map_err(wrong)?)? {
+            if !matches!(attribute, EIATTR_REGCOUNT | EIATTR_FRAME_SIZE) {
+                continue;
+            }
+            let [function, value] = words(payload)[..] else {
+                continue;
+            };
+            let index = object::SymbolIndex(function as usize);
+            let symbol = file.symbol_by_index(index).map_err(wrong)?;
+            let name = symbol.name().map_err(wrong)?;
+            names.take(name.len())?;
+            let function = functions.entry(name).or_default();
+            match attribute {
+                EIATTR_REGCOUNT => function.registers = Some(value),
+                _ => function.stack_bytes = Some(value),
+            }
+        }
+    }
+    Ok(functions)
+}
+
+/// Barriers, and the most threads a block, of a kernel's own `.nv.info`.
+fn launch_bounds(info: &[u8]) -> Result<(Option<u32>, Option<u32>), BinaryError> {
+    let (mut barriers, mut max_threads) = (Some(0), None);
+    for (attribute, payload) in attributes(info)? {
+        match attribute {
+            EIATTR_MAX_THREADS | EIATTR_REQNTID => {
+                let product = words(payload)
+                    .iter()
+                    .try_fold(1_u32, |product, side| product.checked_mul(*side));
+                max_threads = max_threads.or(product);
+            }
+            EIATTR_NUM_BARRIERS => barriers = payload.first().copied().map(u32::from),
+            _ => {}
+        }
+    }
+    Ok((barriers, max_threads))
 }
 
 /// The attributes of an `.nv.info` section: code and payload.

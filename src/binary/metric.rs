@@ -57,20 +57,28 @@ metrics! {
     "occupancy_limit_registers" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_registers));
     "occupancy_limit_shared_mem" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_shared_mem));
     "occupancy_limit_warps" [""] Higher Record = |f| Some(f64::from(f.occupancy?.limit_warps));
-    "performance_warnings" [""] Lower Deny = |f| Some(f64::from(f.kernel.performance_warnings));
+    "performance_warnings" [""] Lower Deny = |f| f.kernel.performance_warnings.map(f64::from);
     "registers" [""] Lower Deny = |f| Some(f64::from(f.kernel.resources.registers));
     "spill_bytes" ["byte"] Lower Deny = |f| {
         let resources = &f.kernel.resources;
-        Some(f64::from(resources.spill_store_bytes) + f64::from(resources.spill_load_bytes))
+        Some(f64::from(resources.spill_store_bytes?) + f64::from(resources.spill_load_bytes?))
     };
-    "spill_load_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.spill_load_bytes));
-    "spill_store_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.spill_store_bytes));
+    "spill_load_bytes" ["byte"] Lower Record = |f| f.kernel.resources.spill_load_bytes.map(f64::from);
+    "spill_store_bytes" ["byte"] Lower Record = |f| f.kernel.resources.spill_store_bytes.map(f64::from);
     "stack_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.stack_bytes));
     "static_shared_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.shared_bytes));
     "tensor_instructions" [""] Higher Deny never_zero = |f| Some(f.count(MMA)? + f.count(WGMMA)?);
     "tma_instructions" [""] Higher Record = |f| f.count(TMA);
     "wgmma_instructions" [""] Higher Deny never_zero = |f| f.count(WGMMA);
 }
+
+/// The names of those that no machine code shows: only the compiler's report has them.
+pub const ONLY_REPORTED: &[&str] = &[
+    "performance_warnings",
+    "spill_bytes",
+    "spill_load_bytes",
+    "spill_store_bytes",
+];
 
 /// Matrix instructions of a warp, by the type of their operands.
 const MMA: &[&str] = &["HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA"];

@@ -4,18 +4,22 @@
 mod compiled;
 mod cubin;
 mod error;
+mod fatbin;
 mod launch_shape;
 mod loading;
+mod machine_code;
 mod metric;
 mod occupancy;
 mod ptxas;
 mod sass;
 
-pub use compiled::{Compiled, CompiledKernel, compiled, has_kernels};
+pub use compiled::{Compiled, CompiledKernel, compiled, has_kernels, kernels_of};
+pub use cubin::compiler_of;
 pub use error::BinaryError;
 pub use launch_shape::LaunchShape;
 pub use loading::{contains, loads_at_run_time, needs_system_alone};
-pub use metric::{STATIC_METRICS, StaticMetric, static_metric};
+pub use machine_code::{MachineCode, machine_code};
+pub use metric::{ONLY_REPORTED, STATIC_METRICS, StaticMetric, static_metric};
 pub use occupancy::{Limits, Occupancy, ResourceUse};
 pub use ptxas::{CompilerWarning, KernelResources, compiler_warnings, resource_report};
 pub use sass::{Census, Listing, census, listing};

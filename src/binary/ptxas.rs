@@ -5,17 +5,19 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the compiler reports of one kernel (`-Xptxas -v`).
+/// What the compiler reports of one kernel (`-Xptxas -v`), or its machine code shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelResources {
     /// Registers a thread.
     pub registers: u32,
     /// Static shared memory a block, in bytes.
     pub shared_bytes: u32,
-    /// Bytes of stores that spill registers.
-    pub spill_store_bytes: u32,
-    /// Bytes of loads that fetch spilled registers.
-    pub spill_load_bytes: u32,
+    /// Bytes of stores that spill registers; `None` where no compiler reported it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spill_store_bytes: Option<u32>,
+    /// Bytes of loads that fetch spilled registers; `None` where no compiler reported it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spill_load_bytes: Option<u32>,
     /// Stack frame a thread, in bytes.
     pub stack_bytes: u32,
     /// Barriers.
@@ -60,7 +62,7 @@ pub fn resource_report(log: &str, arch: &str) -> BTreeMap<String, KernelResource
         let Some(name) = &current else { continue };
         let before = |what: &str| number_before(line, what);
         if line.contains("bytes stack frame") {
-            let kernel = kernels.entry(name.clone()).or_default();
+            let kernel = kernels.entry(name.clone()).or_insert_with(reported);
             if function == name {
                 let stack = before("bytes stack frame").unwrap_or(0);
                 kernel.stack_bytes = kernel.stack_bytes.max(stack);
@@ -69,14 +71,17 @@ pub fn resource_report(log: &str, arch: &str) -> BTreeMap<String, KernelResource
                 (&mut kernel.spill_store_bytes, "bytes spill stores"),
                 (&mut kernel.spill_load_bytes, "bytes spill loads"),
             ] {
-                *spilled = spilled.saturating_add(before(what).unwrap_or(0));
+                let sum = spilled
+                    .unwrap_or(0)
+                    .saturating_add(before(what).unwrap_or(0));
+                *spilled = Some(sum);
             }
         } else if let Some(registers) = line
             .contains(": Used ")
             .then(|| before("registers"))
             .flatten()
         {
-            let kernel = kernels.entry(name.clone()).or_default();
+            let kernel = kernels.entry(name.clone()).or_insert_with(reported);
             let most =
                 |known: &mut u32, found: Option<u32>| *known = (*known).max(found.unwrap_or(0));
             most(&mut kernel.registers, Some(registers));
@@ -85,6 +90,15 @@ pub fn resource_report(log: &str, arch: &str) -> BTreeMap<String, KernelResource
         }
     }
     kernels
+}
+
+/// A kernel of which ptxas reports something: what it does not mention is 0.
+fn reported() -> KernelResources {
+    KernelResources {
+        spill_store_bytes: Some(0),
+        spill_load_bytes: Some(0),
+        ..KernelResources::default()
+    }
 }
 
 /// The lines of ptxas that carry a code such as `(C7511)`, each once.
@@ -140,8 +154,8 @@ ptxas info    : Used 32 registers, used 1 barriers, 480 bytes cumulative stack s
         let spiller = KernelResources {
             registers: 32,
             shared_bytes: 16384,
-            spill_store_bytes: 1048,
-            spill_load_bytes: 1100,
+            spill_store_bytes: Some(1048),
+            spill_load_bytes: Some(1100),
             stack_bytes: 480,
             barriers: 1,
         };
@@ -212,8 +226,8 @@ ptxas info    : Function properties for _Z6anotherPfi
         let alpha = &resource_report(log, "sm_90a")["_Z5alphaPfi"];
         assert_eq!(alpha.registers, 32);
         assert_eq!(alpha.stack_bytes, 648);
-        assert_eq!(alpha.spill_store_bytes, 1208);
-        assert_eq!(alpha.spill_load_bytes, 1208);
+        assert_eq!(alpha.spill_store_bytes, Some(1208));
+        assert_eq!(alpha.spill_load_bytes, Some(1208));
     }
 
     #[test]

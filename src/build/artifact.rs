@@ -24,7 +24,7 @@ pub struct Artifact {
     pub build_argv: Vec<String>,
     /// Path below the configuration to sha256, of the source and each header.
     pub sources: BTreeMap<String, String>,
-    /// The kernels as compiled, where this tool called the compiler.
+    /// The kernels as compiled, where this tool called the compiler or read the machine code.
     pub compiled: Option<Compiled>,
     /// Whether it comes from an earlier build.
     pub cached: bool,

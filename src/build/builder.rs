@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::artifact::{Artifact, Built};
-use super::command::build_by_command;
+use super::command::CommandBuild;
 use super::nvcc::NvccBuild;
 use crate::config::{Config, Recipe, Toolchain, Variant};
 use crate::finding::{Error, Finding, Stop};
@@ -18,6 +18,7 @@ pub struct Builder<'a> {
     /// Looked for only if a variant needs it.
     nvcc: Option<Nvcc>,
     nvdisasm: Option<Nvdisasm>,
+    runs_commands: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -34,14 +35,29 @@ impl<'a> Builder<'a> {
             let pin = config.toolchain.pins.cuda(&nvcc.version);
             config.toolchain.enforce(&config.path, pin.as_slice())?;
         }
-        let nvdisasm = nvcc
-            .as_ref()
-            .and_then(|nvcc| Nvdisasm::locate(&nvcc.root(), &config.work));
+        let nvdisasm = match &nvcc {
+            Some(nvcc) => Nvdisasm::locate(&nvcc.root(), &config.work),
+            None => {
+                let reads = variants.iter().any(|variant| variant.from_machine_code());
+                let toolchain = &config.toolchain;
+                reads.then(|| Nvdisasm::without_nvcc(toolchain)).flatten()
+            }
+        };
         Ok(Builder {
             config,
             nvcc,
             nvdisasm,
+            runs_commands: true,
         })
+    }
+
+    /// The same, which runs no `build` command of a variant: what such a command makes is read as it
+    /// is.
+    pub fn without_commands(self) -> Self {
+        Builder {
+            runs_commands: false,
+            ..self
+        }
     }
 
     /// Builds all of them, as many at a time as there are processors, in the order given.
@@ -95,8 +111,14 @@ impl<'a> Builder<'a> {
     }
 
     fn build(&self, variant: &Variant) -> Result<Artifact, Stop> {
-        if let Recipe::Command { build, run, inputs } = &variant.recipe {
-            return build_by_command(self.config, variant, build.as_deref(), run, inputs);
+        if let Recipe::Command { .. } = variant.recipe {
+            let build = CommandBuild {
+                config: self.config,
+                variant,
+                nvdisasm: self.nvdisasm.as_ref(),
+                runs_commands: self.runs_commands,
+            };
+            return build.build();
         }
         let nvcc = self.nvcc.as_ref();
         nvcc.and_then(|nvcc| NvccBuild::of(self.config, variant, nvcc, self.nvdisasm.as_ref()))

@@ -5,23 +5,84 @@ use std::fs;
 use std::path::Path;
 
 use super::artifact::Artifact;
+use super::machine_code::compiled_in;
 use super::run::{BUILD_TIMEOUT, run_build};
-use crate::config::{Config, Variant};
+use crate::config::{Config, Recipe, Variant};
 use crate::files::create_work_folder;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_file;
 use crate::process::Invocation;
+use crate::toolchain::Nvdisasm;
 
-/// Runs the command `build`, where there is one, and hashes `inputs` and what `run` names.
-pub(super) fn build_by_command(
-    config: &Config,
-    variant: &Variant,
-    build: Option<&[String]>,
-    run: &[String],
-    inputs: &[String],
-) -> Result<Artifact, Stop> {
-    create_work_folder(&config.work)?;
-    if let Some(argv) = build {
+/// A variant that is built by its own command, or stands ready.
+pub(super) struct CommandBuild<'a> {
+    pub config: &'a Config,
+    pub variant: &'a Variant,
+    /// For the machine code that the variant names.
+    pub nvdisasm: Option<&'a Nvdisasm>,
+    /// Whether the command `build` is run.
+    pub runs_commands: bool,
+}
+
+impl CommandBuild<'_> {
+    /// Runs the command `build`, where there is one, hashes `inputs` and what `run` names, and reads
+    /// the machine code of `program` and `libraries`.
+    pub(super) fn build(&self) -> Result<Artifact, Stop> {
+        let (config, variant) = (self.config, self.variant);
+        let Recipe::Command {
+            build,
+            run,
+            inputs,
+            code,
+        } = &variant.recipe
+        else {
+            return Err(Error::Usage(format!("{} has no command", variant.id)).into());
+        };
+        create_work_folder(&config.work)?;
+        if let Some(argv) = build.as_deref().filter(|_| self.runs_commands) {
+            self.run(argv)?;
+        }
+        let mut sources = BTreeMap::new();
+        for input in inputs {
+            let path = config.root.join(input);
+            let hash = self.hash(&path, &format!("input `{input}`"), "inputs")?;
+            sources.insert(input.clone(), hash);
+        }
+        let mut programs = BTreeMap::new();
+        for (at, word) in run.iter().enumerate() {
+            let path = config.root.join(word);
+            // A program that is found on the PATH is not part of the project.
+            if path.is_file() && (at == 0 || path.starts_with(&config.root)) {
+                let hash = self.hash(&path, &format!("program `{word}`"), "run")?;
+                programs.insert(path, hash);
+            }
+        }
+        let mut compiled = None;
+        if !code.is_empty() {
+            let read = compiled_in(config, variant, code, self.nvdisasm)?;
+            for (file, sha256) in read.files {
+                // What a command makes differs from machine to machine; its `inputs` are the source.
+                if build.is_none() {
+                    sources.insert(file.clone(), sha256.clone());
+                }
+                programs.insert(config.root.join(file), sha256);
+            }
+            compiled = Some(read.compiled);
+        }
+        Ok(Artifact {
+            programs,
+            run: run.clone(),
+            compiler: None,
+            sha256: None,
+            build_argv: build.clone().unwrap_or_default(),
+            sources,
+            compiled,
+            cached: build.is_none() || !self.runs_commands,
+        })
+    }
+
+    fn run(&self, argv: &[String]) -> Result<(), Stop> {
+        let (config, variant) = (self.config, self.variant);
         let folder = config.work.join("builds");
         fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         let log = folder.join(format!("{}.{}.log", variant.id.suite, variant.id.variant));
@@ -33,53 +94,25 @@ pub(super) fn build_by_command(
             stdout: log.clone(),
             stderr: log,
         };
-        run_build(variant, &invocation, argv)?;
+        run_build(variant, &invocation, argv)
     }
-    let hash = |path: &Path, what: &str, key: &str| {
+
+    fn hash(&self, path: &Path, what: &str, key: &str) -> Result<String, Finding> {
         sha256_file(path).map_err(|error| {
+            let id = &self.variant.id;
             Finding::deny(
                 Code::BuildFailed,
-                &variant.id,
+                id,
                 format!("the {what} cannot be read: {error}"),
-                format!(
-                    "check `{key}` of {} in {}",
-                    variant.id,
-                    config.path.display()
-                ),
+                format!("check `{key}` of {id} in {}", self.config.path.display()),
             )
         })
-    };
-    let mut sources = BTreeMap::new();
-    for input in inputs {
-        let path = config.root.join(input);
-        let hash = hash(&path, &format!("input `{input}`"), "inputs")?;
-        sources.insert(input.clone(), hash);
     }
-    let mut programs = BTreeMap::new();
-    for (at, word) in run.iter().enumerate() {
-        let path = config.root.join(word);
-        // A program that is found on the PATH is not part of the project.
-        if path.is_file() && (at == 0 || path.starts_with(&config.root)) {
-            let hash = hash(&path, &format!("program `{word}`"), "run")?;
-            programs.insert(path, hash);
-        }
-    }
-    Ok(Artifact {
-        programs,
-        run: run.to_vec(),
-        compiler: None,
-        sha256: None,
-        build_argv: build.map(<[String]>::to_vec).unwrap_or_default(),
-        sources,
-        compiled: None,
-        cached: build.is_none(),
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Recipe;
 
     #[test]
     fn what_runs_is_hashed_and_what_cannot_be_read_is_not_built() {
@@ -92,10 +125,13 @@ mod tests {
         fs::write(&path, text).unwrap();
         let config = Config::load(&path).unwrap();
         let variant = config.variants().next().unwrap();
-        let Recipe::Command { build, run, inputs } = &variant.recipe else {
-            unreachable!("the variant names no source");
+        let command = CommandBuild {
+            config: &config,
+            variant,
+            nvdisasm: None,
+            runs_commands: true,
         };
-        let built = || build_by_command(&config, variant, build.as_deref(), run, inputs);
+        let built = || command.build();
         let bench = config.root.join("bench.sh");
         fs::write(&bench, "true\n").unwrap();
         let artifact = built().unwrap();

@@ -15,6 +15,7 @@ mod depfile;
 mod flags;
 mod inputs;
 mod known_flags;
+mod machine_code;
 mod nvcc;
 mod opened;
 mod planned;

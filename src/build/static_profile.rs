@@ -12,7 +12,8 @@ use crate::profile::{
 use crate::terms::{Phase, Tier};
 use ncu_report::{base_name, demangled};
 
-/// The static profile of a built variant; `None` where this tool did not call its compiler.
+/// The static profile of a built variant; `None` where this tool neither called its compiler nor
+/// read its machine code.
 /// Values that are not known are left out.
 pub fn compiled_profile(
     toolchain: &Toolchain,
@@ -23,6 +24,8 @@ pub fn compiled_profile(
 ) -> Option<Profile> {
     let compiled = artifact.compiled.as_ref()?;
     let kernels = kernels(toolchain, variant, compiled);
+    let compiler = artifact.compiler.as_ref();
+    let compiler = compiler.or(compiled.stated_compiler.as_ref());
     let mut metrics = BTreeMap::new();
     for metric in crate::binary::STATIC_METRICS {
         let known = |kernel: &KernelProfile| kernel.metrics.contains_key(metric.name);
@@ -42,7 +45,7 @@ pub fn compiled_profile(
             workload: Vec::new(),
             gpu: toolchain.arch.clone(),
             compute_capability: toolchain.compute_capability(),
-            compiler: artifact.compiler.clone(),
+            compiler: compiler.cloned(),
             conditions: Conditions::default(),
             tier: Tier::Static,
             metrics,

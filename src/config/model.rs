@@ -211,6 +211,9 @@ pub enum Recipe {
         run: Vec<String>,
         /// Files the program is made of, relative to the root: what "the same source" means.
         inputs: Vec<String>,
+        /// Files with the machine code of its kernels, relative to the root: `program` first, then
+        /// `libraries`. Without any, the static gate knows nothing of it.
+        code: Vec<String>,
     },
 }
 
@@ -419,10 +422,17 @@ impl Variant {
     pub fn why_no_static_gate(&self) -> Option<&'static str> {
         let gated = |metric: &Metric| metric.level != Level::Record;
         match self.recipe {
-            Recipe::Command { .. } => Some("its program is built by its own command"),
-            Recipe::Nvcc { .. } if self.static_metrics.iter().any(gated) => None,
-            Recipe::Nvcc { .. } => Some("every static metric is only recorded"),
+            Recipe::Command { ref code, .. } if code.is_empty() => {
+                Some("its program is built by its own command, and no `program` is stated")
+            }
+            _ if self.static_metrics.iter().any(gated) => None,
+            _ => Some("every static metric is only recorded"),
         }
+    }
+
+    /// Whether its kernels are read from machine code, without the text of a compiler.
+    pub fn from_machine_code(&self) -> bool {
+        matches!(&self.recipe, Recipe::Command { code, .. } if !code.is_empty())
     }
 
     /// What the aliases of its metrics stand for, and which phase measures each.

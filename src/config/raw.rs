@@ -383,6 +383,10 @@ pub(super) struct RawVariant {
     pub run: Option<Vec<String>>,
     /// The files that the program is made of; with `run`.
     pub inputs: Option<Vec<String>>,
+    /// The executable that contains the kernels, such as `build/bench`; with `run`. Its machine code for `toolchain.arch` is what the static gate judges. Default: none; the static gate then does not judge the variant.
+    pub program: Option<String>,
+    /// Shared libraries, fatbins and cubins with further kernels of the program; with `run`. Default: none.
+    pub libraries: Option<Vec<String>>,
     /// Arguments of every run, behind those of the suite.
     pub args: Vec<String>,
     /// Further arguments of the verifying run. Default: those of the suite.

@@ -31,7 +31,21 @@ impl Batch<'_> {
     /// # Errors
     /// [`Error`] where the machine failed.
     pub fn build(&self) -> Result<(Vec<Option<Artifact>>, Vec<Finding>), Error> {
-        let builder = Builder::new(self.config, self.variants)?;
+        self.build_with(Builder::new(self.config, self.variants)?)
+    }
+
+    /// The same without the variants' own `build` commands: what they make is read as it is.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine failed.
+    pub fn build_without_commands(&self) -> Result<(Vec<Option<Artifact>>, Vec<Finding>), Error> {
+        self.build_with(Builder::new(self.config, self.variants)?.without_commands())
+    }
+
+    fn build_with(
+        &self,
+        builder: Builder<'_>,
+    ) -> Result<(Vec<Option<Artifact>>, Vec<Finding>), Error> {
         let results = builder.build_all(self.variants, &|variant, result| {
             let outcome = match result {
                 Ok(artifact) if artifact.cached => "unchanged".to_owned(),

@@ -11,7 +11,7 @@ use crate::files::{clear_compiled, variant_folder};
 use crate::finding::Error;
 
 /// Builds variants and their versions at the base, and measures nothing. Where a base cannot be
-/// built a finding says why.
+/// built a finding says why. No program of the change runs, and so no `build` command of it.
 ///
 /// # Errors
 /// [`Error`] where the machine failed; what concerns one variant is a finding.
@@ -28,7 +28,7 @@ pub fn compile(
         Some(base) => base.build(batch.variants, &OfBase(batch.watch))?,
         None => Vec::new(),
     };
-    let (artifacts, findings) = batch.build()?;
+    let (artifacts, findings) = batch.build_without_commands()?;
     measured.findings.extend(findings);
     measured.spent.build_s += started.elapsed().as_secs_f64();
     for variant in batch.variants {

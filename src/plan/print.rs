@@ -88,10 +88,11 @@ pub fn planned(variants: &[PlanOf<'_>], output: &Path) -> Planned {
 
 impl Planned {
     fn add(&mut self, one: &PlanOf<'_>, output: &Path) {
-        let current = self.build(one.config, one.variant, Side::Current);
+        let current = self.build(one.config, one.variant, Side::Current, one.measured);
         let base = match &one.base {
             Some(Ok((config, variant))) => {
-                Some((*config, variant, self.build(config, variant, Side::Base)))
+                let built = self.build(config, variant, Side::Base, true);
+                Some((*config, variant, built))
             }
             Some(Err(_)) | None => None,
         };
@@ -137,13 +138,24 @@ impl Planned {
         });
     }
 
-    /// Plans the build of a variant, and returns what would run.
-    fn build(&mut self, config: &Config, variant: &Variant, side: Side) -> Artifact {
+    /// Plans the build of a variant, and returns what would run. Where nothing is measured, no
+    /// `build` command of the change is run.
+    fn build(
+        &mut self,
+        config: &Config,
+        variant: &Variant,
+        side: Side,
+        runs_commands: bool,
+    ) -> Artifact {
         let PlannedBuild {
-            state,
-            argv,
+            mut state,
+            mut argv,
             artifact,
         } = planned_build(config, variant);
+        if !runs_commands && variant.from_machine_code() {
+            state = BuildState::Nothing;
+            argv.clear();
+        }
         self.builds.push(BuildRow {
             variant: variant.id.clone(),
             side,

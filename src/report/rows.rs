@@ -459,6 +459,11 @@ pub(super) fn provenance(report: &VariantReport) -> String {
         )
     });
     let tier = match report.tier {
+        // The compiler was not called, so its report is missing.
+        Tier::Static if report.current.compiler.is_none() => {
+            ", read from machine code alone (spilled bytes and the compiler's warnings are not known)"
+                .to_owned()
+        }
         Tier::Counters | Tier::Static => String::new(),
         lower => format!(", {lower} without counters"),
     };

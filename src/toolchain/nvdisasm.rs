@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::find::{env_folder, find, path_folders};
+use super::find::{cuda_roots, env_folder, find, path_folders};
 use super::query::query;
 use super::tool::Tool;
 use crate::binary::{Listing, listing};
+use crate::config::Toolchain;
 use crate::finding::Error;
 
 /// An nvdisasm that was found.
@@ -26,6 +27,20 @@ impl Nvdisasm {
         let path = find("nvdisasm", None, &folders).ok()?;
         let Tool { path, version } = Tool::at(path, work).ok()?;
         (!version.is_empty()).then_some(Nvdisasm { path, version })
+    }
+
+    /// The one beside the configured nvcc, on the PATH or in the usual toolkits, for machine code that
+    /// no nvcc is called for; `None` where there is none.
+    pub fn without_nvcc(toolchain: &Toolchain) -> Option<Nvdisasm> {
+        let beside = toolchain.nvcc.as_deref().and_then(Path::parent);
+        let mut folders: Vec<PathBuf> = beside.map(Path::to_path_buf).into_iter().collect();
+        folders.extend(path_folders());
+        folders.extend(cuda_roots().iter().map(|root| root.join("bin")));
+        let path = find("nvdisasm", None, &folders).ok()?;
+        Some(Nvdisasm {
+            path,
+            version: String::new(),
+        })
     }
 
     /// The one on the PATH or in the toolkit that the environment names, without asking it for its

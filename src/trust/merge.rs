@@ -99,10 +99,20 @@ pub fn refuse_untracked(config: &Config) -> Result<(), Error> {
         }
     }
     for variant in config.variants() {
-        let Recipe::Command { build, run, inputs } = &variant.recipe else {
+        let Recipe::Command {
+            build,
+            run,
+            inputs,
+            code,
+        } = &variant.recipe
+        else {
             continue;
         };
-        let words = run.iter().chain(inputs).chain(build.iter().flatten());
+        let words = run
+            .iter()
+            .chain(inputs)
+            .chain(code)
+            .chain(build.iter().flatten());
         let mut before = "";
         for word in words {
             let here = config.checkout.join(word);

@@ -205,6 +205,8 @@ mod tests {
             [suite.s.variant.a]
             source = "moved.cu"
             some_key_of_the_future = 1
+            program = "a_better_looking_one"
+            libraries = []
             [suite.s.variant.new]
             source = "new.cu"
             profile = { launches = 1 }

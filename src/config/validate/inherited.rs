@@ -9,6 +9,8 @@ pub(super) struct Common<'a> {
     pub verify: &'a RawVerify,
     pub metrics: &'a [Metric],
     pub static_metrics: &'a [Metric],
+    /// Those of variants whose machine code is read without the text of a compiler.
+    pub code_metrics: &'a [Metric],
 }
 
 /// What a suite gives its variants.

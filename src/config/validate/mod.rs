@@ -75,6 +75,7 @@ impl File<'_> {
             verify: &raw.verify,
             metrics: &metrics,
             static_metrics: &self.static_metrics(&raw.r#static)?,
+            code_metrics: &self.code_metrics(&raw.r#static)?,
         };
         self.refuse_too_many(&raw.suite, metrics.len())?;
         let suites = raw.suite.iter();

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::file::File;
-use crate::binary::{STATIC_METRICS, StaticMetric};
+use crate::binary::{ONLY_REPORTED, STATIC_METRICS, StaticMetric};
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Metric, Plausible};
 use crate::config::raw::RawStatic;
-use crate::metric::Tolerance;
+use crate::metric::{Level, Tolerance};
 use crate::terms::Phase;
+
+/// The metric that takes the place of the spilled bytes where no compiler reports them.
+const STACK: &str = "stack_bytes";
 
 impl File<'_> {
     /// All static metrics, each as configured or by default.
@@ -33,6 +36,23 @@ impl File<'_> {
                 self.static_metric(metric, raw)
             })
             .collect()
+    }
+
+    /// The static metrics of variants whose kernels are read from machine code alone. What only the
+    /// compiler reports is not among them. Registers that spill lie in the stack frame, which takes
+    /// the place of the spilled bytes: unless the configuration says otherwise, it is gated too.
+    pub(super) fn code_metrics(
+        &self,
+        raw: &BTreeMap<String, RawStatic>,
+    ) -> Result<Vec<Metric>, ConfigError> {
+        let mut metrics = self.static_metrics(raw)?;
+        metrics.retain(|metric| !ONLY_REPORTED.contains(&metric.alias.as_str()));
+        let stack = metrics.iter_mut().find(|metric| metric.alias == STACK);
+        let unset = raw.get(STACK).is_none_or(|raw| raw.level.is_none());
+        if let Some(stack) = stack.filter(|_| unset) {
+            stack.level = Level::Deny;
+        }
+        Ok(metrics)
     }
 
     fn static_metric(&self, metric: &StaticMetric, raw: &RawStatic) -> Result<Metric, ConfigError> {

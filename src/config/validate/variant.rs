@@ -44,6 +44,10 @@ impl File<'_> {
         let own_or_outer = |own: &Option<Vec<String>>, outer: &Option<Vec<String>>| {
             own.as_ref().or(outer.as_ref()).cloned()
         };
+        let static_metrics = match &recipe {
+            Recipe::Command { .. } => common.code_metrics,
+            Recipe::Nvcc { .. } => common.static_metrics,
+        };
         let list = |own, outer| own_or_outer(own, outer).unwrap_or_default();
         let work = match &raw.work {
             None => inherited.work,
@@ -64,7 +68,7 @@ impl File<'_> {
             kernels,
             expect: list(&raw.expect, &outer.expect),
             metrics: inherited.metrics.to_vec(),
-            static_metrics: common.static_metrics.to_vec(),
+            static_metrics: static_metrics.to_vec(),
             launch: LaunchShape {
                 dynamic_shared_bytes: raw.dynamic_shared_bytes,
                 threads: raw.threads_per_block,
@@ -110,6 +114,8 @@ impl File<'_> {
         for (unwanted, present) in [
             ("build", raw.build.is_some()),
             ("inputs", raw.inputs.is_some()),
+            ("program", raw.program.is_some()),
+            ("libraries", raw.libraries.is_some()),
         ] {
             if present {
                 return Err(self.error(
@@ -171,6 +177,19 @@ impl File<'_> {
         for input in &inputs {
             self.path_below(&key("inputs"), input)?;
         }
+        let mut code = Vec::new();
+        for (code_key, files) in [
+            ("program", raw.program.as_slice()),
+            ("libraries", raw.libraries.as_deref().unwrap_or_default()),
+        ] {
+            for file in files {
+                self.path_below(&key(code_key), file)?;
+                if code.contains(file) {
+                    return Err(self.error(&key(code_key), format!("`{file}` is named twice")));
+                }
+                code.push(file.clone());
+            }
+        }
         if raw.immutable && inputs.is_empty() {
             return Err(self.error(
                 &key("immutable"),
@@ -181,6 +200,7 @@ impl File<'_> {
             build: raw.build.clone(),
             run: run.to_vec(),
             inputs,
+            code,
         })
     }
 

@@ -1,0 +1,200 @@
+//! The kernels of a program that this tool did not compile, from its machine code.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::binary::{self, BinaryError, Compiled, CompiledKernel};
+use crate::config::{Config, Variant};
+use crate::files::{most, read_regular_up_to};
+use crate::finding::{Code, Error, Finding, Stop};
+use crate::hash::sha256_hex;
+use crate::process;
+use crate::toolchain::Nvdisasm;
+use ncu_report::base_name;
+
+/// What was read of a variant's program and libraries.
+pub(super) struct ReadCode {
+    /// The kernels that match the variant's filter.
+    pub compiled: Compiled,
+    /// Each file and its sha256.
+    pub files: BTreeMap<String, String>,
+}
+
+/// Reads the kernels of a variant from the files that have its machine code.
+pub(super) fn compiled_in(
+    config: &Config,
+    variant: &Variant,
+    files: &[String],
+    nvdisasm: Option<&Nvdisasm>,
+) -> Result<ReadCode, Stop> {
+    let mut reader = Reader {
+        arch: &config.toolchain.arch,
+        variant,
+        nvdisasm,
+        kernels: BTreeMap::new(),
+        others: BTreeSet::new(),
+        compilers: BTreeSet::new(),
+    };
+    let mut hashes = BTreeMap::new();
+    for file in files {
+        let path = config.root.join(file);
+        let bytes = read_regular_up_to(&path, most::BINARY).map_err(|error| {
+            let next = format!(
+                "build it first (sparsek-gate build {id}), or correct `program` and `libraries` of {id} in {}",
+                config.path.display(),
+                id = variant.id
+            );
+            let message = format!("the machine code of `{file}` cannot be read: {error}");
+            Finding::deny(Code::BuildFailed, &variant.id, message, next)
+        })?;
+        reader.read(&bytes).map_err(|stop| match stop {
+            Unreadable::Binary(error) => unreadable(config, variant, file, &error).into(),
+            Unreadable::Stop(stop) => stop,
+        })?;
+        hashes.insert(file.clone(), sha256_hex(&bytes));
+    }
+    if reader.kernels.is_empty() {
+        return Err(reader.no_kernel(files).into());
+    }
+    let compilers: Vec<String> = reader.compilers.into_iter().collect();
+    let compilers = compilers.join(", ");
+    Ok(ReadCode {
+        compiled: Compiled {
+            kernels: reader.kernels,
+            warnings: Vec::new(),
+            stated_compiler: (!compilers.is_empty()).then_some(compilers),
+        },
+        files: hashes,
+    })
+}
+
+fn unreadable(config: &Config, variant: &Variant, file: &str, error: &BinaryError) -> Finding {
+    let arch = &config.toolchain.arch;
+    let next = match error {
+        BinaryError::OtherTargets { .. } => format!(
+            "build `{file}` for {arch} too (`-gencode` of nvcc), or set `toolchain.arch` in {}",
+            config.path.display()
+        ),
+        BinaryError::NoProgram | BinaryError::NoMachineCode => format!(
+            "name the files that contain the kernels in `program` and `libraries` of {}: executables, shared libraries, fatbins, cubins",
+            variant.id
+        ),
+        BinaryError::Ambiguous(_) => format!(
+            "select the kernels of {} with `kernels`, so that each name is there once",
+            variant.id
+        ),
+        _ => format!("build `{file}` again; `cuobjdump -lelf` lists what it contains"),
+    };
+    let message = format!("the machine code of `{file}` cannot be read: {error}");
+    Finding::deny(Code::BuildFailed, &variant.id, message, next)
+}
+
+/// Why a file gives no kernels.
+enum Unreadable {
+    Binary(BinaryError),
+    Stop(Stop),
+}
+
+impl From<BinaryError> for Unreadable {
+    fn from(error: BinaryError) -> Self {
+        Unreadable::Binary(error)
+    }
+}
+
+struct Reader<'a> {
+    arch: &'a str,
+    variant: &'a Variant,
+    nvdisasm: Option<&'a Nvdisasm>,
+    kernels: BTreeMap<String, CompiledKernel>,
+    /// Names of kernels that the filter leaves out.
+    others: BTreeSet<String>,
+    /// Versions of the compilers that made what is selected.
+    compilers: BTreeSet<String>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, file: &[u8]) -> Result<(), Unreadable> {
+        let filter = self.variant.kernel_filter();
+        for code in binary::machine_code(file, self.arch)? {
+            let cubin = code.cubin()?;
+            let mut selected = BTreeMap::new();
+            for (mangled, kernel) in binary::kernels_of(&cubin, self.arch)? {
+                let name = base_name(&mangled);
+                if filter.matches(&name) {
+                    selected.insert(mangled, kernel);
+                } else if self.others.len() < MOST_NAMED {
+                    self.others.insert(name);
+                }
+            }
+            if selected.is_empty() {
+                continue;
+            }
+            self.compilers.extend(binary::compiler_of(&cubin));
+            self.count(&cubin, &mut selected)?;
+            for (name, kernel) in selected {
+                // Each file that instantiates a template has its kernels.
+                match self.kernels.get(&name) {
+                    Some(known) if *known != kernel => {
+                        return Err(BinaryError::Ambiguous(name).into());
+                    }
+                    Some(_) => {}
+                    None => drop(self.kernels.insert(name, kernel)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the instructions of kernels, where there is a disassembler that reads their code.
+    fn count(
+        &self,
+        cubin: &[u8],
+        kernels: &mut BTreeMap<String, CompiledKernel>,
+    ) -> Result<(), Unreadable> {
+        let Some(nvdisasm) = self.nvdisasm else {
+            return Ok(());
+        };
+        let stop = |error: Error| Unreadable::Stop(error.into());
+        let folder = tempfile::tempdir().map_err(Error::io("make a folder for", "a cubin"));
+        let folder = folder.map_err(stop)?;
+        let path = folder.path().join("code.cubin");
+        write(&path, cubin).map_err(stop)?;
+        let json = match nvdisasm.disassemble(&path) {
+            Ok(json) => json,
+            Err(Error::Environment { .. }) if !process::interrupted() => return Ok(()),
+            Err(error) => return Err(stop(error)),
+        };
+        let mut census = binary::census(json.as_bytes())?;
+        for (name, kernel) in kernels {
+            let missing = || BinaryError::Disassembly(format!("it lacks `{name}`"));
+            kernel.opcodes = Some(census.remove(name).ok_or_else(missing)?);
+        }
+        Ok(())
+    }
+
+    fn no_kernel(&self, files: &[String]) -> Finding {
+        let names: Vec<String> = self.others.iter().map(|name| format!("`{name}`")).collect();
+        let names = if names.is_empty() {
+            "none at all".to_owned()
+        } else {
+            names.join(", ")
+        };
+        let files: Vec<String> = files.iter().map(|file| format!("`{file}`")).collect();
+        Finding::deny(
+            Code::KernelMissing,
+            &self.variant.id,
+            format!(
+                "no kernel of {} matches `kernels`; among its kernels: {names}",
+                files.join(", ")
+            ),
+            "correct `kernels`, `program` or `libraries` of the variant",
+        )
+    }
+}
+
+/// The most names of kernels that a message lists.
+const MOST_NAMED: usize = 10;
+
+fn write(path: &Path, cubin: &[u8]) -> Result<(), Error> {
+    std::fs::write(path, cubin).map_err(Error::io("write", path))
+}
