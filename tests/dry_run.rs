@@ -106,7 +106,7 @@ fn side_by_side_a_round_is_base_current_current_base() {
     let variant = &plan["variants"][0];
     assert_eq!(
         (&variant["least_rounds"], &variant["most_rounds"]),
-        (&3.into(), &5.into())
+        (&1.into(), &5.into())
     );
     let jobs = jobs(&plan);
     let once = |task: &str, side: &str| (task.to_owned(), side.to_owned(), None);
