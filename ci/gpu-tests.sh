@@ -177,7 +177,11 @@ raise SystemExit(check > 5 * profile)"
   }
   expect "unchanged kernels pass side by side, in at most five times one profile" 0 "times" cost
   tail -1 "$log"
+  grep -q "chosen by the noise of the baseline" "$log"
+  expect "launches were chosen by the locked noise" 0 "" test $? = 0
   git checkout -q config.toml
+  twice() { "$gate" check bsr_gemm/cp_async && "$gate" check bsr_gemm/cp_async; }
+  expect "a second check repeats no verification" 0 "reused: correct" twice
   expect "without a change nothing is measured" 0 "same-program" "$gate" check --against HEAD "${ladder[@]}"
   expect "no worktree is left behind" 0 "" test "$(git worktree list | wc -l)" = 1
   slower() {
