@@ -214,7 +214,7 @@ fn a_head_of_fewer_launches_or_processes_than_asked_never_passes_beside_its_base
 
     // Sides of another number of processes were not measured in rounds.
     let project = recorded();
-    project.edit_profile("cp_async", |profile| keep_processes(profile, 2));
+    project.edit_profile("cp_async", |profile| keep_processes(profile, 1));
     let report = project.check(&["cp_async"], 4);
     assert_eq!(report.denied(), ["not-measured", "not-comparable"]);
 }
