@@ -98,6 +98,41 @@ fn unchanged_kernels_of_every_family_pass_side_by_side_within_their_own_toleranc
 }
 
 #[test]
+fn no_unchanged_kernel_regressed_beside_itself_even_without_a_baseline() {
+    let project = Project::empty();
+    let root = common::repository();
+    let recorded = "ci/recordings/unchanged/0e1a1be9";
+    for folder in ["kernels", recorded] {
+        common::copy(&root.join(folder), &project.path(folder));
+    }
+    project.write(
+        "config.toml",
+        std::fs::read(root.join("config.toml")).unwrap(),
+    );
+    let from = format!("{recorded}/aa");
+    let judged = [
+        "attention",
+        "bsr_gemm/warp_specialized",
+        "bsr_gemm/tma",
+        "bsr_gemm/tma_wgmma",
+        "trajectory_resample",
+        "trajectory_resample_cached",
+        "trajectory_resample_dense",
+    ];
+    let report = project
+        .run(&[&["check", "--format", "json", "--from", &from][..], &judged].concat())
+        .json();
+    let mut verdicts = Vec::new();
+    for variant in report.0["variants"].as_array().unwrap() {
+        for comparison in variant["comparisons"].as_array().unwrap() {
+            verdicts.extend(comparison["verdict"].as_str());
+        }
+    }
+    assert!(verdicts.len() > 60, "{}", verdicts.len());
+    assert!(!verdicts.contains(&"regressed") && !verdicts.contains(&"not-measured"));
+}
+
+#[test]
 fn the_worse_recording_fails_and_names_metric_and_both_numbers() {
     let project = Project::shipped();
     common::copy(
