@@ -4,6 +4,7 @@
 mod log;
 mod tool;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use ncu_report::{ReadError, agree, csv, report};
@@ -43,8 +44,15 @@ impl Profiler for Ncu {
         Ok(invocation)
     }
 
+    fn prepare(&self, session: &Session<'_>) -> Result<(), Error> {
+        let sections = session.path("sections");
+        fs::create_dir_all(&sections).map_err(Error::io("create", &sections))
+    }
+
     fn finish(&self, session: &Session<'_>, ran: Ran) -> Result<Pending, Stop> {
         let variant = session.variant;
+        // It stays where somebody put a file into it: the next session clears it.
+        let _ = fs::remove_dir(session.path("sections"));
         let report_path = session.path("ncu-rep");
         let logs = Logs {
             ncu: read_text(&session.path("ncu.log")),
