@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::artifact::{Artifact, Built};
 use super::command::CommandBuild;
+use super::commands::Commands;
 use super::nvcc::NvccBuild;
 use crate::config::{Config, Recipe, Toolchain, Variant};
 use crate::finding::{Error, Finding, Stop};
@@ -18,6 +19,7 @@ pub struct Builder<'a> {
     /// Looked for only if a variant needs it.
     nvcc: Option<Nvcc>,
     nvdisasm: Option<Nvdisasm>,
+    commands: Commands,
     runs_commands: bool,
 }
 
@@ -47,6 +49,7 @@ impl<'a> Builder<'a> {
             config,
             nvcc,
             nvdisasm,
+            commands: Commands::default(),
             runs_commands: true,
         })
     }
@@ -116,6 +119,7 @@ impl<'a> Builder<'a> {
                 config: self.config,
                 variant,
                 nvdisasm: self.nvdisasm.as_ref(),
+                commands: &self.commands,
                 runs_commands: self.runs_commands,
             };
             return build.build();

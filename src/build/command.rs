@@ -1,17 +1,15 @@
 //! Builds a variant by the command that its configuration names.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use super::artifact::Artifact;
+use super::commands::Commands;
 use super::machine_code::compiled_in;
-use super::run::{BUILD_TIMEOUT, run_build};
 use crate::config::{Config, Recipe, Variant};
 use crate::files::create_work_folder;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_file;
-use crate::process::Invocation;
 use crate::toolchain::Nvdisasm;
 
 /// A variant that is built by its own command, or stands ready.
@@ -20,6 +18,8 @@ pub(super) struct CommandBuild<'a> {
     pub variant: &'a Variant,
     /// For the machine code that the variant names.
     pub nvdisasm: Option<&'a Nvdisasm>,
+    /// Those that were run before, for other variants.
+    pub commands: &'a Commands,
     /// Whether the command `build` is run.
     pub runs_commands: bool,
 }
@@ -40,7 +40,7 @@ impl CommandBuild<'_> {
         };
         create_work_folder(&config.work)?;
         if let Some(argv) = build.as_deref().filter(|_| self.runs_commands) {
-            self.run(argv)?;
+            self.commands.run(config, variant, argv)?;
         }
         let mut sources = BTreeMap::new();
         for input in inputs {
@@ -81,22 +81,6 @@ impl CommandBuild<'_> {
         })
     }
 
-    fn run(&self, argv: &[String]) -> Result<(), Stop> {
-        let (config, variant) = (self.config, self.variant);
-        let folder = config.work.join("builds");
-        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-        let log = folder.join(format!("{}.{}.log", variant.id.suite, variant.id.variant));
-        let invocation = Invocation {
-            argv: argv.to_vec(),
-            dir: config.root.clone(),
-            env: variant.env.clone(),
-            timeout: BUILD_TIMEOUT,
-            stdout: log.clone(),
-            stderr: log,
-        };
-        run_build(variant, &invocation, argv)
-    }
-
     fn hash(&self, path: &Path, what: &str, key: &str) -> Result<String, Finding> {
         sha256_file(path).map_err(|error| {
             let id = &self.variant.id;
@@ -112,6 +96,8 @@ impl CommandBuild<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -129,6 +115,7 @@ mod tests {
             config: &config,
             variant,
             nvdisasm: None,
+            commands: &Commands::default(),
             runs_commands: true,
         };
         let built = || command.build();

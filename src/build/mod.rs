@@ -9,6 +9,7 @@ mod argv;
 mod artifact;
 mod builder;
 mod command;
+mod commands;
 mod cubins;
 pub mod definitions;
 mod depfile;

@@ -1,0 +1,90 @@
+//! The `build` commands of a project: one at a time, and each once for all variants that share it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::run::{BUILD_TIMEOUT, run_build};
+use crate::config::{Config, Variant};
+use crate::finding::{Error, Finding, Stop};
+use crate::process::{self, Invocation};
+
+/// What was run: the command, and the variables that the variant adds to its environment.
+type Command = (Vec<String>, BTreeMap<String, String>);
+
+/// The build commands that one run of this tool has run. All run in the folder of the configuration,
+/// where make and CMake do not work if two of them write at the same time.
+#[derive(Debug, Default)]
+pub(super) struct Commands {
+    ended: Mutex<BTreeMap<Command, Result<(), Box<Finding>>>>,
+}
+
+impl Commands {
+    /// Runs the command of a variant, unless it was run for another variant. Waits for the others.
+    ///
+    /// # Errors
+    /// A finding where the command failed, for this variant or for another one; an error where the
+    /// machine failed.
+    pub fn run(&self, config: &Config, variant: &Variant, argv: &[String]) -> Result<(), Stop> {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let command = (argv.to_vec(), variant.env.clone());
+        let answer = match ended.get(&command) {
+            Some(answer) => answer.clone(),
+            None => {
+                let answer = match run(config, variant, argv) {
+                    Ok(()) => Ok(()),
+                    Err(stop) => Err(Box::new(stop.finding()?)),
+                };
+                ended.insert(command, answer.clone());
+                answer
+            }
+        };
+        answer.map_err(|failed| {
+            let variant = Some(variant.id.clone());
+            Finding { variant, ..*failed }.into()
+        })
+    }
+}
+
+fn run(config: &Config, variant: &Variant, argv: &[String]) -> Result<(), Stop> {
+    let folder = config.work.join("builds");
+    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    let _lock = lock(&folder.join("commands.lock"))?;
+    let log = folder.join(format!("{}.{}.log", variant.id.suite, variant.id.variant));
+    let invocation = Invocation {
+        argv: argv.to_vec(),
+        dir: config.root.clone(),
+        env: variant.env.clone(),
+        timeout: BUILD_TIMEOUT,
+        stdout: log.clone(),
+        stderr: log,
+    };
+    run_build(variant, &invocation, argv)
+}
+
+/// Waits until no other run of this tool runs a build command in this project. The lock is released
+/// when it is dropped, or when the process dies.
+fn lock(path: &Path) -> Result<File, Error> {
+    let file = File::create(path).map_err(Error::io("create", path))?;
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(source)) => return Err(Error::io("lock", path)(source)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        if process::interrupted() {
+            return Err(Error::Interrupted);
+        }
+        if start.elapsed() > BUILD_TIMEOUT {
+            return Err(Error::Environment {
+                what: "another sparsek-gate has run a build command in this project for an hour"
+                    .to_owned(),
+                next: format!("find the process: fuser -v {}", path.display()),
+            });
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
