@@ -524,7 +524,9 @@ fn a_check_says_how_long_it_will_take_and_where_its_time_went() {
     let spent = &report.0["spent"];
     let profiled = checkout.0.project.read("journal").lines().count();
     assert!(spent["profiled"].as_u64().unwrap() >= profiled as u64);
-    for part in ["build_s", "verify_s", "profile_s"] {
+    let profile_s = spent["profile_s"].as_f64().unwrap();
+    assert!(spent["start_s"].as_f64().unwrap() < profile_s);
+    for part in ["build_s", "verify_s", "profile_s", "start_s"] {
         let seconds = spent[part].as_f64().unwrap();
         assert!(
             seconds > 0.0 && seconds < report.0["wall_s"].as_f64().unwrap(),
@@ -539,6 +541,11 @@ fn a_check_says_how_long_it_will_take_and_where_its_time_went() {
         .exits(0);
     assert!(!ran.err.contains("will take"), "{}", ran.err);
     assert!(ran.out.contains("profiled processes "), "{}", ran.out);
+    assert!(
+        ran.out.contains(" until the first launch of each)"),
+        "{}",
+        ran.out
+    );
     checkout.write("README.md", "Other words.\n");
     let ran = checkout.0.run(&["check", "--against", "HEAD"]).exits(0);
     assert!(

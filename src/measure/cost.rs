@@ -21,6 +21,9 @@ pub struct Spent {
     pub verify_s: f64,
     /// In profilers, with the programs that they measure.
     pub profile_s: f64,
+    /// Of that, until the first launch of each process was measured, where its profiler shows that.
+    #[serde(default)]
+    pub start_s: f64,
     /// Processes that were profiled.
     pub profiled: u32,
 }
@@ -35,6 +38,7 @@ impl Spent {
     pub(super) fn add(&mut self, cost: Cost) {
         self.verify_s += cost.verify.as_secs_f64();
         self.profile_s += cost.profile.as_secs_f64();
+        self.start_s += cost.start.as_secs_f64();
         self.profiled += cost.profiled;
     }
 }
@@ -44,6 +48,7 @@ impl std::ops::AddAssign for Spent {
         self.build_s += other.build_s;
         self.verify_s += other.verify_s;
         self.profile_s += other.profile_s;
+        self.start_s += other.start_s;
         self.profiled += other.profiled;
     }
 }
@@ -56,6 +61,8 @@ pub(super) struct Cost {
     pub verified: u32,
     pub profile: Duration,
     pub profiled: u32,
+    /// Of `profile`, until the first launch of each process.
+    pub start: Duration,
     /// In the processes of the timing phase alone.
     pub timing: Duration,
     pub timed: u32,

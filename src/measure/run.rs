@@ -614,6 +614,7 @@ impl<'a> Run<'a> {
         let cost = subject.map(Subject::cost).unwrap_or_default();
         self.cost.profile += cost.profile;
         self.cost.profiled += cost.profiled;
+        self.cost.start += cost.start;
         self.cost.timing += cost.timing;
         self.cost.timed += cost.timed;
         self.cost.launches = cost.launches;

@@ -41,6 +41,8 @@ pub struct Subject<'a> {
     profiled: u32,
     /// Time in the processes of the timing phase, and their number, of every attempt.
     timing: (Duration, u32),
+    /// Time until their first launch, of all processes that show it.
+    start: Duration,
     /// What its command line launches; `None` before it was looked for, and [`Listed::Unknown`]
     /// where that cannot be found out. It is not looked for again.
     listed: Option<Listed>,
@@ -79,6 +81,7 @@ impl<'a> Subject<'a> {
             tools_wall: Duration::ZERO,
             profiled: 0,
             timing: (Duration::ZERO, 0),
+            start: Duration::ZERO,
             listed: None,
             listings: Vec::new(),
             seal: Seal::default(),
@@ -101,11 +104,13 @@ impl<'a> Subject<'a> {
         let mut left = session.files()?;
         left.retain(|path| !later.contains(path));
         self.seal.add(left);
-        self.tools_wall += pending.wall;
+        let times = pending.times;
+        self.tools_wall += times.wall;
+        self.start += times.until_launch.unwrap_or_default();
         self.profiled += 1;
         if phase == Phase::Timing {
             self.processes += 1;
-            self.timing.0 += pending.wall;
+            self.timing.0 += times.wall;
             self.timing.1 += 1;
         }
         let settled = self.settle();
@@ -223,6 +228,7 @@ impl<'a> Subject<'a> {
             profiled: self.profiled,
             timing: self.timing.0,
             timed: self.timing.1,
+            start: self.start,
             launches: self.variant.profile.launches,
             ..Cost::default()
         }

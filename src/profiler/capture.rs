@@ -47,14 +47,23 @@ pub struct Page {
     pub recording: Recording,
 }
 
+/// How long a process took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Times {
+    /// All of it.
+    pub wall: Duration,
+    /// Until its first launch was measured; `None` where that cannot be seen.
+    pub until_launch: Option<Duration>,
+}
+
 /// A session that is over, and whose report may still be read in the background. Reading needs no
 /// GPU, so the next session need not wait for it.
 #[derive(Debug)]
 pub struct Pending {
     /// Which metrics it measured.
     pub phase: Phase,
-    /// Time that the process took.
-    pub wall: Duration,
+    /// How long the process took.
+    pub times: Times,
     reader: Option<JoinHandle<Result<Capture, Stop>>>,
 }
 
@@ -71,19 +80,19 @@ impl Pending {
     /// A capture that a thread still reads.
     pub(super) fn reading(
         phase: Phase,
-        wall: Duration,
+        times: Times,
         read: impl FnOnce() -> Result<Capture, Stop> + Send + 'static,
     ) -> Pending {
         Pending {
             phase,
-            wall,
+            times,
             reader: Some(std::thread::spawn(read)),
         }
     }
 
     /// A capture that is read already.
-    pub(super) fn of(capture: Capture, wall: Duration) -> Pending {
-        Pending::reading(capture.phase, wall, move || Ok(capture))
+    pub(super) fn of(capture: Capture, times: Times) -> Pending {
+        Pending::reading(capture.phase, times, move || Ok(capture))
     }
 
     /// Waits for the reader.

@@ -59,8 +59,8 @@ impl Profiler for EventTimes {
         if !report.launches.iter().any(selected) {
             return Err(unreadable("none is of a kernel that `kernels` selects".to_owned()).into());
         }
-        let wall = ran.finished.wall;
+        let times = ran.times;
         let capture = ran.keep_times(session.path("times"), &content, report, session.seed)?;
-        Ok(Pending::of(capture, wall))
+        Ok(Pending::of(capture, times))
     }
 }

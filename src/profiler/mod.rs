@@ -8,12 +8,14 @@
 mod capture;
 pub mod cupti;
 pub mod event_times;
+mod first_launch;
 pub mod ncu;
 mod profilers;
 mod session;
 
-pub use capture::{Capture, Page, Pending};
+pub use capture::{Capture, Page, Pending, Times};
 pub(crate) use cupti::only_ncu_selects;
+pub use first_launch::LogSign;
 pub(crate) use ncu::{NCU_LOCK, home};
 pub use ncu::{Ncu, Trouble};
 pub use profilers::Profilers;

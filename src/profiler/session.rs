@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use ncu_report::Recording;
 
-use super::capture::{Capture, Pending};
+use super::capture::{Capture, Pending, Times};
+use super::first_launch::{FirstLaunch, LogSign};
 use crate::build::{Artifact, Given, program_argv};
 use crate::config::{Config, Variant};
 use crate::device::{Gpu, State, Watcher};
@@ -59,6 +60,11 @@ pub trait Profiler {
         Ok(())
     }
 
+    /// How its log shows that the first launch is measured; `None` where nothing shows it.
+    fn first_launch(&self, _session: &Session<'_>) -> Option<LogSign> {
+        None
+    }
+
     /// Where the program gets a file for its result: further arguments of the process, and whether
     /// the file is for times that it takes, in which it need not speak of its numbers.
     fn further<'v>(&self, variant: &'v Variant) -> (&'v [String], bool) {
@@ -101,8 +107,10 @@ pub struct Session<'a> {
 pub struct Ran {
     /// The process that was run.
     pub invocation: Invocation,
-    /// How it ended, and after how long.
+    /// How it ended.
     pub finished: Finished,
+    /// How long it took.
+    pub times: Times,
     /// The state of the GPU meanwhile; `None` where NVML does not show the GPU.
     pub device: Option<State>,
     /// The command, as it can be pasted into a shell.
@@ -218,7 +226,9 @@ pub(super) fn execute(
     fs::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
     // Before the program starts: a process that is on the GPU now is not ours.
     let watcher = Watcher::start(&session.gpu.uuid).ok();
+    let first_launch = profiler.first_launch(session).map(FirstLaunch::watch);
     let ended = invocation.run();
+    let until_launch = first_launch.and_then(FirstLaunch::stop);
     let device = watcher.map(Watcher::stop);
     let finished = match ended {
         Ok(finished) => finished,
@@ -248,6 +258,10 @@ pub(super) fn execute(
     }
     let mut ran = Ran {
         invocation,
+        times: Times {
+            wall: finished.wall,
+            until_launch,
+        },
         finished,
         device,
         line,

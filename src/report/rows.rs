@@ -341,8 +341,12 @@ pub(super) fn time(outcome: &Outcome) -> Option<String> {
     if spent.profiled > 0 {
         let (verify, profile) = (spent.verify_s, spent.profile_s);
         parts.push(format!("verify {verify:.1} s"));
+        let start = match spent.start_s {
+            start if start > 0.0 => format!(" ({start:.1} s until the first launch of each)"),
+            _ => String::new(),
+        };
         parts.push(format!(
-            "{} profiled processes {profile:.1} s",
+            "{} profiled processes {profile:.1} s{start}",
             spent.profiled
         ));
     }

@@ -109,11 +109,11 @@ impl Profiler for Cupti {
             path: path.clone(),
             cause: error.to_string(),
         })?;
-        let wall = ran.finished.wall;
+        let times = ran.times;
         let mut capture = ran.keep_times(path, text.as_bytes(), report, session.seed)?;
         capture.launch_list = Some(launch_list);
         remove(&prefix)?;
-        Ok(Pending::of(capture, wall))
+        Ok(Pending::of(capture, times))
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use ncu_report::{ReadError, agree, csv, report};
 
 use super::capture::{Capture, Page, Pending};
+use super::first_launch::LogSign;
 use super::session::{Profiler, Ran, Session};
 use crate::device::State;
 use crate::files::{most, read_regular, read_regular_up_to};
@@ -47,6 +48,13 @@ impl Profiler for Ncu {
     fn prepare(&self, session: &Session<'_>) -> Result<(), Error> {
         let sections = session.path("sections");
         fs::create_dir_all(&sections).map_err(Error::io("create", &sections))
+    }
+
+    fn first_launch(&self, session: &Session<'_>) -> Option<LogSign> {
+        Some(LogSign {
+            log: session.path("ncu.log"),
+            text: "==PROF== Profiling ",
+        })
     }
 
     fn finish(&self, session: &Session<'_>, ran: Ran) -> Result<Pending, Stop> {
@@ -89,8 +97,8 @@ impl Profiler for Ncu {
             report_path,
             csv_path,
         };
-        let wall = ran.finished.wall;
-        Ok(Pending::reading(phase, wall, move || reader.read()))
+        let times = ran.times;
+        Ok(Pending::reading(phase, times, move || reader.read()))
     }
 }
 
