@@ -553,7 +553,7 @@ fn a_variant_of_any_command_is_built_by_its_own() {
     assert!(
         report
             .message("build-failed")
-            .contains("could not be started")
+            .contains("the program `./make it` was not found")
     );
 }
 

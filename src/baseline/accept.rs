@@ -43,8 +43,14 @@ impl Acceptance {
     ) -> Result<Acceptance, Error> {
         let (reason, who) = (reason.trim(), who.trim());
         for (text, needed) in [
-            (reason, "--reason must say why the profiles are accepted"),
-            (who, "--who must name the person who accepts the profiles"),
+            (
+                reason,
+                "--reason must say why the profiles are accepted: --reason \"128-bit loads\"",
+            ),
+            (
+                who,
+                "--who must name the person who accepts the profiles: --who \"$USER\"",
+            ),
         ] {
             if text.is_empty() {
                 return Err(Error::Usage(needed.to_owned()));

@@ -1,5 +1,6 @@
 //! Runs the command of a build.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use crate::config::Variant;
@@ -21,22 +22,44 @@ pub(super) fn run_build(
         Finding::deny(Code::BuildFailed, &variant.id, message, next)
     };
     let finished = run.run().map_err(|error| {
-        failed(
-            format!("the build could not be started: {error}"),
-            format!("run it by hand: {line}"),
-        )
+        let program = by_hand.first().map(String::as_str).unwrap_or_default();
+        match (error.kind(), by_hand) {
+            (ErrorKind::NotFound, [words]) if words.contains(' ') => {
+                let apart: Vec<String> = words.split(' ').map(|word| format!("{word:?}")).collect();
+                failed(
+                    format!("there is no program with the name `{words}`"),
+                    format!("each argument is a string of its own: build = [{}]", apart.join(", ")),
+                )
+            }
+            (ErrorKind::NotFound, _) => failed(
+                format!("the program `{program}` was not found"),
+                "install it, or correct `build` of the variant: a name is looked for on the PATH, a path starts at the configuration's folder".to_owned(),
+            ),
+            _ => failed(
+                format!("the build could not be started: {error}"),
+                format!("run it by hand: {line}"),
+            ),
+        }
     })?;
     match finished.ending {
         Ending::Exited(0) => Ok(()),
         Ending::Interrupted => Err(Error::Interrupted.into()),
         ending => {
             let log = read_regular(&run.stdout).unwrap_or_default();
-            Err(failed(
-                format!("the build ended with {ending}"),
-                format!("fix the source, or run it by hand: {line}"),
-            )
-            .detail(String::from_utf8_lossy(&log))
-            .into())
+            let log = String::from_utf8_lossy(&log);
+            let next = if log.contains("Unsupported gpu architecture") {
+                "correct `toolchain.arch`: `nvcc --list-gpu-code` lists what this nvcc knows"
+                    .to_owned()
+            } else if log.contains("undefined reference") || log.contains("cannot find -l") {
+                format!("add what is missing to `flags` (`-lcublas`), or run it by hand: {line}")
+            } else if log.contains("Unknown option") {
+                format!("correct `flags`, or run it by hand: {line}")
+            } else {
+                format!("fix the source, or run it by hand: {line}")
+            };
+            Err(failed(format!("the build ended with {ending}"), next)
+                .detail(log)
+                .into())
         }
     }
 }

@@ -38,6 +38,7 @@ pub fn compiled_profile(
             metrics.insert(metric.name.to_owned(), identity);
         }
     }
+    let selects_none = kernels.is_empty();
     Some(Profile {
         schema: Profile::SCHEMA,
         variant: variant.id.clone(),
@@ -77,6 +78,15 @@ pub fn compiled_profile(
             warnings: compiled.warnings.clone(),
             captures: Vec::new(),
             launch_list: None,
+            unselected: match selects_none {
+                true => compiled
+                    .kernels
+                    .keys()
+                    .map(|name| base_name(name))
+                    .take(20)
+                    .collect(),
+                false => Vec::new(),
+            },
         },
     })
 }

@@ -1,5 +1,6 @@
 //! Reading a configuration from a file or a text.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::error::ConfigError;
@@ -20,9 +21,12 @@ impl Config {
                 None,
                 format!("cannot read the configuration: {error}"),
             )
-            .help(Some(
-                "`sparsek-gate init` writes one; `--config FILE` names another".into(),
-            ))
+            .help(Some(match error.kind() {
+                ErrorKind::InvalidData => {
+                    "save it as UTF-8: `iconv -f LATIN1 -t UTF-8`, or `-f UTF-16`".into()
+                }
+                _ => "`sparsek-gate init` writes one; `--config FILE` names another".into(),
+            }))
         })?;
         validate(path, &source)
     }

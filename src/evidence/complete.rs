@@ -266,9 +266,7 @@ pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding>
         })
         .collect();
     if names.is_empty() && findings.is_empty() {
-        findings.push(missing(
-            "the compiler produced no kernel to measure".to_owned(),
-        ));
+        findings.push(none_selected(variant, profile));
     }
     for kernel in &profile.kernels {
         for metric in &variant.static_metrics {
@@ -279,6 +277,37 @@ pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding>
         }
     }
     findings
+}
+
+/// That the static gate has no kernel to judge.
+fn none_selected(variant: &Variant, profile: &Profile) -> Finding {
+    let unselected: Vec<&str> = profile
+        .provenance
+        .unselected
+        .iter()
+        .map(String::as_str)
+        .collect();
+    let (message, next) = match (&variant.kernels, unselected.as_slice()) {
+        (_, []) => (
+            "the compiled program has no kernel".to_owned(),
+            "correct the variant's source: the static gate judges kernels",
+        ),
+        (Some(filter), names) => (
+            format!(
+                "`kernels = \"{filter}\"` selects none of the compiled kernels: {}",
+                listed(names)
+            ),
+            "correct `kernels` of the variant, or of its suite",
+        ),
+        (None, names) => (
+            format!(
+                "none of the compiled kernels is selected: {}",
+                listed(names)
+            ),
+            "correct `expect` or `kernels` of the variant, or the source",
+        ),
+    };
+    Finding::deny(Code::KernelMissing, &variant.id, message, next)
 }
 
 fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {

@@ -79,7 +79,9 @@ pub fn why_unknown(root: &Path) -> String {
     } else {
         ""
     };
-    format!("there is no such revision{shallow}")
+    format!(
+        "there is no such revision{shallow}\n  next: name a branch, a tag or a commit: `git branch --all` lists the branches"
+    )
 }
 
 /// The repository that a folder is in.

@@ -434,6 +434,7 @@ impl<'a> Subject<'a> {
                     checked: capture.checked,
                 })
                 .collect(),
+            unselected: Vec::new(),
             launch_list: self.launch_list(),
         }
     }

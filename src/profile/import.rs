@@ -84,6 +84,7 @@ pub fn profile_of(
             checked: false,
         }],
         launch_list: None,
+        unselected: Vec::new(),
     };
     let conditions = conditions_of(recording).or(*stated);
     Ok(Profile::new(

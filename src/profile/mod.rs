@@ -164,6 +164,9 @@ pub struct Provenance {
     /// What the measured command line launches; `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_list: Option<LaunchList>,
+    /// The compiled kernels, where `kernels` selects none of them; at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unselected: Vec<String>,
     /// When an earlier run verified this program, where the run that measured it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_before: Option<String>,

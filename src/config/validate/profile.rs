@@ -135,10 +135,21 @@ impl File<'_> {
             let name = argument.split('=').next().unwrap_or_default();
             OWN_NCU_ARGS.contains(&name)
         });
-        match own {
-            Some(own) => {
-                let message = format!("`{own}` is set by the tool itself");
-                Err(self.wrong_setting(at, "ncu_args", message))
+        if let Some(own) = own {
+            let message = format!("`{own}` is set by the tool itself");
+            return Err(self.wrong_setting(at, "ncu_args", message));
+        }
+        // `--set full`, in one string, is an option that ncu does not have.
+        let two = arguments.iter().find_map(|argument| {
+            let (option, value) = argument.split_once(' ')?;
+            (option.starts_with('-') && !option.contains('=')).then_some((option, value))
+        });
+        match two {
+            Some((option, value)) => {
+                let message = format!("`{option} {value}` is two arguments");
+                let help = format!("write \"{option}\", \"{value}\"");
+                let error = self.wrong_setting(at, "ncu_args", message);
+                Err(error.help(Some(help)))
             }
             None => Ok(arguments),
         }

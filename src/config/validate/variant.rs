@@ -218,14 +218,28 @@ impl File<'_> {
         let message = error.map(|error| error.to_string()).unwrap_or_default();
         let last = message.lines().last().unwrap_or_default();
         // ncu accepts look-around and back-references; this library reports them as not supported.
-        if !last.is_empty() && !last.contains("not supported") {
-            let at: &[&str] = match &raw.kernels {
-                Some(_) => &["suite", suite, "variant", name, "kernels"],
-                None => &["suite", suite, "kernels"],
-            };
-            return Err(self.error(at, format!("not a regular expression: {last}")));
+        let only_ncu = last.contains("not supported");
+        let by_ncu_alone = raw.source.is_none() && raw.program.is_none() && raw.libraries.is_none();
+        if last.is_empty() || only_ncu && by_ncu_alone {
+            return Ok(kernels.cloned());
         }
-        Ok(kernels.cloned())
+        let at: &[&str] = match &raw.kernels {
+            Some(_) => &["suite", suite, "variant", name, "kernels"],
+            None => &["suite", suite, "kernels"],
+        };
+        let why = last.trim_start_matches("error: ");
+        let (what, help) = match only_ncu {
+            true => (
+                "only ncu can read this pattern, and the static gate needs it too",
+                "name what is measured: `regex:^(first|second)_`",
+            ),
+            false => (
+                "not a regular expression",
+                "without `regex:` it is the name of one kernel",
+            ),
+        };
+        let error = self.error(at, format!("{what}: {why}"));
+        Err(error.help(Some(help.to_owned())))
     }
 
     fn defines(
