@@ -370,7 +370,7 @@ fn what_cupti_refuses_or_does_not_know_is_no_measurement() {
             "no counter",
             6,
             "not-measured",
-            "ConfigAddMetrics answered 17",
+            "ConfigAddMetrics answered 17 for the counter l1tex__t_sectors",
         ),
         (
             "second device",

@@ -439,7 +439,7 @@ fn metrics(
         .iter()
         .zip(&launch.values)
         .map(|((name, unit), value)| {
-            let (value, unit) = (Value::Float(*value), unit.clone());
+            let (value, unit) = (Value::Float(*value), *unit);
             (Arc::clone(name), Measurement { value, unit })
         });
     let all: BTreeMap<Arc<str>, Measurement> = known.chain(of_launch).chain(measured).collect();

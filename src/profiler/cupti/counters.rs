@@ -6,7 +6,7 @@
 //! each launch alone and with flushed caches as `cache_control` says; ncu stays the reference.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use ncu_report::base_name;
@@ -221,7 +221,7 @@ const BUSY: u32 = 26;
 /// and WSL devices, and on an unknown chip.
 const UNSUPPORTED: [u32; 8] = [27, 33, 41, 42, 43, 44, 45, 46];
 
-fn uncounted(variant: &Variant, file: &PathBuf, why: Uncounted) -> Finding {
+fn uncounted(variant: &Variant, file: &Path, why: Uncounted) -> Finding {
     let text = why.to_string();
     match why {
         Uncounted::Failed { status, .. } if DENIED.contains(&status) => Finding::deny(

@@ -211,10 +211,11 @@ int cuptiProfilerHostInitialize(struct host_initialize *p) {
 
 int cuptiProfilerHostConfigAddMetrics(struct add *p) {
     CHECK(p->size == 40 && p->host == &host && p->count <= 64);
-    if (goes_wrong("no counter"))
-        return 17;
-    for (size_t at = 0; at < p->count; at++)
+    for (size_t at = 0; at < p->count; at++) {
+        if (goes_wrong("no counter") && strstr(p->names[at], "t_sectors"))
+            return 17;
         host.names[at] = p->names[at];
+    }
     host.count = p->count;
     return 0;
 }

@@ -242,7 +242,7 @@ fn start(version: &mut u32) -> Result<(RangeProfiler, Driver, StreamId, Request)
             function!(cupti, "cuptiGetVersion");
         // SAFETY: writes one integer.
         unsafe { version_of(version) };
-        Library::beside_cupti("libnvperf_host.so");
+        cupti.load_beside("libnvperf_host.so");
         let stream_id: StreamId = function!(cupti, "cuptiGetStreamIdEx");
         let profiler = RangeProfiler::of(cupti)?;
         Ok((profiler, Driver::of(Library::cuda()?)?, stream_id))

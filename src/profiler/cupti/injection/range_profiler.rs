@@ -318,7 +318,9 @@ fn configuration(
 ) -> Result<(Vec<u8>, usize), Refused> {
     let mut add = AddMetrics::new();
     (add.host, add.names, add.count) = (host, names.as_ptr(), names.len());
-    calls.make(&mut add)?;
+    calls
+        .make(&mut add)
+        .map_err(|why| unknown(calls, host, names).unwrap_or(why))?;
     let mut size = ConfigSize::new();
     size.host = host;
     calls.make(&mut size)?;
@@ -330,6 +332,19 @@ fn configuration(
     (passes.size, passes.image) = (config.len(), config.as_mut_ptr());
     calls.make(&mut passes)?;
     Ok((config, passes.passes))
+}
+
+/// The first counter that CUPTI refuses by itself.
+fn unknown(calls: &Calls, host: *mut c_void, names: &[*const c_char]) -> Option<Refused> {
+    names.iter().find_map(|name| {
+        let mut add = AddMetrics::new();
+        (add.host, add.names, add.count) = (host, name, 1);
+        let why = calls.make(&mut add).err()?;
+        // SAFETY: the names are C strings of this library.
+        let name = unsafe { std::ffi::CStr::from_ptr(*name) }.to_string_lossy();
+        let what = format!("{} for the counter {name}", why.what);
+        Some(refused(why.status, what))
+    })
 }
 
 impl Session {

@@ -24,22 +24,28 @@ unsafe extern "C" {
 pub struct Library {
     handle: *mut c_void,
     name: &'static str,
+    /// Whether it was loaded by the path in `SPARSEK_GATE_CUPTI`.
+    is_ours: bool,
 }
 
 impl Library {
     /// The program's own libcupti where it has one: two of them do not work beside each other.
     pub fn cupti() -> Result<Library, String> {
-        let name = "libcupti";
+        let of = |handle, is_ours| Library {
+            handle,
+            name: "libcupti",
+            is_ours,
+        };
         for known in ["libcupti.so.13", "libcupti.so.12", "libcupti.so"] {
             let handle = open(known, RTLD_LAZY | RTLD_NOLOAD);
             if !handle.is_null() {
-                return Ok(Library { handle, name });
+                return Ok(of(handle, false));
             }
         }
         let path = std::env::var("SPARSEK_GATE_CUPTI").unwrap_or_default();
         let handle = open(&path, RTLD_LAZY);
         if !handle.is_null() {
-            return Ok(Library { handle, name });
+            return Ok(of(handle, true));
         }
         // SAFETY: the text, where there is one, lives until the next call of this thread.
         let why = unsafe {
@@ -53,9 +59,13 @@ impl Library {
         Err(format!("`{path}` cannot be loaded: {why}"))
     }
 
-    /// Loads what libcupti loads by its name alone to evaluate counters, from the folder beside
-    /// libcupti: in an environment of Python nothing else says where it is.
-    pub fn beside_cupti(file: &str) {
+    /// Loads what libcupti loads by its name alone to evaluate counters, from the folder of a
+    /// libcupti that the program does not have itself: in an environment of Python nothing else
+    /// says where it is.
+    pub fn load_beside(self, file: &str) {
+        if !self.is_ours {
+            return;
+        }
         let path = std::env::var("SPARSEK_GATE_CUPTI").unwrap_or_default();
         if let Some((folder, _)) = path.rsplit_once('/') {
             open(&format!("{folder}/{file}"), RTLD_LAZY);
@@ -64,11 +74,14 @@ impl Library {
 
     /// The driver's library, which called this one.
     pub fn cuda() -> Result<Library, String> {
-        let name = "libcuda";
         for known in ["libcuda.so.1", "libcuda.so"] {
             let handle = open(known, RTLD_LAZY | RTLD_NOLOAD);
             if !handle.is_null() {
-                return Ok(Library { handle, name });
+                return Ok(Library {
+                    handle,
+                    name: "libcuda",
+                    is_ours: false,
+                });
             }
         }
         Err("the driver's library is not loaded under its name".to_owned())
