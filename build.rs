@@ -6,11 +6,12 @@ use std::error::Error;
 use std::path::Path;
 use std::process::Command;
 
-const SOURCE: &str = "src/profiler/cupti/injection.rs";
+const FOLDER: &str = "src/profiler/cupti/injection";
+const SOURCE: &str = "src/profiler/cupti/injection/mod.rs";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed={SOURCE}");
+    println!("cargo::rerun-if-changed={FOLDER}");
     let library = Path::new(&env::var("OUT_DIR")?).join("libinjection.so");
     if env::var("CARGO_CFG_TARGET_OS")? != "linux" || env::var("CARGO_CFG_TARGET_ENV")? != "gnu" {
         // The driver is a glibc library, so it can load the library only into a program with glibc.

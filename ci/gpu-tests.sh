@@ -4,14 +4,14 @@
 #     cargo build --release && ci/gpu-tests.sh target/release/sparsek-gate [OUTPUT [PART...]]
 #
 # Works in a copy of the repository and does not change the checkout. OUTPUT keeps captures and logs.
-# PART is any of gate, sanitizer, against, contention, python, misbehave, ladder. Without PART, all
-# of them run.
+# PART is any of gate, sanitizer, against, contention, python, misbehave, ladder, collector. Without
+# PART, all of them run.
 set -u
 usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
 output=${2:-}
 parts=" ${*:3} "
-[ "$parts" = "  " ] && parts=" gate sanitizer against contention python misbehave ladder "
+[ "$parts" = "  " ] && parts=" gate sanitizer against contention python misbehave ladder collector "
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gate.XXXXXX")
 [ -n "$output" ] && mkdir -p "$output" && output=$(realpath "$output")
@@ -382,6 +382,41 @@ P
       python3 injected.py "$injection" "$cupti" "${TURNS:-5}" python3 torch_double.py --launches 1000
   cat "$log"
   cd ../..
+}
+
+# Counters that CUPTI reads in the program, beside those that ncu reads around it.
+part_collector() {
+  mkdir "$work/collector"
+  cp -r kernels "$work/collector/"
+  git show HEAD:config.toml >"$work/collector/ncu.toml"
+  cd "$work/collector" || exit 70
+  sed 's|^\[profile\]|[profile]\ncollector = "cupti"|' ncu.toml >config.toml
+  printf '.sparsek-gate/\n' >.gitignore
+  git init -q && git add -A && git -c user.name=tests -c user.email=tests@localhost commit -qm base
+  expect "counters are read in the program" 0 "by CUPTI in the program" "$gate" profile "${ladder[@]}"
+  tail -2 "$log"
+  cp -r .sparsek-gate/profiles "$work/cupti"
+  expect "they are locked in a folder of their own" 0 "+cupti-counters: locked" \
+    "$gate" baseline --lock --reason "CUPTI" --who tests "${ladder[@]}"
+  expect "and derived again from their captures" 0 "derived again" \
+    "$gate" baseline --verify --captures .sparsek-gate/profiles "${ladder[@]}"
+  expect "unchanged kernels pass" 0 "PASS" "$gate" check "${ladder[@]}"
+  sed '/^\[suite.bsr_gemm.variant.cp_async\]/a defines = { SMEM_PAD = 0 }' config.toml >worse.toml
+  expect "a kernel made slower fails" 1 "regressed" "$gate" -C worse.toml check cp_async
+  expect "unchanged kernels pass side by side" 0 "PASS" "$gate" check --against HEAD --measure-all cp_async
+  expect "counters of ncu are not compared with them" 4 "by counters, and has a baseline only for" \
+    "$gate" -C ncu.toml check bsr_gemm/baseline
+  expect "ncu reads them too" 0 "profiles in" "$gate" -C ncu.toml profile "${ladder[@]}" --output "$work/ncu"
+  tail -2 "$log"
+  expect "the two agree within 3 %" 0 "agree" python3 "$root/ci/collector-agrees.py" "$work/ncu" "$work/cupti" --within 3
+  cat "$log"
+  sed -i 's/^cache_control = "all"/cache_control = "none"/' config.toml ncu.toml
+  "$gate" profile "${ladder[@]}" --output "$work/cupti-none" >/dev/null 2>&1
+  "$gate" -C ncu.toml profile "${ladder[@]}" --output "$work/ncu-left" >/dev/null 2>&1
+  expect "also where the caches are left" 0 "agree" \
+    python3 "$root/ci/collector-agrees.py" "$work/ncu-left" "$work/cupti-none" --within 3
+  cat "$log"
+  cd ..
 }
 
 for part in $parts; do

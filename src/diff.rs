@@ -22,7 +22,7 @@ use ncu_report::{Launch, Measurement, Recording, Value};
 pub struct Side {
     /// The file.
     pub path: String,
-    /// `profile`, `ncu-rep`, `csv`, `kernel-records` or `event-times`.
+    /// `profile`, `ncu-rep`, `csv`, `counter-records`, `kernel-records` or `event-times`.
     pub format: &'static str,
     /// Under what it was measured, by name, as far as the file says.
     pub conditions: BTreeMap<&'static str, String>,
@@ -248,6 +248,7 @@ impl Side {
             format: match format {
                 Format::Report => "ncu-rep",
                 Format::Csv => "csv",
+                Format::CounterRecords => "counter-records",
                 Format::KernelRecords => "kernel-records",
                 Format::EventTimes => "event-times",
             },

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 
-use crate::capture::{event_times, kernel_records};
+use crate::capture::{counter_records, event_times, kernel_records};
 use crate::files::{bounded_json, most, read_regular_up_to};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
@@ -77,7 +77,12 @@ fn kind_of(path: &Path, bytes: &[u8]) -> Option<Kind> {
     if bytes.starts_with(report::MAGIC) {
         return Some(Kind::Report);
     }
-    if bytes.starts_with(kernel_records::MAGIC) || bytes.starts_with(event_times::MAGIC) {
+    let own = [
+        counter_records::MAGIC,
+        kernel_records::MAGIC,
+        event_times::MAGIC,
+    ];
+    if own.iter().any(|magic| bytes.starts_with(magic)) {
         return Some(Kind::Text);
     }
     match path.extension()?.to_str()? {

@@ -598,6 +598,17 @@ const WEAKENED: &[Attack] = &[
         consented: Some(0),
     },
     Attack {
+        name: "the program reads its own counters",
+        edit: |project| {
+            let config = project.read("config.toml");
+            let profile = "[profile]\ncollector = \"cupti\"\n";
+            project.write("config.toml", config.replacen("[profile]\n", profile, 1));
+        },
+        finding: ("policy-changed", "sets `profile.collector`"),
+        // What ncu recorded is then not comparable.
+        consented: Some(4),
+    },
+    Attack {
         name: "what the toolchain must be is no longer said",
         edit: |project| project.drop_config_lines("driver = "),
         finding: ("policy-changed", "no longer sets `toolchain.pins.driver`"),

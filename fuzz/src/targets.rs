@@ -8,6 +8,7 @@ use ncu_report::{LineTable, csv, report};
 use sparsek_gate::baseline::{Lock, Stored, norm_lines, unsigned};
 use sparsek_gate::binary::{census, compiler_warnings, has_kernels, kernels_of, listing, resource_report};
 use sparsek_gate::build::definitions::Kernels;
+use sparsek_gate::capture::counter_records::{self, CounterCapture, ProcessCounters};
 use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
 use sparsek_gate::capture::{Format, event_times};
 use sparsek_gate::config::{Config, KernelFilter, Trust, VersionRange};
@@ -78,6 +79,7 @@ static TARGETS: [Target; 29] = [
     target("git", 1024, Mutation::Bytes, git),
     target("process_records", 1024, Mutation::Bytes, process_records),
     target("kernel_records", 1024, Mutation::Bytes, read_kernel_records),
+    target("counter_records", 1024, Mutation::Bytes, counters),
     target("times", 512, Mutation::Bytes, times),
     target("strip_report", 16384, Mutation::Report, strip_report),
     target("strip_page", 4096, Mutation::Bytes, strip_page),
@@ -521,6 +523,28 @@ fn read_kernel_records(input: &[u8]) {
     }
 }
 
+fn counters(input: &[u8]) {
+    let whole = [counter_records::MAGIC, input].concat();
+    let read = counter_records::read(&whole);
+    checks::recording(&whole, &read);
+    if let Ok(recording) = read {
+        used(&recording, Format::CounterRecords);
+    }
+    let Ok(process) = ProcessCounters::parse(&text(input)) else {
+        return;
+    };
+    let launches = process.launches.len();
+    let capture = CounterCapture {
+        gpu: "GPU".to_owned(),
+        compute_capability: "9.0".to_owned(),
+        cache_control: "all".to_owned(),
+        process,
+    };
+    let written =
+        counter_records::read(capture.text().as_bytes()).expect("what was written can be read");
+    assert_eq!(written.launches.len(), launches);
+}
+
 fn times(input: &[u8]) {
     let _ = serde_json::from_slice::<ResultFile>(input);
     let header: &[u8] = b"gpu X\ncompute-capability 9.0\n";
@@ -567,10 +591,12 @@ fn stripped(name: &str, input: &[u8]) -> Option<Vec<u8>> {
 
 fn strip_page(input: &[u8]) {
     // By its beginning such a file is a text, whatever its name is.
-    if [event_times::MAGIC, kernel_records::MAGIC]
-        .iter()
-        .any(|magic| input.starts_with(magic))
-    {
+    let own = [
+        event_times::MAGIC,
+        kernel_records::MAGIC,
+        counter_records::MAGIC,
+    ];
+    if own.iter().any(|magic| input.starts_with(magic)) {
         return;
     }
     let Some(copy) = stripped("x.csv", input) else {
@@ -610,7 +636,11 @@ fn strip_text(input: &[u8]) {
     let Some(copy) = stripped("x.log", input) else {
         return;
     };
-    for read in [event_times::read, kernel_records::read] {
+    for read in [
+        event_times::read,
+        kernel_records::read,
+        counter_records::read,
+    ] {
         if let Ok(before) = read(input) {
             let after = read(&copy).expect("the copy has the launches");
             assert_eq!(Numbers::of_all(&after), Numbers::of_all(&before));

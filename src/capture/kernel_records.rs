@@ -160,7 +160,7 @@ impl KernelRecord {
 }
 
 impl ProcessRecords {
-    /// Reads what the injected library wrote, see `injection.rs`.
+    /// Reads what the injected library wrote, see `injection/records.rs`.
     ///
     /// # Errors
     /// [`Incomplete`]: nothing of a process is a measurement unless all of it is there.

@@ -5,6 +5,7 @@
 //! `times`, which is the only place that puts times under the names of counters;
 //! [`read_file`] distinguishes them by content.
 
+pub mod counter_records;
 pub mod event_times;
 pub mod kernel_records;
 mod times;
@@ -24,6 +25,8 @@ pub enum Format {
     Report,
     /// A CSV page, with or without the profiler's and the program's own lines around it.
     Csv,
+    /// Counters read inside of the program, see [`counter_records`].
+    CounterRecords,
     /// Kernel records, see [`kernel_records`].
     KernelRecords,
     /// Times that a program took itself, see [`event_times`].
@@ -35,13 +38,14 @@ impl Format {
     pub fn tier(self) -> Tier {
         match self {
             Format::Report | Format::Csv => Tier::Counters,
+            Format::CounterRecords => Tier::InProcessCounters,
             Format::KernelRecords => Tier::KernelTimes,
             Format::EventTimes => Tier::EventTimes,
         }
     }
 }
 
-/// Reads a report, a CSV page, kernel records or event times, whichever the content is.
+/// Reads a report, a CSV page, counter records, kernel records or event times, whichever the content is.
 ///
 /// # Errors
 /// [`ReadError::InFile`] with the path, around whatever was wrong with the file.
@@ -66,6 +70,8 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<(Format, Recording), ReadErro
 pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<(Format, Recording), ReadError> {
     let (format, recording) = if bytes.starts_with(report::MAGIC) {
         (Format::Report, report::read(bytes))
+    } else if bytes.starts_with(counter_records::MAGIC) {
+        (Format::CounterRecords, counter_records::read(bytes))
     } else if bytes.starts_with(kernel_records::MAGIC) {
         (Format::KernelRecords, kernel_records::read(bytes))
     } else if bytes.starts_with(event_times::MAGIC) {

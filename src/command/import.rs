@@ -46,7 +46,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         .map_err(Error::io("read", &arguments.file))?;
     let Some(ending) = importable(format) else {
         return Err(Error::Usage(format!(
-            "{} contains times without counters, which cannot be imported; measure them: sparsek-gate profile",
+            "{} contains what only this tool measures, which cannot be imported; measure it: sparsek-gate profile",
             arguments.file.display()
         )));
     };

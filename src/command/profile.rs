@@ -62,6 +62,7 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
             let norm = norm_text(profile).unwrap_or_else(|| "a value is missing\n".to_owned());
             let tier = match profile.identity.tier {
                 Tier::Counters => String::new(),
+                Tier::InProcessCounters => ", by CUPTI in the program".to_owned(),
                 lower => format!(", by {lower} without counters"),
             };
             text.push_str(&format!(

@@ -31,8 +31,8 @@ pub fn measured(reference: &Profile, current: &Profile) -> Vec<Difference> {
     .into_iter()
     .flatten()
     .collect();
-    // The conditions are ncu's: they mean nothing where it did not measure.
-    if was.tier == Tier::Counters && is.tier == Tier::Counters {
+    // Below the counters nothing sets the conditions. Two collectors differ in their tiers already.
+    if was.tier.has_counters() && was.tier == is.tier {
         let conditions = was.conditions.named().into_iter();
         let conditions = conditions.zip(is.conditions.named());
         // Two unknown conditions are not known to be the same.

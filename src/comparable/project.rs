@@ -82,8 +82,11 @@ fn changed_conditions(variant: &Variant, profile: &Profile) -> Vec<Difference> {
     if profile.identity.workload != variant.args {
         changed.push(Difference::Configured(Property::Workload));
     }
-    let by_ncu = profile.identity.tier == Tier::Counters;
-    if profile.provenance.origin == ProfileOrigin::Measured && by_ncu {
+    let tier = profile.identity.tier;
+    if profile.provenance.origin == ProfileOrigin::Measured && tier.has_counters() {
+        if tier != variant.tier() {
+            changed.push(Difference::Configured(Property::Tier));
+        }
         let stated = Conditions::from(&variant.profile).named();
         let differing = stated.into_iter().zip(profile.identity.conditions.named());
         changed.extend(

@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::error::suggest;
 use super::kernel_filter::KernelFilter;
 use super::pins::Pins;
-use super::raw::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
+use super::raw::{
+    CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool,
+};
 use super::selector::Selector;
 use super::unread::Unread;
 use crate::binary::LaunchShape;
@@ -236,6 +238,8 @@ pub struct ProfileSettings {
     pub rounds: u32,
     /// The most of them, while the result is open.
     pub max_rounds: u32,
+    /// What reads the counters.
+    pub collector: Collector,
     /// Clocks.
     pub clock_control: ClockControl,
     /// Caches.
@@ -460,9 +464,17 @@ impl Variant {
         metrics.any(|metric| metric.phase == phase && measures(tier, &metric.counter, phase))
     }
 
+    /// The tier of its collector, which is tried first.
+    pub fn tier(&self) -> Tier {
+        match self.profile.collector {
+            Collector::Ncu => Tier::Counters,
+            Collector::Cupti => Tier::InProcessCounters,
+        }
+    }
+
     /// Whether the configuration takes a profile of this tier for a measurement.
     pub fn accepts(&self, tier: Tier) -> bool {
-        tier == Tier::Counters || self.profile.accept_tiers.contains(&tier)
+        tier == self.tier() || self.profile.accept_tiers.contains(&tier)
     }
 
     /// Launches that are profiled in one process of a phase.

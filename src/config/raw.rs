@@ -162,6 +162,10 @@ pub(super) struct RawProfile {
     pub rounds: Option<u32>,
     /// The most rounds, while the result is open. Default: 5, or `rounds` if that is more.
     pub max_rounds: Option<u32>,
+    /// What reads the hardware counters. Default: `ncu`. `cupti` reads them inside of the program,
+    /// by CUPTI's range profiler, in half the time; it needs `clock_control = "none"`, and has
+    /// baselines of its own.
+    pub collector: Option<Collector>,
     /// Whether ncu locks the clocks while it profiles. Default: `base`.
     pub clock_control: Option<ClockControl>,
     /// Whether ncu flushes the caches before each replay pass. Default: `all`.
@@ -430,6 +434,16 @@ pub(super) enum Define {
     Number(i64),
     /// A text.
     Text(String),
+}
+
+spelled! {
+    /// What reads the hardware counters.
+    Collector {
+        /// Nsight Compute, around the program.
+        Ncu = "ncu",
+        /// CUPTI's range profiler, inside of the program.
+        Cupti = "cupti",
+    }
 }
 
 spelled! {

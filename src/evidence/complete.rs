@@ -109,7 +109,8 @@ fn listed(names: &[&str]) -> String {
 /// Whether the profile's tier cannot measure a metric, and the configuration accepts that tier.
 pub(crate) fn tier_gap_accepted(variant: &Variant, metric: &Metric, profile: &Profile) -> bool {
     let tier = profile.identity.tier;
-    !measures(tier, &metric.counter, metric.phase) && variant.accepts(tier)
+    let accepted = variant.profile.accept_tiers.contains(&tier);
+    accepted && !measures(tier, &metric.counter, metric.phase)
 }
 
 /// Why a metric of a profile has no value to judge; `None` where it has one. No counter of the

@@ -166,7 +166,7 @@ codes! {
         "Install CUPTI, set `toolchain.cupti`, or give ncu the permission to read counters.";
     /// The profiler does not work on this machine.
     ProfilerUnsupported = "profiler-unsupported", Either => Environment,
-        "ncu does not support the GPU, the driver or the virtual machine.",
+        "ncu, or CUPTI with `collector = \"cupti\"`, does not support the GPU, the driver or the virtual machine.",
         "Install a version of ncu that supports this GPU and driver, or measure on another machine.";
     /// A tool, the driver or the GPU is not the one that the configuration pins.
     ToolchainMismatch = "toolchain-mismatch", Either => Environment,

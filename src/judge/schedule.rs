@@ -7,7 +7,7 @@ use crate::evidence::why_not_measured;
 use crate::metric::{Level, Tolerance};
 use crate::profile::Profile;
 use crate::statistics::Samples;
-use crate::terms::{Phase, Tier};
+use crate::terms::Phase;
 use crate::verdict::{Bounds, KnownNoise, ProcessCost, Scale, Schedule, cheapest};
 
 impl Judge<'_> {
@@ -24,7 +24,7 @@ impl Judge<'_> {
             return None;
         }
         let counters = |locked: &&Profile| {
-            locked.identity.tier == Tier::Counters && locked.identity.gpu == gpu.name
+            locked.identity.tier == variant.tier() && locked.identity.gpu == gpu.name
         };
         let locked = self.locks_of(&variant.id).find(counters)?;
         let samples = noises(variant, locked);

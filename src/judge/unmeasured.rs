@@ -61,6 +61,10 @@ impl Judge<'_> {
         let locks = self.locks_of(&variant.id);
         let locks: Vec<&Profile> = locks
             .filter(|locked| locked.identity.tier != Tier::Static)
+            .filter(|locked| {
+                let tier = locked.identity.tier;
+                !tier.has_counters() || tier == variant.tier()
+            })
             .collect();
         if locks.is_empty() {
             return Err("it has no baseline".to_owned());

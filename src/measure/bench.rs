@@ -7,7 +7,7 @@ use ncu_report::{Existence, exists};
 
 use super::batch::Batch;
 use super::watch::Watch;
-use crate::config::{Config, Variant};
+use crate::config::{Collector, Config, Variant};
 use crate::device::{Gpu, GpuLock, Health, Unwatched};
 use crate::evidence::gpu_pins;
 use crate::finding::{Code, Error, Finding, WarnReason};
@@ -28,8 +28,9 @@ pub struct Bench<'a> {
     pub(super) env: BTreeMap<String, String>,
     pub(super) overrides: &'a [String],
     watch: &'a dyn Watch,
-    /// Why ncu has no access to the counters. This is found out once a run.
-    denied: OnceCell<Finding>,
+    /// Why ncu, and why CUPTI in the program, has no access to the counters. This is found out once a
+    /// run.
+    denied: [OnceCell<Finding>; 2],
 }
 
 impl<'a> Bench<'a> {
@@ -63,17 +64,17 @@ impl<'a> Bench<'a> {
             env,
             overrides,
             watch: batch.watch,
-            denied: OnceCell::new(),
+            denied: Default::default(),
         })
     }
 
     /// The highest tier for a variant that is not known to be out of reach; the finding about the
     /// counters where no other tier can measure it.
     pub(super) fn tier(&self, variant: &Variant) -> Result<Tier, Finding> {
-        let Some(denied) = self.denied.get() else {
-            return Ok(Tier::Counters);
+        let Some(denied) = self.denied(variant).get() else {
+            return Ok(variant.tier());
         };
-        lower_tier(variant, Tier::Counters).ok_or_else(|| Finding {
+        lower_tier(variant, variant.tier()).ok_or_else(|| Finding {
             variant: Some(variant.id.clone()),
             ..denied.clone()
         })
@@ -83,15 +84,17 @@ impl<'a> Bench<'a> {
     /// the finding is not about the tier, or where no tier is left.
     pub(super) fn below(&self, variant: &Variant, tier: Tier, found: &Finding) -> Option<Tier> {
         let out_of_reach = match tier {
-            Tier::Counters => matches!(found.code, Code::NoPermission | Code::ProfilerUnsupported),
+            Tier::Counters | Tier::InProcessCounters => {
+                matches!(found.code, Code::NoPermission | Code::ProfilerUnsupported)
+            }
             Tier::KernelTimes => found.code == Code::KernelTimesUnavailable,
             Tier::EventTimes | Tier::Static => false,
         };
         if !out_of_reach {
             return None;
         }
-        if tier == Tier::Counters {
-            self.denied.get_or_init(|| found.clone());
+        if tier == variant.tier() {
+            self.denied(variant).get_or_init(|| found.clone());
         }
         let next = lower_tier(variant, tier)?;
         self.watch.ended(
@@ -112,7 +115,8 @@ impl<'a> Bench<'a> {
         );
         let code_alone = out_of_reach && variant.accepts(Tier::Static) && variant.has_static_gate();
         let found = found.warn_for(code_alone.then_some(WarnReason::TierAccepted));
-        let denied = self.denied.get().filter(|_| tier != Tier::Counters);
+        let denied = self.denied(variant).get();
+        let denied = denied.filter(|_| tier != variant.tier());
         let Some(denied) = denied else {
             return vec![found];
         };
@@ -123,6 +127,13 @@ impl<'a> Bench<'a> {
         let accepted = variant.accepts(tier) || code_alone;
         let reason = accepted.then_some(WarnReason::TierAccepted);
         vec![denied.warn_for(reason), found]
+    }
+
+    fn denied(&self, variant: &Variant) -> &OnceCell<Finding> {
+        match variant.profile.collector {
+            Collector::Ncu => &self.denied[0],
+            Collector::Cupti => &self.denied[1],
+        }
     }
 
     /// Shows a note on a stage of a variant.

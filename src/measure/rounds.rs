@@ -123,13 +123,11 @@ impl<'a> Subjects<'a> {
         plan: &VariantPlan,
         open: &mut StillOpen<'_>,
     ) -> Result<Profiles, SideStop> {
-        if self.current.has_phase(Phase::Counting) {
-            for job in plan.counting() {
+        for job in plan.before_rounds() {
+            let is_measured = |phase| self.current.has_phase(phase);
+            if !matches!(job.task, Task::Measure(phase) if !is_measured(phase)) {
                 self.capture(job, bench)?;
             }
-        }
-        for job in plan.listing() {
-            self.capture(job, bench)?;
         }
         if self.current.has_phase(Phase::Timing) {
             let most = plan.rounds.len();

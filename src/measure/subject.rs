@@ -19,7 +19,7 @@ use crate::profile::{
     CaptureRecord, Conditions, Derived, FileHash, LaunchList, Profile, ProfileOrigin, Provenance,
     Source, derive, now,
 };
-use crate::profiler::{Capture, Pending, Session, run};
+use crate::profiler::{Capture, Launched, Pending, Session, run};
 use crate::terms::{Phase, Seed, Tier, VariantId};
 use crate::toolchain::{Nvcc, Nvdisasm};
 
@@ -54,7 +54,7 @@ pub struct Subject<'a> {
 
 /// What a subject's command line launches.
 enum Listed {
-    Known(LaunchList),
+    Known(Launched),
     Unknown,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Subject<'a> {
             folder,
             git,
             verified_before: None,
-            tier: Tier::Counters,
+            tier: variant.tier(),
             captures: Vec::new(),
             pending: None,
             processes: 0,
@@ -135,6 +135,10 @@ impl<'a> Subject<'a> {
             folder: &self.folder,
             stem: &job.stem,
             seed: Some(seed),
+            listing: match &self.listed {
+                Some(Listed::Known(listing)) => Some(listing),
+                Some(Listed::Unknown) | None => None,
+            },
         }
     }
 
@@ -145,7 +149,7 @@ impl<'a> Subject<'a> {
     /// # Errors
     /// The finding that the numbers of that process are wrong; an error where the machine failed.
     pub fn list(&mut self, bench: &Bench<'_>, job: &Job, seed: Seed) -> Result<(), Stop> {
-        if self.tier != Tier::Counters || self.listed.is_some() {
+        if !self.tier.has_counters() || self.listed.is_some() {
             return Ok(());
         }
         let stage = match job.side {
@@ -158,7 +162,8 @@ impl<'a> Subject<'a> {
         self.tools_wall += started.elapsed();
         self.profiled += 1;
         self.listed = Some(match answer {
-            Ok(list) => {
+            Ok(listing) => {
+                let list = &listing.launches;
                 let (measured, others) = (list.measured, list.other_launches());
                 let text = format!(
                     "{measured} are measured, {others} are not: {}",
@@ -166,7 +171,11 @@ impl<'a> Subject<'a> {
                 );
                 let text = text.trim_end_matches([':', ' ']);
                 bench.note(self.variant, stage, text);
-                Listed::Known(list)
+                Listed::Known(listing)
+            }
+            // Without the list nothing says which launches are measured inside of the program.
+            Err(Stop::Finding(found)) if self.tier == Tier::InProcessCounters => {
+                return Err(unlisted(*found).into());
             }
             Err(Stop::Finding(found)) if found.code != Code::WrongNumbers => {
                 let text = format!("what else is launched is not known: {}", found.message);
@@ -300,7 +309,7 @@ impl<'a> Subject<'a> {
         })?;
         self.name_instructions(&mut derived);
         let conditions = match self.tier {
-            Tier::Counters => Conditions::from(&self.variant.profile),
+            Tier::Counters | Tier::InProcessCounters => Conditions::from(&self.variant.profile),
             Tier::KernelTimes | Tier::EventTimes | Tier::Static => Conditions::default(),
         };
         let provenance = self.provenance(bench);
@@ -382,7 +391,7 @@ impl<'a> Subject<'a> {
     fn profiler(&self, bench: &Bench<'_>) -> Option<String> {
         match self.tier {
             Tier::Counters => Some(bench.ncu_version.clone()),
-            Tier::KernelTimes | Tier::EventTimes | Tier::Static => {
+            Tier::InProcessCounters | Tier::KernelTimes | Tier::EventTimes | Tier::Static => {
                 self.captures.first()?.report.profiler_version.clone()
             }
         }
@@ -391,8 +400,10 @@ impl<'a> Subject<'a> {
     /// What the measured command line launches, as far as that is known.
     fn launch_list(&self) -> Option<LaunchList> {
         match (self.tier, &self.listed) {
-            (Tier::Counters, Some(Listed::Known(list))) => Some(list.clone()),
-            (Tier::Counters, _) => None,
+            (tier, Some(Listed::Known(listing))) if tier.has_counters() => {
+                Some(listing.launches.clone())
+            }
+            (tier, _) if tier.has_counters() => None,
             _ => self.captures.first()?.launch_list.clone(),
         }
     }
@@ -437,6 +448,19 @@ impl<'a> Subject<'a> {
             unselected: Vec::new(),
             launch_list: self.launch_list(),
         }
+    }
+}
+
+/// Why launches that must be listed are not. That CUPTI is not there leaves the counters out of
+/// reach.
+fn unlisted(found: Finding) -> Finding {
+    match found.code {
+        Code::KernelTimesUnavailable => Finding {
+            code: Code::ProfilerUnsupported,
+            message: format!("its launches cannot be listed: {}", found.message),
+            ..found
+        },
+        _ => found,
     }
 }
 

@@ -6,6 +6,7 @@
 
 use ncu_report::{Launch, Measurement};
 
+use super::family::is_chip_counter;
 use crate::terms::{Phase, Tier};
 
 macro_rules! roles {
@@ -127,6 +128,17 @@ impl Role {
             .find(|role| role.counter() == counter)
     }
 
+    /// Whether a counter is known from a launch itself: what it was given, and what its kernel takes.
+    pub(crate) fn is_of_launch(counter: &str) -> bool {
+        let known = [
+            Role::RegistersPerThread,
+            Role::ThreadsPerBlock,
+            Role::StaticSharedBytes,
+            Role::DynamicSharedBytes,
+        ];
+        known.iter().any(|role| role.counter() == counter)
+    }
+
     /// What a launch has of it.
     pub fn measured(self, launch: &Launch) -> Option<&Measurement> {
         launch.metrics.get(self.counter())
@@ -155,6 +167,7 @@ impl std::fmt::Display for Role {
 pub(crate) fn measures(tier: Tier, counter: &str, phase: Phase) -> bool {
     match tier {
         Tier::Counters => true,
+        Tier::InProcessCounters => is_chip_counter(counter) || Role::is_of_launch(counter),
         Tier::KernelTimes | Tier::EventTimes => {
             Role::of(counter) == Some(Role::Duration) && phase == Phase::Timing
         }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 mod print;
 
-use crate::config::{KernelFilter, SanitizerTool, Variant};
+use crate::config::{Collector, KernelFilter, SanitizerTool, Variant};
 use crate::profiler::only_ncu_selects;
 use crate::terms::{Phase, VariantId};
 
@@ -108,8 +108,7 @@ impl VariantPlan {
         let once = |task| Job::once(variant, Side::Current, task);
         let mut jobs = vec![once(Task::Verify)];
         jobs.extend(sanitized(variant).map(|tool| once(Task::Sanitize(tool))));
-        jobs.extend(counted(variant).then(|| once(Task::Measure(Phase::Counting))));
-        jobs.extend(listed(variant).then(|| once(Task::List)));
+        jobs.extend(before_rounds(variant).into_iter().map(once));
         let timed = variant.has_phase(Phase::Timing);
         let rounds = (1..=settings.max_processes).filter(|_| timed);
         VariantPlan {
@@ -130,14 +129,8 @@ impl VariantPlan {
         let tools = sanitized(variant);
         jobs.extend(tools.map(|tool| Job::once(variant, Side::Current, Task::Sanitize(tool))));
         jobs.push(Job::once(variant, Side::Base, Task::Verify));
-        if counted(variant) {
-            let counting = Task::Measure(Phase::Counting);
-            jobs.extend([Side::Base, Side::Current].map(|side| Job::once(variant, side, counting)));
-        }
-        if listed(variant) {
-            jobs.extend(
-                [Side::Base, Side::Current].map(|side| Job::once(variant, side, Task::List)),
-            );
+        for task in before_rounds(variant) {
+            jobs.extend([Side::Base, Side::Current].map(|side| Job::once(variant, side, task)));
         }
         let timed = variant.has_phase(Phase::Timing);
         let round = |round: u32| {
@@ -158,15 +151,10 @@ impl VariantPlan {
         }
     }
 
-    /// The jobs of the counting phase, in their order.
-    pub fn counting(&self) -> impl Iterator<Item = &Job> {
-        let counting = Task::Measure(Phase::Counting);
-        self.once.iter().filter(move |job| job.task == counting)
-    }
-
-    /// The jobs that list launches, in their order.
-    pub fn listing(&self) -> impl Iterator<Item = &Job> {
-        self.once.iter().filter(|job| job.task == Task::List)
+    /// The jobs of the counting phase and those that list launches, in their order.
+    pub fn before_rounds(&self) -> impl Iterator<Item = &Job> {
+        let is_one = |job: &&Job| matches!(job.task, Task::Measure(_) | Task::List);
+        self.once.iter().filter(is_one)
     }
 
     /// The fewest rounds that are measured, and the most.
@@ -186,14 +174,29 @@ fn sanitized(variant: &Variant) -> impl Iterator<Item = SanitizerTool> {
         .map(|index| asked[index])
 }
 
+/// The tasks that measure or list launches once. What is measured inside of the program needs the
+/// list of its launches before: their names say which of them are selected.
+fn before_rounds(variant: &Variant) -> Vec<Task> {
+    let counting = counted(variant).then_some(Task::Measure(Phase::Counting));
+    let list = listed(variant).then_some(Task::List);
+    let (first, second) = match variant.profile.collector {
+        Collector::Ncu => (counting, list),
+        Collector::Cupti => (list, counting),
+    };
+    first.into_iter().chain(second).collect()
+}
+
 /// Whether anything is counted, in a process of its own.
 fn counted(variant: &Variant) -> bool {
     variant.profile.hotspots || variant.has_phase(Phase::Counting)
 }
 
-/// Whether the launches of a variant are listed: where a filter by name leaves some of them out.
-/// What ncu selects in other ways, this tool cannot tell apart.
+/// Whether the launches of a variant are listed: where they are measured inside of the program, and
+/// where a filter by name leaves some of them out. What ncu selects in other ways, this tool cannot tell apart.
 fn listed(variant: &Variant) -> bool {
+    if variant.profile.collector == Collector::Cupti {
+        return true;
+    }
     let filter = variant.kernels.as_deref();
     filter.is_some() && KernelFilter::of(filter).is_ok() && only_ncu_selects(variant).is_none()
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Job, Side, Task, VariantPlan};
 use crate::build::{Artifact, BuildState, PlannedBuild, UNBUILT, planned_build};
-use crate::config::{Config, SanitizerTool, Variant};
+use crate::config::{Collector, Config, SanitizerTool, Variant};
 use crate::device::Gpu;
 use crate::files::{base_folder, variant_folder};
 use crate::process::{passed, shell_line};
@@ -279,12 +279,15 @@ impl Runner<'_> {
 
     /// On the tier of the counters, which is tried first.
     fn profiler_argv(&self, phase: Phase, stem: &str) -> Vec<String> {
+        let (gpu, env) = (Gpu::default(), BTreeMap::new());
+        let session = self.session(&gpu, &env, phase, stem);
+        if self.variant.profile.collector == Collector::Cupti {
+            return session.measured_argv();
+        }
         let ncu = Ncu {
             path: Ncu::path(&self.config.toolchain).unwrap_or_else(|_| "ncu".into()),
             version: String::new(),
         };
-        let (gpu, env) = (Gpu::default(), BTreeMap::new());
-        let session = self.session(&gpu, &env, phase, stem);
         ncu.invocation(&session)
             .map_or_else(|_| Vec::new(), |invocation| invocation.argv)
     }
@@ -306,6 +309,7 @@ impl Runner<'_> {
             folder: &self.folder,
             stem,
             seed: None,
+            listing: None,
         }
     }
 }

@@ -11,13 +11,13 @@ use crate::config::Variant;
 use crate::terms::{Tier, VariantId};
 use ncu_report::Recording;
 
-/// The ending of a file of this format that can be imported; `None` for times without counters,
-/// which only this tool measures.
+/// The ending of a file of this format that can be imported; `None` for what only this
+/// tool measures.
 pub fn importable(format: Format) -> Option<&'static str> {
     match format {
         Format::Report => Some("ncu-rep"),
         Format::Csv => Some("csv"),
-        Format::KernelRecords | Format::EventTimes => None,
+        Format::CounterRecords | Format::KernelRecords | Format::EventTimes => None,
     }
 }
 

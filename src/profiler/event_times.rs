@@ -60,7 +60,7 @@ impl Profiler for EventTimes {
             return Err(unreadable("none is of a kernel that `kernels` selects".to_owned()).into());
         }
         let times = ran.times;
-        let capture = ran.keep_times(session.path("times"), &content, report, session.seed)?;
+        let capture = ran.keep(session, session.path("times"), &content, report)?;
         Ok(Pending::of(capture, times))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Profiler`] is what a profiler has to bring; [`run`] starts, watches and ends a process in
 //! the same way for all of them. There is one implementation a tier: [`ncu`] reads hardware
-//! counters, [`cupti`] times kernels, [`event_times`] reads the times that a program measures
+//! counters, [`cupti`] times kernels or reads the counters inside of the program, [`event_times`] reads the times that a program measures
 //! itself.
 
 mod capture;
@@ -14,7 +14,7 @@ mod profilers;
 mod session;
 
 pub use capture::{Capture, Page, Pending, Times};
-pub(crate) use cupti::only_ncu_selects;
+pub(crate) use cupti::{Launched, only_ncu_selects};
 pub use first_launch::LogSign;
 pub(crate) use ncu::{NCU_LOCK, home};
 pub use ncu::{Ncu, Trouble};

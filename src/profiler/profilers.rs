@@ -1,6 +1,8 @@
 //! The profilers of one machine.
 
-use super::cupti::Cupti;
+use std::rc::Rc;
+
+use super::cupti::{Cupti, CuptiCounters, Libraries};
 use super::event_times::EventTimes;
 use super::ncu::Ncu;
 use super::session::Profiler;
@@ -10,6 +12,7 @@ use crate::terms::Tier;
 /// The profilers of one machine, one a tier.
 pub struct Profilers {
     ncu: Ncu,
+    cupti_counters: CuptiCounters,
     cupti: Cupti,
     event_times: EventTimes,
 }
@@ -17,8 +20,10 @@ pub struct Profilers {
 impl Profilers {
     /// The profilers beside an installation of ncu. Nothing else is looked for yet.
     pub fn new(ncu: Ncu) -> Profilers {
+        let libraries = Rc::new(Libraries::beside(&ncu.path));
         Profilers {
-            cupti: Cupti::beside(&ncu.path),
+            cupti_counters: CuptiCounters::new(Rc::clone(&libraries)),
+            cupti: Cupti::new(libraries),
             event_times: EventTimes,
             ncu,
         }
@@ -36,6 +41,7 @@ impl Profilers {
     pub fn of(&self, tier: Tier) -> Result<&dyn Profiler, Error> {
         match tier {
             Tier::Counters => Ok(&self.ncu),
+            Tier::InProcessCounters => Ok(&self.cupti_counters),
             Tier::KernelTimes => Ok(&self.cupti),
             Tier::EventTimes => Ok(&self.event_times),
             Tier::Static => Err(Error::Usage(

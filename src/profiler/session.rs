@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ncu_report::Recording;
 
 use super::capture::{Capture, Pending, Times};
+use super::cupti::Launched;
 use super::first_launch::{FirstLaunch, LogSign};
 use crate::build::{Artifact, Given, program_argv};
 use crate::config::{Config, Variant};
@@ -100,6 +101,8 @@ pub struct Session<'a> {
     pub stem: &'a str,
     /// What the values of the program's inputs are made from; `None` in a dry run.
     pub seed: Option<Seed>,
+    /// What an earlier process with the same command line launched, where that was listed.
+    pub listing: Option<&'a Launched>,
 }
 
 /// How a process ended.
@@ -152,6 +155,12 @@ impl Session<'_> {
             seed: self.seed,
         };
         program_argv(self.variant, self.artifact, further, &given)
+    }
+
+    /// The program's argv where launches are measured in it or around it.
+    pub(crate) fn measured_argv(&self) -> Vec<String> {
+        let launches = self.variant.launches_needed(self.phase);
+        self.program(&self.variant.profile_args, launches)
     }
 
     /// The program's argv where all of its launches are listed: that of the processes which take
@@ -334,24 +343,24 @@ impl Ran {
         Err(Finding::deny(code, &variant.id, message, next).detail(log))
     }
 
-    /// Keeps the times of a program that ran without ncu, and makes them a capture.
-    pub(super) fn keep_times(
+    /// Keeps what was measured of a program that ran without ncu, and makes it a capture.
+    pub(super) fn keep(
         self,
+        session: &Session<'_>,
         path: PathBuf,
         content: &[u8],
         report: Recording,
-        seed: Option<Seed>,
     ) -> Result<Capture, Error> {
         write_atomically(&path, content).map_err(Error::io("write", &path))?;
         Ok(Capture {
             report_sha256: sha256_hex(content),
             report_path: path,
             page: None,
-            phase: Phase::Timing,
+            phase: session.phase,
             device: self.device,
             argv: self.invocation.argv,
             report,
-            seed,
+            seed: session.seed,
             checked: self.checked,
             launch_list: None,
         })

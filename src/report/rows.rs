@@ -195,9 +195,7 @@ fn counted(count: usize, one: &str, several: &str) -> String {
 
 /// A metric that is only recorded, on a tier that has no value for it.
 fn unmeasured(report: &VariantReport, comparison: &Comparison) -> bool {
-    report.tier != Tier::Counters
-        && comparison.level == Level::Record
-        && comparison.current.is_none()
+    !report.tier.has_counters() && comparison.level == Level::Record && comparison.current.is_none()
 }
 
 /// One line for each kernel that got worse, with what moved together; one with where its time moved;
@@ -469,6 +467,7 @@ pub(super) fn provenance(report: &VariantReport) -> String {
                 .to_owned()
         }
         Tier::Counters | Tier::Static => String::new(),
+        Tier::InProcessCounters => ", counters read by CUPTI in the program".to_owned(),
         lower => format!(", {lower} without counters"),
     };
     format!(

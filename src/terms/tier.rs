@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 pub enum Tier {
     /// Hardware counters, through ncu.
     Counters,
+    /// Hardware counters, through CUPTI's range profiler inside of the program. No lower tier than
+    /// ncu's, and another: their values are never compared. `profile.collector` chooses one of them.
+    #[serde(rename = "cupti-counters")]
+    InProcessCounters,
     /// Start and end of every kernel, through CUPTI's activity records.
     KernelTimes,
     /// Times that the program takes itself, with CUDA events around its launches.
@@ -32,24 +36,30 @@ impl Tier {
             .find(|tier| tier.as_str() == name)
     }
 
+    /// Whether it measures hardware counters.
+    pub fn has_counters(self) -> bool {
+        matches!(self, Tier::Counters | Tier::InProcessCounters)
+    }
+
     /// As the configuration and the reports spell it.
     pub fn as_str(self) -> &'static str {
         match self {
             Tier::Counters => "counters",
+            Tier::InProcessCounters => "cupti-counters",
             Tier::KernelTimes => "kernel-times",
             Tier::EventTimes => "event-times",
             Tier::Static => "static",
         }
     }
 
-    /// The folder of the baselines of this tier on a GPU model: `nvidia-h200` for counters, and
+    /// The folder of the baselines of this tier on a GPU model: `nvidia-h200` for ncu's counters, and
     /// `nvidia-h200+kernel-times`, so that no tier is locked over another. What never runs has the
     /// compiler's target for its model: `sm-90a+static`.
     pub fn folder(self, gpu: &str) -> String {
         let slug = slug(gpu);
         match self {
             Tier::Counters => slug,
-            lower => format!("{slug}+{}", lower.as_str()),
+            other => format!("{slug}+{}", other.as_str()),
         }
     }
 }
@@ -59,6 +69,7 @@ impl Tier {
     pub fn of_folder(folder: &str) -> Tier {
         Tier::ACCEPTABLE
             .into_iter()
+            .chain([Tier::InProcessCounters])
             .find(|tier| folder.ends_with(&format!("+{tier}")))
             .unwrap_or(Tier::Counters)
     }
@@ -97,5 +108,15 @@ mod tests {
         assert_eq!(slug("NVIDIA H200"), "nvidia-h200");
         assert_eq!(slug("NVIDIA A100-SXM4-80GB"), "nvidia-a100-sxm4-80gb");
         assert_eq!(slug("../.."), "unknown-gpu");
+    }
+
+    #[test]
+    fn each_tier_has_a_folder_of_its_own() {
+        for tier in Tier::ACCEPTABLE
+            .into_iter()
+            .chain([Tier::Counters, Tier::InProcessCounters])
+        {
+            assert_eq!(Tier::of_folder(&tier.folder("NVIDIA H200")), tier);
+        }
     }
 }

@@ -5,7 +5,9 @@ use toml::de::DeValue;
 use super::file::{File, entry};
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::ProfileSettings;
-use crate::config::raw::{CacheControl, ClockControl, GraphProfiling, RawProfile, ReplayMode};
+use crate::config::raw::{
+    CacheControl, ClockControl, Collector, GraphProfiling, RawProfile, ReplayMode,
+};
 use crate::terms::Tier;
 
 const DEFAULT_LAUNCHES: u32 = 20;
@@ -55,6 +57,7 @@ impl File<'_> {
             skip: first(layers, |p| &p.skip).unwrap_or(0),
             ncu_args: self.ncu_args(at, layers)?,
             accept_tiers: self.accepted_tiers(at, layers)?,
+            collector: first(layers, |p| &p.collector).unwrap_or(Collector::Ncu),
             clock_control: first(layers, |p| &p.clock_control).unwrap_or(ClockControl::Base),
             cache_control: first(layers, |p| &p.cache_control).unwrap_or(CacheControl::All),
             replay_mode: first(layers, |p| &p.replay_mode).unwrap_or(ReplayMode::Kernel),
@@ -73,7 +76,64 @@ impl File<'_> {
             max_rounds: counts.max_rounds,
             retries: counts.retries,
         };
+        self.collectable(at, &settings)?;
         Ok(settings)
+    }
+
+    /// That the collector supports every other setting: what only ncu does is refused beside
+    /// `cupti`, and never ignored.
+    fn collectable(&self, at: &[&str], settings: &ProfileSettings) -> Result<(), ConfigError> {
+        if settings.collector == Collector::Ncu {
+            return Ok(());
+        }
+        let refused: [(&str, bool, &str); 8] = [
+            (
+                "clock_control",
+                settings.clock_control != ClockControl::None,
+                "only ncu locks the clocks: set `clock_control = \"none\"`",
+            ),
+            (
+                "replay_mode",
+                settings.replay_mode != ReplayMode::Kernel,
+                "it replays single launches: set `replay_mode = \"kernel\"`",
+            ),
+            (
+                "graph_profiling",
+                settings.graph_profiling != GraphProfiling::Node,
+                "only ncu measures a whole CUDA graph",
+            ),
+            (
+                "nvtx",
+                !settings.nvtx.is_empty(),
+                "only ncu selects by NVTX ranges",
+            ),
+            (
+                "profiler_range",
+                settings.profiler_range,
+                "only ncu selects between cudaProfilerStart and cudaProfilerStop",
+            ),
+            ("hotspots", settings.hotspots, "only ncu samples warps"),
+            (
+                "ncu_args",
+                !settings.ncu_args.is_empty(),
+                "ncu is not run with it",
+            ),
+            (
+                "keep_sass",
+                settings.keep_sass,
+                "only ncu's report has machine code",
+            ),
+        ];
+        match refused.iter().find(|(_, is_set, _)| *is_set) {
+            None => Ok(()),
+            Some((setting, _, why)) => {
+                let message =
+                    format!("`{setting}` does not work with `collector = \"cupti\"`: {why}");
+                // A default is nowhere in the file.
+                let is_set = self.has(&self.place(at, setting));
+                Err(self.wrong_setting(at, if is_set { setting } else { "collector" }, message))
+            }
+        }
     }
 
     fn profile_counts(&self, at: &[&str], layers: &[&RawProfile]) -> Result<Counts, ConfigError> {

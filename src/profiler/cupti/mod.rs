@@ -1,53 +1,44 @@
-//! Kernel times without ncu and without a right to the counters: the program runs with an injected
-//! library, which makes NVIDIA's CUPTI record when each kernel began and ended.
+//! What NVIDIA's CUPTI measures inside of a program, which runs with an injected library: here the
+//! times of kernels, in [`counters`] the hardware counters.
 //!
-//! This measures the program as it runs: launches follow each other as it makes them, with caches as
+//! Kernel times need neither ncu nor a right to the counters: CUPTI records when each kernel began
+//! and ended. This measures the program as it runs: launches follow each other as it makes them, with caches as
 //! the launch before left them. ncu runs each launch alone, and flushes the caches first unless
 //! `cache_control` is `none`, so the two differ where that matters.
 
+mod counters;
+mod left;
 mod library;
 mod select;
 
-use std::cell::OnceCell;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::rc::Rc;
 
 use super::capture::Pending;
 use super::session::{Profiler, Ran, Session, execute};
 use crate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
 use crate::config::{KernelFilter, Variant};
-use crate::files::{most, read_regular_up_to, write_atomically};
+use crate::files::write_atomically;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::Invocation;
-use crate::profile::LaunchList;
 use crate::terms::Tier;
-use library::{injection_path, libcupti, write_injection};
+pub use counters::CuptiCounters;
+use left::{left, none_selected, on_one_device, remove};
+pub use library::Libraries;
+use library::write_injection;
+pub use select::Launched;
 pub(crate) use select::only_ncu_selects;
 
 /// Times kernels.
 #[derive(Debug)]
 pub struct Cupti {
-    /// The program `ncu`, whose installation may have a libcupti.
-    ncu: PathBuf,
-    /// NVIDIA's library, or why there is none. It is looked for once, when it is needed first.
-    libcupti: OnceCell<Result<PathBuf, String>>,
+    libraries: Rc<Libraries>,
 }
 
 impl Cupti {
-    /// Nothing is looked for yet.
-    pub fn beside(ncu: &Path) -> Cupti {
-        Cupti {
-            ncu: ncu.to_path_buf(),
-            libcupti: OnceCell::new(),
-        }
-    }
-
-    fn libcupti(&self, session: &Session<'_>) -> Result<&PathBuf, String> {
-        let find = || libcupti(&session.config.toolchain, &self.ncu, &session.gpu.cuda);
-        self.libcupti
-            .get_or_init(find)
-            .as_ref()
-            .map_err(Clone::clone)
+    /// With these libraries.
+    pub fn new(libraries: Rc<Libraries>) -> Cupti {
+        Cupti { libraries }
     }
 }
 
@@ -63,18 +54,15 @@ impl Profiler for Cupti {
     fn invocation(&self, session: &Session<'_>) -> Result<Invocation, Stop> {
         let variant = session.variant;
         let unavailable = |why| unavailable(variant, why);
-        let injection = injection_path(&session.config.work).map_err(unavailable)?;
-        let libcupti = self.libcupti(session).map_err(unavailable)?;
+        let libraries = self.libraries.env(session.config, &session.gpu.cuda);
+        let libraries = libraries.map_err(unavailable)?;
         if let Some(why) = only_ncu_selects(variant) {
             return Err(unavailable(format!("{why}, which only ncu supports")).into());
         }
         KernelFilter::of(variant.kernels.as_deref()).map_err(unavailable)?;
         let mut invocation = session.invocation(session.listed_argv());
-        for (name, path) in [
-            ("CUDA_INJECTION64_PATH", &injection),
-            ("SPARSEK_GATE_CUPTI", libcupti),
-            ("SPARSEK_GATE_KERNEL_RECORDS", &session.path("process")),
-        ] {
+        let records = ("SPARSEK_GATE_KERNEL_RECORDS", session.path("process"));
+        for (name, path) in libraries.into_iter().chain([records]) {
             let value = path.display().to_string();
             invocation.env.insert(name.to_owned(), value);
         }
@@ -82,9 +70,7 @@ impl Profiler for Cupti {
     }
 
     fn prepare(&self, session: &Session<'_>) -> Result<(), Error> {
-        if let Ok(path) = injection_path(&session.config.work) {
-            write_injection(&path)?;
-        }
+        write_injection(&session.config.work)?;
         remove(&session.path("process"))
     }
 
@@ -94,7 +80,8 @@ impl Profiler for Cupti {
         let prefix = session.path("process");
         let processes = processes(variant, &prefix)?;
         let mut capture = KernelCapture::of(&gpu.name, &gpu.compute_capability, processes);
-        on_one_device(session, &capture)?;
+        let devices = capture.launches.iter().map(|(_, kernel)| kernel.device);
+        on_one_device(session, devices)?;
         let seen = capture.functions();
         let filter = KernelFilter::of(variant.kernels.as_deref());
         let filter = filter.map_err(|why| unavailable(variant, why))?;
@@ -110,7 +97,7 @@ impl Profiler for Cupti {
             cause: error.to_string(),
         })?;
         let times = ran.times;
-        let mut capture = ran.keep_times(path, text.as_bytes(), report, session.seed)?;
+        let mut capture = ran.keep(session, path, text.as_bytes(), report)?;
         capture.launch_list = Some(launch_list);
         remove(&prefix)?;
         Ok(Pending::of(capture, times))
@@ -125,7 +112,7 @@ impl Cupti {
     /// # Errors
     /// A finding that says why they cannot be listed, or that the numbers of that process are
     /// wrong; an error where the machine failed.
-    pub fn list(&self, session: &Session<'_>) -> Result<LaunchList, Stop> {
+    pub fn list(&self, session: &Session<'_>) -> Result<Launched, Stop> {
         let (ran, unproven) = execute(self, session)?;
         let variant = session.variant;
         ran.succeeded(variant, "while its launches were listed")?;
@@ -138,7 +125,7 @@ impl Cupti {
         remove(&prefix)?;
         match unproven {
             Some(finding) => Err(finding.into()),
-            None => Ok(capture.launch_list(
+            None => Ok(capture.listing(
                 &variant.kernel_filter(),
                 variant.profile.skip,
                 variant.profile.launches,
@@ -159,9 +146,8 @@ fn unavailable(variant: &Variant, why: String) -> Finding {
 /// What every process of a program left.
 fn processes(variant: &Variant, prefix: &Path) -> Result<Vec<ProcessRecords>, Stop> {
     let mut processes = Vec::new();
-    for file in left(prefix)? {
-        let bytes = read_regular_up_to(&file, most::RECORDS).map_err(Error::io("read", &file))?;
-        let process = ProcessRecords::parse(&String::from_utf8_lossy(&bytes));
+    for (file, text) in left(prefix)? {
+        let process = ProcessRecords::parse(&text);
         processes.push(process.map_err(|why| incomplete(variant, &file, why))?);
     }
     if processes.is_empty() {
@@ -190,66 +176,4 @@ fn incomplete(variant: &Variant, file: &Path, why: Incomplete) -> Finding {
             "keep the file and report it",
         ),
     }
-}
-
-/// That every launch ran on the one GPU that the program was given.
-fn on_one_device(session: &Session<'_>, capture: &KernelCapture) -> Result<(), Finding> {
-    let mut launches = capture.launches.iter();
-    let other = launches.find(|(_, kernel)| kernel.device != 0);
-    other.map_or(Ok(()), |(_, kernel)| {
-        Err(Finding::deny(
-            Code::NotMeasured,
-            &session.variant.id,
-            format!(
-                "the program launched on its device {}, but it may only use {}",
-                kernel.device, session.gpu.uuid
-            ),
-            "do not change CUDA_VISIBLE_DEVICES in the program",
-        ))
-    })
-}
-
-fn none_selected(variant: &Variant, seen: &[String]) -> Finding {
-    let seen = if seen.is_empty() {
-        "no kernel at all".to_owned()
-    } else {
-        seen.join(", ")
-    };
-    Finding::deny(
-        Code::NoKernelsProfiled,
-        &variant.id,
-        format!(
-            "no recorded kernel was selected: the filter is {}, the program launched {seen}",
-            variant.kernels.as_deref().unwrap_or("(none)")
-        ),
-        "correct `kernels` or `skip` of the variant",
-    )
-}
-
-/// The files that processes wrote: `<prefix>.<pid>`, sorted.
-fn left(prefix: &Path) -> Result<Vec<PathBuf>, Error> {
-    let folder = prefix.parent().unwrap_or(Path::new("."));
-    let name = prefix
-        .file_name()
-        .map(|name| format!("{}.", name.to_string_lossy()))
-        .unwrap_or_default();
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
-        let path = entry.map_err(Error::io("read", folder))?.path();
-        let is_one = path
-            .file_name()
-            .is_some_and(|file| file.to_string_lossy().starts_with(&name));
-        if is_one {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-fn remove(prefix: &Path) -> Result<(), Error> {
-    for path in left(prefix)? {
-        fs::remove_file(&path).map_err(Error::io("clear", &path))?;
-    }
-    Ok(())
 }

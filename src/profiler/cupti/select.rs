@@ -1,10 +1,25 @@
 //! Selects the launches of a program that are measured, as ncu does by `--kernel-name`,
 //! `--launch-skip` and `--launch-count`.
 
+use std::collections::BTreeSet;
+
 use crate::capture::kernel_records::KernelCapture;
 use crate::config::{GraphProfiling, KernelFilter, Variant};
 use crate::profile::LaunchList;
 use ncu_report::base_name;
+
+/// What a command line launches, and which of its kernels a variant selects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launched {
+    /// All launches, by kernel.
+    pub launches: LaunchList,
+    /// The linker's names of the selected kernels, each once.
+    pub selected: Vec<String>,
+    /// Those of all other kernels.
+    pub others: Vec<String>,
+    /// A kernel that a CUDA graph launches, if any does.
+    pub in_graph: Option<String>,
+}
 
 /// The setting that selects launches in a way that only ncu supports, where there is one.
 pub fn only_ncu_selects(variant: &Variant) -> Option<String> {
@@ -48,6 +63,21 @@ impl KernelCapture {
             (name, selected)
         });
         LaunchList::of(&launches.collect::<Vec<_>>())
+    }
+
+    /// All launches, with the names by which the selected ones are known in the program.
+    pub fn listing(&self, filter: &KernelFilter, skip: u32, count: u32) -> Launched {
+        let kernels = self.launches.iter().map(|(_, kernel)| kernel);
+        let names: BTreeSet<&str> = kernels.clone().map(|kernel| kernel.name.as_str()).collect();
+        let names = names.into_iter().map(str::to_owned);
+        let (selected, others) = names.partition(|name| filter.matches(&base_name(name)));
+        let mut in_graphs = kernels.filter(|kernel| kernel.graph_node != 0);
+        Launched {
+            launches: self.launch_list(filter, skip, count),
+            selected,
+            others,
+            in_graph: in_graphs.next().map(|kernel| base_name(&kernel.name)),
+        }
     }
 
     /// Keeps the selected launches: of those that match, `count` after the first `skip`.

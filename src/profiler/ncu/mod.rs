@@ -36,7 +36,7 @@ impl Profiler for Ncu {
 
     fn invocation(&self, session: &Session<'_>) -> Result<Invocation, Stop> {
         let (variant, phase) = (session.variant, session.phase);
-        let program = session.program(&variant.profile_args, variant.launches_needed(phase));
+        let program = session.measured_argv();
         let stem = session.folder.join(session.stem);
         let log = session.path("ncu.log");
         let argv = self.profile_argv(variant, phase, &stem, &log, &program);

@@ -13,7 +13,6 @@ use super::measured::{
 use super::scale::{Axis, with_prefix};
 use crate::judge::VariantReport;
 use crate::metric::Role;
-use crate::terms::Tier;
 
 /// Variants that a picture has room for.
 const MOST: usize = 24;
@@ -147,7 +146,7 @@ fn place(report: &VariantReport, side: Side) -> Option<Place> {
 /// The first thing that is missing.
 fn why_not(group: &Group<'_>) -> String {
     let all = |lacks: fn(&VariantReport) -> bool| group.reports.iter().all(|report| lacks(report));
-    if group.tier != Tier::Counters {
+    if !group.tier.has_counters() {
         format!("{} do not include DRAM counters", group.tier)
     } else if all(|report| report.work.flop.is_none()) {
         "the suite declares no FLOP (`work = { flop = … }`)".to_owned()

@@ -1,9 +1,5 @@
-//! The library that the CUDA driver loads into a program to record its kernels (`build.rs`
-//! compiles this file alone, `super::library` embeds the result).
-//!
-//! The driver loads what `CUDA_INJECTION64_PATH` names when the program initializes CUDA, and
-//! calls `InitializeInjection`. From then on CUPTI's activity records state when each kernel began
-//! and ended; they need no right to the performance counters
+//! Records when each kernel began and ended, by CUPTI's activity records, which need no right to the
+//! performance counters
 //! (<https://developer.nvidia.com/CUPTI_ERROR_INSUFFICIENT_PRIVILEGES>: "tracing APIs produce
 //! normal results"). Each process writes one file, `$SPARSEK_GATE_KERNEL_RECORDS.<pid>`, which
 //! `crate::capture::kernel_records` reads:
@@ -16,19 +12,17 @@
 //! end <k lines> <records that CUPTI dropped>
 //! ```
 //!
-//! A file without its `end` is one of a process that ended before it had written all. Nothing that
-//! goes wrong here may stop the program, so every failure is a line of the file.
+//! A file without its `end` is one of a process that ended before it had written all.
 
 use std::alloc::{Layout, alloc, dealloc};
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, OsString, c_char, c_void};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-type Status = u32;
-const SUCCESS: Status = 0;
+use super::symbols::{Library, SUCCESS, Status, at_exit, create, function};
 
 /// `CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL`: kernels, without making them wait for each other.
 const CONCURRENT_KERNEL: u32 = 10;
@@ -63,17 +57,6 @@ const DEVICE_BUFFERS: [(u32, usize); 2] = [(0, 256 << 10), (6, 1)];
 /// Space for some 4,800 records; CUPTI asks for one such buffer a launching thread.
 const BUFFER_BYTES: usize = 1 << 20;
 const ALIGNMENT: usize = 8;
-
-/// Resolved as called: few of libcupti's functions are.
-const RTLD_LAZY: c_int = 1;
-const RTLD_NOLOAD: c_int = 4;
-
-unsafe extern "C" {
-    fn dlopen(file: *const c_char, mode: c_int) -> *mut c_void;
-    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-    fn dlerror() -> *const c_char;
-    fn atexit(handler: extern "C" fn()) -> c_int;
-}
 
 type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
@@ -117,27 +100,16 @@ fn with_recorder<T>(act: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
     recorder.as_mut().map(act)
 }
 
-/// Called by the driver. 1 lets the program go on.
-#[unsafe(no_mangle)]
-pub extern "C" fn InitializeInjection() -> c_int {
-    let Some(prefix) = std::env::var_os("SPARSEK_GATE_KERNEL_RECORDS") else {
-        return 1;
-    };
+/// Records from now on into the file of this process.
+pub fn begin(prefix: OsString) {
     let pid = std::process::id();
-    if PID
-        .compare_exchange(0, pid, Ordering::AcqRel, Ordering::Acquire)
-        .is_err()
-    {
-        return 1;
-    }
-    let mut path = prefix;
-    path.push(format!(".{pid}"));
-    let Ok(file) = File::create(path) else {
-        return 1;
+    PID.store(pid, Ordering::Release);
+    let Some(file) = create(prefix) else {
+        return;
     };
     {
         let Ok(mut place) = RECORDER.lock() else {
-            return 1;
+            return;
         };
         *place = Some(Recorder {
             file,
@@ -162,49 +134,21 @@ pub extern "C" fn InitializeInjection() -> c_int {
             });
         }
     }
-    // SAFETY: the handler takes and returns nothing.
-    unsafe { atexit(finish) };
-    1
+    at_exit(finish);
 }
 
 fn start() -> Result<(Cupti, u32), String> {
-    let library = library()?;
-    let symbol = |name: &str| -> Result<*mut c_void, String> {
-        let text = CString::new(name).map_err(|error| error.to_string())?;
-        // SAFETY: the library is open and the name ends in a zero.
-        let found = unsafe { dlsym(library, text.as_ptr()) };
-        if found.is_null() {
-            return Err(format!("libcupti has no {name}"));
-        }
-        Ok(found)
-    };
-    // SAFETY: the signatures are those of `cupti_activity.h` and `cupti_version.h`; handles and
-    // enumerations are pointers and 32-bit integers.
-    let (version_of, register, enable, cupti) = unsafe {
-        (
-            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut u32) -> Status>(symbol(
-                "cuptiGetVersion",
-            )?),
-            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Request, Complete) -> Status>(
-                symbol("cuptiActivityRegisterCallbacks")?,
-            ),
-            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(u32) -> Status>(symbol(
-                "cuptiActivityEnable",
-            )?),
-            Cupti {
-                flush: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(u32) -> Status>(
-                    symbol("cuptiActivityFlushAll")?,
-                ),
-                next: std::mem::transmute::<
-                    *mut c_void,
-                    unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> Status,
-                >(symbol("cuptiActivityGetNextRecord")?),
-                dropped: std::mem::transmute::<
-                    *mut c_void,
-                    unsafe extern "C" fn(*mut c_void, u32, *mut usize) -> Status,
-                >(symbol("cuptiActivityGetNumDroppedRecords")?),
-            },
-        )
+    let library = Library::cupti()?;
+    // The signatures are those of `cupti_activity.h` and `cupti_version.h`.
+    let version_of: unsafe extern "C" fn(*mut u32) -> Status =
+        function!(library, "cuptiGetVersion");
+    let register: unsafe extern "C" fn(Request, Complete) -> Status =
+        function!(library, "cuptiActivityRegisterCallbacks");
+    let enable: unsafe extern "C" fn(u32) -> Status = function!(library, "cuptiActivityEnable");
+    let cupti = Cupti {
+        flush: function!(library, "cuptiActivityFlushAll"),
+        next: function!(library, "cuptiActivityGetNextRecord"),
+        dropped: function!(library, "cuptiActivityGetNumDroppedRecords"),
     };
     let mut version = 0;
     // SAFETY: writes one integer.
@@ -214,13 +158,8 @@ fn start() -> Result<(Cupti, u32), String> {
             "CUPTI of version {version} (status {status}) is older than {OLDEST_VERSION}, that of CUDA 11.1"
         ));
     }
-    // SAFETY: as above.
-    let set = unsafe {
-        std::mem::transmute::<
-            *mut c_void,
-            unsafe extern "C" fn(u32, *mut usize, *mut c_void) -> Status,
-        >(symbol("cuptiActivitySetAttribute")?)
-    };
+    let set: unsafe extern "C" fn(u32, *mut usize, *mut c_void) -> Status =
+        function!(library, "cuptiActivitySetAttribute");
     for (attribute, mut value) in DEVICE_BUFFERS {
         let mut size = size_of::<usize>();
         // A version that refuses keeps its own sizes.
@@ -240,39 +179,6 @@ fn start() -> Result<(Cupti, u32), String> {
         return Err(format!("cuptiActivityEnable answered {status}"));
     }
     Ok((cupti, version))
-}
-
-/// The program's own libcupti where it has one: two of them do not work beside each other.
-fn library() -> Result<*mut c_void, String> {
-    let open = |name: &str, mode: c_int| -> *mut c_void {
-        let Ok(text) = CString::new(name) else {
-            return std::ptr::null_mut();
-        };
-        // SAFETY: the name ends in a zero; libcupti's initializers are what a program that links
-        // it runs too.
-        unsafe { dlopen(text.as_ptr(), mode) }
-    };
-    for name in ["libcupti.so.13", "libcupti.so.12", "libcupti.so"] {
-        let loaded = open(name, RTLD_LAZY | RTLD_NOLOAD);
-        if !loaded.is_null() {
-            return Ok(loaded);
-        }
-    }
-    let path = std::env::var("SPARSEK_GATE_CUPTI").unwrap_or_default();
-    let opened = open(&path, RTLD_LAZY);
-    if !opened.is_null() {
-        return Ok(opened);
-    }
-    // SAFETY: the text, where there is one, lives until the next call of this thread.
-    let why = unsafe {
-        let text = dlerror();
-        if text.is_null() {
-            "no reason is given".to_owned()
-        } else {
-            CStr::from_ptr(text).to_string_lossy().into_owned()
-        }
-    };
-    Err(format!("`{path}` cannot be loaded: {why}"))
 }
 
 fn layout() -> Option<Layout> {
