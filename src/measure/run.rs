@@ -105,7 +105,11 @@ pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
         set_aside(output, &variant.id)?;
     }
     let mut built = Built {
-        git: crate::git::revision(&batch.config.root),
+        // Where two programs are compared, no commit says which is which.
+        git: match order.base {
+            Some(base) if base.commit().is_none() => None,
+            _ => crate::git::revision(&batch.config.root),
+        },
         order,
         measured: Measured::default(),
         seal,
@@ -544,6 +548,9 @@ impl<'a> Run<'a> {
             Ok(base) => base,
             Err(stop) => {
                 self.measured.findings.push(stop.finding()?);
+                if self.order.base.is_some_and(BaseProject::is_required) {
+                    return Ok(());
+                }
                 None
             }
         };
@@ -569,7 +576,9 @@ impl<'a> Run<'a> {
         };
         let mut answer = subjects.measure(&self.bench, &plan, &mut retries, open);
         self.add_cost(subjects.base.as_ref());
-        if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, &base) {
+        if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, &base)
+            && !base.project.is_required()
+        {
             let unavailable = base.project.unavailable(variant, &finding.message);
             self.measured.findings.push(unavailable);
             self.not_excused(finding);
@@ -598,10 +607,14 @@ impl<'a> Run<'a> {
         self.measured.findings.extend(changes);
         match answer {
             Ok(profiles) => self.keep(variant, &mut subjects, profiles),
-            Err(SideStop::Finding(_, finding)) => {
+            Err(SideStop::Finding(side, finding)) => {
+                let finding = match side {
+                    Side::Base => finding.in_base(),
+                    Side::Current => *finding,
+                };
                 batch.watch.ended(variant, "profile", &finding.message);
                 let tier = subjects.current.tier;
-                let findings = self.bench.unmeasured(variant, tier, *finding);
+                let findings = self.bench.unmeasured(variant, tier, finding);
                 self.measured.findings.extend(findings);
                 Ok(())
             }
@@ -647,9 +660,11 @@ impl<'a> Run<'a> {
         findings
             .iter()
             .for_each(|finding| self.not_excused(finding));
-        let why = findings.pop().map(|finding| finding.message);
-        let why = why.unwrap_or_else(|| "it fails its check".to_owned());
-        Err(base.project.unavailable(variant, &why).into())
+        let lacking = match findings.pop() {
+            Some(found) => base.project.lacking(variant, found),
+            None => base.project.unavailable(variant, "it fails its check"),
+        };
+        Err(lacking.into())
     }
 
     /// Keeps the profiles of a variant, with the findings about them.
@@ -698,7 +713,7 @@ fn base_subject<'b>(base: &'b BaseVariant<'_>, output: &Path) -> Result<Subject<
     let (variant, artifact) = (&base.variant, base.artifact.clone());
     let folder = base_folder(output, &variant.id);
     std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-    let commit = Some(base.project.commit.clone());
+    let commit = base.project.commit().map(str::to_owned);
     Ok(Subject::new(base.config, variant, artifact, folder, commit))
 }
 
