@@ -49,6 +49,7 @@ pub(crate) fn work_findings(
                     Mode::Against => {
                         format!("do the same work; if other work is meant, {WAIVE}")
                     }
+                    Mode::Programs => "do the same work; if another way to do it is meant, state what checks the numbers: --verify CMD".to_owned(),
                 },
             )
         } else if comparison.verdict == Some(Verdict::Inconclusive) {

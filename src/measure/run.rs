@@ -19,7 +19,7 @@ use super::verified::{
 };
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
-use crate::config::{Recipe, Variant};
+use crate::config::{Recipe, Variant, Verification};
 use crate::device::Gpu;
 use crate::evidence::{disturbed, incomplete, incomplete_side, interleaved_launches, unpinned};
 use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
@@ -27,6 +27,7 @@ use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
 use crate::profile::Profile;
 use crate::terms::{Phase, VariantId};
+use crate::toolchain::can_start;
 use crate::verdict::{ProcessCost, Schedule};
 
 /// What was measured.
@@ -460,6 +461,13 @@ impl<'a> Run<'a> {
         artifact: &Artifact,
         side: Side,
     ) -> Result<(bool, Vec<Finding>), Error> {
+        if variant.verification != Verification::OwnRun {
+            // Its first run is under a profiler, whose messages are about the profiler.
+            let missing = missing_program(batch, variant, artifact);
+            if missing.is_some() || variant.verification == Verification::None {
+                return Ok((missing.is_none(), missing.into_iter().collect()));
+            }
+        }
         let key = self.files.iter().find(|(of, _)| *of == side);
         let key = key.and_then(|(_, files)| key_of(variant, artifact, &self.bench.gpu, files));
         let sanitizer = self.bench.sanitizer.as_ref();
@@ -706,6 +714,22 @@ impl<'a> Run<'a> {
         self.measured.profiles.push(current);
         Ok(())
     }
+}
+
+/// The finding that a program cannot be started, because there is none.
+fn missing_program(batch: Batch<'_>, variant: &Variant, artifact: &Artifact) -> Option<Finding> {
+    let (root, program) = (&batch.config.root, artifact.run.first()?);
+    (!can_start(program, root)).then(|| {
+        Finding::deny(
+            Code::NotStarted,
+            &variant.id,
+            format!("there is no program `{program}`"),
+            format!(
+                "correct its name, or build it; programs run in {}",
+                root.display()
+            ),
+        )
+    })
 }
 
 /// The base's version of a variant, about to be measured.

@@ -313,7 +313,13 @@ pub(super) fn title(report: &VariantReport) -> String {
 pub(super) fn origin(outcome: &Outcome) -> String {
     let profiles = match &outcome.origin {
         Origin::Measured if nothing_measured(outcome) => "nothing needed to be measured".to_owned(),
-        Origin::Measured => "measured in this run".to_owned(),
+        Origin::Measured => match &outcome.programs {
+            Some(programs) => {
+                let words = programs.words(&outcome.variants);
+                format!("measured in this run, side by side: {words}")
+            }
+            None => "measured in this run".to_owned(),
+        },
         Origin::Compiled => "compiled in this run; nothing ran, and launches are not checked: which kernels, how often, with which grid".to_owned(),
         Origin::Recorded(folder) => {
             format!("recorded profiles from {folder}, not measured in this run")
