@@ -4,6 +4,7 @@ mod answer;
 mod baseline;
 mod build;
 mod check;
+mod compare;
 mod completions;
 mod diff;
 mod doctor;
@@ -40,6 +41,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Baseline(arguments) => baseline::run(&config, &arguments),
         Command::Check(arguments) => check::run(&config, &arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::History(arguments) => history::run(&config, &arguments),
         Command::Diff(arguments) => diff::run(&arguments),

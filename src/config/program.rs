@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use ncu_report::{Chip, Existence, exists};
 
-use super::kernel_filter::KernelFilter;
 use super::model::{Config, Metric, Plausible, Recipe, Suite, Variant, Verification};
 use super::raw::ClockControl;
 use crate::finding::Error;
@@ -14,6 +13,8 @@ use crate::terms::{Phase, VariantId};
 
 /// How much less a unit may be used than before, in percentage points, before a warning says so.
 const UTILIZATION_TOLERANCE: f64 = 2.0;
+/// Processes that measure a program alone.
+const PROCESSES_ALONE: u32 = 2;
 
 /// What is the same for every program of a run.
 #[derive(Clone, Debug)]
@@ -34,8 +35,8 @@ pub struct ProgramSettings {
     pub launches: u32,
     /// Launches profiled in the process that counts.
     pub counted_launches: u32,
-    /// Processes of a program that is measured alone.
-    pub processes: u32,
+    /// Whether the program is measured alone: then also how near each unit is to its peak.
+    pub alone: bool,
     /// The most rounds side by side.
     pub max_rounds: u32,
     /// When a process is killed.
@@ -62,14 +63,12 @@ impl Config {
     /// A configuration with one variant, which is the program. No file is read, and none is locked.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the filter of kernels is not a regular expression, or where the folder
-    /// is unknown.
+    /// [`Error::Usage`] where the GPU has no target of the compiler.
     pub fn of_program(
         settings: &ProgramSettings,
         id: &VariantId,
         program: &Program,
     ) -> Result<Config, Error> {
-        KernelFilter::of(settings.kernels.as_deref()).map_err(Error::Usage)?;
         let digits = settings.compute_capability.replace('.', "");
         let text = format!(
             "[toolchain]\narch = \"sm_{digits}\"\n[metric.duration]\ncounter = \"{}\"\n\
@@ -108,8 +107,8 @@ impl ProgramSettings {
         profile.max_launches = self.launches;
         profile.counted_launches = self.counted_launches;
         profile.skip = self.skip;
-        profile.processes = self.processes;
-        profile.max_processes = self.processes;
+        profile.processes = PROCESSES_ALONE;
+        profile.max_processes = PROCESSES_ALONE;
         profile.max_rounds = self.max_rounds;
         profile.clock_control = self.clock_control;
         profile.timeout = self.timeout;
@@ -173,9 +172,11 @@ impl ProgramSettings {
             shown("dram_read", Role::DramBytesRead.counter()),
             shown("dram_write", Role::DramBytesWritten.counter()),
             shown("bank_conflicts", Role::BankConflicts.counter()),
-            shown("sm_throughput", Role::SmThroughput.counter()),
-            shown("l2_throughput", Role::L2Throughput.counter()),
         ];
+        if self.alone {
+            metrics.push(shown("sm_throughput", Role::SmThroughput.counter()));
+            metrics.push(shown("l2_throughput", Role::L2Throughput.counter()));
+        }
         let tensor = ["flop_wmma", "flop_wgmma"].into_iter();
         let tensor = tensor.filter_map(|alias| Some((alias, builtin_alias(chip, alias)?)));
         metrics.extend(tensor.map(|(alias, counter)| counted(alias, counter, work)));
