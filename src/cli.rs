@@ -69,6 +69,9 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Write an annotated config.toml for a new project.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate init\n  sparsek-gate init -- ./bench --n 4096\n\nWith a program, it is run once under ncu. Its kernels that take 5 % of the time or more become the\nsuite of the configuration: the filter, the launches of whole steps, and those to skip. Read what was\nwritten: a run shows what is launched, and not which of it matters."
+    )]
     Init(InitArgs),
     /// List variants with their programs, kernels and baselines.
     #[command(
@@ -219,6 +222,12 @@ pub struct InitArgs {
     /// Replace an existing file.
     #[arg(long)]
     pub force: bool,
+    /// CUDA ordinal of the GPU; with a program.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "program")]
+    pub gpu: u32,
+    /// Run this program once under ncu, and write a configuration for what it launches.
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub program: Vec<String>,
 }
 
 /// Arguments of `verify`.

@@ -332,3 +332,63 @@ fn reports_and_captures_are_kept_where_they_are_asked_for() {
     .exits(0)
     .says("base `./bench_old --n 4096`");
 }
+
+/// `init` with a program, in the folder of the user.
+fn init(machine: &Machine, program: &[&str]) -> Ran {
+    let mut command = machine.gate(&[&["init", "--"], program].concat());
+    let path = std::env::var("PATH").unwrap();
+    let bin = machine.project.path("bin");
+    command
+        .current_dir(machine.project.path(HERE))
+        .env("PATH", format!("{}:{path}", bin.display()));
+    Ran::of(&command.output().unwrap())
+}
+
+#[test]
+fn init_with_a_program_writes_a_suite_for_what_it_launches() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let ran = init(&machine, &["./bench_old", "--name", "a \"b\" \\"]).exits(0);
+    assert!(ran.out.contains("wrote config.toml"), "{}", ran.out);
+    let text = machine.project.read(&format!("{HERE}/config.toml"));
+    for part in [
+        "100.0 % 20 × bsr_gemm_cp_async, grid (64, 64, 1), block (128, 1, 1)",
+        "profile = { launches = 19, skip = 1, counted_launches = 2 }",
+        "expect = [\"bsr_gemm_cp_async\"]",
+        "inputs = [\"./bench_old\"]",
+        "[[waiver]]",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let config: toml::Table = toml::from_str(&text).unwrap();
+    let run = &config["suite"]["bench_old"]["variant"]["main"]["run"];
+    assert_eq!(run[2].as_str(), Some("a \"b\" \\"));
+    assert!(
+        machine
+            .project
+            .path(HERE)
+            .join(".sparsek-gate.schema.json")
+            .is_file()
+    );
+    assert!(!machine.project.path(HERE).join(".sparsek-gate").exists());
+    // It is not overwritten.
+    init(&machine, &["./bench_old"]).exits(2).says("--force");
+}
+
+#[test]
+fn init_with_a_program_that_launches_nothing_writes_nothing() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 0\n");
+    init(&machine, &["./bench_old"])
+        .exits(5)
+        .says("no-kernels-profiled");
+    init(&machine, &["./bench_none"])
+        .exits(5)
+        .says("`./bench_none`");
+    leaves_nothing(&machine);
+}

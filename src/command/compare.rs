@@ -1,42 +1,26 @@
 //! `sparsek-gate compare`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
-use tempfile::TempDir;
 
 use super::answer::{self, answer};
+use super::program::{NO_RECORDS, Place, name};
 use crate::cli::{CompareArgs, Format};
-use crate::config::{Config, KernelFilter, Program, ProgramSettings, Selected, Verification};
+use crate::config::{
+    Config, KernelFilter, Program, ProgramSettings, Purpose, Selected, Verification,
+};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{
     ComparedProgram, ComparedPrograms, Fresh, Judge, KernelOverview, Origin, Outcome, Overview,
 };
-use crate::measure::{BaseProject, Batch, Order, RecordUse, measure};
+use crate::measure::BaseProject;
 use crate::metric::display_value;
 use crate::process;
 use crate::report::{self, Form, Progress, one_line};
-use crate::terms::VariantId;
-
-/// The suite that a program is put into.
-const SUITE: &str = "compare";
-/// No run verified a program before, and none after may rely on this one.
-const NO_RECORDS: RecordUse = RecordUse {
-    reads: false,
-    writes: false,
-};
-
-/// Where a run leaves its files.
-struct Place {
-    root: PathBuf,
-    work: PathBuf,
-    output: PathBuf,
-    /// Removed at the end.
-    _temporary: Option<TempDir>,
-}
 
 pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
     let started = Instant::now();
@@ -50,7 +34,7 @@ pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
         Error::Usage(format!("--kernels `{filter}` is not a regular expression"))
     })?;
     process::pass(&arguments.env_pass);
-    let place = Place::of(arguments)?;
+    let place = Place::of(arguments.work.as_deref(), arguments.output.as_deref())?;
     match &programs[..] {
         [base, current] => {
             let mut outcome = Outcome::new(Origin::Measured);
@@ -123,69 +107,26 @@ fn refuse_target(path: &Path) -> Result<(), Error> {
     )))
 }
 
-impl Place {
-    fn of(arguments: &CompareArgs) -> Result<Place, Error> {
-        let root = std::path::absolute(".").map_err(Error::io("find", "the current folder"))?;
-        let temporary = match arguments.work {
-            Some(_) => None,
-            None => {
-                let folder = tempfile::Builder::new().prefix("sparsek-gate-").tempdir();
-                Some(folder.map_err(Error::io("create", std::env::temp_dir()))?)
-            }
-        };
-        let work = match (&arguments.work, &temporary) {
-            (Some(work), _) => root.join(work),
-            (None, Some(folder)) => folder.path().to_owned(),
-            (None, None) => std::env::temp_dir(),
-        };
-        let output = match &arguments.output {
-            Some(output) => root.join(output),
-            None => work.join("profiles"),
-        };
-        Ok(Place {
-            root,
-            work,
-            output,
-            _temporary: temporary,
-        })
-    }
-
-    fn settings(&self, arguments: &CompareArgs, gpu: &Gpu) -> ProgramSettings {
-        ProgramSettings {
-            root: self.root.clone(),
-            work: self.work.clone(),
-            device: arguments.gpu,
-            compute_capability: gpu.compute_capability.clone(),
-            kernels: arguments.kernels.clone(),
-            skip: arguments.skip,
-            launches: arguments.launches,
-            counted_launches: arguments.counted_launches.unwrap_or(arguments.launches),
-            alone: arguments.programs.len() == 1,
-            max_rounds: arguments.max_rounds,
-            timeout: Duration::from_secs(arguments.timeout.into()),
-            clock_control: arguments.clock_control,
-            tolerance_percent: arguments.tolerance,
-            verified: !arguments.verify.is_empty(),
-        }
-    }
-}
-
-/// The name of a program in the report and in the folder of captures.
-fn name(program: &Program) -> VariantId {
-    let path = program.argv.first().map(Path::new);
-    let file = path.and_then(Path::file_name).unwrap_or_default();
-    let fits = |c: char| match c {
-        c if c.is_ascii_alphanumeric() || c == '-' => c,
-        _ => '_',
-    };
-    let file: String = file.to_string_lossy().chars().map(fits).take(60).collect();
-    let name = file.trim_start_matches(['_', '-']);
-    VariantId {
-        suite: SUITE.to_owned(),
-        variant: match name {
-            "" => "program".to_owned(),
-            name => name.to_owned(),
+/// How the programs are measured.
+fn settings(place: &Place, arguments: &CompareArgs, gpu: &Gpu) -> ProgramSettings {
+    ProgramSettings {
+        root: place.root.clone(),
+        work: place.work.clone(),
+        device: arguments.gpu,
+        compute_capability: gpu.compute_capability.clone(),
+        kernels: arguments.kernels.clone(),
+        skip: arguments.skip,
+        launches: arguments.launches,
+        counted_launches: arguments.counted_launches.unwrap_or(arguments.launches),
+        purpose: match arguments.programs.len() {
+            1 => Purpose::Overview,
+            _ => Purpose::Comparison,
         },
+        max_rounds: arguments.max_rounds,
+        timeout: Duration::from_secs(arguments.timeout.into()),
+        clock_control: arguments.clock_control,
+        tolerance_percent: arguments.tolerance,
+        verified: !arguments.verify.is_empty(),
     }
 }
 
@@ -196,7 +137,7 @@ fn compared(
     [base, current]: [&Program; 2],
     outcome: &mut Outcome,
 ) -> Result<(), Error> {
-    let settings = place.settings(arguments, &Gpu::query(arguments.gpu)?);
+    let settings = settings(place, arguments, &Gpu::query(arguments.gpu)?);
     let id = name(current);
     let config = |program| Config::of_program(&settings, &id, program);
     let base = BaseProject::of_program(config(base)?);
@@ -229,23 +170,8 @@ fn alone(arguments: &CompareArgs, place: &Place, programs: &[Program]) -> Result
     let Some(program) = programs.first() else {
         return Err(Error::Usage("there is no program".to_owned()));
     };
-    let settings = place.settings(arguments, &Gpu::query(arguments.gpu)?);
-    let config = Config::of_program(&settings, &name(program), program)?;
-    let selected = Selected::new(config, &[], false, &[])?;
-    let progress = Progress::new();
-    let order = Order {
-        batch: Batch {
-            config: &selected.config,
-            variants: &selected.variants(),
-            watch: &progress,
-        },
-        base: None,
-        output: &place.output,
-        overrides: &[],
-        records: NO_RECORDS,
-    };
-    let measured = measure(order, &mut |_, _, _| false)?;
-    drop(progress);
+    let settings = settings(place, arguments, &Gpu::query(arguments.gpu)?);
+    let measured = place.measure(&settings, program)?;
     let profile = measured.profiles.first();
     let content = Content {
         argv: program.argv.clone(),
@@ -334,24 +260,4 @@ fn row(kernel: &KernelOverview) -> Vec<String> {
         percent(kernel.dram_percent),
         value(kernel.registers, None),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_gets_a_name_that_can_be_a_folder() {
-        let name = |argv: &str| {
-            let program = Program {
-                argv: words("COMMAND", argv).unwrap(),
-                verification: Verification::None,
-            };
-            name(&program).variant
-        };
-        assert_eq!(name("./build/bench_new --n 4096"), "bench_new");
-        assert_eq!(name("'./a b/../my bench.v2'"), "my_bench_v2");
-        assert_eq!(name("../.."), "program");
-        assert_eq!(name("./ü"), "program");
-    }
 }

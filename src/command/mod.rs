@@ -16,10 +16,12 @@ mod inspect;
 mod list;
 mod man;
 mod profile;
+mod program;
 mod report;
 mod schema;
 mod select;
 mod strip;
+mod survey;
 mod verify;
 
 use answer::{print_outcome, unreadable};

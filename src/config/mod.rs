@@ -26,7 +26,7 @@ pub use model::{
 pub(crate) use old_words::in_current_words;
 pub(crate) use pins::NEXT as PINS_NEXT;
 pub use pins::{Mismatch, Pin, Pins};
-pub use program::{Program, ProgramSettings};
+pub use program::{Program, ProgramSettings, Purpose};
 pub use raw::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
 pub use schema::schema;
 pub use selected::Selected;

@@ -13,8 +13,27 @@ use crate::terms::{Phase, VariantId};
 
 /// How much less a unit may be used than before, in percentage points, before a warning says so.
 const UTILIZATION_TOLERANCE: f64 = 2.0;
-/// Processes that measure a program alone.
-const PROCESSES_ALONE: u32 = 2;
+
+/// What a program is measured for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be compared with another one.
+    Comparison,
+    /// To show its kernels, and how near each unit is to its peak.
+    Overview,
+    /// To find out what it launches: times alone, in one process.
+    Survey,
+}
+
+impl Purpose {
+    /// Processes of a program that is measured alone.
+    fn processes(self) -> u32 {
+        match self {
+            Purpose::Comparison | Purpose::Overview => 2,
+            Purpose::Survey => 1,
+        }
+    }
+}
 
 /// What is the same for every program of a run.
 #[derive(Clone, Debug)]
@@ -35,8 +54,8 @@ pub struct ProgramSettings {
     pub launches: u32,
     /// Launches profiled in the process that counts.
     pub counted_launches: u32,
-    /// Whether the program is measured alone: then also how near each unit is to its peak.
-    pub alone: bool,
+    /// What it is measured for.
+    pub purpose: Purpose,
     /// The most rounds side by side.
     pub max_rounds: u32,
     /// When a process is killed.
@@ -107,8 +126,8 @@ impl ProgramSettings {
         profile.max_launches = self.launches;
         profile.counted_launches = self.counted_launches;
         profile.skip = self.skip;
-        profile.processes = PROCESSES_ALONE;
-        profile.max_processes = PROCESSES_ALONE;
+        profile.processes = self.purpose.processes();
+        profile.max_processes = profile.processes;
         profile.max_rounds = self.max_rounds;
         profile.clock_control = self.clock_control;
         profile.timeout = self.timeout;
@@ -173,7 +192,11 @@ impl ProgramSettings {
             shown("dram_write", Role::DramBytesWritten.counter()),
             shown("bank_conflicts", Role::BankConflicts.counter()),
         ];
-        if self.alone {
+        if self.purpose == Purpose::Survey {
+            metrics.truncate(1);
+            return metrics;
+        }
+        if self.purpose == Purpose::Overview {
             metrics.push(shown("sm_throughput", Role::SmThroughput.counter()));
             metrics.push(shown("l2_throughput", Role::L2Throughput.counter()));
         }

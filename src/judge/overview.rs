@@ -33,8 +33,11 @@ pub struct Overview {
 /// One kernel at one grid and block.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KernelOverview {
-    /// Name of its function.
+    /// Name of its function, with the signature where several kernels share the name.
     pub kernel: String,
+    /// The name alone, as the profiler's filter takes it.
+    #[serde(skip)]
+    pub function: String,
     /// Blocks in x, y, z.
     pub grid: [u64; 3],
     /// Threads a block in x, y, z.
@@ -98,6 +101,7 @@ impl KernelOverview {
         let value = |role: Role| value(profile, kernel, role);
         KernelOverview {
             kernel: profile.label(kernel).to_owned(),
+            function: kernel.name.clone(),
             grid: kernel.grid,
             block: kernel.block,
             launches: profile.launches_of(kernel, Phase::Timing),
