@@ -113,11 +113,11 @@ impl Survey {
         }
         text.push_str(&format!(
             "[suite.{name}]\ndescription = {}\n{}expect = {}\n\
-             # A step has {} launches of these kernels, as it seems.\n\
+             # launches of these kernels in one step of the program, by how often each is launched: {}\n\
              profile = {{ launches = {}, skip = {}, counted_launches = {} }}\n\
              # verify_args = [\"--check\"]         # of the run that checks the numbers: exit status 0\n\n\
              [suite.{name}.variant.main]\nrun = {}\n{}\
-             # program = \"build/example\"         # the executable with its kernels: the static gate reads it\n",
+             # program = {}   # an executable with kernels: the static gate reads it\n",
             quoted(&line),
             self.filter(proposal),
             list(&proposal.names),
@@ -127,6 +127,7 @@ impl Survey {
             proposal.counted_launches,
             list(&self.argv),
             self.inputs(),
+            quoted(self.argv.first().map_or("", String::as_str)),
             name = self.name,
         ));
         text
@@ -139,15 +140,17 @@ impl Survey {
         }
     }
 
-    /// The files among the words of the command line, which the program is made of.
+    /// The files among the arguments: scripts are what the program is made of. An executable is made
+    /// of sources that the command line does not name.
     fn inputs(&self) -> String {
         let is_file = |word: &&String| {
             let path = std::path::Path::new(word.as_str());
             path.is_relative() && path.is_file()
         };
-        let files: Vec<String> = self.argv.iter().filter(is_file).cloned().collect();
+        let files: Vec<String> = self.argv.iter().skip(1).filter(is_file).cloned().collect();
         match files.is_empty() {
-            true => String::new(),
+            true => "# inputs = [\"src/example.cu\"]   # the files that the program is made of\n"
+                .to_owned(),
             false => format!("inputs = {}\n", list(&files)),
         }
     }
