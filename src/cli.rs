@@ -519,6 +519,9 @@ pub struct CompareArgs {
     /// Whether ncu locks the clocks while it profiles; `base` needs permission to do so.
     #[arg(long, default_value = "none", value_parser = parse_spelled::<ClockControl>)]
     pub clock_control: ClockControl,
+    /// Where the counters are denied, accept the times of the kernels alone (CUPTI).
+    #[arg(long)]
+    pub accept_kernel_times: bool,
     /// CUDA ordinal of the GPU.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub gpu: u32,

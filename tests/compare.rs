@@ -7,6 +7,7 @@ mod common;
 
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use common::stand_in::Machine;
 use common::{Ran, Report};
@@ -131,7 +132,10 @@ fn kernels_of_other_names_are_compared_where_each_program_has_one() {
     };
     let report = json(&machine, &BOTH, 0);
     let message = report.message("kernel-renamed");
-    for part in ["`bsr_gemm_baseline` of the base", "`bsr_gemm_cp_async`"] {
+    for part in [
+        "`bsr_gemm_baseline` of the base",
+        "`bsr_gemm_cp_async`, which has the same grid and block",
+    ] {
         assert!(message.contains(part), "{message}");
     }
     assert_eq!(verdict(&report, "duration"), "improved");
@@ -331,6 +335,26 @@ fn reports_and_captures_are_kept_where_they_are_asked_for() {
     )
     .exits(0)
     .says("base `./bench_old --n 4096`");
+}
+
+#[test]
+fn an_interrupted_comparison_leaves_nothing() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let slow = "#!/bin/sh\necho here >>../started\nsleep 60\n";
+    machine.program(&format!("{HERE}/bench_old"), slow);
+    let mut child = gate(&machine, &BOTH).spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    while !machine.project.path("started").exists() {
+        assert!(Instant::now() < end, "nothing was started");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    leaves_nothing(&machine);
 }
 
 /// `init` with a program, in the folder of the user.

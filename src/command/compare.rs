@@ -125,6 +125,7 @@ fn settings(place: &Place, arguments: &CompareArgs, gpu: &Gpu) -> ProgramSetting
         max_rounds: arguments.max_rounds,
         timeout: Duration::from_secs(arguments.timeout.into()),
         clock_control: arguments.clock_control,
+        accept_kernel_times: arguments.accept_kernel_times,
         tolerance_percent: arguments.tolerance,
         verified: !arguments.verify.is_empty(),
     }

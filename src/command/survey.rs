@@ -57,6 +57,8 @@ pub(super) fn survey(argv: &[String], device: u32) -> Result<Survey, Error> {
         max_rounds: 1,
         timeout: TIMEOUT,
         clock_control: ClockControl::None,
+        // Times are all that is asked for.
+        accept_kernel_times: true,
         tolerance_percent: 0.0,
         verified: false,
     };

@@ -9,7 +9,7 @@ use super::model::{Config, Metric, Plausible, Recipe, Suite, Variant, Verificati
 use super::raw::ClockControl;
 use crate::finding::Error;
 use crate::metric::{Direction, Level, Role, Tolerance, builtin_alias};
-use crate::terms::{Phase, VariantId};
+use crate::terms::{Phase, Tier, VariantId};
 
 /// How much less a unit may be used than before, in percentage points, before a warning says so.
 const UTILIZATION_TOLERANCE: f64 = 2.0;
@@ -62,6 +62,8 @@ pub struct ProgramSettings {
     pub timeout: Duration,
     /// Clocks.
     pub clock_control: ClockControl,
+    /// Whether the times of kernels alone are accepted where the counters are denied.
+    pub accept_kernel_times: bool,
     /// How much longer a kernel may take, in percent.
     pub tolerance_percent: f64,
     /// Whether another command shows that the numbers are right. Counters of work are judged only
@@ -131,6 +133,9 @@ impl ProgramSettings {
         profile.max_rounds = self.max_rounds;
         profile.clock_control = self.clock_control;
         profile.timeout = self.timeout;
+        if self.accept_kernel_times {
+            profile.accept_tiers = vec![Tier::KernelTimes];
+        }
         let (first, further) = program.argv.split_at(program.argv.len().min(1));
         Variant {
             id: id.clone(),

@@ -287,4 +287,36 @@ mod tests {
         assert!(!share(10).differs(&share(10)));
         assert!(!share(10).differs(&share(11)));
     }
+
+    #[test]
+    fn kernels_of_other_names_and_shapes_are_paired_only_where_each_program_has_one() {
+        let reference = two_kernels(10);
+        let mut current = two_kernels(10);
+        for (at, kernel) in current.kernels.iter_mut().enumerate() {
+            kernel.name = format!("k{at}");
+            kernel.mangled = Some(format!("k{at}"));
+            kernel.grid = [7, 7, 7];
+        }
+        let text = "[toolchain]\narch = \"sm_90a\"\n[metric.duration]\n\
+            direction = \"lower\"\ntolerance = { absolute = 1 }\n\
+            [suite.s.variant.v]\nrun = [\"x\"]\n";
+        let config = crate::config::Config::parse("config.toml".as_ref(), text).unwrap();
+        let variant = config.variants().next().unwrap();
+        let codes = |reference: &Profile, current: &Profile, mode| {
+            let pairing = pair_kernels(reference, current, mode);
+            let findings = pairing.findings(variant, mode).into_iter();
+            let codes: Vec<Code> = findings.map(|finding| finding.code).collect();
+            (pairing.pairs().count(), codes)
+        };
+        let (gone, new) = (Code::KernelGone, Code::KernelNew);
+        let apart = (0, vec![gone, gone, new, new]);
+        assert_eq!(codes(&reference, &current, Mode::Programs), apart);
+        let (mut one, mut other) = (reference, current);
+        one.kernels.truncate(1);
+        other.kernels.truncate(1);
+        let apart = (0, vec![gone, new]);
+        assert_eq!(codes(&one, &other, Mode::Against), apart);
+        let paired = (1, vec![Code::KernelRenamed]);
+        assert_eq!(codes(&one, &other, Mode::Programs), paired);
+    }
 }
