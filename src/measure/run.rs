@@ -26,7 +26,7 @@ use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
 use crate::profile::Profile;
-use crate::terms::{Phase, VariantId};
+use crate::terms::{Phase, Tier, VariantId};
 use crate::toolchain::can_start;
 use crate::verdict::{ProcessCost, Schedule};
 
@@ -616,18 +616,23 @@ impl<'a> Run<'a> {
         match answer {
             Ok(profiles) => self.keep(variant, &mut subjects, profiles),
             Err(SideStop::Finding(side, finding)) => {
-                let finding = match side {
-                    Side::Base => finding.in_base(),
-                    Side::Current => *finding,
-                };
-                batch.watch.ended(variant, "profile", &finding.message);
-                let tier = subjects.current.tier;
-                let findings = self.bench.unmeasured(variant, tier, finding);
-                self.measured.findings.extend(findings);
+                self.not_measured(variant, subjects.current.tier, side, *finding);
                 Ok(())
             }
             Err(SideStop::Error(error)) => Err(error),
         }
+    }
+
+    /// Reports why a variant was not measured, and on which side.
+    fn not_measured(&mut self, variant: &Variant, tier: Tier, side: Side, finding: Finding) {
+        let finding = match side {
+            Side::Base => finding.in_base(),
+            Side::Current => finding,
+        };
+        let watch = self.order.batch.watch;
+        watch.ended(variant, "profile", &finding.message);
+        let findings = self.bench.unmeasured(variant, tier, finding);
+        self.measured.findings.extend(findings);
     }
 
     /// Counts what profiling a side took.
