@@ -21,6 +21,32 @@ Exit codes:
   130 interrupted
 Among findings 5 outranks 3, 3 outranks 4, 4 outranks 1, 1 outranks 6.";
 
+const COMPARE_HELP: &str = "\
+Examples:
+  sparsek-gate compare './bench_old --n 4096' './bench_new --n 4096'
+  sparsek-gate compare 'python3 v1.py' 'python3 v2.py' --kernels regex:^softmax --skip 3
+  sparsek-gate compare ./old ./new --verify './old --check' --verify './new --check' --report out.html
+  sparsek-gate compare './bench --n 4096'
+
+Two programs are measured on the same GPU in rounds of first, second, second, first, until the verdict
+is clear, and judged by the rule of `check --against`, with its bounds on false alarms. It fails (1) if
+a kernel of the second takes longer by more than --tolerance and the noise. A lower SM activity, use of
+the tensor cores or DRAM throughput (by more than 2 points) is a warning, and none if the kernel is
+faster. If a counter of work differs (FLOP, stored sectors), and no --verify checks the numbers, the
+result is `work-changed` (4): what does other work is not faster. A kernel that only one of the
+programs launches fails as `kernel-gone` or `kernel-new` (4). Two kernels with the same grid and block,
+or the only kernels of both programs, are compared whatever their names are. Nothing is locked or
+stored: use `check` to gate changes.
+
+One program: nothing is compared. A table shows each kernel with its launches, its share of the time of
+the measured launches, duration, SM activity, tensor core, DRAM throughput, registers, and the measured
+unit that is nearest to its peak.
+
+JSON: of two programs as of `check` (`sparsek-gate schema --outcome`), with `programs`; of one
+{schema, argv, gpu, kernels [{kernel, grid, block, launches, time_percent, duration_ns,
+sm_active_percent, tensor_percent, dram_percent, registers, bound {unit, percent, words}}], findings,
+exit_code}; a value that was not measured is null.";
+
 /// Gate CUDA kernels on the hardware counters that Nsight Compute reads.
 ///
 /// From one config.toml: build every variant of a kernel, check that its numbers are right,
@@ -43,6 +69,9 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Write an annotated config.toml for a new project.
+    #[command(
+        after_help = "Examples:\n  sparsek-gate init\n  sparsek-gate init -- ./bench --n 4096\n\nWith a program, it is run once under ncu. Its kernels that take 5 % of the time or more become the\nsuite of the configuration: the filter, the launches of whole steps, and those to skip. Read what was\nwritten: a run shows what is launched, and not which of it matters."
+    )]
     Init(InitArgs),
     /// List variants with their programs, kernels and baselines.
     #[command(
@@ -86,6 +115,16 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate check                                   # measure, then judge\n  sparsek-gate check --from profiles --report out.md   # judge recorded profiles\n  sparsek-gate check --static                          # registers, spills, machine code: no GPU\n  sparsek-gate check bsr_gemm --format json"
     )]
     Check(CheckArgs),
+    /// Measure two programs side by side and judge the second by the first; or show what one
+    /// launches.
+    ///
+    /// Needs no configuration, no git and no baselines. Each program is one argument: a command line,
+    /// split into words as a shell does, and run without one. `{launches}`, `{skip}`, `{seed}` and
+    /// `{result}` are filled in as in the configuration.
+    #[command(
+        after_help = COMPARE_HELP
+    )]
+    Compare(CompareArgs),
     /// Render the outcome of a check again, in another form.
     ///
     /// Nothing is computed again. An outcome of an unknown version of the format, or one that
@@ -183,6 +222,12 @@ pub struct InitArgs {
     /// Replace an existing file.
     #[arg(long)]
     pub force: bool,
+    /// CUDA ordinal of the GPU; with a program.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "program")]
+    pub gpu: u32,
+    /// Run this program once under ncu, and write a configuration for what it launches.
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub program: Vec<String>,
 }
 
 /// Arguments of `verify`.
@@ -437,6 +482,74 @@ pub struct CheckArgs {
     /// Output format.
     #[arg(long, default_value = "text", value_parser = form_parser())]
     pub format: &'static Form,
+}
+
+/// Arguments of `compare`.
+#[derive(Args, Debug)]
+pub struct CompareArgs {
+    /// A program with its arguments; of two, the second is judged by the first.
+    #[arg(value_name = "COMMAND", required = true, num_args = 1..=2)]
+    pub programs: Vec<String>,
+    /// Run this first; it must exit with 0, or nothing is measured. Once: for both programs. Twice:
+    /// for the first and the second.
+    #[arg(long, value_name = "CMD")]
+    pub verify: Vec<String>,
+    /// Which kernels to profile, `NAME` or `regex:PATTERN` [default: all]
+    #[arg(long, value_name = "FILTER")]
+    pub kernels: Option<String>,
+    /// Matching launches left out before the measured ones.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub skip: u32,
+    /// Launches measured in one process, of all matching kernels together.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub launches: u32,
+    /// Launches measured in the one process that counts work and memory traffic [default: as
+    /// --launches]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub counted_launches: Option<u32>,
+    /// The most rounds, while the verdict is open.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub max_rounds: u32,
+    /// How much longer a kernel may take, in percent.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
+    pub tolerance: f64,
+    /// Seconds after which a process is killed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub timeout: u32,
+    /// Whether ncu locks the clocks while it profiles; `base` needs permission to do so.
+    #[arg(long, default_value = "none", value_parser = parse_spelled::<ClockControl>)]
+    pub clock_control: ClockControl,
+    /// Where the counters are denied, accept the times of the kernels alone (CUPTI).
+    #[arg(long)]
+    pub accept_kernel_times: bool,
+    /// CUDA ordinal of the GPU.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub gpu: u32,
+    /// Pass these variables to the programs, besides those that `doctor` lists.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub env_pass: Vec<String>,
+    /// Keep profiles and captures in this folder.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Folder for logs [default: a temporary folder, which is removed]
+    #[arg(long, value_name = "DIR")]
+    pub work: Option<PathBuf>,
+    /// Files to write the report to; of two programs.
+    #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
+    pub report: Vec<PathBuf>,
+    /// Output format; of one program `text` or `json`.
+    #[arg(long, default_value = "text", value_parser = form_parser())]
+    pub format: &'static Form,
+}
+
+/// A share that a tolerance may be.
+fn percent(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..100.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err("must be at least 0 and below 100".to_owned())
+    }
 }
 
 /// Arguments of `schema`.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::build::{Artifact, Given, program_argv};
-use crate::config::{Config, Variant};
+use crate::config::{Config, Variant, Verification};
 use crate::files::{empty_variant_folder, read_regular};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::{self, Ending, Invocation};
@@ -142,7 +142,12 @@ pub(crate) fn verify_argv(
     artifact: &Artifact,
     given: &Given<'_>,
 ) -> Vec<String> {
-    program_argv(variant, artifact, &variant.verify_args, given)
+    match &variant.verification {
+        Verification::Command(argv) => argv.clone(),
+        Verification::OwnRun | Verification::None => {
+            program_argv(variant, artifact, &variant.verify_args, given)
+        }
+    }
 }
 
 /// Why a run of the program does not show correct numbers.

@@ -20,7 +20,7 @@ use sparsek_gate::baseline::Lock;
 use sparsek_gate::diff::{Diff, Side};
 use sparsek_gate::finding::Error;
 use sparsek_gate::history::{Acceptance, Course, Point, Trend};
-use sparsek_gate::judge::Outcome;
+use sparsek_gate::judge::{Origin, Outcome};
 use sparsek_gate::report::{FORMS, history_page, history_text};
 use sparsek_gate::terms::Tier;
 
@@ -445,6 +445,9 @@ fn small_outcome() -> (Json, Vec<String>) {
             "values": [{ "value": 1.0, "noise": 0.5 }],
         }],
     }]);
+    outcome["programs"] = json!({
+        "base": { "argv": ["a"], "verified_by": ["b"] }, "current": { "argv": ["c"] },
+    });
     outcome["findings"][0]["detail"] = json!("the last lines\nof a program");
     let mut places = Vec::new();
     texts(&mut outcome, "", &mut |path, _| {
@@ -488,20 +491,31 @@ fn no_form_of_a_report_shows_a_character_that_nobody_sees() {
         });
         serde_json::from_value(changed).unwrap()
     };
+    // Where the numbers come from: a folder, or programs that ran.
+    let measured = |outcome: &Outcome| Outcome {
+        origin: Origin::Measured,
+        ..outcome.clone()
+    };
     for some in unseen().chunks(24) {
         let hidden: String = some.iter().collect();
         let (hostile, harmless) = (with(&hidden), with(&"x".repeat(some.len())));
-        for form in FORMS {
-            let (hostile, harmless) = (form.render(&hostile), form.render(&harmless));
+        let of_programs = (measured(&hostile), measured(&harmless));
+        for (form, (hostile, harmless)) in FORMS.iter().flat_map(|form| {
+            [
+                (form, (&hostile, &harmless)),
+                (form, (&of_programs.0, &of_programs.1)),
+            ]
+        }) {
+            let (shown, harmless) = (form.render(hostile), form.render(harmless));
             for c in some {
                 // This program's own are styles of a terminal, and what breaks a command in a log.
                 let own = harmless.matches(*c).count();
-                assert_eq!(hostile.matches(*c).count(), own, "{}: {c:?}", form.name);
+                assert_eq!(shown.matches(*c).count(), own, "{}: {c:?}", form.name);
             }
             if form.name == "json" {
-                let read: Outcome = serde_json::from_str(&hostile).unwrap();
+                let read: Outcome = serde_json::from_str(&shown).unwrap();
                 let read = serde_json::to_value(&read).unwrap();
-                assert_eq!(read, serde_json::to_value(with(&hidden)).unwrap());
+                assert_eq!(read, serde_json::to_value(hostile).unwrap());
             }
         }
         let trends = with(&hidden).trends;

@@ -167,10 +167,9 @@ impl Machine {
             .git(&["commit", "--quiet", "--allow-empty", "--message", "a step"]);
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
-        let output = self
-            .project
-            .gate()
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.project.gate();
+        command
             .args(arguments)
             .env("LD_LIBRARY_PATH", self.driver)
             .env("RECORDS", repository().join("tests/data/cupti"))
@@ -178,10 +177,12 @@ impl Machine {
             .env("TMPDIR", self.project.path("tmp"))
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env_remove("CUDA_VISIBLE_DEVICES")
-            .output()
-            .unwrap();
-        Ran::of(&output)
+            .env_remove("CUDA_VISIBLE_DEVICES");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(&self.command(arguments).output().unwrap())
     }
 
     fn profile(&self, code: i32) -> Report {
@@ -806,4 +807,56 @@ fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
         "{:?}",
         report.denied()
     );
+}
+
+#[test]
+fn programs_are_compared_by_the_times_of_their_kernels_where_that_is_accepted() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let project = &machine.project;
+    project.write("slow.sh", program(5, ""));
+    // No configuration says where ncu and libcupti are.
+    fs::create_dir_all(project.path("toolkit/bin")).unwrap();
+    fs::create_dir_all(project.path("toolkit/lib64")).unwrap();
+    fs::rename(project.path("denied-ncu"), project.path("toolkit/bin/ncu")).unwrap();
+    let cupti = project.path("toolkit/lib64/libcupti.so.13");
+    fs::rename(project.path("libcupti.so.13"), cupti).unwrap();
+    fs::remove_file(project.path("config.toml")).unwrap();
+    let toolkit = project.path("toolkit");
+    let path = format!(
+        "{}:{}",
+        toolkit.join("bin").display(),
+        std::env::var("PATH").unwrap()
+    );
+    let compare = |arguments: &[&str]| {
+        let base = [
+            "compare",
+            "--format",
+            "json",
+            "--env-pass",
+            "JOURNAL,RECORDS",
+            "--kernels",
+            "regex:^bsr_gemm_",
+            "sh cp_async.sh --mode profile",
+        ];
+        let output = machine
+            .command(&[&base, arguments].concat())
+            .env("CUDA_HOME", &toolkit)
+            .env("PATH", &path)
+            .output();
+        Ran::of(&output.unwrap())
+    };
+    let slow = "sh slow.sh --mode profile";
+    let report = compare(&[slow]).exits(3).json();
+    assert!(report.denied().contains(&"counters-denied".to_owned()));
+    let report = compare(&[slow, "--accept-kernel-times"]).exits(1).json();
+    assert_eq!(report.denied(), ["regressed"]);
+    assert_eq!(report.0["variants"][0]["tier"], "kernel-times");
+    let same = "sh cp_async.sh --mode profile";
+    compare(&[same, "--accept-kernel-times"]).exits(0);
+    let report = compare(&["--accept-kernel-times"]).exits(0).json();
+    let kernel = &report.0["kernels"][0];
+    assert_eq!(kernel["kernel"], "bsr_gemm_cp_async");
+    assert!(kernel["duration_ns"].is_number() && kernel["bound"].is_null());
 }

@@ -132,6 +132,7 @@ fn judged(
             base: reference,
             learned: None,
         },
+        Mode::Programs => Reference::Program { base: reference },
     };
     let (report, findings) = compare(&Case::new(variant, reference, current, 1));
     assert_eq!((report.mode, report.comparisons.len()), (mode, 1));
@@ -352,7 +353,7 @@ proptest! {
             // Side by side both have as many.
             let (reference, current) = match mode {
                 Mode::Stored => (one_launch(&reference), one_launch(&current)),
-                Mode::Against => (one_launch(&reference[..both]), one_launch(&current[..both])),
+                Mode::Against | Mode::Programs => (one_launch(&reference[..both]), one_launch(&current[..both])),
             };
             let variant = variant(direction, tolerance, &current);
             let (comparison, findings) =

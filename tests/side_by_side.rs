@@ -412,7 +412,7 @@ fn worktrees(project: &Project) -> (usize, usize) {
 fn a_base_is_checked_out_beside_the_work_and_leaves_nothing_behind() {
     let project = repository();
     let base = check_out(&project, "HEAD").unwrap();
-    assert_eq!(base.commit, project.git(&["rev-parse", "HEAD"]).trim());
+    assert_eq!(base.commit(), Some(&*project.git(&["rev-parse", "HEAD"])));
     assert_eq!(worktrees(&project), (2, 1));
     drop(base);
     assert_eq!(worktrees(&project), (1, 0));

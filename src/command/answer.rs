@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::cli::Format;
 use crate::finding::{Error, ExitCode, Finding, Severity};
-use crate::judge::Outcome;
-use crate::report::{self as reports, Capability, Form};
+use crate::judge::{Ended, Outcome};
+use crate::report::{self as reports, Capability, Form, Target};
 
 /// The exit code for the findings of a run without verdicts.
 fn exit_code(findings: &[Finding]) -> ExitCode {
@@ -75,6 +75,35 @@ pub(super) fn json(value: &impl Serialize) -> String {
 
 pub(super) fn print(text: &str) -> Result<(), Error> {
     reports::print(text).map_err(Error::io("write", "standard output"))
+}
+
+/// Prints an outcome and writes the reports of it. `ended` is the error that ended the run before
+/// everything was judged: the reports say so, and it is returned.
+pub(super) fn report(
+    outcome: &Outcome,
+    ended: Option<Error>,
+    form: &Form,
+    targets: &[Target],
+) -> Result<ExitCode, Error> {
+    // The verdict first: a report that cannot be written must not take it along.
+    if ended.is_none() || !form.has(Capability::Terminal) {
+        print_outcome(outcome, form)?;
+    }
+    for target in targets {
+        target.write(outcome)?;
+    }
+    match ended {
+        Some(error) => Err(error),
+        None => Ok(outcome.exit_code()),
+    }
+}
+
+/// Why a run ended before everything was judged.
+pub(super) fn ended(error: &Error) -> Ended {
+    Ended {
+        message: error.to_string(),
+        exit_code: error.exit_code() as u8,
+    }
 }
 
 /// Prints an outcome. Only a form of commands may command the service that keeps the log.

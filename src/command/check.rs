@@ -4,14 +4,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::select::{select, variable};
-use super::{dry_run, print_outcome};
+use super::{answer, dry_run};
 use crate::baseline::Store;
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{
-    Ended, Fresh, Judge, Origin, Outcome, places, read_recorded, trends, unchecked, waive,
+    Fresh, Judge, Origin, Outcome, places, read_recorded, trends, unchecked, waive,
 };
 use crate::measure::{BaseProject, RecordUse};
 use crate::process;
@@ -32,27 +32,14 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
         Err(error) => {
             let mut outcome = Outcome::new(origin(arguments));
             outcome.authority = authority;
-            outcome.ended = Some(Ended {
-                message: error.to_string(),
-                exit_code: error.exit_code() as u8,
-            });
+            outcome.ended = Some(answer::ended(&error));
             (outcome, Some(error))
         }
     };
     if outcome.spent.is_some() {
         outcome.wall_s = Some(started.elapsed().as_secs_f64());
     }
-    // The verdict first: a report that cannot be written must not take it along.
-    if ended.is_none() || !arguments.format.has(Capability::Terminal) {
-        print_outcome(&outcome, arguments.format)?;
-    }
-    for target in &targets {
-        target.write(&outcome)?;
-    }
-    match ended {
-        Some(error) => Err(error),
-        None => Ok(outcome.exit_code()),
-    }
+    answer::report(&outcome, ended, arguments.format, &targets)
 }
 
 /// Where the profiles that are asked for come from.

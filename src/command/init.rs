@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::answer::print;
-use crate::cli::InitArgs;
+use super::answer::{answer, print};
+use super::survey::{TEMPLATE, survey};
+use crate::cli::{Format, InitArgs};
+use crate::config::Config;
 use crate::files::write_named;
 use crate::finding::{Error, ExitCode};
 
-/// The annotated configuration of a new project.
-const TEMPLATE: &str = include_str!("init.toml");
 /// The schema that its first line names. A file beside it needs no network, and has the version that
 /// wrote it.
 const SCHEMA_NAME: &str = ".sparsek-gate.schema.json";
@@ -20,12 +20,31 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
             config.display()
         )));
     }
+    let surveyed = match arguments.program.is_empty() {
+        true => None,
+        false => Some(survey(&arguments.program, arguments.gpu)?),
+    };
+    let text = match &surveyed {
+        None => TEMPLATE.to_owned(),
+        Some(surveyed) => {
+            let Some(text) = surveyed.configuration() else {
+                // Nothing is written: the findings say why nothing was launched.
+                return answer(Format::Text, (), &surveyed.findings, String::new);
+            };
+            Config::parse(config, &text)?;
+            text
+        }
+    };
     let schema = config.with_file_name(SCHEMA_NAME);
-    for (path, text) in [(&*schema, &*crate::config::schema()), (config, TEMPLATE)] {
+    for (path, text) in [(&*schema, &*crate::config::schema()), (config, &*text)] {
         write_named(path, text.as_bytes()).map_err(Error::io("write", path))?;
     }
+    let first = match &surveyed {
+        None => "point `source` (or `run`) at a program that launches your kernel",
+        Some(_) => "read the suite that was made from the run, and add how its numbers are checked",
+    };
     print(&format!(
-        "wrote {}, and {} for editors\n\nnext:\n  1. point `source` (or `run`) at a program that launches your kernel\n  \
+        "wrote {}, and {} for editors\n\nnext:\n  1. {first}\n  \
          2. sparsek-gate profile (without a GPU: sparsek-gate check --static)\n  \
          3. sparsek-gate baseline --lock --reason 'first measurement' (without a GPU: --lock --static)\n  \
          4. commit the baselines, and run `sparsek-gate check` in CI\n",
@@ -37,13 +56,13 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
 
 #[cfg(test)]
 mod tests {
-    use crate::config::Config;
+    use super::*;
 
     #[test]
     fn the_template_is_a_valid_configuration() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
-        std::fs::write(&path, super::TEMPLATE).unwrap();
+        std::fs::write(&path, TEMPLATE).unwrap();
         let config = Config::load(&path)
             .map_err(|error| error.to_string())
             .unwrap();
@@ -83,7 +102,7 @@ mod tests {
             for key in keys {
                 // As a key is set, or listed: a word in a sentence does not show that it is a key.
                 let set = regex::Regex::new(&format!(r"\b{key}( *=| {{2,}}|, |[].])")).unwrap();
-                let named = set.is_match(super::TEMPLATE);
+                let named = set.is_match(TEMPLATE);
                 assert!(named, "`{key}` of [{table}] is not in the template");
             }
         }

@@ -4,6 +4,7 @@ mod answer;
 mod baseline;
 mod build;
 mod check;
+mod compare;
 mod completions;
 mod diff;
 mod doctor;
@@ -15,10 +16,12 @@ mod inspect;
 mod list;
 mod man;
 mod profile;
+mod program;
 mod report;
 mod schema;
 mod select;
 mod strip;
+mod survey;
 mod verify;
 
 use answer::{print_outcome, unreadable};
@@ -40,6 +43,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Baseline(arguments) => baseline::run(&config, &arguments),
         Command::Check(arguments) => check::run(&config, &arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::History(arguments) => history::run(&config, &arguments),
         Command::Diff(arguments) => diff::run(&arguments),

@@ -7,6 +7,7 @@ mod model;
 mod old_words;
 mod pinned;
 mod pins;
+mod program;
 mod raw;
 mod schema;
 mod selected;
@@ -20,11 +21,12 @@ pub(crate) use error::{nearest, suggest};
 pub use kernel_filter::KernelFilter;
 pub use model::{
     Config, Counts, FILE_NAME, Metric, Plausible, ProfileSettings, Recipe, Suite, Toolchain, Trust,
-    Variant, Waiver, Work,
+    Variant, Verification, Waiver, Work,
 };
 pub(crate) use old_words::in_current_words;
 pub(crate) use pins::NEXT as PINS_NEXT;
 pub use pins::{Mismatch, Pin, Pins};
+pub use program::{Program, ProgramSettings, Purpose};
 pub use raw::{CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool};
 pub use schema::schema;
 pub use selected::Selected;

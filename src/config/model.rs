@@ -183,6 +183,8 @@ pub struct Variant {
     pub experimental: bool,
     /// How it is profiled.
     pub profile: ProfileSettings,
+    /// What shows that its numbers are right.
+    pub verification: Verification,
     /// When the verifying run is killed, and each of those under compute-sanitizer.
     pub verify_timeout: Duration,
     /// Whether it is also verified where an earlier run verified the same.
@@ -191,6 +193,17 @@ pub struct Variant {
     pub sanitizer: Vec<SanitizerTool>,
     /// Arguments of the runs under compute-sanitizer, in the place of `args` and `verify_args`.
     pub sanitizer_args: Option<Vec<String>>,
+}
+
+/// What shows that the numbers of a variant are right, before it is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verification {
+    /// A run of its own program with `verify_args`.
+    OwnRun,
+    /// Another command, which exits with 0.
+    Command(Vec<String>),
+    /// Nothing: the report says so.
+    None,
 }
 
 /// How a variant's program is made.

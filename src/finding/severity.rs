@@ -51,6 +51,8 @@ reasons! {
     PinsNotEnforced => ToolchainMismatch,
     /// The base was measured beside it: the kernels of the change are what is judged.
     SideBySide => LaunchChanged | KernelRenamed,
+    /// Two programs are compared with each other, whose work may differ from launch to launch.
+    Programs => Inconclusive,
     /// All captures were affected alike.
     AllCapturesAlike => ClockChanged,
     /// Nothing of the variant can be judged without a GPU.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::explain::CodeChanges;
 use super::kernels::pair_kernels;
 use super::metric::Pair;
+use super::mode::Mode;
 use crate::comparable::compiled;
 use crate::evidence::static_value;
 use crate::profile::{KernelProfile, Profile};
@@ -34,7 +35,7 @@ pub(crate) fn code_changes(reference: &Profile, current: &Profile) -> CodeChange
     if !compiled(reference, current).is_empty() {
         return CodeChanges::new();
     }
-    pair_kernels(reference, current)
+    pair_kernels(reference, current, Mode::Against)
         .pairs()
         .filter(|pair| current.label(pair.current) == pair.current.name)
         .filter_map(|pair| Some((pair.current.name.clone(), resources_and_code(pair)?)))

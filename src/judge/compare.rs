@@ -4,6 +4,7 @@ use super::comparison_finding::{comparison_finding, doubt, limit_finding};
 use super::explain::{CodeChanges, Explanation};
 use super::kernels::pair_kernels;
 use super::metric::{Case, Comparison, Gap, Pair, Reference};
+use super::mode::Mode;
 use super::next::lock_command;
 use super::speed::speed_change;
 use super::variant_report::VariantReport;
@@ -71,16 +72,19 @@ pub(crate) fn compare_with_code(
                 mode.reference(),
                 words(&differences, "; ")
             ),
-            format!(
-                "measure under the conditions of the baseline, or lock a new one: {}",
-                lock_command(variant, current.identity.tier)
-            ),
+            match mode {
+                Mode::Programs => "measure both programs again, in the same way".to_owned(),
+                Mode::Stored | Mode::Against => format!(
+                    "measure under the conditions of the baseline, or lock a new one: {}",
+                    lock_command(variant, current.identity.tier)
+                ),
+            },
         ));
         return (report, findings);
     }
     let locked = reference.locked();
     findings.extend(locked.map_or_else(Vec::new, |locked| metrics_gone(variant, locked)));
-    let pairing = pair_kernels(before, current);
+    let pairing = pair_kernels(before, current, mode);
     findings.extend(pairing.findings(variant, mode));
     findings.extend(declared_findings(variant, current));
     findings.extend(disturbances_of(case));
@@ -93,7 +97,7 @@ pub(crate) fn compare_with_code(
 /// Every condition in which the sides differ, and that keeps them from being compared.
 fn differences(case: &Case<'_>) -> Vec<Difference> {
     let mut differences = measured(case.reference.profile(), case.current);
-    if let Reference::Base { base, .. } = case.reference {
+    if let Reference::Base { base, .. } | Reference::Program { base } = case.reference {
         differences.extend(side_by_side(base, case.current));
     }
     differences
@@ -104,7 +108,7 @@ fn differences(case: &Case<'_>) -> Vec<Difference> {
 fn incomplete_sides(case: &Case<'_>) -> Vec<Finding> {
     match case.reference {
         Reference::Stored { .. } => incomplete(case.variant, case.current),
-        Reference::Base { base, .. } => {
+        Reference::Base { base, .. } | Reference::Program { base } => {
             let mut findings = incomplete_side(case.variant, case.current);
             let of_base = missing_launches_side(case.variant, base);
             findings.extend(of_base.into_iter().map(Finding::in_base));
@@ -120,7 +124,7 @@ fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
     } = *case;
     match case.reference {
         Reference::Stored { .. } => disturbed(variant, current),
-        Reference::Base { base, .. } => {
+        Reference::Base { base, .. } | Reference::Program { base } => {
             let mut findings = disturbances(&variant.id, &[("base", base), ("current", current)]);
             findings.extend(unwatched(&variant.id, current));
             findings.extend(below_counters(variant, current));

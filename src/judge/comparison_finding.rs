@@ -3,7 +3,7 @@
 
 use super::metric::{Comparison, Gap, Quantity, Reference};
 use super::mode::Mode;
-use super::next::{WAIVE, lock_command};
+use super::next::{EVERY_METRIC, WAIVE, lock_command};
 use super::speed::Speed;
 use crate::config::{Metric, Variant};
 use crate::evidence::{Measurand, implausible, too_good};
@@ -72,6 +72,7 @@ fn regressed(
             lock_command(variant, quantity.case.current.identity.tier)
         ),
         Mode::Against => format!("fix the kernel, or {WAIVE}"),
+        Mode::Programs => EVERY_METRIC.to_owned(),
     };
     let Some(speed) = speed.filter(is_faster) else {
         return Finding::deny(Code::Regressed, &variant.id, message, next);
@@ -107,6 +108,7 @@ fn inconclusive(quantity: &Quantity<'_>, comparison: &Comparison) -> Finding {
                 "measure side by side: sparsek-gate check --against REVISION; or raise `profile.max_processes`"
             }
             Mode::Against => "raise `profile.max_rounds`, or measure on a quieter machine",
+            Mode::Programs => "measure more rounds (--max-rounds N), or on a quieter machine",
         },
     )
 }
@@ -134,10 +136,13 @@ fn not_measured(
             Code::NotComparable,
             &variant.id,
             format!("{name} cannot be compared: {why}"),
-            format!(
-                "lock a baseline that contains it: {}",
-                lock_command(variant, quantity.case.current.identity.tier)
-            ),
+            match quantity.case.reference.mode() {
+                Mode::Programs => "measure both programs again".to_owned(),
+                Mode::Stored | Mode::Against => format!(
+                    "lock a baseline that contains it: {}",
+                    lock_command(variant, quantity.case.current.identity.tier)
+                ),
+            },
         )),
     }
 }
@@ -195,7 +200,7 @@ pub(crate) fn doubt(quantity: &Quantity<'_>, comparison: &Comparison) -> Option<
         .or_else(|| {
             // A baseline was examined when it was locked; a base was measured now.
             let of_base = match case.reference {
-                Reference::Base { .. } => quantity.before()?,
+                Reference::Base { .. } | Reference::Program { .. } => quantity.before()?,
                 Reference::Stored { .. } => return None,
             };
             Some(odd(&of_base.machines().concat().concat())?.in_base())

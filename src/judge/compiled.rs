@@ -45,7 +45,7 @@ pub fn compare_compiled(
         ));
         return (report, findings);
     }
-    let pairing = pair_kernels(reference, current);
+    let pairing = pair_kernels(reference, current, mode);
     findings.extend(pairing.findings(variant, mode));
     findings.extend(performance_losses(variant, current));
     for pair in pairing.pairs() {
@@ -218,7 +218,7 @@ fn comparison_finding(
                     "fix the kernel, or accept it: {}",
                     lock_command(variant, Tier::Static)
                 ),
-                Mode::Against => format!("fix the kernel, or {WAIVE}"),
+                Mode::Against | Mode::Programs => format!("fix the kernel, or {WAIVE}"),
             };
             Finding::deny(
                 Code::Regressed,

@@ -17,6 +17,8 @@ enum Match {
     OtherShape,
     /// Another name, the same grid and block.
     Renamed,
+    /// The only kernel of each program.
+    OnlyOnes,
 }
 
 /// The kernels of two profiles, paired.
@@ -31,8 +33,13 @@ pub(crate) struct Pairing<'a> {
 }
 
 /// Pairs kernels by code, grid and block. A kernel that is launched in another shape, or has
-/// another name, is compared all the same: the change may hide a regression.
-pub(crate) fn pair_kernels<'a>(reference: &'a Profile, current: &'a Profile) -> Pairing<'a> {
+/// another name, is compared all the same: the change may hide a regression. Two programs with one
+/// kernel each are compared by these, whatever they are called: the user put them side by side.
+pub(crate) fn pair_kernels<'a>(
+    reference: &'a Profile,
+    current: &'a Profile,
+    mode: Mode,
+) -> Pairing<'a> {
     let mut left: Vec<&KernelProfile> = current.kernels.iter().collect();
     let mut take = |wanted: &dyn Fn(&KernelProfile) -> bool| {
         let at = left.iter().position(|kernel| wanted(kernel))?;
@@ -43,6 +50,10 @@ pub(crate) fn pair_kernels<'a>(reference: &'a Profile, current: &'a Profile) -> 
         let mut kernels = reference.kernels.iter();
         kernels.any(|other| other.identity() == now.identity())
     };
+    let only_ones = mode == Mode::Programs
+        && [reference, current]
+            .iter()
+            .all(|side| side.kernels.len() == 1);
     let mut pairs = Vec::new();
     let mut unpaired = Vec::new();
     for was in &reference.kernels {
@@ -57,6 +68,8 @@ pub(crate) fn pair_kernels<'a>(reference: &'a Profile, current: &'a Profile) -> 
             pairs.push((pair(was, now), Match::OtherShape));
         } else if let Some(now) = take(&|now| shape(now) == shape(was) && !known(now)) {
             pairs.push((pair(was, now), Match::Renamed));
+        } else if let Some(now) = take(&|_| only_ones) {
+            pairs.push((pair(was, now), Match::OnlyOnes));
         } else {
             gone.push(was);
         }
@@ -95,8 +108,12 @@ impl<'a> Pairing<'a> {
                 },
                 variant.id
             ),
+            Mode::Programs => {
+                "to compare only kernels that both programs launch, name them: --kernels NAME"
+                    .to_owned()
+            }
         };
-        let beside = (mode == Mode::Against).then_some(WarnReason::SideBySide);
+        let beside = (mode != Mode::Stored).then_some(WarnReason::SideBySide);
         let finding = |(code, kernel, message): (Code, &KernelProfile, String)| {
             Finding::deny(code, &variant.id, message, next.clone())
                 .kernel(&kernel.name)
@@ -104,7 +121,7 @@ impl<'a> Pairing<'a> {
         };
         let reference = mode.reference();
         let pairs = self.pairs.iter();
-        let changed = pairs.filter_map(|(pair, how)| self.changed(*pair, *how, reference));
+        let changed = pairs.filter_map(|(pair, how)| self.changed(*pair, *how, mode));
         let shares = self.pairs();
         let shares = shares.filter_map(|pair| self.other_share(pair, reference));
         let gone = self.gone.iter().map(|was| {
@@ -125,9 +142,10 @@ impl<'a> Pairing<'a> {
         &self,
         pair: Pair<'a>,
         how: Match,
-        reference: &str,
+        mode: Mode,
     ) -> Option<(Code, &'a KernelProfile, String)> {
         let (was, now) = (pair.reference, pair.current);
+        let reference = mode.reference();
         match how {
             Match::Same => None,
             Match::OtherShape => {
@@ -141,6 +159,28 @@ impl<'a> Pairing<'a> {
                 );
                 Some((Code::LaunchChanged, now, message))
             }
+            Match::Renamed if mode == Mode::Programs => Some((
+                Code::KernelRenamed,
+                now,
+                format!(
+                    "`{}` of the base is compared with `{}`, which has the same grid and block",
+                    self.reference.label(was),
+                    self.current.label(now)
+                ),
+            )),
+            Match::OnlyOnes => Some((
+                Code::KernelRenamed,
+                now,
+                format!(
+                    "`{}` of the base is compared with `{}`, because each program launches one kernel: grid {} and block {}, now grid {} and block {}",
+                    self.reference.label(was),
+                    self.current.label(now),
+                    dimensions(was.grid),
+                    dimensions(was.block),
+                    dimensions(now.grid),
+                    dimensions(now.block)
+                ),
+            )),
             Match::Renamed => {
                 let message = format!(
                     "`{}` of the {reference} is gone, and `{}` {}",
@@ -246,5 +286,37 @@ mod tests {
         assert!(share(10).differs(&share(18)));
         assert!(!share(10).differs(&share(10)));
         assert!(!share(10).differs(&share(11)));
+    }
+
+    #[test]
+    fn kernels_of_other_names_and_shapes_are_paired_only_where_each_program_has_one() {
+        let reference = two_kernels(10);
+        let mut current = two_kernels(10);
+        for (at, kernel) in current.kernels.iter_mut().enumerate() {
+            kernel.name = format!("k{at}");
+            kernel.mangled = Some(format!("k{at}"));
+            kernel.grid = [7, 7, 7];
+        }
+        let text = "[toolchain]\narch = \"sm_90a\"\n[metric.duration]\n\
+            direction = \"lower\"\ntolerance = { absolute = 1 }\n\
+            [suite.s.variant.v]\nrun = [\"x\"]\n";
+        let config = crate::config::Config::parse("config.toml".as_ref(), text).unwrap();
+        let variant = config.variants().next().unwrap();
+        let codes = |reference: &Profile, current: &Profile, mode| {
+            let pairing = pair_kernels(reference, current, mode);
+            let findings = pairing.findings(variant, mode).into_iter();
+            let codes: Vec<Code> = findings.map(|finding| finding.code).collect();
+            (pairing.pairs().count(), codes)
+        };
+        let (gone, new) = (Code::KernelGone, Code::KernelNew);
+        let apart = (0, vec![gone, gone, new, new]);
+        assert_eq!(codes(&reference, &current, Mode::Programs), apart);
+        let (mut one, mut other) = (reference, current);
+        one.kernels.truncate(1);
+        other.kernels.truncate(1);
+        let apart = (0, vec![gone, new]);
+        assert_eq!(codes(&one, &other, Mode::Against), apart);
+        let paired = (1, vec![Code::KernelRenamed]);
+        assert_eq!(codes(&one, &other, Mode::Programs), paired);
     }
 }

@@ -80,6 +80,11 @@ pub enum Reference<'a> {
         /// The locked profile, which the noise is learned from.
         learned: Option<&'a Profile>,
     },
+    /// Another program, measured side by side with the current one.
+    Program {
+        /// The other program's profile.
+        base: &'a Profile,
+    },
 }
 
 impl<'a> Reference<'a> {
@@ -87,7 +92,7 @@ impl<'a> Reference<'a> {
     pub fn profile(&self) -> &'a Profile {
         match self {
             Reference::Stored { locked, .. } => locked,
-            Reference::Base { base, .. } => base,
+            Reference::Base { base, .. } | Reference::Program { base } => base,
         }
     }
 
@@ -96,6 +101,7 @@ impl<'a> Reference<'a> {
         match self {
             Reference::Stored { locked, .. } => Some(locked),
             Reference::Base { learned, .. } => *learned,
+            Reference::Program { .. } => None,
         }
     }
 
@@ -104,6 +110,7 @@ impl<'a> Reference<'a> {
         match self {
             Reference::Stored { .. } => Mode::Stored,
             Reference::Base { .. } => Mode::Against,
+            Reference::Program { .. } => Mode::Programs,
         }
     }
 
@@ -111,7 +118,7 @@ impl<'a> Reference<'a> {
     pub(crate) fn tolerance(&self, metric: &Metric) -> Tolerance {
         match self {
             Reference::Stored { .. } => metric.tolerance,
-            Reference::Base { .. } => metric.against,
+            Reference::Base { .. } | Reference::Program { .. } => metric.against,
         }
     }
 }
@@ -372,7 +379,8 @@ impl Quantity<'_> {
                 let control = control.and_then(|control| control.of(&self.metric.alias));
                 against_stored(before, &processes, control, &question)
             }
-            Reference::Base { learned, .. } => {
+            Reference::Base { .. } | Reference::Program { .. } => {
+                let learned = self.case.reference.locked();
                 let learned =
                     learned.and_then(|locked| noise_of(self.metric, self.pair.current, locked));
                 let launches = fewest_launches([before, now]);
@@ -394,7 +402,7 @@ impl Quantity<'_> {
         };
         let looks = match reference {
             Reference::Stored { .. } => variant.profile.process_looks(),
-            Reference::Base { .. } => variant.profile.round_looks(),
+            Reference::Base { .. } | Reference::Program { .. } => variant.profile.round_looks(),
         };
         Question {
             scale,

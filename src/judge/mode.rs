@@ -1,4 +1,4 @@
-//! The two kinds of references.
+//! The kinds of references.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,8 @@ pub enum Mode {
     Stored,
     /// The base revision, measured side by side.
     Against,
+    /// Another program, measured side by side (`compare`). Nothing is locked of either.
+    Programs,
 }
 
 impl Mode {
@@ -18,7 +20,7 @@ impl Mode {
     pub fn reference(self) -> &'static str {
         match self {
             Mode::Stored => "baseline",
-            Mode::Against => "base",
+            Mode::Against | Mode::Programs => "base",
         }
     }
 }

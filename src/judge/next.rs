@@ -18,3 +18,6 @@ pub(crate) fn lock_command(variant: &Variant, tier: Tier) -> String {
 
 /// What accepts a change that is compared with its base, and not with a baseline.
 pub(crate) const WAIVE: &str = "accept it for a time with a `[[waiver]]`";
+
+/// Where to look for what makes one program slower than another.
+pub(crate) const EVERY_METRIC: &str = "keep the captures (--output DIR), and compare all metrics of two of them: sparsek-gate diff A B";

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::chosen_launches::ChosenLaunches;
+use super::programs::ComparedPrograms;
 use super::same_program::SameProgram;
 use super::variant_report::VariantReport;
 use crate::finding::{ExitCode, Finding};
@@ -60,6 +61,9 @@ pub struct Outcome {
     pub origin: Origin,
     /// Whose rules were judged by.
     pub authority: Authority,
+    /// The programs, where two of them were compared with each other (`compare`).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub programs: Option<ComparedPrograms>,
     /// Why the run ended before everything was judged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ended: Option<Ended>,
@@ -103,6 +107,7 @@ impl Outcome {
             schema: Self::SCHEMA,
             origin,
             authority: Authority::WorkingTree,
+            programs: None,
             ended: None,
             places: Vec::new(),
             variants: Vec::new(),

@@ -121,7 +121,7 @@ fn values_within(metric: &Metric, locked: &Profile) -> Result<Vec<String>, Strin
 fn same_program(pair: &Pair<'_>, base: &BaseProject, limits: Vec<String>) -> SameProgram {
     SameProgram {
         variant: pair.variant.id.clone(),
-        base: base.commit.clone(),
+        base: base.commit().unwrap_or_default().to_owned(),
         program: pair.artifact.sha256.clone(),
         limits,
     }

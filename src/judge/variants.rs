@@ -49,6 +49,8 @@ pub struct Judge<'a> {
     gpus: BTreeMap<VariantId, Vec<String>>,
     /// Immutable variants whose files differ from their lock.
     changed: BTreeSet<VariantId>,
+    /// Whether a variant must have a baseline. Without, two programs are compared with each other.
+    needs_locks: bool,
 }
 
 /// The profiles of a variant that are judged together.
@@ -93,6 +95,7 @@ impl<'a> Judge<'a> {
             locked: BTreeMap::new(),
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
+            needs_locks: true,
         };
         let mut variants = plan.variants();
         variants.extend(judge.controls_beside());
@@ -113,6 +116,17 @@ impl<'a> Judge<'a> {
             judge.gpus.insert(variant.id.clone(), gpus);
         }
         Ok((judge, findings))
+    }
+
+    /// Of programs that are compared with each other: nothing is locked of them.
+    pub fn of_programs(plan: &'a Selected) -> Judge<'a> {
+        Judge {
+            plan,
+            locked: BTreeMap::new(),
+            gpus: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            needs_locks: false,
+        }
     }
 
     /// Controls of the selected suites that are not themselves selected.
@@ -136,7 +150,9 @@ impl<'a> Judge<'a> {
         let (folder, tier) = (profile.identity.folder(), profile.identity.tier);
         let counted = self.plan.variants().into_iter().map(|variant| {
             let key = (folder.clone(), variant.id.clone());
-            (variant, self.locked.get(&key))
+            // No baseline says how many kernels a program has. The number does not depend on times.
+            let of_program = (!self.needs_locks).then_some(profile);
+            (variant, self.locked.get(&key).or(of_program))
         });
         comparison_count(tier, counted).max(1)
     }
@@ -220,9 +236,16 @@ impl<'a> Judge<'a> {
         base: &Profile,
         current: &Profile,
     ) -> (VariantReport, Vec<Finding>) {
-        let learned = self.locked(&variant.id, current);
-        let reference = Reference::Base { base, learned };
+        let reference = self.beside(base, self.locked(&variant.id, current));
         compare(&self.case(variant, reference, current))
+    }
+
+    /// What was measured side by side, as a reference.
+    fn beside<'p>(&self, base: &'p Profile, learned: Option<&'p Profile>) -> Reference<'p> {
+        match self.needs_locks {
+            true => Reference::Base { base, learned },
+            false => Reference::Program { base },
+        }
     }
 
     fn case<'p>(
@@ -356,8 +379,7 @@ impl<'a> Judge<'a> {
         let code = of(variant, &profiles.compiled)
             .zip(of(variant, &profiles.compiled_bases))
             .map(|(current, base)| code_changes(base, current));
-        let learned = sides.locked;
-        let reference = Reference::Base { base, learned };
+        let reference = self.beside(base, sides.locked);
         let case = self.case(variant, reference, sides.current);
         let (mut report, mut findings) = compare_with_code(&case, code.unwrap_or_default());
         match self.stored(variant, base, None) {
@@ -529,6 +551,9 @@ impl<'a> Judge<'a> {
             .map(String::as_str)
             .filter(|folder| (Tier::of_folder(folder) == Tier::Static) == (tier == Tier::Static))
             .collect();
+        if !self.needs_locks {
+            return None;
+        }
         let what = match tier {
             Tier::Static => "static baseline",
             _ => "baseline",

@@ -7,7 +7,7 @@ use super::mode::Mode;
 use super::next::{WAIVE, lock_command};
 use crate::config::{Counts, Metric, Variant};
 use crate::evidence::why_not_measured;
-use crate::finding::{Code, Finding};
+use crate::finding::{Code, Finding, WarnReason};
 use crate::profile::{KernelProfile, Profile};
 use crate::terms::Tier;
 use crate::verdict::Verdict;
@@ -49,6 +49,7 @@ pub(crate) fn work_findings(
                     Mode::Against => {
                         format!("do the same work; if other work is meant, {WAIVE}")
                     }
+                    Mode::Programs => "do the same work; if another way to do it is meant, state what checks the numbers: --verify CMD".to_owned(),
                 },
             )
         } else if comparison.verdict == Some(Verdict::Inconclusive) {
@@ -59,11 +60,15 @@ pub(crate) fn work_findings(
                     "{name}: {}, so it is unknown whether it does the work of the {reference}",
                     comparison.why
                 ),
-                format!(
-                    "let every launch do the same work, or remove `exact` from `{}`",
-                    comparison.metric
-                ),
+                match mode {
+                    Mode::Stored | Mode::Against => format!(
+                        "let every launch do the same work, or remove `exact` from `{}`",
+                        comparison.metric
+                    ),
+                    Mode::Programs => "state what checks the numbers: --verify CMD".to_owned(),
+                },
             )
+            .warn_for((mode == Mode::Programs).then_some(WarnReason::Programs))
         } else {
             continue;
         };
@@ -318,6 +323,18 @@ mod tests {
             .into_iter()
             .map(|finding| finding.message)
             .collect()
+    }
+
+    #[test]
+    fn work_that_varies_from_launch_to_launch_is_a_warning_between_programs() {
+        let mut comparisons = [exact("varies", 8.0, 8.0, Verdict::Inconclusive)];
+        for (mode, severity) in [
+            (Mode::Against, Severity::Deny),
+            (Mode::Programs, Severity::Warn),
+        ] {
+            let findings = work_findings(&variant(), &mut comparisons, mode);
+            assert_eq!(findings[0].severity, severity);
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The project at the base revision, in a worktree of its own.
+//! What the variants are measured beside: the project at the base revision, in a worktree of its
+//! own, or another program.
 
 use std::path::{Path, PathBuf};
 
@@ -21,14 +22,22 @@ pub(super) struct BaseVariant<'p> {
     pub witness: Witness,
 }
 
-/// The project as it is at the base revision, in a worktree of its own.
+/// The other side of every comparison: the project as it is at the base revision, or another
+/// program.
 #[derive(Debug)]
 pub struct BaseProject {
-    /// The commit.
-    pub commit: String,
+    source: BaseSource,
     /// Its configuration, or why there is none.
     pub(super) config: Result<Config, String>,
-    _worktree: Worktree,
+}
+
+/// Where a base comes from.
+#[derive(Debug)]
+enum BaseSource {
+    /// A commit, checked out in a worktree of its own.
+    Revision { commit: String, _worktree: Worktree },
+    /// Another program. Nothing else can be compared with, so without it nothing is judged.
+    Program,
 }
 
 impl BaseProject {
@@ -63,10 +72,34 @@ impl BaseProject {
             })
             .map_err(|error| error.summary());
         Ok(BaseProject {
-            commit: worktree.commit.clone(),
+            source: BaseSource::Revision {
+                commit: worktree.commit.clone(),
+                _worktree: worktree,
+            },
             config,
-            _worktree: worktree,
         })
+    }
+
+    /// Another program, as the variant of the same name in its configuration.
+    pub fn of_program(config: Config) -> BaseProject {
+        BaseProject {
+            source: BaseSource::Program,
+            config: Ok(config),
+        }
+    }
+
+    /// The commit; `None` of another program.
+    pub fn commit(&self) -> Option<&str> {
+        match &self.source {
+            BaseSource::Revision { commit, .. } => Some(commit),
+            BaseSource::Program => None,
+        }
+    }
+
+    /// Whether a variant that cannot be measured beside it is not measured at all. Beside a revision
+    /// it is measured alone, and compared with its baseline.
+    pub(super) fn is_required(&self) -> bool {
+        matches!(self.source, BaseSource::Program)
     }
 
     /// Static profiles of the base's versions that were built.
@@ -88,7 +121,7 @@ impl BaseProject {
             watch: &Silent,
         };
         let folder = |variant: &Variant| base_folder(output, &variant.id);
-        batch.keep_compiled(&artifacts, folder, &[], Some(&self.commit))
+        batch.keep_compiled(&artifacts, folder, &[], self.commit())
     }
 
     /// The base's version of a variant: its code and arguments, measured as the current one is; or
@@ -151,39 +184,52 @@ impl BaseProject {
         let (artifacts, findings) = batch.build()?;
         let why_not = |variant: &Variant| {
             let mut findings = findings.iter();
-            let why = findings.find(|finding| finding.concerns(&variant.id));
-            why.map_or_else(
-                || "it does not build".to_owned(),
-                |finding| format!("it does not build: {}", finding.message),
-            )
+            let found = findings.find(|finding| finding.concerns(&variant.id));
+            match found {
+                Some(found) if self.is_required() => found.clone().in_base(),
+                Some(found) => {
+                    let why = format!("it does not build: {}", found.message);
+                    self.unavailable(variant, &why)
+                }
+                None => self.unavailable(variant, "it does not build"),
+            }
         };
         let mut artifacts = artifacts.into_iter();
-        let built = variants.into_iter().map(|variant| {
-            let variant = variant?;
-            match artifacts.next().flatten() {
-                Some(artifact) => Ok(BaseVariant {
-                    witness: Witness::of(&config.root, &artifact),
-                    project: self,
-                    config,
-                    variant,
-                    artifact,
-                }),
-                None => Err(why_not(&variant)),
-            }
-        });
-        let named = built.zip(current);
-        Ok(named
-            .map(|(built, variant)| built.map_err(|why| self.unavailable(variant, &why)))
+        let built = variants.into_iter().zip(current);
+        Ok(built
+            .map(|(variant, current)| {
+                let variant = variant.map_err(|why| self.unavailable(current, &why))?;
+                match artifacts.next().flatten() {
+                    Some(artifact) => Ok(BaseVariant {
+                        witness: Witness::of(&config.root, &artifact),
+                        project: self,
+                        config,
+                        variant,
+                        artifact,
+                    }),
+                    None => Err(why_not(&variant)),
+                }
+            })
             .collect())
+    }
+
+    /// What to report of a base that was not measured because of a finding.
+    pub(super) fn lacking(&self, variant: &Variant, found: Finding) -> Finding {
+        if self.is_required() {
+            found.in_base()
+        } else {
+            self.unavailable(variant, &found.message)
+        }
     }
 
     /// The finding that a variant has no base to measure side by side with.
     pub(super) fn unavailable(&self, variant: &Variant, why: &str) -> Finding {
-        let commit: String = self.commit.chars().take(10).collect();
+        let commit = self.commit().unwrap_or_default().chars().take(10);
+        let at = commit.collect::<String>();
         Finding::deny(
             Code::BaseUnavailable,
             &variant.id,
-            format!("the base at {commit} cannot be measured side by side: {why}"),
+            format!("the base at {at} cannot be measured side by side: {why}"),
             "use the comparison with its stored baseline, which is made instead",
         )
     }

@@ -19,14 +19,15 @@ use super::verified::{
 };
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
-use crate::config::{Recipe, Variant};
+use crate::config::{Recipe, Variant, Verification};
 use crate::device::Gpu;
 use crate::evidence::{disturbed, incomplete, incomplete_side, interleaved_launches, unpinned};
 use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
 use crate::profile::Profile;
-use crate::terms::{Phase, VariantId};
+use crate::terms::{Phase, Tier, VariantId};
+use crate::toolchain::can_start;
 use crate::verdict::{ProcessCost, Schedule};
 
 /// What was measured.
@@ -105,7 +106,11 @@ pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
         set_aside(output, &variant.id)?;
     }
     let mut built = Built {
-        git: crate::git::revision(&batch.config.root),
+        // Where two programs are compared, no commit says which is which.
+        git: match order.base {
+            Some(base) if base.commit().is_none() => None,
+            _ => crate::git::revision(&batch.config.root),
+        },
         order,
         measured: Measured::default(),
         seal,
@@ -456,6 +461,13 @@ impl<'a> Run<'a> {
         artifact: &Artifact,
         side: Side,
     ) -> Result<(bool, Vec<Finding>), Error> {
+        if variant.verification != Verification::OwnRun {
+            // Its first run is under a profiler, whose messages are about the profiler.
+            let missing = missing_program(batch, variant, artifact);
+            if missing.is_some() || variant.verification == Verification::None {
+                return Ok((missing.is_none(), missing.into_iter().collect()));
+            }
+        }
         let key = self.files.iter().find(|(of, _)| *of == side);
         let key = key.and_then(|(_, files)| key_of(variant, artifact, &self.bench.gpu, files));
         let sanitizer = self.bench.sanitizer.as_ref();
@@ -544,6 +556,9 @@ impl<'a> Run<'a> {
             Ok(base) => base,
             Err(stop) => {
                 self.measured.findings.push(stop.finding()?);
+                if self.order.base.is_some_and(BaseProject::is_required) {
+                    return Ok(());
+                }
                 None
             }
         };
@@ -569,7 +584,9 @@ impl<'a> Run<'a> {
         };
         let mut answer = subjects.measure(&self.bench, &plan, &mut retries, open);
         self.add_cost(subjects.base.as_ref());
-        if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, &base) {
+        if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, &base)
+            && !base.project.is_required()
+        {
             let unavailable = base.project.unavailable(variant, &finding.message);
             self.measured.findings.push(unavailable);
             self.not_excused(finding);
@@ -598,15 +615,24 @@ impl<'a> Run<'a> {
         self.measured.findings.extend(changes);
         match answer {
             Ok(profiles) => self.keep(variant, &mut subjects, profiles),
-            Err(SideStop::Finding(_, finding)) => {
-                batch.watch.ended(variant, "profile", &finding.message);
-                let tier = subjects.current.tier;
-                let findings = self.bench.unmeasured(variant, tier, *finding);
-                self.measured.findings.extend(findings);
+            Err(SideStop::Finding(side, finding)) => {
+                self.not_measured(variant, subjects.current.tier, side, *finding);
                 Ok(())
             }
             Err(SideStop::Error(error)) => Err(error),
         }
+    }
+
+    /// Reports why a variant was not measured, and on which side.
+    fn not_measured(&mut self, variant: &Variant, tier: Tier, side: Side, finding: Finding) {
+        let finding = match side {
+            Side::Base => finding.in_base(),
+            Side::Current => finding,
+        };
+        let watch = self.order.batch.watch;
+        watch.ended(variant, "profile", &finding.message);
+        let findings = self.bench.unmeasured(variant, tier, finding);
+        self.measured.findings.extend(findings);
     }
 
     /// Counts what profiling a side took.
@@ -648,9 +674,11 @@ impl<'a> Run<'a> {
         findings
             .iter()
             .for_each(|finding| self.not_excused(finding));
-        let why = findings.pop().map(|finding| finding.message);
-        let why = why.unwrap_or_else(|| "it fails its check".to_owned());
-        Err(base.project.unavailable(variant, &why).into())
+        let lacking = match findings.pop() {
+            Some(found) => base.project.lacking(variant, found),
+            None => base.project.unavailable(variant, "it fails its check"),
+        };
+        Err(lacking.into())
     }
 
     /// Keeps the profiles of a variant, with the findings about them.
@@ -694,12 +722,28 @@ impl<'a> Run<'a> {
     }
 }
 
+/// The finding that a program cannot be started, because there is none.
+fn missing_program(batch: Batch<'_>, variant: &Variant, artifact: &Artifact) -> Option<Finding> {
+    let (root, program) = (&batch.config.root, artifact.run.first()?);
+    (!can_start(program, root)).then(|| {
+        Finding::deny(
+            Code::NotStarted,
+            &variant.id,
+            format!("there is no program `{program}`"),
+            format!(
+                "correct its name, or build it; programs run in {}",
+                root.display()
+            ),
+        )
+    })
+}
+
 /// The base's version of a variant, about to be measured.
 fn base_subject<'b>(base: &'b BaseVariant<'_>, output: &Path) -> Result<Subject<'b>, Error> {
     let (variant, artifact) = (&base.variant, base.artifact.clone());
     let folder = base_folder(output, &variant.id);
     std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-    let commit = Some(base.project.commit.clone());
+    let commit = base.project.commit().map(str::to_owned);
     Ok(Subject::new(base.config, variant, artifact, folder, commit))
 }
 

@@ -28,12 +28,13 @@ impl ChangedFiles {
     /// # Errors
     /// Why git cannot say it, in words.
     pub fn since(base: &BaseProject, config: &Config) -> Result<ChangedFiles, String> {
+        let commit = base.commit().ok_or("the base is no revision")?;
         let top = git::repository(&config.root)?.top;
         let real = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
         let (top, root) = (real(&top)?, real(&config.root)?);
         let folder = root.strip_prefix(&top);
         Ok(ChangedFiles {
-            files: git::changed_since(&config.root, &base.commit)?,
+            files: git::changed_since(&config.root, commit)?,
             folder: folder.map_err(|error| error.to_string())?.to_owned(),
             unread: config.unread.clone(),
         })

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::ExitCode;
-use crate::judge::{Comparison, Origin, Outcome, Summary, VariantReport};
-use crate::metric::{Level, display_value, display_values};
+use crate::judge::{Comparison, Mode, Origin, Outcome, Summary, VariantReport};
+use crate::metric::{Level, Role, display_value, display_values};
 use crate::terms::Tier;
 use crate::trust::Authority;
 use crate::verdict::{Change, Verdict};
@@ -97,7 +97,7 @@ impl Row {
 }
 
 /// The comparisons for a reader: those that were judged by their size, and of the others those that
-/// moved. The JSON form contains all of them.
+/// moved. Registers are always shown of two programs. The JSON form contains all of them.
 pub(super) fn shown(report: &VariantReport) -> Vec<&Comparison> {
     let moved = |comparison: &Comparison| {
         let (Some(Change::RelativePercent(size) | Change::Absolute(size)), Some(before)) =
@@ -116,7 +116,11 @@ pub(super) fn shown(report: &VariantReport) -> Vec<&Comparison> {
         };
         size.abs() > band
     };
+    let always = |comparison: &Comparison| {
+        report.mode == Mode::Programs && comparison.role() == Some(Role::RegistersPerThread)
+    };
     let uneventful = |comparison: &Comparison| match comparison.verdict {
+        None if always(comparison) => false,
         None => unmeasured(report, comparison) || !moved(comparison),
         Some(verdict) => {
             verdict == Verdict::Pass && (comparison.exact || unchanged(report, comparison))
@@ -311,7 +315,13 @@ pub(super) fn title(report: &VariantReport) -> String {
 pub(super) fn origin(outcome: &Outcome) -> String {
     let profiles = match &outcome.origin {
         Origin::Measured if nothing_measured(outcome) => "nothing needed to be measured".to_owned(),
-        Origin::Measured => "measured in this run".to_owned(),
+        Origin::Measured => match &outcome.programs {
+            Some(programs) => {
+                let words = programs.words(&outcome.variants);
+                format!("measured in this run, side by side: {words}")
+            }
+            None => "measured in this run".to_owned(),
+        },
         Origin::Compiled => "compiled in this run; nothing ran, and launches are not checked: which kernels, how often, with which grid".to_owned(),
         Origin::Recorded(folder) => {
             format!("recorded profiles from {folder}, not measured in this run")

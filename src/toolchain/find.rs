@@ -36,6 +36,14 @@ fn is_program(path: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
+/// Whether a command line can start: its program is a file in this folder, or is on the PATH.
+pub(crate) fn can_start(program: &str, dir: &Path) -> bool {
+    match program.contains('/') {
+        true => is_program(&dir.join(program)),
+        false => find(program, None, &path_folders()).is_ok(),
+    }
+}
+
 /// The folders of the PATH. A relative one is a folder of the project, which the change chooses.
 pub(crate) fn path_folders() -> Vec<PathBuf> {
     std::env::var_os("PATH")

@@ -9,7 +9,7 @@ mod sanitizer;
 mod tool;
 pub(crate) mod version;
 
-pub(crate) use find::{cuda_roots, env_folder, find, path_folders, versioned};
+pub(crate) use find::{can_start, cuda_roots, env_folder, find, path_folders, versioned};
 pub use find::{libraries_of_environment, places_of_environment};
 pub use nvcc::{Nvcc, nvcc_flags};
 pub use nvdisasm::Nvdisasm;

@@ -6,7 +6,7 @@ use super::file::File;
 use super::inherited::Inherited;
 use crate::binary::LaunchShape;
 use crate::config::error::ConfigError;
-use crate::config::model::{Recipe, Variant};
+use crate::config::model::{Recipe, Variant, Verification};
 use crate::config::raw::{Define, RawVariant};
 use crate::terms::VariantId;
 
@@ -77,6 +77,7 @@ impl File<'_> {
             immutable: raw.immutable,
             experimental: raw.experimental,
             profile,
+            verification: Verification::OwnRun,
             verify_timeout: self.timeout(
                 &[&at[..], &["verify", "timeout_s"]].concat(),
                 verify_timeout.unwrap_or(DEFAULT_VERIFY_TIMEOUT_S),

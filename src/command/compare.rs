@@ -1,0 +1,264 @@
+//! `sparsek-gate compare`.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use super::answer::{self, answer};
+use super::program::{NO_RECORDS, Place, name};
+use crate::cli::{CompareArgs, Format};
+use crate::config::{
+    Config, KernelFilter, Program, ProgramSettings, Purpose, Selected, Verification,
+};
+use crate::device::Gpu;
+use crate::finding::{Error, ExitCode};
+use crate::judge::{
+    ComparedProgram, ComparedPrograms, Fresh, Judge, KernelOverview, Origin, Outcome, Overview,
+};
+use crate::measure::BaseProject;
+use crate::metric::display_value;
+use crate::process;
+use crate::report::{self, Form, Progress, one_line};
+
+pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
+    let started = Instant::now();
+    let programs = programs(arguments)?;
+    let targets = report::targets(&arguments.report)?;
+    for target in &targets {
+        refuse_target(&target.path)?;
+    }
+    KernelFilter::of(arguments.kernels.as_deref()).map_err(|_| {
+        let filter = arguments.kernels.as_deref().unwrap_or_default();
+        Error::Usage(format!("--kernels `{filter}` is not a regular expression"))
+    })?;
+    process::pass(&arguments.env_pass);
+    let place = Place::of(arguments.work.as_deref(), arguments.output.as_deref())?;
+    match &programs[..] {
+        [base, current] => {
+            let mut outcome = Outcome::new(Origin::Measured);
+            outcome.programs = Some(ComparedPrograms {
+                base: ComparedProgram::from(base),
+                current: ComparedProgram::from(current),
+            });
+            let ended = match compared(arguments, &place, [base, current], &mut outcome) {
+                Ok(()) => None,
+                Err(refused @ Error::Usage(_)) => return Err(refused),
+                // The report must say why there is no verdict.
+                Err(error) => Some(error),
+            };
+            outcome.ended = ended.as_ref().map(answer::ended);
+            if outcome.spent.is_some() {
+                outcome.wall_s = Some(started.elapsed().as_secs_f64());
+            }
+            answer::report(&outcome, ended, arguments.format, &targets)
+        }
+        programs => alone(arguments, &place, programs),
+    }
+}
+
+/// The programs that the arguments state, each with what checks its numbers.
+fn programs(arguments: &CompareArgs) -> Result<Vec<Program>, Error> {
+    let checks = arguments.verify.iter();
+    let mut checks = checks
+        .map(|text| words("--verify", text))
+        .collect::<Result<Vec<_>, _>>()?;
+    let count = arguments.programs.len();
+    if checks.len() > count {
+        return Err(Error::Usage(format!(
+            "there are {} --verify for {count} programs: state one for all of them, or one for each",
+            checks.len()
+        )));
+    }
+    // The current program is verified first, so one check for all comes before everything.
+    checks.reverse();
+    let mut checks = checks.into_iter().map(Verification::Command);
+    let programs = arguments.programs.iter().rev().map(|text| {
+        Ok(Program {
+            argv: words("COMMAND", text)?,
+            verification: checks.next().unwrap_or(Verification::None),
+        })
+    });
+    let mut programs = programs.collect::<Result<Vec<_>, Error>>()?;
+    programs.reverse();
+    Ok(programs)
+}
+
+/// The words of a command line, split as a shell does.
+fn words(argument: &str, text: &str) -> Result<Vec<String>, Error> {
+    let refused = |why: &str| Err(Error::Usage(format!("{argument} `{text}`: {why}")));
+    match shell_words::split(text) {
+        Ok(words) if words.first().is_none_or(String::is_empty) => refused("it names no program"),
+        Ok(words) => Ok(words),
+        Err(_) => refused("a quote or a backslash at its end is not closed"),
+    }
+}
+
+/// A report must have a folder to lie in: that it lacks one must not be found after the measurement.
+fn refuse_target(path: &Path) -> Result<(), Error> {
+    let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
+    if whole.parent().is_some_and(Path::is_dir) {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "`--report {}`: its folder does not exist",
+        path.display()
+    )))
+}
+
+/// How the programs are measured.
+fn settings(place: &Place, arguments: &CompareArgs, gpu: &Gpu) -> ProgramSettings {
+    ProgramSettings {
+        root: place.root.clone(),
+        work: place.work.clone(),
+        device: arguments.gpu,
+        compute_capability: gpu.compute_capability.clone(),
+        kernels: arguments.kernels.clone(),
+        skip: arguments.skip,
+        launches: arguments.launches,
+        counted_launches: arguments.counted_launches.unwrap_or(arguments.launches),
+        purpose: match arguments.programs.len() {
+            1 => Purpose::Overview,
+            _ => Purpose::Comparison,
+        },
+        max_rounds: arguments.max_rounds,
+        timeout: Duration::from_secs(arguments.timeout.into()),
+        clock_control: arguments.clock_control,
+        accept_kernel_times: arguments.accept_kernel_times,
+        tolerance_percent: arguments.tolerance,
+        verified: !arguments.verify.is_empty(),
+    }
+}
+
+/// Measures two programs side by side, and judges the second by the first.
+fn compared(
+    arguments: &CompareArgs,
+    place: &Place,
+    [base, current]: [&Program; 2],
+    outcome: &mut Outcome,
+) -> Result<(), Error> {
+    let settings = settings(place, arguments, &Gpu::query(arguments.gpu)?);
+    let id = name(current);
+    let config = |program| Config::of_program(&settings, &id, program);
+    let base = BaseProject::of_program(config(base)?);
+    let selected = Selected::new(config(current)?, &[], false, &[])?;
+    let judge = Judge::of_programs(&selected);
+    let fresh = Fresh {
+        selected: &selected,
+        base: Some(&base),
+        output: &place.output,
+        watch: &Progress::new(),
+        // What is the same program may be measured with other arguments.
+        measure_all: true,
+        records: NO_RECORDS,
+    };
+    fresh.measure(&judge, outcome)
+}
+
+/// What one program launched.
+#[derive(Serialize)]
+struct Content {
+    argv: Vec<String>,
+    gpu: Option<String>,
+    #[serde(flatten)]
+    overview: Overview,
+}
+
+/// Measures one program, and shows its kernels.
+fn alone(arguments: &CompareArgs, place: &Place, programs: &[Program]) -> Result<ExitCode, Error> {
+    let format = format_of_one(arguments)?;
+    let Some(program) = programs.first() else {
+        return Err(Error::Usage("there is no program".to_owned()));
+    };
+    let settings = settings(place, arguments, &Gpu::query(arguments.gpu)?);
+    let measured = place.measure(&settings, program)?;
+    let profile = measured.profiles.first();
+    let content = Content {
+        argv: program.argv.clone(),
+        gpu: profile.map(|profile| profile.identity.gpu.clone()),
+        overview: profile.map_or(Overview { kernels: vec![] }, Overview::of),
+    };
+    let findings = [measured.findings, measured.gaps].concat();
+    answer(format, &content, &findings, || text(&content))
+}
+
+/// A comparison has reports, and one program has none.
+fn format_of_one(arguments: &CompareArgs) -> Result<Format, Error> {
+    let refused = |what: &str| {
+        Err(Error::Usage(format!(
+            "{what} is of a comparison: state two programs, or use `--format text` or `json`"
+        )))
+    };
+    if !arguments.report.is_empty() {
+        return refused("--report");
+    }
+    match arguments.format {
+        Form { name: "text", .. } => Ok(Format::Text),
+        Form { name: "json", .. } => Ok(Format::Json),
+        Form { name, .. } => refused(&format!("`--format {name}`")),
+    }
+}
+
+/// The table of kernels, and below it how near each is to a peak.
+fn text(content: &Content) -> String {
+    let kernels = &content.overview.kernels;
+    let mut text = format!(
+        "{} on {}, measured in this run, compared with nothing\n\n",
+        process::shell_line(&content.argv),
+        content.gpu.as_deref().unwrap_or("a GPU")
+    );
+    if kernels.is_empty() {
+        return text;
+    }
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header([
+        "kernel",
+        "grid",
+        "block",
+        "launches",
+        "time",
+        "duration",
+        "SM active",
+        "tensor core",
+        "DRAM",
+        "registers",
+    ]);
+    for kernel in kernels {
+        table.add_row(row(kernel));
+    }
+    for line in table.lines() {
+        text.push_str(&format!("{}\n", line.trim_end()));
+    }
+    text.push('\n');
+    for kernel in kernels {
+        if let Some(bound) = &kernel.bound {
+            text.push_str(&format!(" {}: {}\n", one_line(&kernel.kernel), bound.words));
+        }
+    }
+    text
+}
+
+fn row(kernel: &KernelOverview) -> Vec<String> {
+    let value = |value: Option<f64>, unit| match value {
+        Some(value) => display_value(value, unit),
+        None => "–".to_owned(),
+    };
+    let percent = |share| value(share, Some("%"));
+    let shape = |[x, y, z]: [u64; 3]| format!("({x}, {y}, {z})");
+    vec![
+        one_line(&kernel.kernel).to_string(),
+        shape(kernel.grid),
+        shape(kernel.block),
+        kernel.launches.to_string(),
+        percent(kernel.time_percent),
+        value(kernel.duration_ns, Some("ns")),
+        percent(kernel.sm_active_percent),
+        percent(kernel.tensor_percent),
+        percent(kernel.dram_percent),
+        value(kernel.registers, None),
+    ]
+}

@@ -1,0 +1,123 @@
+//! Programs that are measured without a configuration: where their files go, and what they are
+//! called.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::config::{Config, Program, ProgramSettings, Selected};
+use crate::finding::Error;
+use crate::measure::{Batch, Measured, Order, RecordUse, measure};
+use crate::report::Progress;
+use crate::terms::VariantId;
+
+/// The suite that a program is put into.
+const SUITE: &str = "compare";
+/// No run verified a program before, and none after may rely on this one.
+pub(super) const NO_RECORDS: RecordUse = RecordUse {
+    reads: false,
+    writes: false,
+};
+
+/// Where a run leaves its files.
+pub(super) struct Place {
+    /// The folder that the user is in, and that programs run in.
+    pub root: PathBuf,
+    /// Logs.
+    pub work: PathBuf,
+    /// Profiles and captures.
+    pub output: PathBuf,
+    /// Removed at the end.
+    _temporary: Option<TempDir>,
+}
+
+impl Place {
+    /// In these folders, or in a temporary one.
+    pub fn of(work: Option<&Path>, output: Option<&Path>) -> Result<Place, Error> {
+        let root = std::path::absolute(".").map_err(Error::io("find", "the current folder"))?;
+        let temporary = match work {
+            Some(_) => None,
+            None => {
+                let folder = tempfile::Builder::new().prefix("sparsek-gate-").tempdir();
+                Some(folder.map_err(Error::io("create", std::env::temp_dir()))?)
+            }
+        };
+        let work = match (work, &temporary) {
+            (Some(work), _) => root.join(work),
+            (None, Some(folder)) => folder.path().to_owned(),
+            (None, None) => std::env::temp_dir(),
+        };
+        let output = match output {
+            Some(output) => root.join(output),
+            None => work.join("profiles"),
+        };
+        Ok(Place {
+            root,
+            work,
+            output,
+            _temporary: temporary,
+        })
+    }
+
+    /// Measures a program alone.
+    pub fn measure(
+        &self,
+        settings: &ProgramSettings,
+        program: &Program,
+    ) -> Result<Measured, Error> {
+        let config = Config::of_program(settings, &name(program), program)?;
+        let selected = Selected::new(config, &[], false, &[])?;
+        let order = Order {
+            batch: Batch {
+                config: &selected.config,
+                variants: &selected.variants(),
+                watch: &Progress::new(),
+            },
+            base: None,
+            output: &self.output,
+            overrides: &[],
+            records: NO_RECORDS,
+        };
+        measure(order, &mut |_, _, _| false)
+    }
+}
+
+/// The name of a program in the report and in the folder of captures.
+pub(super) fn name(program: &Program) -> VariantId {
+    let path = program.argv.first().map(Path::new);
+    let file = path.and_then(Path::file_name).unwrap_or_default();
+    let fits = |c: char| match c {
+        c if c.is_ascii_alphanumeric() || c == '-' => c,
+        _ => '_',
+    };
+    let file: String = file.to_string_lossy().chars().map(fits).take(60).collect();
+    let name = file.trim_start_matches(['_', '-']);
+    VariantId {
+        suite: SUITE.to_owned(),
+        variant: match name {
+            "" => "program".to_owned(),
+            name => name.to_owned(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Verification;
+
+    #[test]
+    fn a_program_gets_a_name_that_can_be_a_folder() {
+        let name = |argv: &str| {
+            let program = Program {
+                argv: shell_words::split(argv).unwrap(),
+                verification: Verification::None,
+            };
+            name(&program).variant
+        };
+        assert_eq!(name("./build/bench_new --n 4096"), "bench_new");
+        assert_eq!(name("'./a b/../my bench.v2'"), "my_bench_v2");
+        assert_eq!(name("../.."), "program");
+        assert_eq!(name("./ü"), "program");
+    }
+}

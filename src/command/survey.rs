@@ -1,0 +1,186 @@
+//! What a program launches, as the suite of a new configuration.
+
+use std::time::Duration;
+
+use super::program::{Place, name};
+use crate::config::{ClockControl, Program, ProgramSettings, Purpose, Verification};
+use crate::device::Gpu;
+use crate::finding::{Error, Finding};
+use crate::judge::{KernelOverview, Overview, Proposal};
+use crate::metric::display_value;
+use crate::process::shell_line;
+use crate::report::one_line;
+
+/// The annotated configuration of a new project.
+pub(super) const TEMPLATE: &str = include_str!("init.toml");
+/// Where its suite begins, and what follows it.
+const SUITE: &str = "# A suite is one problem;";
+const AFTER_SUITE: &str = "# Makes warnings of the findings";
+/// Most launches that are looked at.
+const MOST_LAUNCHES: u32 = 500;
+/// Most kernels that are listed.
+const MOST_LISTED: usize = 20;
+/// When the program is killed: ncu makes it much slower.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// What a program launched.
+pub(super) struct Survey {
+    argv: Vec<String>,
+    name: String,
+    gpu: Gpu,
+    overview: Overview,
+    /// Why nothing is known of it.
+    pub findings: Vec<Finding>,
+}
+
+/// Runs a program once under ncu.
+///
+/// # Errors
+/// [`Error`] where the machine lacks something; that the program failed is a finding.
+pub(super) fn survey(argv: &[String], device: u32) -> Result<Survey, Error> {
+    let place = Place::of(None, None)?;
+    let gpu = Gpu::query(device)?;
+    let program = Program {
+        argv: argv.to_vec(),
+        verification: Verification::None,
+    };
+    let settings = ProgramSettings {
+        root: place.root.clone(),
+        work: place.work.clone(),
+        device,
+        compute_capability: gpu.compute_capability.clone(),
+        kernels: None,
+        skip: 0,
+        launches: MOST_LAUNCHES,
+        counted_launches: 1,
+        purpose: Purpose::Survey,
+        max_rounds: 1,
+        timeout: TIMEOUT,
+        clock_control: ClockControl::None,
+        // Times are all that is asked for.
+        accept_kernel_times: true,
+        tolerance_percent: 0.0,
+        verified: false,
+    };
+    let measured = place.measure(&settings, &program)?;
+    let profile = measured.profiles.first();
+    Ok(Survey {
+        name: name(&program).variant,
+        argv: program.argv,
+        gpu,
+        overview: profile.map_or(Overview { kernels: vec![] }, Overview::of),
+        findings: measured.findings,
+    })
+}
+
+impl Survey {
+    /// The template with this program as its suite; `None` where it launched nothing.
+    pub fn configuration(&self) -> Option<String> {
+        let proposal = Proposal::of(&self.overview)?;
+        let (before, rest) = TEMPLATE.split_once(SUITE)?;
+        let (_, after) = rest.split_once(AFTER_SUITE)?;
+        let digits = self.gpu.compute_capability.replace('.', "");
+        // Hopper's own instructions need the suffix.
+        let arch = match &*digits {
+            "90" => "sm_90a".to_owned(),
+            digits => format!("sm_{digits}"),
+        };
+        let before = before.replacen("arch = \"sm_90a\"", &format!("arch = \"{arch}\""), 1);
+        let device = self.gpu.ordinal;
+        let before = match device {
+            0 => before,
+            _ => before.replacen(
+                "# [gpu]\n# device = 0",
+                &format!("[gpu]\ndevice = {device}"),
+                1,
+            ),
+        };
+        let suite = self.suite(&proposal);
+        Some(format!("{before}{suite}\n{AFTER_SUITE}{after}"))
+    }
+
+    fn suite(&self, proposal: &Proposal) -> String {
+        let line = shell_line(&self.argv);
+        let mut text = format!(
+            "# Made from one run of {} on {}, of its first {MOST_LAUNCHES} launches at most:\n",
+            one_line(&line),
+            one_line(&self.gpu.name)
+        );
+        for kernel in self.overview.kernels.iter().take(MOST_LISTED) {
+            text.push_str(&format!("#   {}\n", listed(kernel)));
+        }
+        let more = self.overview.kernels.len().saturating_sub(MOST_LISTED);
+        if more > 0 {
+            text.push_str(&format!("#   and {more} more\n"));
+        }
+        text.push_str(&format!(
+            "[suite.{name}]\ndescription = {}\n{}expect = {}\n\
+             # launches of these kernels in one step of the program, by how often each is launched: {}\n\
+             profile = {{ launches = {}, skip = {}, counted_launches = {} }}\n\
+             # verify_args = [\"--check\"]         # of the run that checks the numbers: exit status 0\n\n\
+             [suite.{name}.variant.main]\nrun = {}\n{}\
+             # program = {}   # an executable with kernels: the static gate reads it\n",
+            quoted(&line),
+            self.filter(proposal),
+            list(&proposal.names),
+            proposal.in_a_step,
+            proposal.launches,
+            proposal.skip,
+            proposal.counted_launches,
+            list(&self.argv),
+            self.inputs(),
+            quoted(self.argv.first().map_or("", String::as_str)),
+            name = self.name,
+        ));
+        text
+    }
+
+    fn filter(&self, proposal: &Proposal) -> String {
+        match &proposal.kernels {
+            Some(filter) => format!("kernels = {}\n", quoted(filter)),
+            None => "# kernels = \"regex:^my_kernel\"  # all of them are measured\n".to_owned(),
+        }
+    }
+
+    /// The files among the arguments: scripts are what the program is made of. An executable is made
+    /// of sources that the command line does not name.
+    fn inputs(&self) -> String {
+        let is_file = |word: &&String| {
+            let path = std::path::Path::new(word.as_str());
+            path.is_relative() && path.is_file()
+        };
+        let files: Vec<String> = self.argv.iter().skip(1).filter(is_file).cloned().collect();
+        match files.is_empty() {
+            true => "# inputs = [\"src/example.cu\"]   # the files that the program is made of\n"
+                .to_owned(),
+            false => format!("inputs = {}\n", list(&files)),
+        }
+    }
+}
+
+/// One kernel, in a comment.
+fn listed(kernel: &KernelOverview) -> String {
+    let shape = |[x, y, z]: [u64; 3]| format!("({x}, {y}, {z})");
+    let share = kernel.time_percent.map(|share| format!("{share:5.1} % "));
+    let duration = kernel.duration_ns;
+    let duration = duration.map(|time| format!(", {} each", display_value(time, Some("ns"))));
+    format!(
+        "{}{} × {}, grid {}, block {}{}",
+        share.unwrap_or_default(),
+        kernel.launches,
+        one_line(&kernel.kernel),
+        shape(kernel.grid),
+        shape(kernel.block),
+        duration.unwrap_or_default()
+    )
+}
+
+/// A text as TOML writes it.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn list(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", texts.join(", "))
+}

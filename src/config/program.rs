@@ -1,0 +1,247 @@
+//! The configuration of one program that is measured without a configuration file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ncu_report::{Chip, Existence, exists};
+
+use super::model::{Config, Metric, Plausible, Recipe, Suite, Variant, Verification};
+use super::raw::ClockControl;
+use crate::finding::Error;
+use crate::metric::{Direction, Level, Role, Tolerance, builtin_alias};
+use crate::terms::{Phase, Tier, VariantId};
+
+/// How much less a unit may be used than before, in percentage points, before a warning says so.
+const UTILIZATION_TOLERANCE: f64 = 2.0;
+
+/// What a program is measured for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be compared with another one.
+    Comparison,
+    /// To show its kernels, and how near each unit is to its peak.
+    Overview,
+    /// To find out what it launches: times alone, in one process.
+    Survey,
+}
+
+impl Purpose {
+    /// Processes of a program that is measured alone.
+    fn processes(self) -> u32 {
+        match self {
+            Purpose::Comparison | Purpose::Overview => 2,
+            Purpose::Survey => 1,
+        }
+    }
+}
+
+/// What is the same for every program of a run.
+#[derive(Clone, Debug)]
+pub struct ProgramSettings {
+    /// The folder that programs run in.
+    pub root: PathBuf,
+    /// The folder for logs and captures.
+    pub work: PathBuf,
+    /// CUDA ordinal of the GPU.
+    pub device: u32,
+    /// `major.minor` of the GPU.
+    pub compute_capability: String,
+    /// Which kernels are profiled, `NAME` or `regex:PATTERN`.
+    pub kernels: Option<String>,
+    /// Matching launches left out before the measured ones.
+    pub skip: u32,
+    /// Launches profiled in one process.
+    pub launches: u32,
+    /// Launches profiled in the process that counts.
+    pub counted_launches: u32,
+    /// What it is measured for.
+    pub purpose: Purpose,
+    /// The most rounds side by side.
+    pub max_rounds: u32,
+    /// When a process is killed.
+    pub timeout: Duration,
+    /// Clocks.
+    pub clock_control: ClockControl,
+    /// Whether the times of kernels alone are accepted where the counters are denied.
+    pub accept_kernel_times: bool,
+    /// How much longer a kernel may take, in percent.
+    pub tolerance_percent: f64,
+    /// Whether another command shows that the numbers are right. Counters of work are judged only
+    /// where nothing else shows it.
+    pub verified: bool,
+}
+
+/// A program, and what shows that its numbers are right.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// What checks its numbers.
+    pub verification: Verification,
+}
+
+impl Config {
+    /// A configuration with one variant, which is the program. No file is read, and none is locked.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the GPU has no target of the compiler.
+    pub fn of_program(
+        settings: &ProgramSettings,
+        id: &VariantId,
+        program: &Program,
+    ) -> Result<Config, Error> {
+        let digits = settings.compute_capability.replace('.', "");
+        let text = format!(
+            "[toolchain]\narch = \"sm_{digits}\"\n[metric.duration]\ncounter = \"{}\"\n\
+             direction = \"lower\"\ntolerance = {{ relative_percent = 1 }}\n\
+             [suite.s.variant.v]\nrun = [\"x\"]\n",
+            Role::Duration
+        );
+        // No such file is read or written: its name only gives the folder.
+        let config = Config::parse(&settings.root.join("none"), &text)?;
+        let [suite] = &config.suites[..] else {
+            return Err(Error::Usage("a program is one suite".to_owned()));
+        };
+        let [variant] = &suite.variants[..] else {
+            return Err(Error::Usage("a program is one variant".to_owned()));
+        };
+        let suite = Suite {
+            name: id.suite.clone(),
+            variants: vec![settings.variant(config.toolchain.chip, id, program, variant)],
+            ..suite.clone()
+        };
+        Ok(Config {
+            path: settings.work.join("none"),
+            baselines: settings.work.join("none"),
+            work: settings.work.clone(),
+            device: settings.device,
+            suites: vec![suite],
+            ..config
+        })
+    }
+}
+
+impl ProgramSettings {
+    fn variant(&self, chip: Chip, id: &VariantId, program: &Program, default: &Variant) -> Variant {
+        let mut profile = default.profile.clone();
+        profile.launches = self.launches;
+        profile.max_launches = self.launches;
+        profile.counted_launches = self.counted_launches;
+        profile.skip = self.skip;
+        profile.processes = self.purpose.processes();
+        profile.max_processes = profile.processes;
+        profile.max_rounds = self.max_rounds;
+        profile.clock_control = self.clock_control;
+        profile.timeout = self.timeout;
+        if self.accept_kernel_times {
+            profile.accept_tiers = vec![Tier::KernelTimes];
+        }
+        let (first, further) = program.argv.split_at(program.argv.len().min(1));
+        Variant {
+            id: id.clone(),
+            recipe: Recipe::Command {
+                build: None,
+                run: first.to_vec(),
+                inputs: Vec::new(),
+                code: Vec::new(),
+            },
+            // They are what is compared, not conditions that must be the same.
+            profile_args: further.to_vec(),
+            kernels: self.kernels.clone(),
+            metrics: self.metrics(chip),
+            profile,
+            verification: program.verification.clone(),
+            verify_timeout: self.timeout,
+            ..default.clone()
+        }
+    }
+
+    /// What is measured. Only the time fails a comparison, and other work where nothing checks the
+    /// numbers; a unit that is used less is a warning.
+    fn metrics(&self, chip: Chip) -> Vec<Metric> {
+        let work = match self.verified {
+            true => Level::Record,
+            false => Level::Deny,
+        };
+        let unit = |alias, role: Role| Metric {
+            direction: Direction::Higher,
+            against: Tolerance::Absolute(UTILIZATION_TOLERANCE),
+            level: Level::Warn,
+            unless_faster: true,
+            ..shown(alias, role.counter())
+        };
+        let counted = |alias, counter: &str, level| Metric {
+            exact: true,
+            phase: Phase::Counting,
+            level,
+            ..shown(alias, counter)
+        };
+        let mut metrics = vec![
+            Metric {
+                direction: Direction::Lower,
+                against: Tolerance::RelativePercent(self.tolerance_percent),
+                level: Level::Deny,
+                // Two programs may differ by any factor.
+                plausible: Plausible {
+                    gain_percent: Some(100.0),
+                    ..Plausible::default()
+                },
+                ..shown("duration", Role::Duration.counter())
+            },
+            unit("sm_active", Role::SmActive),
+            unit("tensor_core", Role::TensorActive),
+            unit("dram_bw", Role::DramThroughput),
+            shown("registers", Role::RegistersPerThread.counter()),
+            shown("clock", Role::Clock.counter()),
+            shown("dram_read", Role::DramBytesRead.counter()),
+            shown("dram_write", Role::DramBytesWritten.counter()),
+            shown("bank_conflicts", Role::BankConflicts.counter()),
+        ];
+        if self.purpose == Purpose::Survey {
+            metrics.truncate(1);
+            return metrics;
+        }
+        if self.purpose == Purpose::Overview {
+            metrics.push(shown("sm_throughput", Role::SmThroughput.counter()));
+            metrics.push(shown("l2_throughput", Role::L2Throughput.counter()));
+        }
+        let tensor = ["flop_wmma", "flop_wgmma"].into_iter();
+        let tensor = tensor.filter_map(|alias| Some((alias, builtin_alias(chip, alias)?)));
+        metrics.extend(tensor.map(|(alias, counter)| counted(alias, counter, work)));
+        for (alias, role, level) in [
+            ("flop_fma", Role::ThreadFfma, work),
+            ("stored_sectors", Role::GlobalStoreSectors, work),
+            ("load_sectors", Role::GlobalLoadSectors, Level::Record),
+            ("instructions", Role::Instructions, Level::Record),
+            ("local_loads", Role::LocalLoads, Level::Record),
+            ("local_stores", Role::LocalStores, Level::Record),
+        ] {
+            metrics.push(counted(alias, role.counter(), level));
+        }
+        metrics.retain(|metric| {
+            let known = exists(chip, &metric.counter);
+            !matches!(known, Existence::Unknown { .. })
+        });
+        metrics
+    }
+}
+
+/// A metric that is only shown.
+fn shown(alias: &str, counter: &str) -> Metric {
+    Metric {
+        alias: alias.to_owned(),
+        counter: counter.to_owned(),
+        direction: Direction::Equal,
+        tolerance: Tolerance::Absolute(0.0),
+        against: Tolerance::Absolute(0.0),
+        phase: Phase::Timing,
+        exact: false,
+        counts: None,
+        plausible: Plausible::default(),
+        min: None,
+        max: None,
+        level: Level::Record,
+        unless_faster: false,
+        never_zero: false,
+    }
+}

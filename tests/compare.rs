@@ -1,0 +1,424 @@
+//! `compare` of the real program, on a machine without a GPU: the driver's libraries and ncu are
+//! stand-ins, the reports are those that the real ncu recorded on an H200.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::stand_in::Machine;
+use common::{Ran, Report};
+
+/// The folder that the user is in.
+const HERE: &str = "here";
+/// As many launches as the recordings count.
+const COUNTED: [&str; 2] = ["--counted-launches", "2"];
+
+/// A machine whose current folder has two programs and nothing else.
+fn machine(old: [&str; 2], new: [&str; 2]) -> Option<Machine> {
+    let machine = Machine::new()?;
+    program(&machine, "bench_old", old);
+    program(&machine, "bench_new", new);
+    Some(machine)
+}
+
+/// A program of which the stand-in of ncu hands over the recordings of a variant.
+fn program(machine: &Machine, name: &str, [recorded, variant]: [&str; 2]) {
+    let text = format!(
+        "#!/bin/sh\nif [ \"$1\" = --check ]; then echo \"$0\" >>../checked; exit \"$2\"; fi\n\
+         echo 'variant: {variant}'\necho 'recorded: {recorded}'\n"
+    );
+    machine.program(&format!("{HERE}/{name}"), &text);
+}
+
+fn gate(machine: &Machine, arguments: &[&str]) -> Command {
+    let mut command = machine.gate(&[&["compare"], arguments, &COUNTED].concat());
+    let path = std::env::var("PATH").unwrap();
+    let bin = machine.project.path("bin");
+    command
+        .current_dir(machine.project.path(HERE))
+        .env("PATH", format!("{}:{path}", bin.display()));
+    command
+}
+
+fn run(machine: &Machine, arguments: &[&str]) -> Ran {
+    let ran = Ran::of(&gate(machine, arguments).output().unwrap());
+    leaves_nothing(machine);
+    ran
+}
+
+/// Neither in the folder of the user nor in that of temporary files.
+#[track_caller]
+fn leaves_nothing(machine: &Machine) {
+    let names = |folder: &str| {
+        let entries = fs::read_dir(machine.project.path(folder)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| !name.ends_with(".lock")).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(HERE), ["bench_new", "bench_old"]);
+    assert_eq!(names("tmp"), [""; 0]);
+}
+
+#[track_caller]
+fn json(machine: &Machine, arguments: &[&str], code: i32) -> Report {
+    let arguments = [arguments, &["--format", "json"]].concat();
+    let report = run(machine, &arguments).exits(code).json();
+    assert_eq!(report.0["exit_code"], code);
+    report
+}
+
+const BOTH: [&str; 2] = ["./bench_old --n 4096", "./bench_new --n 4096"];
+
+#[test]
+fn two_equal_programs_pass_and_the_report_says_what_was_compared() {
+    let equal = ["h200", "cp_async"];
+    let Some(machine) = machine(equal, equal) else {
+        return;
+    };
+    let report = json(&machine, &BOTH, 0);
+    assert_eq!(report.denied(), [""; 0]);
+    let variant = &report.0["variants"][0];
+    assert_eq!(variant["variant"], "compare/bench_new");
+    assert_eq!(variant["mode"], "programs");
+    assert_eq!(report.0["programs"]["base"]["argv"][0], "./bench_old");
+    assert!(variant["reference"]["git"].is_null());
+    for metric in ["duration", "sm_active", "tensor_core", "dram_bw"] {
+        assert!(verdict(&report, metric) != "regressed", "{metric}");
+    }
+    assert_eq!(verdict(&report, "duration"), "pass");
+    run(&machine, &BOTH)
+        .exits(0)
+        .says("side by side: base `./bench_old --n 4096`, current `./bench_new --n 4096`")
+        .says("nothing verified the numbers");
+}
+
+fn verdict(report: &Report, metric: &str) -> String {
+    let comparisons = report.0["variants"][0]["comparisons"].as_array().unwrap();
+    let mut found = comparisons.iter().filter(|one| one["metric"] == metric);
+    found.next().unwrap()["verdict"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn a_slower_program_fails_and_the_report_names_the_kernel_and_the_cause() {
+    let Some(machine) = machine(["h200", "cp_async"], ["h200-worse", "cp_async"]) else {
+        return;
+    };
+    let report = json(&machine, &BOTH, 1);
+    assert_eq!(report.denied(), ["regressed"]);
+    let message = report.findings("deny")[0]["message"].as_str().unwrap();
+    for part in ["`duration` of bsr_gemm_cp_async", "bank conflicts"] {
+        assert!(message.contains(part), "{message}");
+    }
+    let next = report.findings("deny")[0]["next"].as_str().unwrap();
+    assert!(!next.contains("baseline"), "{next}");
+    // The other way round it is faster, by more than a gate would believe without a review.
+    let back = [BOTH[1], BOTH[0]];
+    let report = json(&machine, &back, 0);
+    assert_eq!(verdict(&report, "duration"), "improved");
+}
+
+#[test]
+fn kernels_of_other_names_are_compared_where_each_program_has_one() {
+    let Some(machine) = machine(["h200", "baseline"], ["h200", "cp_async"]) else {
+        return;
+    };
+    let report = json(&machine, &BOTH, 0);
+    let message = report.message("kernel-renamed");
+    for part in [
+        "`bsr_gemm_baseline` of the base",
+        "`bsr_gemm_cp_async`, which has the same grid and block",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(verdict(&report, "duration"), "improved");
+}
+
+#[test]
+fn one_program_is_a_table_of_its_kernels_and_is_compared_with_nothing() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let ran = run(&machine, &BOTH[..1]).exits(0);
+    let row = |line: &&str| line.trim_start().starts_with("bsr_gemm_cp_async  ");
+    let row = ran.out.lines().find(row).unwrap();
+    for part in ["(64, 64, 1)", "(128, 1, 1)", "100.00 %", "us", "248"] {
+        assert!(row.contains(part), "{row}");
+    }
+    assert!(ran.out.contains("no measured unit above 60 % of its peak"));
+    let report = json(&machine, &BOTH[..1], 0);
+    assert_eq!(report.0["gpu"], "NVIDIA H200");
+    let [kernel] = &report.0["kernels"].as_array().unwrap()[..] else {
+        panic!("{:#}", report.0);
+    };
+    assert_eq!(kernel["launches"], 40);
+    assert_eq!(kernel["registers"], 248.0);
+    assert_eq!(kernel["bound"]["unit"], "tensor pipe");
+    for arguments in [["--report", "x.html"], ["--format", "html"]] {
+        run(&machine, &[&BOTH[..1], &arguments].concat())
+            .exits(2)
+            .says("state two programs");
+    }
+}
+
+#[test]
+fn a_mistake_in_the_arguments_ends_with_2_and_names_the_argument() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let [old, new] = BOTH;
+    for (arguments, words) in [
+        (&[old, "./bench_new 'x"][..], "`./bench_new 'x`"),
+        (&[old, " "], "it names no program"),
+        (&[old, "''"], "it names no program"),
+        (&[old, new, "--verify", "a \"b"], "--verify `a \"b`"),
+        (&[old, "--verify", "a", "--verify", "b"], "2 --verify for 1"),
+        (&[old, new, "--kernels", "regex:("], "regex:("),
+        (&[old, new, "--tolerance", "100"], "below 100"),
+        (&[old, new, "--launches", "0"], "--launches"),
+        (&[old, new, "--report", "no/where.html"], "does not exist"),
+        (&[old, new, new], "no more were expected"),
+        (&[], "COMMAND"),
+    ] {
+        run(&machine, arguments).exits(2).says(words);
+    }
+    assert_eq!(machine.ncu_calls(), [""; 0]);
+}
+
+#[test]
+fn a_program_that_is_missing_on_either_side_is_named() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let report = json(&machine, &["./bench_old", "./bench_neu"], 5);
+    assert_eq!(report.denied(), ["not-started"]);
+    assert!(report.message("not-started").contains("`./bench_neu`"));
+    for missing in ["./bench_alt", "bench_old"] {
+        let report = json(&machine, &[missing, "./bench_new"], 5);
+        let message = report.message("not-started");
+        assert!(message.contains("in the base"), "{message}");
+        assert!(message.contains(&format!("`{missing}`")), "{message}");
+    }
+    assert_eq!(measured(&machine), 0);
+}
+
+/// How many processes were profiled.
+fn measured(machine: &Machine) -> usize {
+    machine.project.read("journal").lines().count()
+}
+
+#[test]
+fn nothing_is_measured_where_the_numbers_of_a_program_are_wrong() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let [right, wrong] = ["./bench_old --check 0", "./bench_new --check 1"];
+    for (checks, side) in [
+        (&["--verify", right, "--verify", wrong][..], "the program's"),
+        (&["--verify", wrong, "--verify", right], "in the base"),
+        (&["--verify", wrong], "the program's"),
+    ] {
+        let report = json(&machine, &[&BOTH, checks].concat(), 5);
+        assert_eq!(report.denied(), ["wrong-numbers"]);
+        let message = report.message("wrong-numbers");
+        assert!(message.starts_with(side), "{message}");
+    }
+    assert_eq!(measured(&machine), 0);
+    // One check is run once.
+    machine.project.write("checked", "");
+    run(&machine, &[&BOTH[..], &["--verify", right]].concat())
+        .exits(0)
+        .says("verified by `./bench_old --check 0`");
+    let checked = machine.project.read("checked");
+    assert!(
+        checked.ends_with("/bench_old\n") && checked.lines().count() == 1,
+        "{checked}"
+    );
+}
+
+#[test]
+fn a_program_that_does_other_work_is_not_faster_unless_its_numbers_are_checked() {
+    // Of `tma_wgmma` the hardware counts the same FLOP under another name.
+    let Some(machine) = machine(["h200", "cp_async"], ["h200", "tma_wgmma"]) else {
+        return;
+    };
+    let report = json(&machine, &BOTH, 4);
+    assert!(report.denied().iter().all(|code| code == "work-changed"));
+    assert_ne!(verdict(&report, "duration"), "improved");
+    let next = report.findings("deny")[0]["next"].as_str().unwrap();
+    assert!(next.contains("--verify"), "{next}");
+    let check = ["--verify", "./bench_new --check 0"];
+    let report = json(&machine, &[&BOTH[..], &check].concat(), 0);
+    assert_eq!(verdict(&report, "duration"), "improved");
+}
+
+#[test]
+fn a_program_that_fails_under_the_profiler_ends_with_5_and_one_without_kernels_too() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 3\n");
+    let report = json(&machine, &BOTH, 5);
+    let denied = report.findings("deny");
+    assert_eq!(denied.len(), 1, "{denied:#?}");
+    let message = denied[0]["message"].as_str().unwrap();
+    assert!(message.starts_with("in the base: "), "{message}");
+    machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 0\n");
+    let report = json(&machine, &BOTH, 5);
+    let message = report.message("no-kernels-profiled");
+    assert!(message.starts_with("in the base: "), "{message}");
+}
+
+#[test]
+fn without_a_gpu_or_ncu_the_report_says_what_is_missing() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    fs::remove_file(machine.project.path("bin/ncu")).unwrap();
+    for programs in [&BOTH[..], &BOTH[..1]] {
+        run(&machine, programs).exits(3).says("ncu");
+    }
+    let machine = machine.with_libraries(&[]);
+    for programs in [&BOTH[..], &BOTH[..1]] {
+        run(&machine, programs).exits(3).says("driver");
+    }
+}
+
+#[test]
+fn reports_and_captures_are_kept_where_they_are_asked_for() {
+    let Some(machine) = machine(["h200", "cp_async"], ["h200-worse", "cp_async"]) else {
+        return;
+    };
+    for folder in ["reports-of", "work"] {
+        fs::create_dir(machine.project.path(folder)).unwrap();
+    }
+    let mut arguments = BOTH.to_vec();
+    for report in ["out.html", "out.md", "out.json", "out.xml", "out.sarif"] {
+        arguments.push("--report");
+        arguments.push(match report {
+            "out.html" => "../reports-of/out.html",
+            "out.md" => "../reports-of/out.md",
+            "out.json" => "../reports-of/out.json",
+            "out.xml" => "../reports-of/out.xml",
+            _ => "../reports-of/out.sarif",
+        });
+    }
+    arguments.extend(["--output", "../kept", "--work", "../work"]);
+    run(&machine, &arguments).exits(1);
+    for file in ["profile.json", "base/profile.json"] {
+        let path = format!("kept/compare/bench_new/{file}");
+        assert!(machine.project.path(&path).is_file(), "{path}");
+    }
+    for file in ["out.html", "out.md"] {
+        let text = machine.project.read(&format!("reports-of/{file}"));
+        assert!(text.contains("n 4096"), "{file}: {text}");
+    }
+    // The outcome is rendered again as it was.
+    Ran::of(
+        &machine
+            .gate(&["report", "reports-of/out.json"])
+            .output()
+            .unwrap(),
+    )
+    .exits(0)
+    .says("base `./bench_old --n 4096`");
+}
+
+#[test]
+fn an_interrupted_comparison_leaves_nothing() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let slow = "#!/bin/sh\necho here >>../started\nsleep 60\n";
+    machine.program(&format!("{HERE}/bench_old"), slow);
+    let mut child = gate(&machine, &BOTH).spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    while !machine.project.path("started").exists() {
+        assert!(Instant::now() < end, "nothing was started");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    leaves_nothing(&machine);
+}
+
+/// `init` with a program, in the folder of the user.
+fn init(machine: &Machine, program: &[&str]) -> Ran {
+    let mut command = machine.gate(&[&["init", "--"], program].concat());
+    let path = std::env::var("PATH").unwrap();
+    let bin = machine.project.path("bin");
+    command
+        .current_dir(machine.project.path(HERE))
+        .env("PATH", format!("{}:{path}", bin.display()));
+    Ran::of(&command.output().unwrap())
+}
+
+#[test]
+fn init_with_a_program_writes_a_suite_for_what_it_launches() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let ran = init(
+        &machine,
+        &["./bench_old", "--name", "a \"b\" \\", "bench_new"],
+    )
+    .exits(0);
+    assert!(ran.out.contains("wrote config.toml"), "{}", ran.out);
+    let text = machine.project.read(&format!("{HERE}/config.toml"));
+    for part in [
+        "100.0 % 20 × bsr_gemm_cp_async, grid (64, 64, 1), block (128, 1, 1)",
+        "profile = { launches = 19, skip = 1, counted_launches = 2 }",
+        "expect = [\"bsr_gemm_cp_async\"]",
+        // A file of the command line, but not what is built.
+        "\ninputs = [\"bench_new\"]",
+        "\n# program = \"./bench_old\"",
+        "[[waiver]]",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let config: toml::Table = toml::from_str(&text).unwrap();
+    let run = &config["suite"]["bench_old"]["variant"]["main"]["run"];
+    assert_eq!(run[2].as_str(), Some("a \"b\" \\"));
+    assert!(
+        machine
+            .project
+            .path(HERE)
+            .join(".sparsek-gate.schema.json")
+            .is_file()
+    );
+    assert!(!machine.project.path(HERE).join(".sparsek-gate").exists());
+    // It is not overwritten.
+    init(&machine, &["./bench_old"]).exits(2).says("--force");
+}
+
+#[test]
+fn init_with_a_program_that_launches_nothing_writes_nothing() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 0\n");
+    init(&machine, &["./bench_old"])
+        .exits(5)
+        .says("no-kernels-profiled");
+    init(&machine, &["./bench_none"])
+        .exits(5)
+        .says("`./bench_none`");
+    leaves_nothing(&machine);
+}
