@@ -269,6 +269,9 @@ fn without_cache_control_nothing_is_flushed_and_skipped_launches_are_not_measure
     machine.profile(0);
     assert_eq!(machine.journal(), ["start", "stop"].repeat(2 + 5 + 5));
     let profile = machine.project.json(&format!("{FOLDER}/profile.json"));
+    // The first is the fourth that is selected: two launches and three pairs were before it.
+    let read = &profile["kernels"][0]["metrics"]["dram_read"]["samples"][0][0];
+    assert_eq!(read, &json!(158_975_872.0 + 32.0 * 8.0));
     assert_eq!(profile["provenance"]["launch_list"]["measured"], 5);
     let others = &profile["provenance"]["launch_list"]["others"];
     assert!(
