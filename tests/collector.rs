@@ -585,6 +585,29 @@ fn a_dry_run_shows_that_launches_are_listed_before_they_are_measured() {
 }
 
 #[test]
+fn the_doctor_looks_for_libcupti_where_a_variant_needs_it() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let found = machine.run(&["doctor"]);
+    assert!(
+        found.out.contains("libcupti.so.13, for `collector"),
+        "{}",
+        found.out
+    );
+    fs::remove_file(machine.project.path("libcupti.so.13")).unwrap();
+    let missing = machine.run(&["doctor"]).exits(3);
+    let why = "`toolchain.cupti` does not exist";
+    assert!(missing.out.contains(why), "{}", missing.out);
+    let report = machine.profile(3);
+    assert!(report.message("profiler-unsupported").contains(why));
+    // Without the collector it is not needed.
+    let machine = machine.configured("collector = \"cupti\"\n", "");
+    let without = machine.run(&["doctor"]);
+    assert!(!without.out.contains("libcupti"), "{}", without.out);
+}
+
+#[test]
 fn a_file_of_counters_is_inspected_and_not_imported() {
     let Some(machine) = Machine::new() else {
         return;

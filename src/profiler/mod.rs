@@ -13,6 +13,7 @@ mod profilers;
 mod session;
 
 pub use capture::{Capture, Page, Pending};
+pub use cupti::Libraries;
 pub(crate) use cupti::{Launched, only_ncu_selects};
 pub(crate) use ncu::{NCU_LOCK, home};
 pub use ncu::{Ncu, Trouble};
