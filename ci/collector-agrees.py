@@ -77,12 +77,13 @@ def lines(ncu, cupti, within):
         one, other = kernels(ncu[variant]), kernels(cupti[variant])
         for key in sorted(one.keys() | other.keys()):
             if key not in one or key not in other:
-                yield [variant, key[0], "", "", "", "", "kernel on one side only"], False
+                yield [f"{variant} {key[0]}", "", "", "", "", "", "kernel on one side only"], False
                 continue
+            label = variant if len(one) == 1 else f"{variant} {key[0]}"
             metrics = one[key]["metrics"], other[key]["metrics"]
             for metric in sorted(metrics[0].keys() & metrics[1].keys()):
                 texts, agrees = compare(metrics[0][metric], metrics[1][metric], within)
-                yield [variant, metric, *texts], agrees
+                yield [label, metric, *texts], agrees
 
 
 def main():

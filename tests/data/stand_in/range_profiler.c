@@ -300,7 +300,7 @@ static double value(const char *name, size_t range) {
     if (strstr(name, "pct_of_peak"))
         return 40.1 + 0.001 * (double)range;
     if (strcmp(name, "dram__bytes_read.sum") == 0)
-        return 158975872.0 + 32.0 * (double)(range % 3);
+        return 158975872.0 + 32.0 * state()->ranges[range].place;
     return 8388608.0;
 }
 

@@ -269,7 +269,7 @@ fn subscribe() -> Result<(), Refused> {
     let status = unsafe { subscribe(&mut subscriber, callback, std::ptr::null_mut()) };
     if status != SUCCESS {
         let what =
-            format!("cuptiSubscribe answered {status}: another profiler may be in the program");
+            format!("cuptiSubscribe answered {status} (39: another profiler is in the program)");
         return Err(refused(status, what));
     }
     let launches = LAUNCHES.iter().map(|(id, _)| *id);
