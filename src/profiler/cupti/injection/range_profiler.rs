@@ -409,7 +409,7 @@ impl Session {
         if info.ranges != ranges || decode.dropped > 0 {
             let (found, dropped) = (info.ranges, decode.dropped);
             let what = format!(
-                "CUPTI measured {found} ranges and dropped {dropped}, where {ranges} kernels were launched: others ran beside them"
+                "CUPTI measured {found} ranges and dropped {dropped}, where {ranges} were expected: other kernels ran beside them"
             );
             return Err(refused(0, what));
         }
