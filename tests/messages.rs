@@ -114,6 +114,314 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             ],
         ),
         (
+            "source = \"k.cu\"\nprofile = { lauches = 3 }",
+            LIST,
+            2,
+            [
+                "unknown key `lauches`",
+                "config.toml:11:13",
+                "did you mean `launches`?",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nkernel = \"k\"",
+            LIST,
+            2,
+            [
+                "unknown key `kernel`",
+                "config.toml:11:1",
+                "did you mean `kernels`?",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\n[suit.x]",
+            LIST,
+            2,
+            ["unknown key `suit`", "[suit.x]", "did you mean `suite`?"],
+        ),
+        (
+            "source = \"k.cu\"\n[metric.m]\ncounter = \"gpu__time_duratio.sum\"\ndirection = \"lower\"\ntolerance = { absolute = 1 }",
+            LIST,
+            2,
+            [
+                "the chip `gh100` has no counter",
+                "gpu__time_duratio.sum",
+                "did you mean `gpu__time_duration.sum`?",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\n[metric.m]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"down\"\ntolerance = { absolute = 1 }",
+            LIST,
+            2,
+            [
+                "unknown value `down`",
+                "direction = \"down\"",
+                "known are `higher`, `lower`, `equal`",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\n[metric.m]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"",
+            LIST,
+            2,
+            [
+                "it needs a `tolerance`",
+                "[metric.m]",
+                "`{ relative_percent = 2.0 }`",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\n[metric.m]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\ntolerance = { relative_percent = -1 }",
+            LIST,
+            2,
+            [
+                "a tolerance must be",
+                "tolerance = { relative_percent = -1 }",
+                "a finite number, 0 or more",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\n[[waiver]]\nvariant = \"s/w\"",
+            LIST,
+            2,
+            [
+                "missing field `metric`",
+                "[[waiver]]",
+                "sparsek-gate schema",
+            ],
+        ),
+        (
+            "run = [\"sh\", \"bench.sh\"]\nsource = \"k.cu\"",
+            LIST,
+            2,
+            [
+                "either a `source` or a `run`",
+                "run = [\"sh\", \"bench.sh\"]",
+                "not both",
+            ],
+        ),
+        (
+            "",
+            LIST,
+            2,
+            [
+                "the variant `s/v` needs",
+                "[suite.s.variant.v]",
+                "a `source` (a .cu file) or a `run` (a command)",
+            ],
+        ),
+        (
+            "run = []",
+            LIST,
+            2,
+            [
+                "`run` is a program and its arguments",
+                "run = []",
+                "[\"python3\", \"kernel.py\"]",
+            ],
+        ),
+        (
+            "run = [\"-x\"]",
+            LIST,
+            2,
+            [
+                "`run` begins with a program",
+                "run = [\"-x\"]",
+                "not with an option",
+            ],
+        ),
+        (
+            "source = \"../k.cu\"",
+            LIST,
+            2,
+            [
+                "`../k.cu` must be",
+                "source = \"../k.cu\"",
+                "a path below the configuration's folder",
+            ],
+        ),
+        (
+            "run = [\"sh\", \"bench.sh\"]\nprogram = \"../x\"",
+            LIST,
+            2,
+            [
+                "`../x` must be",
+                "program = \"../x\"",
+                "a path below the configuration's folder",
+            ],
+        ),
+        (
+            "run = [\"sh\", \"bench.sh\"]\nprofile_args = [\"{launch}\"]",
+            LIST,
+            2,
+            [
+                "`{launch}` is no placeholder",
+                "profile_args",
+                "did you mean `launches`?",
+            ],
+        ),
+        (
+            "run = [\"sh\", \"bench.sh\"]\nprofile_args = [\"{results}\"]",
+            LIST,
+            2,
+            [
+                "`{results}` is no placeholder",
+                "profile_args",
+                "did you mean `result`?",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nexpect = \"x\"",
+            LIST,
+            2,
+            ["expected a list", "expect = \"x\"", "such as `[\"one\"]`"],
+        ),
+        (
+            "source = \"k.cu\"\nimmutable = 1",
+            LIST,
+            2,
+            [
+                "invalid type",
+                "immutable = 1",
+                "expected `true` or `false`",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nprofile = { timeout_s = 0 }",
+            LIST,
+            2,
+            [
+                "`timeout_s` must be",
+                "timeout_s = 0",
+                "seconds above 0, up to 86400",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nprofile = { rounds = 3, max_rounds = 2 }",
+            LIST,
+            2,
+            [
+                "`max_rounds` is 2",
+                "max_rounds = 2",
+                "fewer than the 3 that are always measured",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nprofile = { clock_control = \"bse\" }",
+            LIST,
+            2,
+            [
+                "unknown value `bse`",
+                "clock_control = \"bse\"",
+                "did you mean `base`?",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nprofile = { accept_tiers = [\"kernel-time\"] }",
+            LIST,
+            2,
+            [
+                "`kernel-time` is not a tier",
+                "accept_tiers",
+                "did you mean `kernel-times`?",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nprofile = { collector = \"cupty\" }",
+            LIST,
+            2,
+            [
+                "unknown value `cupty`",
+                "collector = \"cupty\"",
+                "did you mean `cupti`?",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nprofile = { collector = \"cupti\" }",
+            LIST,
+            2,
+            [
+                "`clock_control` does not work with `collector = \"cupti\"`",
+                "collector",
+                "set `clock_control = \"none\"`",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nverify = { sanitizer = [\"memchek\"] }",
+            LIST,
+            2,
+            [
+                "unknown value `memchek`",
+                "sanitizer = [\"memchek\"]",
+                "did you mean `memcheck`?",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\ndefines = { \"a b\" = 1 }",
+            LIST,
+            2,
+            [
+                "`a b` cannot be the name",
+                "defines = { \"a b\" = 1 }",
+                "a preprocessor constant",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nprofile = { ncu_args = [\"--metrics\", \"x\"] }",
+            LIST,
+            2,
+            ["`--metrics`", "ncu_args", "is set by the tool itself"],
+        ),
+        (
+            "source = \"k.cu\"\ninputs = [\"k.cuh\"]",
+            LIST,
+            2,
+            [
+                "`inputs` belongs to a variant with `run`",
+                "inputs = [\"k.cuh\"]",
+                "not to one with `source`",
+            ],
+        ),
+        (
+            "run = [\"sh\", \"bench.sh\"]\nflags = [\"-O3\"]",
+            LIST,
+            2,
+            [
+                "`flags` belongs to a variant with `source`",
+                "flags = [\"-O3\"]",
+                "not to one with `run`",
+            ],
+        ),
+        (
+            "run = [\"sh\", \"bench.sh\"]\nimmutable = true",
+            LIST,
+            2,
+            [
+                "an immutable variant with `run` needs `inputs`",
+                "immutable = true",
+                "the files that must not change",
+            ],
+        ),
+        (
+            "run = [\"sh\", \"bench.sh\"]\ninputs = [\"none.py\"]",
+            BUILD,
+            5,
+            [
+                "the input `none.py` cannot be read",
+                "s/v",
+                "check `inputs` of s/v",
+            ],
+        ),
+        (
+            "run = [\"sh\", \"bench.sh\"]\nprogram = \"bench.sh\"",
+            BUILD,
+            5,
+            [
+                "it is no ELF file, no fatbin and no cubin",
+                "`bench.sh`",
+                "`program` and `libraries` of s/v",
+            ],
+        ),
+        (
             "run = [\"sh\", \"bench.sh\"]\nbuild = [\"make -j4\"]",
             BUILD,
             5,
@@ -141,6 +449,175 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
                 "--reason must say why",
                 "accepted",
                 "--reason \"128-bit loads\"",
+            ],
+        ),
+    ];
+    for mistake in mistakes {
+        answers(with(mistake.0).as_bytes(), *mistake);
+    }
+}
+
+#[test]
+fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step() {
+    let mistakes: &[Mistake] = &[
+        (
+            "source = \"k.cu\"",
+            &["list", "w"],
+            2,
+            [
+                "no variant or suite is called `w`",
+                "did you mean `s`?",
+                "`sparsek-gate list` shows all",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["list", "s/x*"],
+            2,
+            [
+                "no variant or suite is called `s/x*`",
+                "did you mean `s/v`?",
+                "`sparsek-gate list` shows all",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["build", "t/v"],
+            2,
+            [
+                "no variant or suite is called `t/v`",
+                "did you mean `s/v`?",
+                "`sparsek-gate list` shows all",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["check", "--report", "out.foo"],
+            2,
+            [
+                "selects no form",
+                "`--report out.foo`",
+                "The endings are: .txt (text)",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["check", "--report"],
+            2,
+            ["a value is required", "--report", "try '--help'"],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["chek"],
+            2,
+            [
+                "unrecognized subcommand",
+                "chek",
+                "similar subcommands exist",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["check", "--agianst", "main"],
+            2,
+            [
+                "unexpected argument",
+                "--agianst",
+                "a similar argument exists: '--against'",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["check", "--from", "nowhere"],
+            2,
+            [
+                "is not a folder",
+                "`--from nowhere`",
+                "`profile --output DIR` makes one",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["inspect", "bench.sh"],
+            5,
+            [
+                "no CSV header of ncu",
+                "bench.sh",
+                "found a text that begins with \"true",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["inspect", "none.ncu-rep"],
+            2,
+            ["there is no file", "none.ncu-rep", "there is no file"],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["report", "none.json"],
+            2,
+            ["there is no file", "none.json", "there is no file"],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["report", "bench.sh"],
+            5,
+            [
+                "it is not the outcome of a check",
+                "bench.sh",
+                "check --report outcome.json",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["diff", "bench.sh", "bench.sh"],
+            5,
+            [
+                "no CSV header of ncu",
+                "bench.sh",
+                "found a text that begins with \"true",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["history", "s/v"],
+            4,
+            ["nothing is locked yet", "s/v", "baseline --lock --reason"],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["baseline", "--verify"],
+            4,
+            ["it has no baseline yet", "s/v", "baseline --lock --reason"],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["compare", "./a \"b"],
+            2,
+            [
+                "a quote or a backslash at its end is not closed",
+                "`./a \"b`",
+                "not closed",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["completions", "fishy"],
+            2,
+            [
+                "invalid value 'fishy'",
+                "<SHELL>",
+                "a similar value exists: 'fish'",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["-C", "other.toml", "check"],
+            2,
+            [
+                "cannot read the configuration",
+                "other.toml",
+                "`sparsek-gate init` writes one",
             ],
         ),
     ];

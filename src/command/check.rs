@@ -113,7 +113,7 @@ fn judged(
         Some(folder) => {
             if !folder.is_dir() {
                 return Err(Error::Usage(format!(
-                    "`--from {}` is not a folder",
+                    "`--from {}` is not a folder\n  next: `profile --output DIR` makes one, on a machine with a GPU",
                     folder.display()
                 )));
             }

@@ -61,6 +61,7 @@ pub fn read(path: &Path) -> Result<Outcome, Error> {
 /// [`Error::Input`], as [`read`].
 pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     #[derive(Deserialize)]
+    #[serde(expecting = "an object with `schema`")]
     struct Head {
         schema: u32,
         #[serde(default)]
@@ -72,10 +73,13 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
         path: path.to_path_buf(),
         cause,
     };
-    bounded_json(text)
-        .map_err(|cause| refused(format!("it is not the outcome of a check: {cause}")))?;
-    let head: Head = serde_json::from_slice(text)
-        .map_err(|error| refused(format!("it is not the outcome of a check: {error}")))?;
+    let no_outcome = |cause: String| {
+        refused(format!(
+            "it is not the outcome of a check: {cause}\n  next: `check --report outcome.json` writes one"
+        ))
+    };
+    bounded_json(text).map_err(no_outcome)?;
+    let head: Head = serde_json::from_slice(text).map_err(|error| no_outcome(error.to_string()))?;
     if !(Outcome::OLDEST_SCHEMA..=Outcome::SCHEMA).contains(&head.schema) {
         return Err(refused(format!(
             "its schema is {}, but this version reads schema {} to {}: render it with the sparsek-gate that wrote it, or run the check again",
