@@ -212,6 +212,31 @@ fn a_program_that_is_missing_on_either_side_is_named() {
     assert_eq!(measured(&machine), 0);
 }
 
+#[test]
+fn a_next_step_names_the_option_and_no_configuration() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let next = |arguments: &[&str], code: i32, finding: &str| {
+        let report = json(&machine, &[&BOTH, arguments].concat(), code);
+        let denied = report.findings("deny");
+        let mut found = denied.iter().filter(|one| one["code"] == finding);
+        found.next().unwrap()["next"].as_str().unwrap().to_owned()
+    };
+    let launches = next(&["--launches", "40"], 6, "not-measured");
+    assert!(launches.contains("lower --launches"), "{launches}");
+    machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 0\n");
+    let kernels = next(&[], 5, "no-kernels-profiled");
+    assert!(kernels.contains("--kernels and --skip"), "{kernels}");
+    machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nsleep 60\n");
+    let slow = next(&["--timeout", "1"], 5, "timed-out");
+    assert!(slow.starts_with("raise --timeout if"), "{slow}");
+    let verify = ["--timeout", "1", "--verify", "./bench_old"];
+    let slow = next(&verify, 5, "timed-out");
+    assert!(slow.starts_with("raise --timeout if"), "{slow}");
+}
+
 /// How many processes were profiled.
 fn measured(machine: &Machine) -> usize {
     machine.project.read("journal").lines().count()

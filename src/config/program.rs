@@ -7,6 +7,7 @@ use ncu_report::{Chip, Existence, exists};
 
 use super::model::{Config, Metric, Plausible, Recipe, Suite, Variant, Verification};
 use super::raw::ClockControl;
+use super::stated_by::StatedBy;
 use crate::finding::Error;
 use crate::metric::{Direction, Level, Role, Tolerance, builtin_alias};
 use crate::terms::{Phase, Tier, VariantId};
@@ -31,6 +32,13 @@ impl Purpose {
         match self {
             Purpose::Comparison | Purpose::Overview => 2,
             Purpose::Survey => 1,
+        }
+    }
+
+    fn stated_by(self) -> StatedBy {
+        match self {
+            Purpose::Comparison | Purpose::Overview => StatedBy::Compare,
+            Purpose::Survey => StatedBy::Init,
         }
     }
 }
@@ -149,6 +157,7 @@ impl ProgramSettings {
             profile_args: further.to_vec(),
             kernels: self.kernels.clone(),
             metrics: self.metrics(chip),
+            stated_by: self.purpose.stated_by(),
             profile,
             verification: program.verification.clone(),
             verify_timeout: self.timeout,
