@@ -119,7 +119,8 @@ pub enum Command {
     /// launches.
     ///
     /// Needs no configuration, no git and no baselines. Each program is one argument: a command line,
-    /// split into words as a shell does, and run without one. `{launches}`, `{skip}`, `{seed}` and
+    /// split into words as a shell does, and run without one: what only a shell does (`a && b`, `$N`,
+    /// `>file`) needs `sh -c '...'`. `{launches}`, `{skip}`, `{seed}` and
     /// `{result}` are filled in as in the configuration.
     #[command(
         after_help = COMPARE_HELP

@@ -6,6 +6,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -181,6 +182,12 @@ fn a_mistake_in_the_arguments_ends_with_2_and_names_the_argument() {
         (&[old, " "], "it names no program"),
         (&[old, "''"], "it names no program"),
         (&[old, new, "--verify", "a \"b"], "--verify `a \"b`"),
+        (&[old, "./bench_new && ./bench_old"], "sh -c"),
+        (&[old, "N=4096 ./bench_new"], "env N=4096 PROGRAM"),
+        (
+            &[old, new, "--verify", "./check >log"],
+            "--verify `./check >log`",
+        ),
         (&[old, "--verify", "a", "--verify", "b"], "2 --verify for 1"),
         (&[old, new, "--kernels", "regex:("], "regex:("),
         (&[old, new, "--tolerance", "100"], "below 100"),
@@ -208,7 +215,18 @@ fn a_program_that_is_missing_on_either_side_is_named() {
         let message = report.message("not-started");
         assert!(message.contains("in the base"), "{message}");
         assert!(message.contains(&format!("`{missing}`")), "{message}");
+        let next = report.findings("deny")[0]["next"].as_str().unwrap();
+        let on_the_path = next.contains("write ./bench_old");
+        assert_eq!(on_the_path, missing == "bench_old", "{next}");
     }
+    let script = machine.project.path(&format!("{HERE}/bench_old"));
+    fs::set_permissions(script, fs::Permissions::from_mode(0o644)).unwrap();
+    let report = json(&machine, &BOTH, 5);
+    let message = report.message("not-started");
+    assert!(
+        message.contains("`./bench_old` is not executable"),
+        "{message}"
+    );
     assert_eq!(measured(&machine), 0);
 }
 

@@ -7,6 +7,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::answer::{self, answer};
+use super::command_line::words;
 use super::program::{NO_RECORDS, Place, name};
 use crate::cli::{CompareArgs, Format};
 use crate::config::{
@@ -83,16 +84,6 @@ fn programs(arguments: &CompareArgs) -> Result<Vec<Program>, Error> {
     let mut programs = programs.collect::<Result<Vec<_>, Error>>()?;
     programs.reverse();
     Ok(programs)
-}
-
-/// The words of a command line, split as a shell does.
-fn words(argument: &str, text: &str) -> Result<Vec<String>, Error> {
-    let refused = |why: &str| Err(Error::Usage(format!("{argument} `{text}`: {why}")));
-    match shell_words::split(text) {
-        Ok(words) if words.first().is_none_or(String::is_empty) => refused("it names no program"),
-        Ok(words) => Ok(words),
-        Err(_) => refused("a quote or a backslash at its end is not closed"),
-    }
 }
 
 /// A report must have a folder to lie in: that it lacks one must not be found after the measurement.
