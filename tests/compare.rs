@@ -451,6 +451,36 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
 }
 
 #[test]
+fn init_runs_the_program_where_its_configuration_will_run_it() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let bench = machine.project.read(&format!("{HERE}/bench_old"));
+    machine.program(&format!("{HERE}/gate/bench"), &bench);
+    machine.project.write(&format!("{HERE}/gate/input"), "");
+    let init = |program: &[&str]| {
+        let options = ["init", "--force", "-C", "here/gate/config.toml", "--"];
+        let mut command = machine.gate(&[&options, program].concat());
+        let bin = machine.project.path("bin");
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", bin.display()));
+        Ran::of(&command.output().unwrap())
+    };
+    init(&["here/bench_old"]).exits(5).says("programs run in ");
+    init(&["./bench", "input"]).exits(0);
+    let written = || machine.project.read("here/gate/config.toml");
+    assert!(written().contains("\ninputs = [\"input\"]"));
+    // No word ends the comment that it is in.
+    machine.program(&format!("{HERE}/gate/b\nx"), &bench);
+    init(&["./b\nx", "a\u{1b}\"\\"]).exits(0);
+    let config: toml::Table = toml::from_str(&written()).unwrap();
+    let run = &config["suite"]["b_x"]["variant"]["main"]["run"];
+    assert_eq!(run[0].as_str(), Some("./b\nx"));
+    assert_eq!(run[1].as_str(), Some("a\u{1b}\"\\"));
+}
+
+#[test]
 fn init_with_a_program_that_launches_nothing_writes_nothing() {
     let same = ["h200", "cp_async"];
     let Some(machine) = machine(same, same) else {

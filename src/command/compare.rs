@@ -35,7 +35,11 @@ pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
         Error::Usage(format!("--kernels `{filter}` is not a regular expression"))
     })?;
     process::pass(&arguments.env_pass);
-    let place = Place::of(arguments.work.as_deref(), arguments.output.as_deref())?;
+    let place = Place::of(
+        ".".as_ref(),
+        arguments.work.as_deref(),
+        arguments.output.as_deref(),
+    )?;
     match &programs[..] {
         [base, current] => {
             let mut outcome = Outcome::new(Origin::Measured);

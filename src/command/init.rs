@@ -22,7 +22,11 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
     }
     let surveyed = match arguments.program.is_empty() {
         true => None,
-        false => Some(survey(&arguments.program, arguments.gpu)?),
+        false => {
+            let whole = std::path::absolute(config).map_err(Error::io("find", config))?;
+            let folder = whole.parent().unwrap_or(&whole);
+            Some(survey(folder, &arguments.program, arguments.gpu)?)
+        }
     };
     let text = match &surveyed {
         None => TEMPLATE.to_owned(),

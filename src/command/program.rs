@@ -21,7 +21,7 @@ pub(super) const NO_RECORDS: RecordUse = RecordUse {
 
 /// Where a run leaves its files.
 pub(super) struct Place {
-    /// The folder that the user is in, and that programs run in.
+    /// The folder that programs run in.
     pub root: PathBuf,
     /// Logs.
     pub work: PathBuf,
@@ -32,9 +32,9 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// In these folders, or in a temporary one.
-    pub fn of(work: Option<&Path>, output: Option<&Path>) -> Result<Place, Error> {
-        let root = std::path::absolute(".").map_err(Error::io("find", "the current folder"))?;
+    /// Programs run in the folder `root`; files go to these folders, or to a temporary one.
+    pub fn of(root: &Path, work: Option<&Path>, output: Option<&Path>) -> Result<Place, Error> {
+        let root = std::path::absolute(root).map_err(Error::io("find", root))?;
         let temporary = match work {
             Some(_) => None,
             None => {

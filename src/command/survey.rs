@@ -1,5 +1,6 @@
 //! What a program launches, as the suite of a new configuration.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::program::{Place, name};
@@ -25,6 +26,8 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What a program launched.
 pub(super) struct Survey {
+    /// Where it ran.
+    folder: PathBuf,
     argv: Vec<String>,
     name: String,
     gpu: Gpu,
@@ -33,12 +36,12 @@ pub(super) struct Survey {
     pub findings: Vec<Finding>,
 }
 
-/// Runs a program once under ncu.
+/// Runs a program once under ncu, in the folder of the configuration that it is for.
 ///
 /// # Errors
 /// [`Error`] where the machine lacks something; that the program failed is a finding.
-pub(super) fn survey(argv: &[String], device: u32) -> Result<Survey, Error> {
-    let place = Place::of(None, None)?;
+pub(super) fn survey(folder: &Path, argv: &[String], device: u32) -> Result<Survey, Error> {
+    let place = Place::of(folder, None, None)?;
     let gpu = Gpu::query(device)?;
     let program = Program {
         argv: argv.to_vec(),
@@ -66,6 +69,7 @@ pub(super) fn survey(argv: &[String], device: u32) -> Result<Survey, Error> {
     let profile = measured.profiles.first();
     Ok(Survey {
         name: name(&program).variant,
+        folder: place.root.clone(),
         argv: program.argv,
         gpu,
         overview: profile.map_or(Overview { kernels: vec![] }, Overview::of),
@@ -146,8 +150,8 @@ impl Survey {
     /// of sources that the command line does not name.
     fn inputs(&self) -> String {
         let is_file = |word: &&String| {
-            let path = std::path::Path::new(word.as_str());
-            path.is_relative() && path.is_file()
+            let path = Path::new(word.as_str());
+            path.is_relative() && self.folder.join(path).is_file()
         };
         let files: Vec<String> = self.argv.iter().skip(1).filter(is_file).cloned().collect();
         match files.is_empty() {
@@ -175,9 +179,14 @@ fn listed(kernel: &KernelOverview) -> String {
     )
 }
 
-/// A text as TOML writes it.
+/// A text as TOML writes it in one line: it may be in a comment.
 fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
 }
 
 fn list(texts: &[String]) -> String {
