@@ -291,6 +291,46 @@ fn nothing_is_measured_where_the_numbers_of_a_program_are_wrong() {
 }
 
 #[test]
+fn the_check_gets_the_result_file_that_it_asks_for() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let check = |result: &str| format!("sh -c 'echo \"$1\" >\"$0\"' {{result}} '{result}'");
+    let verified = |check: &str, code: i32| {
+        let report = json(&machine, &[&BOTH[..], &["--verify", check]].concat(), code);
+        report.denied()
+    };
+    assert_eq!(verified(&check("{\"correct\": true}"), 0), [""; 0]);
+    assert_eq!(
+        verified(&check("{\"correct\": false}"), 5),
+        ["wrong-numbers"]
+    );
+    assert_eq!(verified("true {result}", 5), ["result-unreadable"]);
+}
+
+#[test]
+fn a_script_that_changes_while_it_is_measured_is_no_measurement() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let script = machine.project.read(&format!("{HERE}/bench_new"));
+    let text = format!("{script}echo '# changed' >>\"$0\"\n");
+    machine.program(&format!("{HERE}/bench_new"), &text);
+    for command in ["./bench_new", "sh bench_new", "/bin/sh -e bench_new {seed}"] {
+        let report = json(&machine, &[BOTH[0], command], 5);
+        assert!(report.denied().contains(&"altered-during-run".to_owned()));
+    }
+    // What the program writes is not the program.
+    let text = format!("{script}echo more >>\"$1\"\n");
+    machine.program(&format!("{HERE}/bench_new"), &text);
+    for command in ["./bench_new ../argv", "sh bench_new ../argv"] {
+        json(&machine, &[BOTH[0], command], 0);
+    }
+}
+
+#[test]
 fn a_program_that_does_other_work_is_not_faster_unless_its_numbers_are_checked() {
     // Of `tma_wgmma` the hardware counts the same FLOP under another name.
     let Some(machine) = machine(["h200", "cp_async"], ["h200", "tma_wgmma"]) else {

@@ -144,12 +144,12 @@ impl ProgramSettings {
         if self.accept_kernel_times {
             profile.accept_tiers = vec![Tier::KernelTimes];
         }
-        let (first, further) = program.argv.split_at(program.argv.len().min(1));
+        let (run, further) = program.argv.split_at(self.words_of_program(&program.argv));
         Variant {
             id: id.clone(),
             recipe: Recipe::Command {
                 build: None,
-                run: first.to_vec(),
+                run: run.to_vec(),
                 inputs: Vec::new(),
                 code: Vec::new(),
             },
@@ -162,6 +162,24 @@ impl ProgramSettings {
             verification: program.verification.clone(),
             verify_timeout: self.timeout,
             ..default.clone()
+        }
+    }
+
+    /// How many words of a command line are the program, whose files must not change while it is
+    /// measured. Of what is not in the folder, such as `python3`, it is the first file that is named.
+    fn words_of_program(&self, argv: &[String]) -> usize {
+        let Some(first) = argv.first() else {
+            return 0;
+        };
+        let is_ours = first.contains('/') && self.root.join(first).starts_with(&self.root);
+        let is_file = |word: &String| self.root.join(word).is_file();
+        match argv.iter().skip(1).position(is_file) {
+            Some(script) if !is_ours => {
+                let words = argv.iter().take(script + 2);
+                // Only what follows the program is filled in.
+                words.take_while(|word| !word.contains('{')).count().max(1)
+            }
+            _ => 1,
         }
     }
 
