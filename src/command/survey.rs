@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::program::{Place, name};
 use crate::config::{ClockControl, Program, ProgramSettings, Purpose, Verification};
 use crate::device::Gpu;
-use crate::finding::{Error, Finding};
+use crate::finding::{Code, Error, Finding};
 use crate::judge::{KernelOverview, Overview, Proposal};
 use crate::metric::display_value;
 use crate::process::shell_line;
@@ -32,7 +32,7 @@ pub(super) struct Survey {
     name: String,
     gpu: Gpu,
     overview: Overview,
-    /// Why nothing is known of it.
+    /// What was found of the run; where it launched nothing, why.
     pub findings: Vec<Finding>,
 }
 
@@ -67,13 +67,16 @@ pub(super) fn survey(folder: &Path, argv: &[String], device: u32) -> Result<Surv
     };
     let measured = place.measure(&settings, &program)?;
     let profile = measured.profiles.first();
+    // Most programs launch less often than is asked for here.
+    let gaps = measured.gaps.into_iter();
+    let gaps = gaps.filter(|gap| gap.code != Code::NotMeasured);
     Ok(Survey {
         name: name(&program).variant,
         folder: place.root.clone(),
         argv: program.argv,
         gpu,
         overview: profile.map_or(Overview { kernels: vec![] }, Overview::of),
-        findings: measured.findings,
+        findings: measured.findings.into_iter().chain(gaps).collect(),
     })
 }
 
