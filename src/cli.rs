@@ -128,9 +128,9 @@ pub enum Command {
     /// `>file`) needs `sh -c '...'`.
     ///
     /// In the arguments of a program, and of --verify, `{launches}` is how many launches are needed,
-    /// `{skip}` how many of them are left out first, `{seed}` a number to make the inputs from, and
-    /// `{result}` the file that the program must write what it found of its own numbers to (README:
-    /// The launch that is measured is checked).
+    /// `{skip}` how many of them are left out first, and `{seed}` a number to make the inputs from.
+    /// `{result}` is a file: the program must write there whether its numbers are right (README: The
+    /// launch that is measured is checked).
     #[command(
         after_help = COMPARE_HELP
     )]

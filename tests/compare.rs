@@ -190,6 +190,8 @@ fn a_mistake_in_the_arguments_ends_with_2_and_names_the_argument() {
         ),
         (&[old, "--verify", "a", "--verify", "b"], "2 --verify for 1"),
         (&[old, new, "--kernels", "regex:("], "regex:("),
+        (&[old, new, "--kernels", "regex:(?!a)"], "only by ncu"),
+        (&[old, new, "--kernels", ""], "it names no kernel"),
         (&[old, new, "--tolerance", "100"], "below 100"),
         (&[old, new, "--launches", "0"], "--launches"),
         (&[old, new, "--report", "no/where.html"], "does not exist"),

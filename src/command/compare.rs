@@ -30,10 +30,15 @@ pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
     for target in &targets {
         refuse_target(&target.path)?;
     }
-    KernelFilter::of(arguments.kernels.as_deref()).map_err(|_| {
-        let filter = arguments.kernels.as_deref().unwrap_or_default();
-        Error::Usage(format!("--kernels `{filter}` is not a regular expression"))
-    })?;
+    if let Some(filter) = &arguments.kernels {
+        let refused = |why: String| Error::Usage(format!("--kernels `{filter}`: {why}"));
+        if matches!(filter.trim(), "" | "regex:") {
+            return Err(refused(
+                "it names no kernel; without it all are measured".to_owned(),
+            ));
+        }
+        KernelFilter::of(Some(filter)).map_err(refused)?;
+    }
     process::pass(&arguments.env_pass);
     let place = Place::of(
         ".".as_ref(),
