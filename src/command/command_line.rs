@@ -13,8 +13,12 @@ pub(super) fn words(argument: &str, text: &str) -> Result<Vec<String>, Error> {
         return refused("a quote or a backslash at its end is not closed");
     };
     if let Some(c) = for_a_shell(text) {
+        let named = match c {
+            '`' => "a backquote".to_owned(),
+            c => format!("`{c}`"),
+        };
         return refused(&format!(
-            "`{c}` is for a shell, and none reads it: quote it, or name the shell: sh -c '...'"
+            "{named} is for a shell, and none reads it: quote it, or name the shell: sh -c '...'"
         ));
     }
     match words.first().map_or("", String::as_str) {
@@ -80,8 +84,6 @@ mod tests {
             ("./a > log", '>'),
             ("./a 2>log", '>'),
             ("./a <input", '<'),
-            ("./a `nproc`", '`'),
-            ("./a \"`nproc`\"", '`'),
             ("./a $N", '$'),
             ("./a \"$(nproc)\"", '$'),
             ("./a --color #fff", '#'),
@@ -89,6 +91,10 @@ mod tests {
             let why = why_not(text).unwrap();
             let named = format!("`{character}` is for a shell");
             assert!(why.contains(&named) && why.contains("sh -c"), "{why}");
+        }
+        for text in ["./a `nproc`", "./a \"`nproc`\""] {
+            let why = why_not(text).unwrap();
+            assert!(why.contains("a backquote is for a shell"), "{why}");
         }
         let why = why_not("N=4 ./a").unwrap();
         assert!(why.ends_with("write env N=4 PROGRAM"), "{why}");

@@ -28,7 +28,7 @@ pub fn numbers_unchecked(
                 reference.checked_processes(),
                 reference.provenance.captures.len()
             ),
-            "make the program write its result in profiled runs too: to `{result}` among its arguments (`profile_args`), or to the file that SPARSEK_GATE_RESULT names",
+            "make the program write its result in profiled runs too: to `{result}` of `profile_args`, or to the file that SPARSEK_GATE_RESULT names",
         )
     })
 }
