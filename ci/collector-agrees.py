@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Compares the counters that ncu read with those that CUPTI read inside of the program, on one GPU.
 
-    ci/collector-agrees.py NCU CUPTI [--within PERCENT]
+    ci/collector-agrees.py NCU CUPTI [NCU CUPTI]... [--within PERCENT]
 
 NCU and CUPTI are folders of profiles, as `sparsek-gate profile --output DIR` leaves them with
 `collector = "ncu"` and `collector = "cupti"`, both with `clock_control = "none"`. For each variant,
 kernel and metric one line says both means, their difference and its standard error over processes
-(over launches where a side has one process), and whether they agree: within three standard errors,
+(over launches where a side has one process), and whether they agree. Several pairs of folders, which
+were measured in turn, are compared pair by pair, so that a drift of the GPU is in none of the
+differences; the error is then that of their mean. Two values agree within three standard errors,
 exactly where neither side varies, or within PERCENT of ncu's mean. Exits with 1 if any metric does
 not agree, with 2 if nothing was compared.
 """
@@ -48,13 +50,19 @@ def summary(samples):
 
 
 def compare(ncu, cupti, within):
-    """The texts of a line after the metric's name, and whether the two agree."""
-    one, other = summary(ncu["samples"]), summary(cupti["samples"])
-    if one is None or other is None:
-        return ["-" if one is None else f"{one[0]:.6g}", "-" if other is None else f"{other[0]:.6g}",
-                "", "", "not measured"], False
-    difference, error = other[0] - one[0], math.hypot(one[1], other[1])
-    size = abs(one[0])
+    """The texts of a line after the metric's name, and whether the two agree. Each side has one
+    metric a pair of folders."""
+    pairs = [(summary(a["samples"]), summary(b["samples"])) for a, b in zip(ncu, cupti)]
+    if any(side is None for pair in pairs for side in pair):
+        return ["-", "-", "", "", "not measured"], False
+    one, other = (statistics.fmean(pair[side][0] for pair in pairs) for side in (0, 1))
+    differences = [b[0] - a[0] for a, b in pairs]
+    difference = statistics.fmean(differences)
+    if len(pairs) > 1:
+        error = statistics.stdev(differences) / math.sqrt(len(pairs))
+    else:
+        error = math.hypot(pairs[0][0][1], pairs[0][1][1])
+    size = abs(one)
     if difference == 0:
         verdict = "equal"
     elif abs(difference) <= ERRORS * error:
@@ -65,34 +73,42 @@ def compare(ncu, cupti, within):
         verdict = "DIFFERS"
     percent = f"{100 * difference / size:+.3f} %" if size else "-"
     noise = f"{100 * error / size:.3f} %" if size else f"{error:.3g}"
-    return [f"{one[0]:.6g}", f"{other[0]:.6g}", percent, noise, verdict], verdict != "DIFFERS"
+    return [f"{one:.6g}", f"{other:.6g}", percent, noise, verdict], verdict != "DIFFERS"
 
 
 def lines(ncu, cupti, within):
-    """One line a variant, kernel and metric that either side has, with whether the two agree."""
-    for variant in sorted(ncu.keys() | cupti.keys()):
-        if variant not in ncu or variant not in cupti:
-            yield [variant, "", "", "", "", "", "on one side only"], False
+    """One line a variant, kernel and metric that either side has, with whether the two agree. Each
+    side has its profiles a pair of folders."""
+    folders = [*ncu, *cupti]
+    for variant in sorted(set().union(*folders)):
+        if not all(variant in folder for folder in folders):
+            yield [variant, "", "", "", "", "", "not in every folder"], False
             continue
-        one, other = kernels(ncu[variant]), kernels(cupti[variant])
-        for key in sorted(one.keys() | other.keys()):
-            if key not in one or key not in other:
-                yield [variant, key[0], "", "", "", "", "kernel on one side only"], False
+        sides = [[kernels(folder[variant]) for folder in side] for side in (ncu, cupti)]
+        measured = [of_folder for side in sides for of_folder in side]
+        for key in sorted(set().union(*measured)):
+            label = variant if len(measured[0]) == 1 else f"{variant} {key[0]}"
+            if not all(key in of_folder for of_folder in measured):
+                yield [f"{variant} {key[0]}", "", "", "", "", "", "kernel not in every folder"], False
                 continue
-            metrics = one[key]["metrics"], other[key]["metrics"]
-            for metric in sorted(metrics[0].keys() & metrics[1].keys()):
-                texts, agrees = compare(metrics[0][metric], metrics[1][metric], within)
-                yield [variant, metric, *texts], agrees
+            metrics = [[of_folder[key]["metrics"] for of_folder in side] for side in sides]
+            known = set.intersection(*(set(one) for side in metrics for one in side))
+            for metric in sorted(known):
+                both = ([one[metric] for one in side] for side in metrics)
+                texts, agrees = compare(*both, within)
+                yield [label, metric, *texts], agrees
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("ncu", type=pathlib.Path)
-    parser.add_argument("cupti", type=pathlib.Path)
+    parser.add_argument("folders", type=pathlib.Path, nargs="+", metavar="NCU CUPTI")
     parser.add_argument("--within", type=float, metavar="PERCENT")
     arguments = parser.parse_args()
-    sides = profiles(arguments.ncu, "counters"), profiles(arguments.cupti, "cupti-counters")
-    compared = list(lines(*sides, arguments.within))
+    if len(arguments.folders) % 2:
+        parser.error("the folders are pairs: NCU CUPTI [NCU CUPTI]...")
+    ncu = [profiles(folder, "counters") for folder in arguments.folders[::2]]
+    cupti = [profiles(folder, "cupti-counters") for folder in arguments.folders[1::2]]
+    compared = list(lines(ncu, cupti, arguments.within))
     if not compared:
         print("no profiles to compare", file=sys.stderr)
         return 2

@@ -4,14 +4,14 @@
 #     cargo build --release && ci/gpu-tests.sh target/release/sparsek-gate [OUTPUT [PART...]]
 #
 # Works in a copy of the repository and does not change the checkout. OUTPUT keeps captures and logs.
-# PART is any of gate, sanitizer, against, contention, python, misbehave, ladder, collector. Without
-# PART, all of them run.
+# PART is any of gate, sanitizer, against, contention, python, misbehave, ladder, collector, compare.
+# Without PART, all of them run.
 set -u
 usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
 output=${2:-}
 parts=" ${*:3} "
-[ "$parts" = "  " ] && parts=" gate sanitizer against contention python misbehave ladder collector "
+[ "$parts" = "  " ] && parts=" gate sanitizer against contention python misbehave ladder collector compare "
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gate.XXXXXX")
 [ -n "$output" ] && mkdir -p "$output" && output=$(realpath "$output")
@@ -395,28 +395,47 @@ part_collector() {
   git init -q && git add -A && git -c user.name=tests -c user.email=tests@localhost commit -qm base
   expect "counters are read in the program" 0 "by CUPTI in the program" "$gate" profile "${ladder[@]}"
   tail -2 "$log"
-  cp -r .sparsek-gate/profiles "$work/cupti"
+  mkdir -p "$work/cupti/bsr_gemm"
+  cp -r .sparsek-gate/profiles/bsr_gemm/cp_async "$work/cupti/bsr_gemm/"
   expect "they are locked in a folder of their own" 0 "+cupti-counters: locked" \
     "$gate" baseline --lock --reason "CUPTI" --who tests "${ladder[@]}"
   expect "and derived again from their captures" 0 "derived again" \
     "$gate" baseline --verify --captures .sparsek-gate/profiles "${ladder[@]}"
-  expect "unchanged kernels pass" 0 "PASS" "$gate" check "${ladder[@]}"
+  expect "an unchanged kernel passes" 0 "PASS" "$gate" check cp_async
   sed '/^\[suite.bsr_gemm.variant.cp_async\]/a defines = { SMEM_PAD = 0 }' config.toml >worse.toml
   expect "a kernel made slower fails" 1 "regressed" "$gate" -C worse.toml check cp_async
-  expect "unchanged kernels pass side by side" 0 "PASS" "$gate" check --against HEAD --measure-all cp_async
+  expect "an unchanged kernel passes side by side" 0 "PASS" "$gate" check --against HEAD --measure-all cp_async
   expect "counters of ncu are not compared with them" 4 "by counters, and has a baseline only for" \
     "$gate" -C ncu.toml check bsr_gemm/baseline
-  expect "ncu reads them too" 0 "profiles in" "$gate" -C ncu.toml profile "${ladder[@]}" --output "$work/ncu"
+  expect "ncu reads them too" 0 "profiles in" "$gate" -C ncu.toml profile cp_async --output "$work/ncu"
   tail -2 "$log"
   expect "the two agree within 3 %" 0 "agree" python3 "$root/ci/collector-agrees.py" "$work/ncu" "$work/cupti" --within 3
   cat "$log"
   sed -i 's/^cache_control = "all"/cache_control = "none"/' config.toml ncu.toml
-  "$gate" profile "${ladder[@]}" --output "$work/cupti-none" >/dev/null 2>&1
-  "$gate" -C ncu.toml profile "${ladder[@]}" --output "$work/ncu-left" >/dev/null 2>&1
+  "$gate" profile cp_async --output "$work/cupti-none" >/dev/null 2>&1
+  "$gate" -C ncu.toml profile cp_async --output "$work/ncu-left" >/dev/null 2>&1
   expect "also where the caches are left" 0 "agree" \
     python3 "$root/ci/collector-agrees.py" "$work/ncu-left" "$work/cupti-none" --within 3
   cat "$log"
   cd ..
+}
+
+part_compare() {
+  local nvcc built programs=$work/programs
+  built=(--m 4096 --n 4096 --k 4096 --blocks-per-row 8 --mode)
+  mkdir -p "$programs" && cd "$programs" || exit 70
+  nvcc=(nvcc -arch=sm_90a -O3 -std=c++17 -lineinfo "$work/kernels/bsr_gemm/cp_async.cu" -lcuda)
+  PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin "${nvcc[@]}" -o old || exit 70
+  PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin "${nvcc[@]}" -DSMEM_PAD=0 -o worse || exit 70
+  measured() { echo "./$1 ${built[*]} profile --warmup 0 --launches {launches}"; }
+  local filter=(--kernels regex:^bsr_gemm_)
+  expect "a program beside itself passes" 0 "PASS" "$gate" compare "$(measured old)" "$(measured old)" "${filter[@]}" --verify "./old ${built[*]} check"
+  expect "a slower program fails, and the cause is named" 1 "bank conflicts" \
+    "$gate" compare "$(measured old)" "$(measured worse)" "${filter[@]}"
+  expect "the kernels of one program" 0 "bsr_gemm_cp_async" "$gate" compare "$(measured old)" "${filter[@]}"
+  cat "$log"
+  expect "a configuration for what a program launches" 0 "config.toml" "$gate" init -- ./old "${built[@]}" profile --warmup 0 --launches 40
+  cd "$work" || exit 70
 }
 
 for part in $parts; do

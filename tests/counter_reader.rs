@@ -1,7 +1,5 @@
 //! The reader of counters that were read inside of a program.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use sparsek_gate::capture::counter_records::{self, CounterCapture, ProcessCounters};
 
 const COUNTED: &str = "counters 5 cupti 130001\nu _Z5otherv\ng GH100 3\n\

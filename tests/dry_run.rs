@@ -111,21 +111,22 @@ fn side_by_side_a_round_is_base_current_current_base() {
     let jobs = jobs(&plan);
     let once = |task: &str, side: &str| (task.to_owned(), side.to_owned(), None);
     assert_eq!(
-        jobs[..6],
+        jobs[..4],
         [
             once("verify", "current"),
             once("verify", "base"),
             once("counting", "base"),
             once("counting", "current"),
-            once("launches", "base"),
-            once("launches", "current"),
         ]
     );
     let sides = ["base", "current", "current", "base"].into_iter().cycle();
     let expected = (0..20_u64)
         .zip(sides)
         .map(|(index, side)| ("timing".to_owned(), side.to_owned(), Some(1 + index / 4)));
-    assert_eq!(jobs[6..], expected.collect::<Vec<_>>());
+    let mut expected: Vec<_> = expected.collect();
+    // Launches are listed while ncu prints the last report before the first look.
+    expected.splice(4..4, ["base", "current"].map(|side| once("launches", side)));
+    assert_eq!(jobs[4..], expected);
     let sides: Vec<&Json> = plan["builds"]
         .as_array()
         .unwrap()

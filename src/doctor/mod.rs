@@ -38,6 +38,7 @@ pub fn examine(setup: &Setup<'_>) -> Result<Vec<Check>, Error> {
     }
     let probed = counters::checks(setup, gpu.as_ref(), tools.ncu.as_ref());
     checks.extend(probed?);
+    checks.extend(tools::libcupti(config, gpu.as_ref(), tools.ncu.as_ref()));
     storage::checks(setup, gpu.as_ref(), &tools, &mut checks);
     checks.push(environment(config));
     if process::interrupted() {

@@ -1,9 +1,12 @@
-//! The programs that this tool runs.
+//! The programs that this tool runs, and a library that it loads into others.
+
+use std::path::Path;
 
 use super::check::{Check, State};
 use super::setup::Setup;
-use crate::config::{Config, numbers};
-use crate::profiler::Ncu;
+use crate::config::{Collector, Config, numbers};
+use crate::device::Gpu;
+use crate::profiler::{Libraries, Ncu};
 use crate::toolchain::{Nvcc, Sanitizer, Tool};
 
 /// The tools that further checks need, where they were found.
@@ -71,6 +74,27 @@ fn profiler(config: &Config, checks: &mut Vec<Check>) -> Option<Ncu> {
         Err(error) => Check::of_error("ncu", error),
     });
     ncu.ok()
+}
+
+/// libcupti, where a variant's counters are read inside of its program.
+pub(super) fn libcupti(config: &Config, gpu: Option<&Gpu>, ncu: Option<&Ncu>) -> Option<Check> {
+    const WHAT: &str = "libcupti";
+    let mut variants = config.variants();
+    variants.find(|variant| variant.profile.collector == Collector::Cupti)?;
+    let beside = ncu.map_or(Path::new("ncu"), |ncu| &ncu.path);
+    let cuda = gpu.map_or("", |gpu| &gpu.cuda);
+    let found = Libraries::beside(beside).libcupti(&config.toolchain, cuda);
+    Some(match found {
+        Ok(path) => Check::ok(
+            WHAT,
+            format!("{}, for `collector = \"cupti\"`", path.display()),
+        ),
+        Err(why) => Check::fail(
+            WHAT,
+            format!("{why}; `collector = \"cupti\"` needs it"),
+            "install the CUDA toolkit or its CUPTI (12.6 or newer), or set `toolchain.cupti`",
+        ),
+    })
 }
 
 /// A tool of nvcc's toolkit. `without` is what does not work without it.

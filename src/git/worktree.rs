@@ -60,10 +60,19 @@ impl Worktree {
             std::process::id()
         ));
         let place = folder.display().to_string();
+        // As many processes as there are processors write the files.
         git(
             root,
             &[
-                "worktree", "add", "--quiet", "--detach", "--force", &place, commit,
+                "-c",
+                "checkout.workers=0",
+                "worktree",
+                "add",
+                "--quiet",
+                "--detach",
+                "--force",
+                &place,
+                commit,
             ],
         )
         .map_err(|why| match process::interrupted() {

@@ -143,15 +143,29 @@ impl VariantPlan {
             sides.map(|(side, process)| Job::timed(variant, side, round, process))
         };
         let rounds = (1..=settings.max_rounds).filter(|_| timed);
-        VariantPlan {
+        let plan = VariantPlan {
             variant: variant.id.clone(),
             once: jobs,
             rounds: rounds.map(|number| round(number).into()).collect(),
             looks: settings.round_looks(),
-        }
+        };
+        plan.listing_before_the_first_look(variant)
     }
 
-    /// The jobs of the counting phase and those that list launches, in their order.
+    /// With launches listed between the last process before the first look and the look itself:
+    /// ncu then prints that process's report beside it, which takes as long. What is measured inside
+    /// of the program needs the list before.
+    fn listing_before_the_first_look(mut self, variant: &Variant) -> VariantPlan {
+        let (least, _) = self.bounds();
+        let last = usize::try_from(least).unwrap_or_default().checked_sub(1);
+        let round = last.and_then(|last| self.rounds.get_mut(last));
+        if let (Collector::Ncu, Some(round)) = (variant.profile.collector, round) {
+            round.extend(self.once.extract_if(.., |job| job.task == Task::List));
+        }
+        self
+    }
+
+    /// The jobs of the counting phase and those that list launches before any round, in their order.
     pub fn before_rounds(&self) -> impl Iterator<Item = &Job> {
         let is_one = |job: &&Job| matches!(job.task, Task::Measure(_) | Task::List);
         self.once.iter().filter(is_one)

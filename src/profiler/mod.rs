@@ -14,6 +14,7 @@ mod profilers;
 mod session;
 
 pub use capture::{Capture, Page, Pending, Times};
+pub use cupti::Libraries;
 pub(crate) use cupti::{Launched, only_ncu_selects};
 pub use first_launch::LogSign;
 pub(crate) use ncu::{NCU_LOCK, home};

@@ -32,6 +32,15 @@ impl Libraries {
         }
     }
 
+    /// NVIDIA's library, for a driver that supports CUDA up to this version.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn libcupti(&self, toolchain: &Toolchain, cuda: &str) -> Result<PathBuf, String> {
+        let find = || libcupti(toolchain, &self.ncu, cuda);
+        self.libcupti.get_or_init(find).clone()
+    }
+
     /// The variables by which the driver loads the injected library, and that loads libcupti.
     ///
     /// # Errors
@@ -42,8 +51,7 @@ impl Libraries {
         cuda: &str,
     ) -> Result<[(&'static str, PathBuf); 2], String> {
         let injection = injection_path(&config.work)?;
-        let find = || libcupti(&config.toolchain, &self.ncu, cuda);
-        let libcupti = self.libcupti.get_or_init(find).clone()?;
+        let libcupti = self.libcupti(&config.toolchain, cuda)?;
         Ok([
             ("CUDA_INJECTION64_PATH", injection),
             ("SPARSEK_GATE_CUPTI", libcupti),

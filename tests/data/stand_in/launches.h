@@ -33,6 +33,8 @@ struct launch {
     const struct kernel *kernel;
     unsigned grid[3], block[3], dynamic_shared;
     int graph;
+    /* How many launches were before it. */
+    int place;
 };
 
 struct stand_in_state {

@@ -70,7 +70,7 @@ struct plain_parameters {
 
 static int plain(uint32_t id, const char *name, const struct plain_parameters *parameters) {
     const struct launch_config *config = &parameters->config;
-    struct launch launch = {parameters->kernel, {0}, {0}, config->dynamic_shared, 0};
+    struct launch launch = {parameters->kernel, {0}, {0}, config->dynamic_shared, 0, stand_in_state.launched};
     memcpy(launch.grid, config->grid, sizeof launch.grid);
     memcpy(launch.block, config->block, sizeof launch.block);
     if (parameters->kernel == &discard)
@@ -104,7 +104,7 @@ int cuLaunchKernelEx(const struct launch_config *config, void *function, void **
         const struct launch_config *config;
         void *function;
     } all = {config, function};
-    struct launch launch = {function, {0}, {0}, config->dynamic_shared, 0};
+    struct launch launch = {function, {0}, {0}, config->dynamic_shared, 0, stand_in_state.launched};
     memcpy(launch.grid, config->grid, sizeof launch.grid);
     memcpy(launch.block, config->block, sizeof launch.block);
     return around(652, "cuLaunchKernelEx", &all, &launch, 0);
@@ -115,7 +115,7 @@ int cuGraphLaunch(void *graph, void *stream) {
     (void)stream;
     struct stand_in_state *state = &stand_in_state;
     int answer = around(514, "cuGraphLaunch", NULL, NULL, 0);
-    struct launch launch = {graph, {1, 1, 1}, {32, 1, 1}, 0, 1};
+    struct launch launch = {graph, {1, 1, 1}, {32, 1, 1}, 0, 1, state->launched};
     if (state->launched < MOST_LAUNCHES)
         state->launches[state->launched++] = launch;
     return answer;

@@ -148,6 +148,29 @@ struct Measuring {
     context: Handle,
     session: Session,
     flush: Option<Flush>,
+    /// Ranges before that of the first launch.
+    unused: usize,
+}
+
+impl Measuring {
+    /// Measures the kernel of the flush once. The first start of CUPTI writes to the GPU's memory, and
+    /// what it leaves in the L2 would leave it during the first launch: on an H200 4 MB.
+    fn warm_up(
+        &mut self,
+        mut flush: Flush,
+        driver: &Driver,
+        stream: Handle,
+    ) -> Result<(), Refused> {
+        let of_driver = |what| refused(0, what);
+        driver.synchronize().map_err(of_driver)?;
+        self.session.start()?;
+        flush.run(driver, stream).map_err(of_driver)?;
+        driver.synchronize().map_err(of_driver)?;
+        self.session.stop()?;
+        self.flush = Some(flush);
+        self.unused += 1;
+        Ok(())
+    }
 }
 
 struct Counters {
@@ -269,7 +292,7 @@ fn subscribe() -> Result<(), Refused> {
     let status = unsafe { subscribe(&mut subscriber, callback, std::ptr::null_mut()) };
     if status != SUCCESS {
         let what =
-            format!("cuptiSubscribe answered {status}: another profiler may be in the program");
+            format!("cuptiSubscribe answered {status} (39: another profiler is in the program)");
         return Err(refused(status, what));
     }
     let launches = LAUNCHES.iter().map(|(id, _)| *id);
@@ -441,7 +464,7 @@ impl Counters {
                 let what = "the program launches selected kernels in several CUDA contexts";
                 return Err(of_driver(what.to_owned()));
             }
-            None => self.set_up(data.context, device)?,
+            None => self.set_up(data.context, device, config.stream)?,
         };
         let mut stream = 0;
         let per_thread = u8::from(config.stream.addr() == STREAM_PER_THREAD);
@@ -473,21 +496,28 @@ impl Counters {
         Ok(())
     }
 
-    fn set_up(&mut self, context: Handle, device: c_int) -> Result<Measuring, Refused> {
+    fn set_up(
+        &mut self,
+        context: Handle,
+        device: c_int,
+        stream: Handle,
+    ) -> Result<Measuring, Refused> {
         let taken = || refused(0, "the context of the program is gone".to_owned());
         let profiler = self.profiler.take().ok_or_else(taken)?;
         let launches = usize::try_from(self.request.count).unwrap_or(usize::MAX);
         let device = usize::try_from(device).unwrap_or_default();
         let session = profiler.session(context, device, &self.request.counters, launches)?;
-        let flush = match self.request.flush {
-            true => Some(Flush::new(&self.driver).map_err(|what| refused(0, what))?),
-            false => None,
-        };
-        Ok(Measuring {
+        let mut measuring = Measuring {
             context,
             session,
-            flush,
-        })
+            flush: None,
+            unused: 0,
+        };
+        if self.request.flush {
+            let flush = Flush::new(&self.driver).map_err(|what| refused(0, what))?;
+            measuring.warm_up(flush, &self.driver, stream)?;
+        }
+        Ok(measuring)
     }
 
     /// After a call that launches.
@@ -527,13 +557,15 @@ impl Counters {
         let Some(mut measuring) = self.measuring.take() else {
             return Ok(());
         };
-        let values = measuring.session.values(self.launches.len())?;
+        let unused = measuring.unused;
+        let values = measuring.session.values(unused + self.launches.len())?;
+        let values = &values[unused..];
         let (chip, passes) = (&measuring.session.chip, measuring.session.passes);
         let mut text = format!("g {chip} {passes}\n");
         for counter in &self.request.counters {
             let _ = writeln!(text, "n {counter}");
         }
-        for (launch, values) in self.launches.iter().zip(&values) {
+        for (launch, values) in self.launches.iter().zip(values) {
             launch.line(values, &mut text);
         }
         let (launches, selected) = (self.launches.len(), self.selected);

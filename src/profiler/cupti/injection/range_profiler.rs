@@ -5,7 +5,7 @@
 //! `cupti_profiler_host.h` and `cupti_range_profiler.h` of CUDA 13.0. Each states its size up to its
 //! last field (`CUPTI_PROFILER_STRUCT_SIZE`), by which another version knows what it contains.
 
-use std::ffi::{CString, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::offset_of;
 
 use super::driver::Handle;
@@ -259,32 +259,30 @@ impl RangeProfiler {
         chip.device = device;
         calls.make(&mut chip)?;
         let availability = availability(&calls, context)?;
-        let mut host = HostInitialize::new();
-        host.profiler = RANGE_PROFILER;
-        host.chip = chip.name;
-        host.availability = availability.as_ptr();
-        calls.make(&mut host)?;
-        let host = host.host;
+        let host = Host {
+            chip: chip.name,
+            availability: &availability,
+        };
         let names: Result<Vec<CString>, _> = counters
             .iter()
             .map(|name| CString::new(name.as_str()))
             .collect();
         let names = names.map_err(|error| refused(0, error.to_string()))?;
         let pointers: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
-        let (config, passes) = configuration(&calls, host, &pointers)?;
+        let (object, config, passes) = host.configuration(&calls, &pointers)?;
         let mut enable = Enable::new();
         enable.context = context;
         calls.make(&mut enable)?;
         let name = match chip.name.is_null() {
             true => "?".to_owned(),
             // SAFETY: CUPTI's own text, which ends in a zero.
-            false => unsafe { std::ffi::CStr::from_ptr(chip.name) }
+            false => unsafe { CStr::from_ptr(chip.name) }
                 .to_string_lossy()
                 .into_owned(),
         };
         let mut session = Session {
             calls,
-            host,
+            host: object,
             profiler: enable.profiler,
             data: Vec::new(),
             names,
@@ -310,41 +308,57 @@ fn availability(calls: &Calls, context: Handle) -> Result<Vec<u8>, Refused> {
     Ok(image)
 }
 
-/// The configuration of the counters, and how often a launch is replayed with it.
-fn configuration(
-    calls: &Calls,
-    host: *mut c_void,
-    names: &[*const c_char],
-) -> Result<(Vec<u8>, usize), Refused> {
-    let mut add = AddMetrics::new();
-    (add.host, add.names, add.count) = (host, names.as_ptr(), names.len());
-    calls
-        .make(&mut add)
-        .map_err(|why| unknown(calls, host, names).unwrap_or(why))?;
-    let mut size = ConfigSize::new();
-    size.host = host;
-    calls.make(&mut size)?;
-    let mut config = vec![0; size.size];
-    let mut image = ConfigImage::new();
-    (image.host, image.size, image.image) = (host, config.len(), config.as_mut_ptr());
-    calls.make(&mut image)?;
-    let mut passes = Passes::new();
-    (passes.size, passes.image) = (config.len(), config.as_mut_ptr());
-    calls.make(&mut passes)?;
-    Ok((config, passes.passes))
+/// What an object of CUPTI's host side is made for.
+struct Host<'a> {
+    chip: *const c_char,
+    availability: &'a [u8],
 }
 
-/// The first counter that CUPTI refuses by itself.
-fn unknown(calls: &Calls, host: *mut c_void, names: &[*const c_char]) -> Option<Refused> {
-    names.iter().find_map(|name| {
+impl Host<'_> {
+    /// An object that knows these counters.
+    fn knowing(&self, calls: &Calls, names: &[*const c_char]) -> Result<*mut c_void, Refused> {
+        let mut host = HostInitialize::new();
+        host.profiler = RANGE_PROFILER;
+        host.chip = self.chip;
+        host.availability = self.availability.as_ptr();
+        calls.make(&mut host)?;
         let mut add = AddMetrics::new();
-        (add.host, add.names, add.count) = (host, name, 1);
-        let why = calls.make(&mut add).err()?;
-        // SAFETY: the names are C strings of this library.
-        let name = unsafe { std::ffi::CStr::from_ptr(*name) }.to_string_lossy();
-        let what = format!("{} for the counter {name}", why.what);
-        Some(refused(why.status, what))
-    })
+        (add.host, add.names, add.count) = (host.host, names.as_ptr(), names.len());
+        calls.make(&mut add)?;
+        Ok(host.host)
+    }
+
+    /// An object for the counters, their configuration, and how often a launch is replayed with it.
+    fn configuration(
+        &self,
+        calls: &Calls,
+        names: &[*const c_char],
+    ) -> Result<(*mut c_void, Vec<u8>, usize), Refused> {
+        let host = self.knowing(calls, names);
+        let host = host.map_err(|why| self.unknown(calls, names).unwrap_or(why))?;
+        let mut size = ConfigSize::new();
+        size.host = host;
+        calls.make(&mut size)?;
+        let mut config = vec![0; size.size];
+        let mut image = ConfigImage::new();
+        (image.host, image.size, image.image) = (host, config.len(), config.as_mut_ptr());
+        calls.make(&mut image)?;
+        let mut passes = Passes::new();
+        (passes.size, passes.image) = (config.len(), config.as_mut_ptr());
+        calls.make(&mut passes)?;
+        Ok((host, config, passes.passes))
+    }
+
+    /// The first counter that CUPTI refuses by itself. An object that refused one takes no other.
+    fn unknown(&self, calls: &Calls, names: &[*const c_char]) -> Option<Refused> {
+        names.iter().find_map(|name| {
+            let why = self.knowing(calls, std::slice::from_ref(name)).err()?;
+            // SAFETY: the names are C strings of this library.
+            let name = unsafe { CStr::from_ptr(*name) }.to_string_lossy();
+            let what = format!("{} for the counter {name}", why.what);
+            Some(refused(why.status, what))
+        })
+    }
 }
 
 impl Session {
@@ -395,7 +409,7 @@ impl Session {
         if info.ranges != ranges || decode.dropped > 0 {
             let (found, dropped) = (info.ranges, decode.dropped);
             let what = format!(
-                "CUPTI measured {found} ranges and dropped {dropped}, where {ranges} kernels were launched: others ran beside them"
+                "CUPTI measured {found} ranges and dropped {dropped}, where {ranges} were expected: other kernels ran beside them"
             );
             return Err(refused(0, what));
         }
