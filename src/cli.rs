@@ -25,27 +25,32 @@ const COMPARE_HELP: &str = "\
 Examples:
   sparsek-gate compare './bench_old --n 4096' './bench_new --n 4096'
   sparsek-gate compare 'python3 v1.py' 'python3 v2.py' --kernels regex:^softmax --skip 3
-  sparsek-gate compare ./old ./new --verify './old --check' --verify './new --check' --report out.html
+  sparsek-gate compare ./old ./new --verify './old --check' --verify './new --check' \\
+      --report out.html
   sparsek-gate compare './bench --n 4096'
 
-Two programs are measured on the same GPU in rounds of first, second, second, first, until the verdict
-is clear, and judged by the rule of `check --against`, with its bounds on false alarms. It fails (1) if
-a kernel of the second takes longer by more than --tolerance and the noise. A lower SM activity, use of
-the tensor cores or DRAM throughput (by more than 2 points) is a warning, and none if the kernel is
-faster. If a counter of work differs (FLOP, stored sectors), and no --verify checks the numbers, the
-result is `work-changed` (4): what does other work is not faster. A kernel that only one of the
-programs launches fails as `kernel-gone` or `kernel-new` (4). Two kernels with the same grid and block,
-or the only kernels of both programs, are compared whatever their names are. Nothing is locked or
-stored: use `check` to gate changes.
+Two programs are measured on the same GPU in rounds of first, second, second, first, until the
+verdict is clear, and judged by the rule of `check --against`, with its bounds on false alarms.
+It fails (1) if a launch of a kernel takes longer in the second by more than --tolerance and the
+noise. How often each program launches a kernel is not judged. A lower SM activity, use of the
+tensor cores or DRAM throughput (by more than 2 points) is a warning, and none if the kernel is
+faster.
 
-One program: nothing is compared. A table shows each kernel with its launches, its share of the time of
-the measured launches, duration, SM activity, tensor core, DRAM throughput, registers, and the measured
-unit that is nearest to its peak.
+If a counter of work differs (FLOP, stored sectors), and no --verify checks the numbers, the
+result is `work-changed` (4): what does other work is not faster. A kernel that only one of the
+programs launches fails as `kernel-gone` or `kernel-new` (4). Two kernels with the same grid and
+block, or the only kernels of both programs, are compared whatever their names are. A program
+that launches less often than --launches is not measured in full (6): lower --launches. Nothing
+is locked or stored: use `check` to gate changes.
+
+One program: nothing is compared. A table shows each kernel with its launches, its share of the
+time of the measured launches, duration, SM activity, tensor core, DRAM throughput, registers,
+and the measured unit that is nearest to its peak.
 
 JSON: of two programs as of `check` (`sparsek-gate schema --outcome`), with `programs`; of one
 {schema, argv, gpu, kernels [{kernel, grid, block, launches, time_percent, duration_ns,
-sm_active_percent, tensor_percent, dram_percent, registers, bound {unit, percent, words}}], findings,
-exit_code}; a value that was not measured is null.";
+sm_active_percent, tensor_percent, dram_percent, registers, bound {unit, percent, words}}],
+findings, exit_code}; a value that was not measured is null.";
 
 /// Gate CUDA kernels on the hardware counters that Nsight Compute reads.
 ///
@@ -70,7 +75,7 @@ pub struct Cli {
 pub enum Command {
     /// Write an annotated config.toml for a new project.
     #[command(
-        after_help = "Examples:\n  sparsek-gate init\n  sparsek-gate init -- ./bench --n 4096\n\nWith a program, it is run once under ncu. Its kernels that take 5 % of the time or more become the\nsuite of the configuration: the filter, the launches of whole steps, and those to skip. Read what was\nwritten: a run shows what is launched, and not which of it matters."
+        after_help = "Examples:\n  sparsek-gate init\n  sparsek-gate init -- ./bench --n 4096\n\nWith a program, it is run once under ncu, in the folder of the configuration. Its kernels that\ntake 5 % of the time or more become the suite: the filter, the launches of whole steps, and those\nto skip. Read what was written: a run shows what is launched, and not which of it matters."
     )]
     Init(InitArgs),
     /// List variants with their programs, kernels and baselines.
@@ -119,8 +124,13 @@ pub enum Command {
     /// launches.
     ///
     /// Needs no configuration, no git and no baselines. Each program is one argument: a command line,
-    /// split into words as a shell does, and run without one. `{launches}`, `{skip}`, `{seed}` and
-    /// `{result}` are filled in as in the configuration.
+    /// split into words as a shell does, and run without one: what only a shell does (`a && b`, `$N`,
+    /// `>file`) needs `sh -c '...'`.
+    ///
+    /// In the arguments of a program, and of --verify, `{launches}` is how many launches are needed,
+    /// `{skip}` how many of them are left out first, and `{seed}` a number to make the inputs from.
+    /// `{result}` is a file: the program must write there whether its numbers are right (README: The
+    /// launch that is measured is checked).
     #[command(
         after_help = COMPARE_HELP
     )]

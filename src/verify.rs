@@ -71,7 +71,10 @@ pub fn verify(
     let folder = empty_variant_folder(&config.work.join("verify"), &variant.id)?;
     let result_path = folder.join("result.json");
     remove_result(&result_path)?;
-    let asks_for_result = asks_for_result(&variant.verify_args);
+    let asks_for_result = asks_for_result(match &variant.verification {
+        Verification::Command(argv) => argv,
+        Verification::OwnRun | Verification::None => &variant.verify_args,
+    });
     let log = folder.join("program.log");
     let given = verify_given(variant, &result_path, Some(seed));
     let run = Invocation {
@@ -107,7 +110,10 @@ pub fn verify(
                 "the verifying run exceeded its time limit of {} s and was killed",
                 variant.verify_timeout.as_secs_f64()
             ),
-            then_run("raise `verify.timeout_s` if it is only slow, or run it by hand"),
+            then_run(&format!(
+                "{}, or run it by hand",
+                variant.stated_by.more_time_to_verify()
+            )),
         ),
         ending => match judge(ending, &result_path, asks_for_result) {
             Ok(result) => Ok(Verified {
@@ -143,7 +149,10 @@ pub(crate) fn verify_argv(
     given: &Given<'_>,
 ) -> Vec<String> {
     match &variant.verification {
-        Verification::Command(argv) => argv.clone(),
+        Verification::Command(argv) => {
+            let words = argv.iter();
+            words.map(|word| given.argument(variant, word)).collect()
+        }
         Verification::OwnRun | Verification::None => {
             program_argv(variant, artifact, &variant.verify_args, given)
         }

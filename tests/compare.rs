@@ -6,6 +6,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -181,8 +182,16 @@ fn a_mistake_in_the_arguments_ends_with_2_and_names_the_argument() {
         (&[old, " "], "it names no program"),
         (&[old, "''"], "it names no program"),
         (&[old, new, "--verify", "a \"b"], "--verify `a \"b`"),
+        (&[old, "./bench_new && ./bench_old"], "sh -c"),
+        (&[old, "N=4096 ./bench_new"], "env N=4096 PROGRAM"),
+        (
+            &[old, new, "--verify", "./check >log"],
+            "--verify `./check >log`",
+        ),
         (&[old, "--verify", "a", "--verify", "b"], "2 --verify for 1"),
         (&[old, new, "--kernels", "regex:("], "regex:("),
+        (&[old, new, "--kernels", "regex:(?!a)"], "only by ncu"),
+        (&[old, new, "--kernels", ""], "it names no kernel"),
         (&[old, new, "--tolerance", "100"], "below 100"),
         (&[old, new, "--launches", "0"], "--launches"),
         (&[old, new, "--report", "no/where.html"], "does not exist"),
@@ -208,8 +217,44 @@ fn a_program_that_is_missing_on_either_side_is_named() {
         let message = report.message("not-started");
         assert!(message.contains("in the base"), "{message}");
         assert!(message.contains(&format!("`{missing}`")), "{message}");
+        let next = report.findings("deny")[0]["next"].as_str().unwrap();
+        let on_the_path = next.contains("write ./bench_old");
+        assert_eq!(on_the_path, missing == "bench_old", "{next}");
     }
+    let script = machine.project.path(&format!("{HERE}/bench_old"));
+    fs::set_permissions(script, fs::Permissions::from_mode(0o644)).unwrap();
+    let report = json(&machine, &BOTH, 5);
+    let message = report.message("not-started");
+    assert!(
+        message.contains("`./bench_old` is not executable"),
+        "{message}"
+    );
     assert_eq!(measured(&machine), 0);
+}
+
+#[test]
+fn a_next_step_names_the_option_and_no_configuration() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let next = |arguments: &[&str], code: i32, finding: &str| {
+        let report = json(&machine, &[&BOTH, arguments].concat(), code);
+        let denied = report.findings("deny");
+        let mut found = denied.iter().filter(|one| one["code"] == finding);
+        found.next().unwrap()["next"].as_str().unwrap().to_owned()
+    };
+    let launches = next(&["--launches", "40"], 6, "not-measured");
+    assert!(launches.contains("lower --launches"), "{launches}");
+    machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nexit 0\n");
+    let kernels = next(&[], 5, "no-kernels-profiled");
+    assert!(kernels.contains("--kernels and --skip"), "{kernels}");
+    machine.program(&format!("{HERE}/bench_old"), "#!/bin/sh\nsleep 60\n");
+    let slow = next(&["--timeout", "1"], 5, "timed-out");
+    assert!(slow.starts_with("raise --timeout if"), "{slow}");
+    let verify = ["--timeout", "1", "--verify", "./bench_old"];
+    let slow = next(&verify, 5, "timed-out");
+    assert!(slow.starts_with("raise --timeout if"), "{slow}");
 }
 
 /// How many processes were profiled.
@@ -245,6 +290,46 @@ fn nothing_is_measured_where_the_numbers_of_a_program_are_wrong() {
         checked.ends_with("/bench_old\n") && checked.lines().count() == 1,
         "{checked}"
     );
+}
+
+#[test]
+fn the_check_gets_the_result_file_that_it_asks_for() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let check = |result: &str| format!("sh -c 'echo \"$1\" >\"$0\"' {{result}} '{result}'");
+    let verified = |check: &str, code: i32| {
+        let report = json(&machine, &[&BOTH[..], &["--verify", check]].concat(), code);
+        report.denied()
+    };
+    assert_eq!(verified(&check("{\"correct\": true}"), 0), [""; 0]);
+    assert_eq!(
+        verified(&check("{\"correct\": false}"), 5),
+        ["wrong-numbers"]
+    );
+    assert_eq!(verified("true {result}", 5), ["result-unreadable"]);
+}
+
+#[test]
+fn a_script_that_changes_while_it_is_measured_is_no_measurement() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let script = machine.project.read(&format!("{HERE}/bench_new"));
+    let text = format!("{script}echo '# changed' >>\"$0\"\n");
+    machine.program(&format!("{HERE}/bench_new"), &text);
+    for command in ["./bench_new", "sh bench_new", "/bin/sh -e bench_new {seed}"] {
+        let report = json(&machine, &[BOTH[0], command], 5);
+        assert!(report.denied().contains(&"altered-during-run".to_owned()));
+    }
+    // What the program writes is not the program.
+    let text = format!("{script}echo more >>\"$1\"\n");
+    machine.program(&format!("{HERE}/bench_new"), &text);
+    for command in ["./bench_new ../argv", "sh bench_new ../argv"] {
+        json(&machine, &[BOTH[0], command], 0);
+    }
 }
 
 #[test]
@@ -405,6 +490,36 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
     assert!(!machine.project.path(HERE).join(".sparsek-gate").exists());
     // It is not overwritten.
     init(&machine, &["./bench_old"]).exits(2).says("--force");
+}
+
+#[test]
+fn init_runs_the_program_where_its_configuration_will_run_it() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let bench = machine.project.read(&format!("{HERE}/bench_old"));
+    machine.program(&format!("{HERE}/gate/bench"), &bench);
+    machine.project.write(&format!("{HERE}/gate/input"), "");
+    let init = |program: &[&str]| {
+        let options = ["init", "--force", "-C", "here/gate/config.toml", "--"];
+        let mut command = machine.gate(&[&options, program].concat());
+        let bin = machine.project.path("bin");
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", bin.display()));
+        Ran::of(&command.output().unwrap())
+    };
+    init(&["here/bench_old"]).exits(5).says("programs run in ");
+    init(&["./bench", "input"]).exits(0);
+    let written = || machine.project.read("here/gate/config.toml");
+    assert!(written().contains("\ninputs = [\"input\"]"));
+    // No word ends the comment that it is in.
+    machine.program(&format!("{HERE}/gate/b\nx"), &bench);
+    init(&["./b\nx", "a\u{1b}\"\\"]).exits(0);
+    let config: toml::Table = toml::from_str(&written()).unwrap();
+    let run = &config["suite"]["b_x"]["variant"]["main"]["run"];
+    assert_eq!(run[0].as_str(), Some("./b\nx"));
+    assert_eq!(run[1].as_str(), Some("a\u{1b}\"\\"));
 }
 
 #[test]

@@ -859,4 +859,20 @@ fn programs_are_compared_by_the_times_of_their_kernels_where_that_is_accepted() 
     let kernel = &report.0["kernels"][0];
     assert_eq!(kernel["kernel"], "bsr_gemm_cp_async");
     assert!(kernel["duration_ns"].is_number() && kernel["bound"].is_null());
+    // What a configuration needs here is not left to be found out by its first use.
+    let text = format!(
+        "export RECORDS='{}' JOURNAL='{}'\nexec sh cp_async.sh --mode profile\n",
+        repository().join("tests/data/cupti").display(),
+        project.path("tmp/journal").display()
+    );
+    project.write("alone.sh", text);
+    let output = machine
+        .command(&["init", "--", "sh", "alone.sh", "--mode", "profile"])
+        .env("CUDA_HOME", &toolkit)
+        .env("PATH", &path)
+        .output();
+    let ran = Ran::of(&output.unwrap()).exits(0);
+    assert!(project.path("config.toml").is_file());
+    ran.says("warning counters-denied")
+        .says("accept_tiers = [\"kernel-times\"]");
 }

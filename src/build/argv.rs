@@ -26,7 +26,7 @@ pub(crate) struct Given<'a> {
 
 impl Given<'_> {
     /// An argument with its placeholders filled in.
-    fn argument(&self, variant: &Variant, argument: &str) -> String {
+    pub fn argument(&self, variant: &Variant, argument: &str) -> String {
         let mut filled = argument
             .replace("{launches}", &self.launches.to_string())
             .replace("{skip}", &variant.profile.skip.to_string());

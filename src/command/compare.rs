@@ -7,6 +7,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::answer::{self, answer};
+use super::command_line::words;
 use super::program::{NO_RECORDS, Place, name};
 use crate::cli::{CompareArgs, Format};
 use crate::config::{
@@ -29,12 +30,21 @@ pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
     for target in &targets {
         refuse_target(&target.path)?;
     }
-    KernelFilter::of(arguments.kernels.as_deref()).map_err(|_| {
-        let filter = arguments.kernels.as_deref().unwrap_or_default();
-        Error::Usage(format!("--kernels `{filter}` is not a regular expression"))
-    })?;
+    if let Some(filter) = &arguments.kernels {
+        let refused = |why: String| Error::Usage(format!("--kernels `{filter}`: {why}"));
+        if matches!(filter.trim(), "" | "regex:") {
+            return Err(refused(
+                "it names no kernel; without it all are measured".to_owned(),
+            ));
+        }
+        KernelFilter::of(Some(filter)).map_err(refused)?;
+    }
     process::pass(&arguments.env_pass);
-    let place = Place::of(arguments.work.as_deref(), arguments.output.as_deref())?;
+    let place = Place::of(
+        ".".as_ref(),
+        arguments.work.as_deref(),
+        arguments.output.as_deref(),
+    )?;
     match &programs[..] {
         [base, current] => {
             let mut outcome = Outcome::new(Origin::Measured);
@@ -83,16 +93,6 @@ fn programs(arguments: &CompareArgs) -> Result<Vec<Program>, Error> {
     let mut programs = programs.collect::<Result<Vec<_>, Error>>()?;
     programs.reverse();
     Ok(programs)
-}
-
-/// The words of a command line, split as a shell does.
-fn words(argument: &str, text: &str) -> Result<Vec<String>, Error> {
-    let refused = |why: &str| Err(Error::Usage(format!("{argument} `{text}`: {why}")));
-    match shell_words::split(text) {
-        Ok(words) if words.first().is_none_or(String::is_empty) => refused("it names no program"),
-        Ok(words) => Ok(words),
-        Err(_) => refused("a quote or a backslash at its end is not closed"),
-    }
 }
 
 /// A report must have a folder to lie in: that it lacks one must not be found after the measurement.

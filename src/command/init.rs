@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::answer::{answer, print};
+use super::answer::answer;
 use super::survey::{TEMPLATE, survey};
 use crate::cli::{Format, InitArgs};
 use crate::config::Config;
@@ -22,7 +22,11 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
     }
     let surveyed = match arguments.program.is_empty() {
         true => None,
-        false => Some(survey(&arguments.program, arguments.gpu)?),
+        false => {
+            let whole = std::path::absolute(config).map_err(Error::io("find", config))?;
+            let folder = whole.parent().unwrap_or(&whole);
+            Some(survey(folder, &arguments.program, arguments.gpu)?)
+        }
     };
     let text = match &surveyed {
         None => TEMPLATE.to_owned(),
@@ -43,14 +47,17 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
         None => "point `source` (or `run`) at a program that launches your kernel",
         Some(_) => "read the suite that was made from the run, and add how its numbers are checked",
     };
-    print(&format!(
+    let text = format!(
         "wrote {}, and {} for editors\n\nnext:\n  1. {first}\n  \
          2. sparsek-gate profile (without a GPU: sparsek-gate check --static)\n  \
          3. sparsek-gate baseline --lock --reason 'first measurement' (without a GPU: --lock --static)\n  \
          4. commit the baselines, and run `sparsek-gate check` in CI\n",
         config.display(),
         schema.display()
-    ))?;
+    );
+    // The configuration stands, whatever the run shows of this machine.
+    let findings = surveyed.map_or_else(Vec::new, |surveyed| surveyed.findings);
+    answer(Format::Text, (), &findings, || text)?;
     Ok(ExitCode::Pass)
 }
 

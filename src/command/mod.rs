@@ -4,6 +4,7 @@ mod answer;
 mod baseline;
 mod build;
 mod check;
+mod command_line;
 mod compare;
 mod completions;
 mod diff;

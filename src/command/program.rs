@@ -21,7 +21,7 @@ pub(super) const NO_RECORDS: RecordUse = RecordUse {
 
 /// Where a run leaves its files.
 pub(super) struct Place {
-    /// The folder that the user is in, and that programs run in.
+    /// The folder that programs run in.
     pub root: PathBuf,
     /// Logs.
     pub work: PathBuf,
@@ -32,20 +32,16 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// In these folders, or in a temporary one.
-    pub fn of(work: Option<&Path>, output: Option<&Path>) -> Result<Place, Error> {
-        let root = std::path::absolute(".").map_err(Error::io("find", "the current folder"))?;
-        let temporary = match work {
-            Some(_) => None,
+    /// Programs run in the folder `root`; files go to these folders, or to a temporary one.
+    pub fn of(root: &Path, work: Option<&Path>, output: Option<&Path>) -> Result<Place, Error> {
+        let root = std::path::absolute(root).map_err(Error::io("find", root))?;
+        let (work, temporary) = match work {
+            Some(work) => (root.join(work), None),
             None => {
                 let folder = tempfile::Builder::new().prefix("sparsek-gate-").tempdir();
-                Some(folder.map_err(Error::io("create", std::env::temp_dir()))?)
+                let folder = folder.map_err(Error::io("create", std::env::temp_dir()))?;
+                (folder.path().to_owned(), Some(folder))
             }
-        };
-        let work = match (work, &temporary) {
-            (Some(work), _) => root.join(work),
-            (None, Some(folder)) => folder.path().to_owned(),
-            (None, None) => std::env::temp_dir(),
         };
         let output = match output {
             Some(output) => root.join(output),

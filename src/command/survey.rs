@@ -1,11 +1,12 @@
 //! What a program launches, as the suite of a new configuration.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::program::{Place, name};
 use crate::config::{ClockControl, Program, ProgramSettings, Purpose, Verification};
 use crate::device::Gpu;
-use crate::finding::{Error, Finding};
+use crate::finding::{Code, Error, Finding};
 use crate::judge::{KernelOverview, Overview, Proposal};
 use crate::metric::display_value;
 use crate::process::shell_line;
@@ -25,20 +26,22 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What a program launched.
 pub(super) struct Survey {
+    /// Where it ran.
+    folder: PathBuf,
     argv: Vec<String>,
     name: String,
     gpu: Gpu,
     overview: Overview,
-    /// Why nothing is known of it.
+    /// What was found of the run; where it launched nothing, why.
     pub findings: Vec<Finding>,
 }
 
-/// Runs a program once under ncu.
+/// Runs a program once under ncu, in the folder of the configuration that it is for.
 ///
 /// # Errors
 /// [`Error`] where the machine lacks something; that the program failed is a finding.
-pub(super) fn survey(argv: &[String], device: u32) -> Result<Survey, Error> {
-    let place = Place::of(None, None)?;
+pub(super) fn survey(folder: &Path, argv: &[String], device: u32) -> Result<Survey, Error> {
+    let place = Place::of(folder, None, None)?;
     let gpu = Gpu::query(device)?;
     let program = Program {
         argv: argv.to_vec(),
@@ -64,12 +67,16 @@ pub(super) fn survey(argv: &[String], device: u32) -> Result<Survey, Error> {
     };
     let measured = place.measure(&settings, &program)?;
     let profile = measured.profiles.first();
+    // Most programs launch less often than is asked for here.
+    let gaps = measured.gaps.into_iter();
+    let gaps = gaps.filter(|gap| gap.code != Code::NotMeasured);
     Ok(Survey {
         name: name(&program).variant,
+        folder: place.root.clone(),
         argv: program.argv,
         gpu,
         overview: profile.map_or(Overview { kernels: vec![] }, Overview::of),
-        findings: measured.findings,
+        findings: measured.findings.into_iter().chain(gaps).collect(),
     })
 }
 
@@ -146,8 +153,8 @@ impl Survey {
     /// of sources that the command line does not name.
     fn inputs(&self) -> String {
         let is_file = |word: &&String| {
-            let path = std::path::Path::new(word.as_str());
-            path.is_relative() && path.is_file()
+            let path = Path::new(word.as_str());
+            path.is_relative() && self.folder.join(path).is_file()
         };
         let files: Vec<String> = self.argv.iter().skip(1).filter(is_file).cloned().collect();
         match files.is_empty() {
@@ -175,9 +182,14 @@ fn listed(kernel: &KernelOverview) -> String {
     )
 }
 
-/// A text as TOML writes it.
+/// A text as TOML writes it in one line: it may be in a comment.
 fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
 }
 
 fn list(texts: &[String]) -> String {

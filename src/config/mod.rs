@@ -12,6 +12,7 @@ mod raw;
 mod schema;
 mod selected;
 mod selector;
+mod stated_by;
 mod unread;
 mod validate;
 mod version_range;
@@ -31,6 +32,7 @@ pub use raw::{CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode,
 pub use schema::schema;
 pub use selected::Selected;
 pub use selector::Selector;
+pub use stated_by::StatedBy;
 pub use unread::Unread;
 pub use version_range::VersionRange;
 pub(crate) use version_range::numbers;

@@ -16,6 +16,7 @@ use super::raw::{
     CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool,
 };
 use super::selector::Selector;
+use super::stated_by::StatedBy;
 use super::unread::Unread;
 use crate::binary::LaunchShape;
 use crate::terms::{Phase, Tier, VariantId};
@@ -181,6 +182,8 @@ pub struct Variant {
     pub immutable: bool,
     /// Left out unless it is asked for.
     pub experimental: bool,
+    /// Where its settings come from.
+    pub stated_by: StatedBy,
     /// How it is profiled.
     pub profile: ProfileSettings,
     /// What shows that its numbers are right.

@@ -7,6 +7,7 @@ use ncu_report::{Chip, Existence, exists};
 
 use super::model::{Config, Metric, Plausible, Recipe, Suite, Variant, Verification};
 use super::raw::ClockControl;
+use super::stated_by::StatedBy;
 use crate::finding::Error;
 use crate::metric::{Direction, Level, Role, Tolerance, builtin_alias};
 use crate::terms::{Phase, Tier, VariantId};
@@ -31,6 +32,13 @@ impl Purpose {
         match self {
             Purpose::Comparison | Purpose::Overview => 2,
             Purpose::Survey => 1,
+        }
+    }
+
+    fn stated_by(self) -> StatedBy {
+        match self {
+            Purpose::Comparison | Purpose::Overview => StatedBy::Compare,
+            Purpose::Survey => StatedBy::Init,
         }
     }
 }
@@ -136,12 +144,12 @@ impl ProgramSettings {
         if self.accept_kernel_times {
             profile.accept_tiers = vec![Tier::KernelTimes];
         }
-        let (first, further) = program.argv.split_at(program.argv.len().min(1));
+        let (run, further) = program.argv.split_at(self.words_of_program(&program.argv));
         Variant {
             id: id.clone(),
             recipe: Recipe::Command {
                 build: None,
-                run: first.to_vec(),
+                run: run.to_vec(),
                 inputs: Vec::new(),
                 code: Vec::new(),
             },
@@ -149,10 +157,29 @@ impl ProgramSettings {
             profile_args: further.to_vec(),
             kernels: self.kernels.clone(),
             metrics: self.metrics(chip),
+            stated_by: self.purpose.stated_by(),
             profile,
             verification: program.verification.clone(),
             verify_timeout: self.timeout,
             ..default.clone()
+        }
+    }
+
+    /// How many words of a command line are the program, whose files must not change while it is
+    /// measured. Of what is not in the folder, such as `python3`, it is the first file that is named.
+    fn words_of_program(&self, argv: &[String]) -> usize {
+        let Some(first) = argv.first() else {
+            return 0;
+        };
+        let is_ours = first.contains('/') && self.root.join(first).starts_with(&self.root);
+        let is_file = |word: &String| self.root.join(word).is_file();
+        match argv.iter().skip(1).position(is_file) {
+            Some(script) if !is_ours => {
+                let words = argv.iter().take(script + 2);
+                // Only what follows the program is filled in.
+                words.take_while(|word| !word.contains('{')).count().max(1)
+            }
+            _ => 1,
         }
     }
 

@@ -32,7 +32,7 @@ fn too_few_launches(variant: &Variant, profile: &Profile, processes: u32) -> Vec
                 Code::NotMeasured,
                 &variant.id,
                 gap,
-                "make the program launch more often, or lower `launches` and `processes` in the configuration",
+                variant.stated_by.fewer_launches(),
             ));
         }
     }

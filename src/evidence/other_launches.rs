@@ -49,10 +49,7 @@ fn found(variant: &Variant, list: &LaunchList, than: &str) -> Finding {
             list.measured,
             list.words()
         ),
-        format!(
-            "measure them too (`kernels`), remove them, or lock a baseline that has them: sparsek-gate baseline --lock --reason '...' {}",
-            variant.id
-        ),
+        variant.stated_by.other_launches(&variant.id),
     )
 }
 

@@ -51,7 +51,7 @@ reasons! {
     PinsNotEnforced => ToolchainMismatch,
     /// The base was measured beside it: the kernels of the change are what is judged.
     SideBySide => LaunchChanged | KernelRenamed,
-    /// Two programs are compared with each other, whose work may differ from launch to launch.
+    /// Two programs are compared with each other, and the work of both differs from launch to launch.
     Programs => Inconclusive,
     /// All captures were affected alike.
     AllCapturesAlike => ClockChanged,

@@ -453,19 +453,22 @@ fn judge_exact(comparison: &mut Comparison, before: &Samples, now: &Samples) {
         comparison.why = "recorded, not judged".to_owned();
         return;
     }
-    let (verdict, why) = if !all(&now, is) || !all(&before, was) {
-        (
-            Verdict::Inconclusive,
-            "it is configured as exact, and differs from launch to launch",
-        )
-    } else if was == is {
+    let (verdict, why) = if all(&now, was) && all(&before, was) {
         (Verdict::Pass, "the same work")
-    } else {
+    } else if apart(&before, &now) {
         (Verdict::Regressed, "other work than the reference")
+    } else {
+        (Verdict::Inconclusive, "it differs from launch to launch")
     };
     comparison.verdict = Some(verdict);
     comparison.not_worse = verdict == Verdict::Pass;
     comparison.why = why.to_owned();
+}
+
+/// Whether every value of the one side is below every value of the other.
+fn apart(before: &[f64], now: &[f64]) -> bool {
+    let below = |low: &[f64], high: &[f64]| low.iter().all(|l| high.iter().all(|h| l < h));
+    below(before, now) || below(now, before)
 }
 
 /// Launches of the shortest process of these.
@@ -485,4 +488,30 @@ fn noise_of(metric: &Metric, kernel: &KernelProfile, learned: &Profile) -> Optio
     why_not_measured(metric, learned, locked)
         .is_none()
         .then(|| learned.samples(locked, &metric.alias))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::cause::tests::comparison;
+
+    #[test]
+    fn counts_that_vary_are_other_work_where_no_launch_of_one_side_does_that_of_the_other() {
+        let verdict = |before: &[f64], now: &[f64]| {
+            let samples = |launches: &[f64]| Samples::new(vec![vec![launches.to_vec()]]).unwrap();
+            let mut judged = Comparison {
+                level: Level::Deny,
+                exact: true,
+                ..comparison(Role::ThreadFfma.counter(), before[0], now[0])
+            };
+            judge_exact(&mut judged, &samples(before), &samples(now));
+            judged.verdict.unwrap()
+        };
+        assert_eq!(verdict(&[8.0, 8.0], &[8.0, 8.0]), Verdict::Pass);
+        assert_eq!(verdict(&[8.0, 8.0], &[6.0, 6.0]), Verdict::Regressed);
+        assert_eq!(verdict(&[8.0, 9.0], &[0.0, 0.0]), Verdict::Regressed);
+        assert_eq!(verdict(&[8.0, 9.0], &[10.0, 11.0]), Verdict::Regressed);
+        assert_eq!(verdict(&[8.0, 9.0], &[7.0, 9.0]), Verdict::Inconclusive);
+        assert_eq!(verdict(&[8.0, 8.0], &[8.0, 6.0]), Verdict::Inconclusive);
+    }
 }

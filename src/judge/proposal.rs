@@ -45,7 +45,10 @@ impl Proposal {
         let counts = overview.kernels.iter().filter(is_taken);
         let counts: Vec<usize> = counts.map(|kernel| kernel.launches).collect();
         let (all, least) = (counts.iter().sum::<usize>(), counts.iter().min().copied()?);
-        let in_a_step = counts.iter().map(|count| count.div_ceil(least.max(1)));
+        // Rounded: the run may end within a step, so that some kernels have one launch more.
+        let in_a_step = counts
+            .iter()
+            .map(|count| (count + least / 2) / least.max(1));
         let in_a_step = in_a_step.sum::<usize>().max(1);
         let skip = if all >= 3 * in_a_step { in_a_step } else { 0 };
         let left = all.saturating_sub(skip);
@@ -119,6 +122,9 @@ mod tests {
         let one = Proposal::of(&overview(&[("k", 5, 98.0), ("fill", 1, 2.0)])).unwrap();
         assert_eq!(one.kernels.as_deref(), Some("k"));
         assert_eq!((one.skip, one.launches, one.counted_launches), (1, 4, 2));
+
+        let cut = overview(&[("a", 167, 40.0), ("b", 167, 30.0), ("c", 166, 30.0)]);
+        assert_eq!(Proposal::of(&cut).unwrap().in_a_step, 3);
 
         let alone = Proposal::of(&overview(&[("k", 2, 100.0)])).unwrap();
         assert_eq!(alone.kernels, None);

@@ -2,7 +2,7 @@
 //! is not faster.
 
 use super::cause::counted;
-use super::metric::Comparison;
+use super::metric::{Comparison, Summary};
 use super::mode::Mode;
 use super::next::{WAIVE, lock_command};
 use crate::config::{Counts, Metric, Variant};
@@ -68,7 +68,9 @@ pub(crate) fn work_findings(
                     Mode::Programs => "state what checks the numbers: --verify CMD".to_owned(),
                 },
             )
-            .warn_for((mode == Mode::Programs).then_some(WarnReason::Programs))
+            .warn_for(
+                (mode == Mode::Programs && both_vary(comparison)).then_some(WarnReason::Programs),
+            )
         } else {
             continue;
         };
@@ -93,6 +95,16 @@ pub(crate) fn work_findings(
 fn other_work(comparison: &Comparison) -> Option<(f64, f64)> {
     let (was, is) = (comparison.reference?.value, comparison.current?.value);
     (comparison.verdict == Some(Verdict::Regressed) && was != is).then_some((was, is))
+}
+
+/// Whether the work of both sides depends on something that changes from launch to launch. Where only
+/// one side varies, some launches did other work.
+fn both_vary(comparison: &Comparison) -> bool {
+    let varies = |side: &Option<Summary>| {
+        let within = side.as_ref().and_then(|side| side.within);
+        within.is_some_and(|within| within > 0.0)
+    };
+    varies(&comparison.reference) && varies(&comparison.current)
 }
 
 /// Which kernel a comparison is about.
@@ -225,7 +237,7 @@ mod tests {
             level: Level::Deny,
             exact: true,
             verdict: Some(verdict),
-            why: "it is configured as exact, and differs from launch to launch".to_owned(),
+            why: "it differs from launch to launch".to_owned(),
             ..comparison("sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum", was, is)
         }
     }
@@ -326,14 +338,19 @@ mod tests {
     }
 
     #[test]
-    fn work_that_varies_from_launch_to_launch_is_a_warning_between_programs() {
-        let mut comparisons = [exact("varies", 8.0, 8.0, Verdict::Inconclusive)];
-        for (mode, severity) in [
-            (Mode::Against, Severity::Deny),
-            (Mode::Programs, Severity::Warn),
-        ] {
-            let findings = work_findings(&variant(), &mut comparisons, mode);
-            assert_eq!(findings[0].severity, severity);
+    fn work_that_varies_on_both_sides_is_a_warning_between_programs() {
+        let severity = |mode, [before, now]: [f64; 2]| {
+            let mut comparison = exact("varies", 8.0, 8.0, Verdict::Inconclusive);
+            let sides = [&mut comparison.reference, &mut comparison.current];
+            for (side, within) in sides.into_iter().zip([before, now]) {
+                side.as_mut().unwrap().within = Some(within);
+            }
+            work_findings(&variant(), &mut [comparison], mode)[0].severity
+        };
+        assert_eq!(severity(Mode::Programs, [1.0, 1.0]), Severity::Warn);
+        assert_eq!(severity(Mode::Against, [1.0, 1.0]), Severity::Deny);
+        for one_side in [[1.0, 0.0], [0.0, 1.0]] {
+            assert_eq!(severity(Mode::Programs, one_side), Severity::Deny);
         }
     }
 

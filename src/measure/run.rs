@@ -725,17 +725,29 @@ impl<'a> Run<'a> {
 /// The finding that a program cannot be started, because there is none.
 fn missing_program(batch: Batch<'_>, variant: &Variant, artifact: &Artifact) -> Option<Finding> {
     let (root, program) = (&batch.config.root, artifact.run.first()?);
-    (!can_start(program, root)).then(|| {
-        Finding::deny(
-            Code::NotStarted,
-            &variant.id,
+    if can_start(program, root) {
+        return None;
+    }
+    let (what, next) = match (root.join(program).is_file(), program.contains('/')) {
+        (true, true) => (
+            format!("the file `{program}` is not executable"),
+            format!(
+                "make it executable (chmod +x {program}), or name what runs it, such as python3"
+            ),
+        ),
+        (true, false) => (
+            format!("there is no program `{program}` on the PATH"),
+            format!("write ./{program}: a name without a slash is looked up on the PATH"),
+        ),
+        (false, _) => (
             format!("there is no program `{program}`"),
             format!(
                 "correct its name, or build it; programs run in {}",
                 root.display()
             ),
-        )
-    })
+        ),
+    };
+    Some(Finding::deny(Code::NotStarted, &variant.id, what, next))
 }
 
 /// The base's version of a variant, about to be measured.

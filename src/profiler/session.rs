@@ -324,7 +324,7 @@ impl Ran {
                     "the program exceeded its time limit of {} s {when}, and was killed",
                     variant.profile.timeout.as_secs_f64()
                 ),
-                format!("raise `profile.timeout_s` if it is only slow, or {by_hand}"),
+                format!("{}, or {by_hand}", variant.stated_by.more_time()),
             ),
             Ending::Signalled(_) => (
                 Code::Crashed,

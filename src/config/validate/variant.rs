@@ -8,6 +8,7 @@ use crate::binary::LaunchShape;
 use crate::config::error::ConfigError;
 use crate::config::model::{Recipe, Variant, Verification};
 use crate::config::raw::{Define, RawVariant};
+use crate::config::stated_by::StatedBy;
 use crate::terms::VariantId;
 
 const DEFAULT_VERIFY_TIMEOUT_S: f64 = 120.0;
@@ -77,6 +78,7 @@ impl File<'_> {
             immutable: raw.immutable,
             experimental: raw.experimental,
             profile,
+            stated_by: StatedBy::Configuration,
             verification: Verification::OwnRun,
             verify_timeout: self.timeout(
                 &[&at[..], &["verify", "timeout_s"]].concat(),

@@ -113,7 +113,7 @@ pub(super) fn judge(
             format!(
                 "profiling exceeded its time limit of {limit} s; ncu and the program were killed"
             ),
-            format!("raise `profile.timeout_s` if it is only slow, or {by_hand}"),
+            format!("{}, or {by_hand}", variant.stated_by.more_time()),
         )
     } else {
         match logs.trouble() {
@@ -157,7 +157,7 @@ fn refused(variant: &Variant, trouble: Trouble, logs: &Logs) -> (Code, String, S
                 format!(
                     "ncu profiled no kernel: the filter is {filter}, the program launched {seen}"
                 ),
-                "correct `kernels`, `skip` or the NVTX ranges of the variant".to_owned(),
+                variant.stated_by.other_kernels().to_owned(),
             );
         }
     };
