@@ -1,5 +1,5 @@
 //! What NVIDIA's CUPTI measures inside of a program, which runs with an injected library: here the
-//! times of kernels, in [`counters`] the hardware counters.
+//! times of kernels, in `counters` the hardware counters.
 //!
 //! Kernel times need neither ncu nor a right to the counters: CUPTI records when each kernel began
 //! and ended. This measures the program as it runs: launches follow each other as it makes them, with caches as

@@ -65,7 +65,7 @@ impl Ncu {
     /// The argv that profiles `program` (itself an argv) into `<stem>.ncu-rep`. With hotspots the
     /// counting phase also samples where warps are; lines need the machine code in the report, and
     /// no source. Counters alone need no section: ncu would read all of its section files before it
-    /// starts the program, 0.4 s a process, so it is given the empty folder [`sections`] for them.
+    /// starts the program, 0.4 s a process, so it is given an empty folder for them.
     pub fn profile_argv(
         &self,
         variant: &Variant,
