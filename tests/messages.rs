@@ -420,6 +420,154 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             ],
         ),
         (
+            "source = \"k.cu\"\n[toolchain.pins]\ncuda = \"latest\"",
+            LIST,
+            2,
+            [
+                "`latest` is not a version",
+                "cuda = \"latest\"",
+                "write `13.0`",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\n[[waiver]]\nvariant = \"s/v\"\nuntil = \"2027-01-01\"",
+            LIST,
+            2,
+            ["unknown key `until`", "until = \"2027-01-01\"", "`expires`"],
+        ),
+        (
+            "source = \"k.cu\"\n[metric.duration.on]\n\"s/w\" = { against = { absolute = 1 } }",
+            LIST,
+            2,
+            [
+                "no suite and no variant is called `s/w`",
+                "\"s/w\" =",
+                "did you mean `s/v`?",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\n[static.registrs]\nlevel = \"record\"",
+            LIST,
+            2,
+            [
+                "no static metric is called `registrs`",
+                "[static.registrs]",
+                "did you mean `registers`?",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\n[static.registers]\nlevel = \"recrd\"",
+            LIST,
+            2,
+            [
+                "unknown value `recrd`",
+                "level = \"recrd\"",
+                "did you mean `record`?",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\n[suite.s.variant.v]",
+            LIST,
+            2,
+            [
+                "duplicate key",
+                "config.toml:11:",
+                "write each table and each key once",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\n[suite.\"a b\".variant.v]\nsource = \"k.cu\"",
+            LIST,
+            2,
+            [
+                "`a b` cannot be a name",
+                "[suite.\"a b\".variant.v]",
+                "at most 64 letters, digits",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nprofile = { processes = 0 }",
+            LIST,
+            2,
+            [
+                "`processes` must be",
+                "processes = 0",
+                "a number from 1 to 10000",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nprofile = { launches = 0 }",
+            LIST,
+            2,
+            [
+                "`launches` must be",
+                "launches = 0",
+                "a number from 1 to 10000",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nprofile = { skip = 1.5 }",
+            LIST,
+            2,
+            [
+                "floating point `1.5`",
+                "skip = 1.5",
+                "expected a whole number, 0 or more",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nprofile = { nvtx = \"range\" }",
+            LIST,
+            2,
+            ["expected a list", "nvtx = \"range\"", "such as `[\"one\"]`"],
+        ),
+        (
+            "run = [\"sh\", \"bench.sh\"]\nlibraries = [\"a.so\", \"a.so\"]",
+            LIST,
+            2,
+            [
+                "`a.so`",
+                "libraries = [\"a.so\", \"a.so\"]",
+                "is named twice",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\n[gpu]\ndevice = -1",
+            LIST,
+            2,
+            [
+                "integer `-1`",
+                "device = -1",
+                "expected a whole number, 0 or more",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\n[paths]\nbaselines = \"/abs\"",
+            LIST,
+            2,
+            [
+                "`baselines` must be",
+                "baselines = \"/abs\"",
+                "a folder below the configuration's folder",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\n[paths]\nunread = [\"[\"]",
+            LIST,
+            2,
+            ["`[` cannot be read", "unread = [\"[\"]", "missing ']'"],
+        ),
+        (
+            "source = \"k.cu\"\nwork = { flop = 1 }",
+            LIST,
+            2,
+            [
+                "nothing counts the declared `flop`",
+                "work = { flop = 1 }",
+                "give an exact metric of the suite",
+            ],
+        ),
+        (
             "run = [\"sh\", \"bench.sh\"]\nbuild = [\"make -j4\"]",
             BUILD,
             5,
@@ -617,6 +765,68 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
                 "other.toml",
                 "`sparsek-gate init` writes one",
             ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["check", "--static", "--from", "x"],
+            2,
+            [
+                "'--static' cannot be used with",
+                "--from <DIR>",
+                "Usage: sparsek-gate check",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["check", "--format", "yaml"],
+            2,
+            [
+                "invalid value 'yaml'",
+                "--format <FORMAT>",
+                "possible values: text, markdown",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["baseline", "--lock"],
+            2,
+            [
+                "required arguments were not provided",
+                "--reason <TEXT>",
+                "Usage: sparsek-gate baseline",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["verify", "--sanitizer", "memchek"],
+            2,
+            [
+                "invalid value 'memchek'",
+                "--sanitizer <TOOL>",
+                "a similar value exists: 'memcheck'",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["check", "--accept", "zz"],
+            2,
+            [
+                "takes the token that the finding prints",
+                "`--accept zz`",
+                "64 hexadecimal digits",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["diff", ".", "."],
+            2,
+            ["is a folder", "`.`", "name a file in it"],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["init"],
+            2,
+            ["config.toml exists", "config.toml", "--force replaces it"],
         ),
     ];
     for mistake in mistakes {

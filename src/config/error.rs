@@ -51,7 +51,11 @@ impl ConfigError {
     /// An error of serde's, with the nearest right name where it names an unknown one.
     pub(super) fn from_toml(path: &Path, source: &str, error: &toml::de::Error) -> Self {
         let (message, help) = explain(error.message());
-        let help = help.or_else(|| Some("`sparsek-gate schema` describes every key".to_owned()));
+        let next = match message.as_str() {
+            "duplicate key" => "write each table and each key once",
+            _ => "`sparsek-gate schema` describes every key",
+        };
+        let help = help.or_else(|| Some(next.to_owned()));
         ConfigError::new(path, source, error.span(), message).help(help)
     }
 }
