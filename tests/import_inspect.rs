@@ -228,7 +228,7 @@ fn a_foreign_file_is_refused_with_what_it_is() {
 fn a_file_that_is_missing_or_cannot_be_opened_is_named() {
     let project = Project::empty();
     fs::create_dir(project.path("folder")).unwrap();
-    for (path, exit) in [("nowhere.ncu-rep", 2), ("folder", 2)] {
+    for (path, exit) in [("nowhere.ncu-rep", 2), ("folder", 3)] {
         project.run(&["inspect", path]).exits(exit).says(path);
     }
     let project = Project::unlocked();

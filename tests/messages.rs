@@ -819,8 +819,8 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
         (
             "source = \"k.cu\"",
             &["diff", ".", "."],
-            2,
-            ["is a folder", "`.`", "name a file in it"],
+            3,
+            ["cannot read .", "not a regular file", "but a folder"],
         ),
         (
             "source = \"k.cu\"",

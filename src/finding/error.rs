@@ -90,10 +90,6 @@ impl Error {
         let path = path.to_path_buf();
         move |source| match source.kind() {
             ErrorKind::NotFound => Error::Usage(format!("there is no file {}", path.display())),
-            _ if path.is_dir() => {
-                let path = path.display();
-                Error::Usage(format!("`{path}` is a folder\n  next: name a file in it"))
-            }
             _ => Error::io("read", path)(source),
         }
     }
