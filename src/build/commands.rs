@@ -1,15 +1,14 @@
 //! The `build` commands of a project: one at a time, and each once for all variants that share it.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use super::run::{BUILD_TIMEOUT, run_build};
 use crate::config::{Config, Variant};
 use crate::finding::{Error, Finding, Stop};
-use crate::process::{self, Invocation};
+use crate::process::{Invocation, wait_for_lock};
 
 /// What was run: the command, and the variables that the variant adds to its environment.
 type Command = (Vec<String>, BTreeMap<String, String>);
@@ -67,24 +66,14 @@ fn run(config: &Config, variant: &Variant, argv: &[String]) -> Result<(), Stop> 
 /// Waits until no other run of this tool runs a build command in this project. The lock is released
 /// when it is dropped, or when the process dies.
 fn lock(path: &Path) -> Result<File, Error> {
-    let file = File::create(path).map_err(Error::io("create", path))?;
-    let start = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::Error(source)) => return Err(Error::io("lock", path)(source)),
-            Err(TryLockError::WouldBlock) => {}
-        }
-        if process::interrupted() {
-            return Err(Error::Interrupted);
-        }
-        if start.elapsed() > BUILD_TIMEOUT {
-            return Err(Error::Environment {
-                what: "another sparsek-gate has run a build command in this project for an hour"
-                    .to_owned(),
-                next: format!("find the process: fuser -v {}", path.display()),
-            });
-        }
-        std::thread::sleep(Duration::from_millis(20));
+    let mut options = File::options();
+    let file = options.create(true).truncate(false).write(true).open(path);
+    let file = file.map_err(Error::io("open", path))?;
+    if wait_for_lock(&file, path, BUILD_TIMEOUT, || ())? {
+        return Ok(file);
     }
+    Err(Error::Environment {
+        what: "another sparsek-gate has run a build command in this project for an hour".to_owned(),
+        next: format!("find the process: fuser -v {}", path.display()),
+    })
 }

@@ -10,6 +10,7 @@ use ncu_report::{
     Value, base_name, unit_of,
 };
 
+use super::capability::capability;
 use super::times::fits;
 use crate::metric::Role;
 
@@ -361,14 +362,7 @@ impl CounterCapture {
 /// [`ReadError::Records`], with the line.
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let capture = CounterCapture::parse(bytes)?;
-    let (major, minor) = capture
-        .compute_capability
-        .split_once('.')
-        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
-        .ok_or_else(|| ReadError::Records {
-            line: 3,
-            problem: format!("no compute capability: {:?}", capture.compute_capability),
-        })?;
+    let (major, minor) = capability(&capture.compute_capability)?;
     let process = capture.process;
     let chip = Chip::from_compute_capability(major, minor);
     // Values come in the base units, as those of a report do.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use ncu_report::{Kernel, ReadError, Recording, Value, base_name};
 
+use super::capability::capability;
 use super::times::{TimedLaunch, TimedLaunches, fits};
 
 /// How a capture file begins; the number is its version.
@@ -347,14 +348,7 @@ impl KernelCapture {
 /// [`ReadError::Records`], with the line.
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let capture = KernelCapture::parse(bytes)?;
-    let (major, minor) = capture
-        .compute_capability
-        .split_once('.')
-        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
-        .ok_or_else(|| ReadError::Records {
-            line: 3,
-            problem: format!("no compute capability: {:?}", capture.compute_capability),
-        })?;
+    let (major, minor) = capability(&capture.compute_capability)?;
     let launch = |(pid, kernel): (u32, KernelRecord)| TimedLaunch {
         kernel: Kernel {
             function: base_name(&kernel.name),

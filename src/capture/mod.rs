@@ -1,10 +1,12 @@
 //! What one profiling run left, and the two readers of it.
 //!
 //! [`report`] decodes the report file at full precision, [`csv`] reads the pages that
-//! `ncu --csv` prints. Both give a [`Recording`]. The files of the lower tiers give one by way of
+//! `ncu --csv` prints. Both give a [`Recording`], as [`counter_records`] does of the counters that were
+//! read inside of the program. The files of the lower tiers give one by way of
 //! `times`, which is the only place that puts times under the names of counters;
 //! [`read_file`] distinguishes them by content.
 
+mod capability;
 pub mod counter_records;
 pub mod event_times;
 pub mod kernel_records;
@@ -45,7 +47,8 @@ impl Format {
     }
 }
 
-/// Reads a report, a CSV page, counter records, kernel records or event times, whichever the content is.
+/// Reads a report, a CSV page, counter records, kernel records or event times; the content says which it
+/// is.
 ///
 /// # Errors
 /// [`ReadError::InFile`] with the path, around whatever was wrong with the file.

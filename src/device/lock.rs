@@ -3,13 +3,13 @@
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::gpu::Gpu;
 use super::owner;
 use super::state::ComputeProcess;
 use crate::finding::Error;
-use crate::process;
+use crate::process::wait_for_lock;
 
 /// Longest wait for another measurement on the same GPU.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1800);
@@ -86,34 +86,17 @@ impl Gpu {
     pub fn lock(&self, waiting: impl FnOnce()) -> Result<GpuLock, Error> {
         let path = self.lock_path();
         let file = self.lock_file()?;
-        let mut waiting = Some(waiting);
-        let start = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(GpuLock { _file: file }),
-                Err(TryLockError::Error(source)) => {
-                    return Err(Error::io("lock", &path)(source));
-                }
-                Err(TryLockError::WouldBlock) => {}
-            }
-            if process::interrupted() {
-                return Err(Error::Interrupted);
-            }
-            if start.elapsed() > LOCK_PATIENCE {
-                return Err(Error::Environment {
-                    what: format!(
-                        "another sparsek-gate has measured on {} for {} s",
-                        self.uuid,
-                        LOCK_PATIENCE.as_secs()
-                    ),
-                    next: format!("find the process: fuser -v {}", path.display()),
-                });
-            }
-            if let Some(waiting) = waiting.take() {
-                waiting();
-            }
-            std::thread::sleep(Duration::from_millis(100));
+        if wait_for_lock(&file, &path, LOCK_PATIENCE, waiting)? {
+            return Ok(GpuLock { _file: file });
         }
+        Err(Error::Environment {
+            what: format!(
+                "another sparsek-gate has measured on {} for {} s",
+                self.uuid,
+                LOCK_PATIENCE.as_secs()
+            ),
+            next: format!("find the process: fuser -v {}", path.display()),
+        })
     }
 }
 

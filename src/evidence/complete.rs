@@ -288,24 +288,19 @@ fn none_selected(variant: &Variant, profile: &Profile) -> Finding {
         .iter()
         .map(String::as_str)
         .collect();
-    let (message, next) = match (&variant.kernels, unselected.as_slice()) {
-        (_, []) => (
+    // Without a filter every kernel is selected.
+    let filter = variant.kernels.as_deref().unwrap_or_default();
+    let (message, next) = match unselected.as_slice() {
+        [] => (
             "the compiled program has no kernel".to_owned(),
             "correct the variant's source: the static gate judges kernels",
         ),
-        (Some(filter), names) => (
+        names => (
             format!(
                 "`kernels = \"{filter}\"` selects none of the compiled kernels: {}",
                 listed(names)
             ),
             "correct `kernels` of the variant, or of its suite",
-        ),
-        (None, names) => (
-            format!(
-                "none of the compiled kernels is selected: {}",
-                listed(names)
-            ),
-            "correct `expect` or `kernels` of the variant, or the source",
         ),
     };
     Finding::deny(Code::KernelMissing, &variant.id, message, next)

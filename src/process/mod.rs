@@ -8,9 +8,11 @@
 //! An [`Invocation`] leaves its output in files that are kept; a [`Query`] is run for its output.
 
 mod environment;
+mod lock;
 mod tree;
 
 pub use environment::{absolute_parts, is_credential, parts_outside, pass, passed, passed_values};
+pub use lock::wait_for_lock;
 pub(crate) use tree::MARK;
 pub use tree::guard;
 

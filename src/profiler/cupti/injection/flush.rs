@@ -3,8 +3,8 @@
 //! Twice the size of the L2 is written, and then discarded, so that no written line has to leave the
 //! cache while the measured kernel runs. The kernel that discards it comes from a module that is
 //! loaded anew each time: with a module the driver invalidates the caches of instructions and
-//! constants. On an H200 DRAM bytes are then ncu's to 0.01 %, and durations to 1 to 2 %; without
-//! the load they were 3 to 7 % too short.
+//! constants. On an H200 DRAM bytes read are then ncu's to 0.003 % on kernels shorter than 30 us, and
+//! durations 0 to 1.5 % shorter; without the load those below 15 us were 3 to 7 % shorter.
 
 use std::ffi::CStr;
 
