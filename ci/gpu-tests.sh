@@ -33,6 +33,8 @@ log=$(mktemp "${TMPDIR:-/tmp}/gate-log.XXXXXX")
 passed=0 failed=0
 # Some kernels, for tests of a stage that works with any kernel.
 ladder=(bsr_gemm/baseline bsr_gemm/occupancy bsr_gemm/cp_async)
+# Every shipped kernel. Its other shapes, the suites trajectory_resample_*, are not repeated here.
+kernels=(bsr_gemm trajectory_resample attention)
 
 # expect NAME STATUS TEXT COMMAND...: the command must exit with STATUS and print TEXT.
 expect() {
@@ -65,8 +67,8 @@ part_gate() {
   sed 's/^cuda = .*/cuda = "12"/; s/^driver = .*/driver = "<500"/' config.toml >pins.toml
   expect "a toolchain that differs from the pins ends the run" 3 "driver: " "$gate" -C pins.toml profile
   expect "and the doctor names it" 3 "toolchain.pins.driver" "$gate" -C pins.toml doctor
-  profile_as_json() { "$gate" profile --format json >answer.json && cat answer.json; }
-  expect "every variant is profiled" 0 "tensor_core" profile_as_json
+  profile_as_json() { "$gate" profile --format json "${kernels[@]}" >answer.json && cat answer.json; }
+  expect "every kernel is profiled" 0 "tensor_core" profile_as_json
   own_share() {
     python3 - <<'P'
 import json, sys
@@ -78,10 +80,10 @@ P
   }
   expect "the tool's own share of that is below 5 %" 0 "%" own_share
   cat "$log"
-  expect "check without a baseline says so" 4 "new-baseline" "$gate" check --from .sparsek-gate/profiles
-  expect "the profiles are locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests
+  expect "check without a baseline says so" 4 "new-baseline" "$gate" check --from .sparsek-gate/profiles "${kernels[@]}"
+  expect "the profiles are locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests "${kernels[@]}"
   expect "locked numbers are derived again from their captures" 0 "derived again" \
-    "$gate" baseline --verify --captures .sparsek-gate/profiles
+    "$gate" baseline --verify --captures .sparsek-gate/profiles "${kernels[@]}"
   expect "an unchanged kernel passes, with its control" 0 "bounded by bsr_gemm/baseline" "$gate" check cp_async
   [ -n "$output" ] && cp -r .sparsek-gate/profiles "$work/second"
 
