@@ -19,13 +19,18 @@ const PLAIN: [&str; 5] = [
 /// Paths from the top of the repository that differ between a commit and the files here: changed,
 /// added or removed, committed or not, and files that git neither tracks nor ignores. Files that the
 /// index of the checkout hides (`assume-unchanged`, `skip-worktree`) are compared too. `root` is a
-/// folder of the checkout.
+/// folder of the checkout. Files that do not `matter` are neither read nor listed.
 ///
 /// # Errors
 /// Git's complaint, or a name that is no text.
-pub fn changed_since(root: &Path, commit: &str) -> Result<BTreeSet<String>, String> {
+pub fn changed_since(
+    root: &Path,
+    commit: &str,
+    matters: impl Fn(&str) -> bool,
+) -> Result<BTreeSet<String>, String> {
     let top = repository(root)?.top;
-    // An index of its own, made of the commit alone, hides nothing.
+    // An index of its own, made of the commit alone, hides nothing. But git then reads every file that
+    // is in it.
     let folder =
         tempfile::tempdir().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
     let index = folder.path().join("index").display().to_string();
@@ -33,10 +38,22 @@ pub fn changed_since(root: &Path, commit: &str) -> Result<BTreeSet<String>, Stri
     let git = Git::here();
     let run =
         |arguments: &[&str], env: &[(&str, &str)]| git.answer(&top, arguments, String::new(), env);
-    run(
-        &["-c", "core.sparseCheckout=false", "read-tree", commit],
-        &fresh,
-    )?;
+    let listing = run(&["ls-tree", "-r", "-z", "--full-tree", commit], &[])?;
+    match String::from_utf8(listing) {
+        Ok(listing) => {
+            let kept = |entry: &&str| {
+                let path = entry.trim_end_matches('\0').split_once('\t');
+                path.is_none_or(|(_, path)| matters(path))
+            };
+            let kept = listing.split_inclusive('\0').filter(kept).collect();
+            let add = ["update-index", "-z", "--index-info"];
+            git.answer(&top, &add, kept, &fresh)?
+        }
+        Err(_) => run(
+            &["-c", "core.sparseCheckout=false", "read-tree", commit],
+            &fresh,
+        )?,
+    };
     let with = |command: &[&'static str], rest: &[&'static str]| [command, &PLAIN, rest].concat();
     // What is committed or staged, also where a rule of the repository ignores the file.
     let mut staged = with(&["diff-index", "--cached"], &[]);
@@ -63,7 +80,9 @@ pub fn changed_since(root: &Path, commit: &str) -> Result<BTreeSet<String>, Stri
                 let shown = String::from_utf8_lossy(name.as_bytes()).into_owned();
                 format!("the name of `{shown}` is not UTF-8")
             })?;
-            changed.insert(name);
+            if matters(&name) {
+                changed.insert(name);
+            }
         }
     }
     Ok(changed)
@@ -106,7 +125,7 @@ mod tests {
         fs::write(root.join(".gitignore"), "ignored*\n").unwrap();
         git(root, &["add", "--all"]);
         git(root, &["commit", "--quiet", "--message", "base"]);
-        let since = || changed_since(&root.join("in"), "HEAD").unwrap();
+        let since = || changed_since(&root.join("in"), "HEAD", |_| true).unwrap();
         assert_eq!(since(), BTreeSet::new());
 
         git(root, &["update-index", "--assume-unchanged", "assumed"]);
@@ -133,6 +152,12 @@ mod tests {
             "staged",
         ];
         assert_eq!(since(), expected.map(str::to_owned).into());
+        let matters = |path: &str| !["edited", "in/new", "gone", "kept"].contains(&path);
+        let expected = ["assumed", "ignored-and-added", "new", "skipped", "staged"];
+        assert_eq!(
+            changed_since(root, "HEAD", matters).unwrap(),
+            expected.map(str::to_owned).into()
+        );
     }
 
     #[test]
@@ -146,7 +171,7 @@ mod tests {
             &["commit", "--quiet", "--allow-empty", "--message", "base"],
         );
         fs::write(root.join(std::ffi::OsStr::from_bytes(b"a\xff")), "").unwrap();
-        let why = changed_since(root, "HEAD").unwrap_err();
+        let why = changed_since(root, "HEAD", |_| true).unwrap_err();
         assert!(why.contains("is not UTF-8"), "{why}");
     }
 }

@@ -128,7 +128,7 @@ impl Fresh<'_> {
             base: Some(base),
             ..self.order(&variants)
         };
-        let changed = self.changed(base);
+        let changed = self.changed(base, &variants);
         let must_measure = |changed: &ChangedFiles| variants.iter().any(|one| changed.concern(one));
         // What the machine lacks is reported before anything is built, where it is surely needed.
         let bench = match changed.as_ref().is_none_or(&must_measure) {
@@ -172,11 +172,11 @@ impl Fresh<'_> {
 
     /// What changed since the base; `None` where everything is to be measured, or where git cannot
     /// say it.
-    fn changed(&self, base: &BaseProject) -> Option<ChangedFiles> {
+    fn changed(&self, base: &BaseProject, variants: &[&Variant]) -> Option<ChangedFiles> {
         if self.measure_all {
             return None;
         }
-        ChangedFiles::since(base, &self.selected.config)
+        ChangedFiles::since(base, &self.selected.config, variants)
             .inspect_err(|why| {
                 let text = format!(
                     "every variant is measured, because git cannot say what changed: {why}"

@@ -34,13 +34,13 @@ impl ReadableFiles {
         let folder = root.strip_prefix(&top).map_err(|error| error.to_string())?;
         let commit = git::commit_of(&root, "HEAD").ok_or("the repository has no commit yet")?;
         let mut files = git::objects_at(&root, &commit)?;
-        for path in git::changed_since(&root, &commit)? {
+        files.retain(|path, _| !unread.contains(path));
+        for path in git::changed_since(&root, &commit, |path| !unread.contains(path))? {
             match content(&top.join(&path))? {
                 Some(content) => files.insert(path, content),
                 None => files.remove(&path),
             };
         }
-        files.retain(|path, _| !unread.contains(path));
         let compiled = compiled.iter().map(|path| path_from_top(folder, path));
         Ok(ReadableFiles {
             compiled: compiled.collect(),

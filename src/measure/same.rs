@@ -14,7 +14,7 @@ use crate::git;
 
 /// What differs between the base and the files that are judged.
 pub struct ChangedFiles {
-    /// Paths from the top of the repository.
+    /// Paths from the top of the repository; those of `unread` only where a variant is a command.
     files: BTreeSet<String>,
     /// The folder of the configuration, from there.
     folder: PathBuf,
@@ -22,19 +22,27 @@ pub struct ChangedFiles {
 }
 
 impl ChangedFiles {
-    /// What changed since the base. `config` is the configuration that the run is judged by: it names
-    /// the files that no program reads.
+    /// What changed since the base and concerns these variants. `config` is the configuration that the
+    /// run is judged by: it names the files that no program reads.
     ///
     /// # Errors
     /// Why git cannot say it, in words.
-    pub fn since(base: &BaseProject, config: &Config) -> Result<ChangedFiles, String> {
+    pub fn since(
+        base: &BaseProject,
+        config: &Config,
+        variants: &[&Variant],
+    ) -> Result<ChangedFiles, String> {
         let commit = base.commit().ok_or("the base is no revision")?;
         let top = git::repository(&config.root)?.top;
         let real = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
         let (top, root) = (real(&top)?, real(&config.root)?);
         let folder = root.strip_prefix(&top);
+        // What a command runs may read any file.
+        let by_command = |variant: &&Variant| matches!(variant.recipe, Recipe::Command { .. });
+        let any_command = variants.iter().any(by_command);
+        let matters = |path: &str| any_command || !config.unread.contains(path);
         Ok(ChangedFiles {
-            files: git::changed_since(&config.root, commit)?,
+            files: git::changed_since(&config.root, commit, matters)?,
             folder: folder.map_err(|error| error.to_string())?.to_owned(),
             unread: config.unread.clone(),
         })
