@@ -412,6 +412,28 @@ fn a_run_for_a_pull_request_by_hand_writes_no_record() {
 }
 
 #[test]
+fn what_another_run_records_before_this_one_has_the_gpu_is_no_manipulation() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let records = checkout.0.project.path(RECORDS);
+    let elsewhere = checkout.0.project.path(".sparsek-gate/elsewhere.json");
+    // The other run ends while this one compiles.
+    let (from, to) = (elsewhere.display(), records.display());
+    let ends = format!("if [ -e '{from}' ]; then cp '{from}' '{to}'; fi\n");
+    let nvcc = NVCC_OF_C.replacen('\n', &format!("\n{ends}"), 1);
+    checkout.0.program("toolkit/bin/nvcc", &nvcc);
+    checkout.commit();
+    checkout.check();
+    assert_eq!(checkout.verified(), 1);
+    std::fs::rename(&records, &elsewhere).unwrap();
+    let report = checkout.check();
+    assert_eq!(reused(&report), REUSED);
+    assert_eq!(checkout.verified(), 0);
+    assert!(checkout.records().is_some());
+}
+
+#[test]
 fn a_program_that_writes_a_record_is_found_and_the_records_are_removed() {
     let Some(checkout) = Checkout::new() else {
         return;

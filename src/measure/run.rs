@@ -20,7 +20,7 @@ use super::verified::{
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, Variant, Verification};
-use crate::device::Gpu;
+use crate::device::{Gpu, GpuLock};
 use crate::evidence::{disturbed, incomplete, incomplete_side, interleaved_launches, unpinned};
 use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity, Stop};
@@ -329,6 +329,7 @@ impl<'a> Built<'a> {
         open: &mut StillOpen<'_>,
     ) -> Result<Measured, Error> {
         let Order { batch, output, .. } = self.order;
+        let commands_ran = self.ran_build_command();
         let mut run = Run {
             order: self.order,
             bench,
@@ -344,7 +345,7 @@ impl<'a> Built<'a> {
         if let Some(text) = costs.expected(&plans) {
             batch.watch.notes(&text);
         }
-        let lock = run.bench.lock()?;
+        let lock = run.turn(commands_ran)?;
         for mut sides in self.sides {
             let chosen = sides.choose(&run.bench.gpu, &costs, choose);
             let variant = chosen
@@ -375,8 +376,10 @@ impl<'a> Built<'a> {
                 costs.note(&variant.id, cost);
             }
         }
+        // Still with the lock: the next run on this GPU reads what this one records.
+        let measured = run.finish();
         drop(lock);
-        Ok(run.finish())
+        Ok(measured)
     }
 
     /// Builds both sides, and keeps what the compiler made of them.
@@ -441,6 +444,19 @@ fn rules(config: &Path, root: &Path, baselines: &Path) -> Vec<PathBuf> {
 }
 
 impl<'a> Run<'a> {
+    /// Waits for the GPU, and takes the records of verifications as they are then: the run before may
+    /// have added to them. No program of this run is running, and a build command that changed them is
+    /// still found at the end.
+    fn turn(&mut self, commands_ran: bool) -> Result<GpuLock, Error> {
+        let by_command = commands_ran && !self.seal.broken().is_empty();
+        let lock = self.bench.lock()?;
+        if !by_command {
+            self.records.read_again();
+            self.seal.renew(&self.records.path());
+        }
+        Ok(lock)
+    }
+
     /// Whether the numbers of a built variant are correct, and compute-sanitizer, where the variant
     /// asks for it, finds nothing.
     fn verified(

@@ -31,6 +31,12 @@ impl Seal {
         self.roots.push(path);
     }
 
+    /// Takes a file that was added before as it is now.
+    pub fn renew(&mut self, file: &Path) {
+        self.content.remove(file);
+        read(file, &mut self.content);
+    }
+
     /// What has changed, appeared or vanished since.
     pub fn broken(&self) -> Vec<PathBuf> {
         let mut now = BTreeMap::new();
@@ -116,6 +122,8 @@ mod tests {
         fs::write(at("known"), "Known").unwrap();
         let expected = ["changed", "gone", "in/two", "known", "later", "linked"].map(at);
         assert_eq!(seal.broken(), expected);
+        seal.renew(&at("changed"));
+        assert!(!seal.broken().contains(&at("changed")));
         assert_eq!(
             listed(&seal.broken(), folder.path()),
             "changed, gone, in/two and 3 more"

@@ -111,13 +111,20 @@ const MOST: usize = 1000;
 impl Records {
     /// Those in a work folder. A file that cannot be read has none.
     pub fn of(work: &Path) -> Records {
-        let path = work.join(FILE);
-        Records {
-            file: sha256_file(&path).ok(),
-            known: read(&path).unwrap_or_default(),
-            path,
+        let mut records = Records {
+            path: work.join(FILE),
+            file: None,
+            known: BTreeMap::new(),
             new: Vec::new(),
-        }
+        };
+        records.read_again();
+        records
+    }
+
+    /// Reads the file again: what another run of this tool recorded meanwhile counts.
+    pub fn read_again(&mut self) {
+        self.file = sha256_file(&self.path).ok();
+        self.known = read(&self.path).unwrap_or_default();
     }
 
     /// Their file.
