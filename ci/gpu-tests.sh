@@ -27,14 +27,16 @@ cd "$work" || exit 70
 sed -i -e 's/^processes = 4/processes = 2/' -e 's/^launches = 20 /launches = 8 /' config.toml
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin nvcc -O2 -arch=sm_90a -shared -Xcompiler -fPIC -o gpu/libdouble.so gpu/double.cu || exit 70
 printf '.sparsek-gate/\n' >.gitignore
-git init -q && git add -A && git -c user.name=tests -c user.email=tests@localhost commit -qm base
+git init -q
+commit() { git add -A && git -c user.name=tests -c user.email=tests@localhost commit -qm "$1"; }
+commit base
 # Outside of the project, where it would be a file that programs could read: see `paths.unread`.
 log=$(mktemp "${TMPDIR:-/tmp}/gate-log.XXXXXX")
 passed=0 failed=0
 # Some kernels, for tests of a stage that works with any kernel.
 ladder=(bsr_gemm/baseline bsr_gemm/occupancy bsr_gemm/cp_async)
-# Every shipped kernel. Its other shapes, the suites trajectory_resample_*, are not repeated here.
-kernels=(bsr_gemm trajectory_resample attention)
+# A kernel of each kind: `check` of the whole project measures all of them.
+kernels=(bsr_gemm/{baseline,cp_async,tma,tma_wgmma} trajectory_resample/tma attention/{scalar,wgmma})
 
 # expect NAME STATUS TEXT COMMAND...: the command must exit with STATUS and print TEXT.
 expect() {
@@ -68,7 +70,7 @@ part_gate() {
   expect "a toolchain that differs from the pins ends the run" 3 "driver: " "$gate" -C pins.toml profile
   expect "and the doctor names it" 3 "toolchain.pins.driver" "$gate" -C pins.toml doctor
   profile_as_json() { "$gate" profile --format json "${kernels[@]}" >answer.json && cat answer.json; }
-  expect "every kernel is profiled" 0 "tensor_core" profile_as_json
+  expect "kernels of each kind are profiled" 0 "tensor_core" profile_as_json
   own_share() {
     python3 - <<'P'
 import json, sys
@@ -85,6 +87,8 @@ P
   expect "locked numbers are derived again from their captures" 0 "derived again" \
     "$gate" baseline --verify --captures .sparsek-gate/profiles "${kernels[@]}"
   expect "an unchanged kernel passes, with its control" 0 "bounded by bsr_gemm/baseline" "$gate" check cp_async
+  grep -q "reused: correct" "$log"
+  expect "what the profile verified is not verified again" 0 "" test $? = 0
   [ -n "$output" ] && cp -r .sparsek-gate/profiles "$work/second"
 
   # Without its padding the kernel uses less shared memory, and the stated size must change too.
@@ -178,26 +182,26 @@ part_against() {
     "$gate" profile "${ladder[@]}" >>"$log" 2>&1
     "$gate" baseline --lock --reason "first measurement" --who tests "${ladder[@]}" >>"$log" 2>&1
   fi
-  # Side by side with the revision that was committed above; the changes below are not committed.
+  # Files that git does not know are changes.
+  commit "the baselines"
+  # Side by side with the revision that was committed above: the changes below are not committed.
   cost() {
     local start middle
     sed -i 's/^processes = 2/processes = 4/' config.toml
     start=$EPOCHREALTIME
-    "$gate" profile "${ladder[@]:1}" >/dev/null || return
+    "$gate" profile bsr_gemm/cp_async >/dev/null || return
     middle=$EPOCHREALTIME
-    "$gate" check --against HEAD --measure-all "${ladder[@]:1}" || return
+    "$gate" check --against HEAD --measure-all bsr_gemm/cp_async || return
     python3 -c "
 profile, check = $middle - $start, $EPOCHREALTIME - $middle
 print(f'check --against {check:.1f} s, profile {profile:.1f} s: {check / profile:.2f} times')
 raise SystemExit(check > 5 * profile)"
   }
-  expect "unchanged kernels pass side by side, in at most five times one profile" 0 "times" cost
+  expect "an unchanged kernel passes side by side, in at most five times one profile" 0 "times" cost
   tail -1 "$log"
   grep -q "chosen by the noise of the baseline" "$log"
   expect "launches were chosen by the locked noise" 0 "" test $? = 0
   git checkout -q config.toml
-  twice() { "$gate" check bsr_gemm/cp_async && "$gate" check bsr_gemm/cp_async; }
-  expect "a second check repeats no verification" 0 "reused: correct" twice
   expect "without a change nothing is measured" 0 "same-program" "$gate" check --against HEAD "${ladder[@]}"
   expect "no worktree is left behind" 0 "" test "$(git worktree list | wc -l)" = 1
   slower() {
@@ -220,7 +224,7 @@ assert live == replay' && return "$status"
   expect "a revision that does not exist is rejected" 2 "no such revision" "$gate" check --against nowhere
   worse_base() {
     sed -i '1s/^/#error "the base does not build"\n/' kernels/bsr_gemm/cp_async.cu
-    git -c user.name=tests -c user.email=tests@localhost commit -qam "a base that does not build"
+    commit "a base that does not build"
     git checkout -q HEAD~1 -- kernels
     "$gate" check --against HEAD cp_async
   }
@@ -228,7 +232,7 @@ assert live == replay' && return "$status"
 }
 
 part_contention() {
-  both() { "$gate" profile bsr_gemm/baseline & "$gate" profile bsr_gemm/occupancy; local one=$?; wait $! && return $one; }
+  both() { "$gate" profile bsr_gemm/baseline & "$gate" profile bsr_gemm/occupancy; local one=$?; wait $! && return "$one"; }
   expect "two runs on one GPU take turns" 0 "waiting for it" both
 
   # A process that only has a context on the GPU must be reported too.
@@ -245,7 +249,11 @@ part_contention() {
 }
 
 has_torch() {
-  python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null && return
+  if [ -z "${torch:-}" ]; then
+    torch=no
+    python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null && torch=yes
+  fi
+  [ "$torch" = yes ] && return
   echo "skip  $1: no PyTorch with CUDA here (pip install torch)"
   return 1
 }
@@ -296,7 +304,7 @@ part_ladder() {
     "$gate" baseline --lock --reason "no counters" --who tests "${ladder[@]}"
   sed -i 's|^\[profile\]|[profile]\naccept_tiers = ["kernel-times"]|' config.toml
   printf '.sparsek-gate/\ngpu/denied\n' >.gitignore
-  git init -q && git add -A && git -c user.name=tests -c user.email=tests@localhost commit -qm base
+  git init -q && commit base
   expect "an accepted tier is profiled, with a warning" 0 "by kernel-times" "$gate" profile "${ladder[@]}"
   cp -r .sparsek-gate/profiles "$work/kernel-times"
   expect "it is locked in a folder of its own" 0 "+kernel-times: locked" \
@@ -381,7 +389,7 @@ P
   cat "$log"
   has_torch "the cost of recording a PyTorch program" &&
     expect "recording costs a PyTorch program less than 5 %" 0 "recorded" \
-      python3 injected.py "$injection" "$cupti" "${TURNS:-5}" python3 torch_double.py --launches 1000
+      python3 injected.py "$injection" "$cupti" "${TURNS:-3}" python3 torch_double.py --launches 1000
   cat "$log"
   cd ../..
 }
@@ -394,7 +402,7 @@ part_collector() {
   cd "$work/collector" || exit 70
   sed 's|^\[profile\]|[profile]\ncollector = "cupti"|' ncu.toml >config.toml
   printf '.sparsek-gate/\n' >.gitignore
-  git init -q && git add -A && git -c user.name=tests -c user.email=tests@localhost commit -qm base
+  git init -q && commit base
   expect "counters are read in the program" 0 "by CUPTI in the program" "$gate" profile "${ladder[@]}"
   tail -2 "$log"
   mkdir -p "$work/cupti/bsr_gemm"
@@ -448,5 +456,5 @@ if [ -n "$output" ]; then
   tar czf "$output/work.tgz" --exclude=builds .sparsek-gate second baselines gpu/.sparsek-gate gpu/baselines \
     kernel-times paused ncu-all ncu-none ladder/baselines ladder/gpu/baselines ladder/gpu/.sparsek-gate 2>/dev/null
 fi
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed, $SECONDS s"
 [ "$failed" = 0 ]
