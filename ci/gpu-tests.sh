@@ -4,8 +4,8 @@
 #     cargo build --release && ci/gpu-tests.sh target/release/sparsek-gate [OUTPUT [PART...]]
 #
 # Works in a copy of the repository and does not change the checkout. OUTPUT keeps captures and logs.
-# PART is any of gate, sanitizer, against, contention, python, misbehave, ladder, collector, compare.
-# Without PART, all of them run.
+# PART is any of gate, sanitizer, against, contention, python, misbehave, ladder, collector, compare,
+# and examples. Without PART, all of them run but the last, which needs PyTorch, Triton and CMake.
 set -u
 usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
@@ -463,6 +463,39 @@ part_compare() {
 for part in $parts; do
   declare -F "part_$part" >/dev/null || { echo "unknown part: $part" >&2 && exit 2; }
 done
+# Each folder of `examples` as its user would copy it: profiled, locked, unchanged, and made slower.
+part_examples() {
+  # example NAME FILE SED...: makes the example slower by a change of FILE.
+  example() {
+    local name=$1 file=$2
+    shift 2
+    rm -rf "$work/$name"
+    cp -r "$root/examples/$name" "$work/$name"
+    cd "$work/$name" || exit 70
+    sed -i 's/^processes = 4/processes = 2/' config.toml
+    expect "examples/$name is profiled" 0 "profiles in" "$gate" profile
+    expect "examples/$name is locked" 0 "locked" "$gate" baseline --lock --reason "first" --who tests
+    git init -q && commit base
+    expect "examples/$name passes unchanged" 0 "PASS" "$gate" check
+    sed -i "$@" "$file"
+    expect "examples/$name fails when it is slower" 1 "regressed" "$gate" check
+    cat "$log"
+    expect "and side by side" 1 "regressed" "$gate" check --against HEAD
+    cd "$work" || exit 70
+  }
+  example benchmark softmax.cu -e 's/constexpr int THREADS = 256/constexpr int THREADS = 64/'
+  if command -v cmake >/dev/null; then
+    example cmake vector_ops.cu -e 's/const float4 p = x\[i\], q = y\[i\];/const float4 p = x[i], q = y[i * 37 % size];/' \
+      -e 's/z\[i\] = /z[i] = y[i].x == 77 ? q : /'
+  else
+    echo "skip  examples/cmake: no CMake here (pip install cmake)"
+  fi
+  if has_torch "the examples of Python"; then
+    example triton softmax.py -e 's/num_warps=8/num_warps=1/'
+    example pytorch block.py -e 's/layer_norm(x, /layer_norm(x.float(), /; s/, weight) @ up/, weight.float()).to(x.dtype) @ up/'
+  fi
+}
+
 # While the first parts build.
 (programs) & compiling=$!
 for part in $parts; do

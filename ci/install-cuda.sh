@@ -11,5 +11,7 @@ if [ "$(cat "$folder/pins" 2>/dev/null)" != "${pins[*]}" ]; then
   echo "${pins[*]}" >"$folder/pins"
 fi
 home=$(echo "$folder"/venv/lib/python3.*/site-packages/nvidia/cu13)
+# The name by which a linker that CMake calls looks for the libraries.
+ln -sfn lib "$home/lib64"
 printf 'export CUDA_HOME=%q\nexport PATH="$CUDA_HOME/bin:$PATH"\n' "$home" >"$folder/env.sh"
 "$home/bin/nvcc" --version | tail -2

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use crate::config::Variant;
+use crate::config::{Recipe, Variant};
 use crate::files::read_regular;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::{self, Ending, Invocation};
@@ -47,7 +47,10 @@ pub(super) fn run_build(
         ending => {
             let log = read_regular(&run.stdout).unwrap_or_default();
             let log = String::from_utf8_lossy(&log);
-            let next = if log.contains("Unsupported gpu architecture") {
+            let by_command = matches!(variant.recipe, Recipe::Command { .. });
+            let next = if by_command {
+                format!("run it by hand: {line}")
+            } else if log.contains("Unsupported gpu architecture") {
                 "correct `toolchain.arch`: `nvcc --list-gpu-code` lists what this nvcc knows"
                     .to_owned()
             } else if log.contains("undefined reference") || log.contains("cannot find -l") {
