@@ -473,6 +473,7 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
         // A file of the command line, but not what is built.
         "\ninputs = [\"bench_new\"]",
         "\n# program = \"./bench_old\"",
+        "clock_control = \"none\"",
         "[[waiver]]",
     ] {
         assert!(text.contains(part), "{part}\n{text}");

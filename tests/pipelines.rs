@@ -1,6 +1,5 @@
 //! The recipes for CI services in `ci/`, as far as they can be tried without the services: their
-//! form, their commands, and their scripts with stand-ins of `gh` and `curl`. And the first gate of
-//! a new project, as its document tells it.
+//! form, their commands, and their scripts with stand-ins of `gh` and `curl`.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
@@ -234,6 +233,7 @@ fn every_command_in_recipes_and_documents_is_one_that_the_program_knows() {
             "ci/check.sh",
             "ci/Containerfile",
             "docs/ci.md",
+            "docs/any-program.md",
             "docs/first-gate.md",
         ]
         .map(str::to_owned),
@@ -1055,85 +1055,4 @@ fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
     none.run("ci/check.sh", &["out"])
         .exits(127)
         .says("set SPARSEK_GATE");
-}
-
-/// A document in which a block named after a file is that file, and a line after `$` is a command,
-/// with lines of what it prints. What is left out of these stands as `…`.
-#[test]
-fn the_first_gate_goes_as_its_document_tells() {
-    if !has(
-        "nvcc",
-        "docs/first-gate.md",
-        "ci/install-cuda.sh FOLDER, and source FOLDER/env.sh",
-    ) {
-        return;
-    }
-    let document = text("docs/first-gate.md");
-    let service = Service::of(Project::empty());
-    fs::create_dir(service.project.path("work")).unwrap();
-    let block = Regex::new(r"(?s)```(\w+)(?: (\S+))?\n(.*?)```").unwrap();
-    let code = Regex::new(r"exit code (\d+)").unwrap();
-    let mut commands = 0;
-    for found in block.captures_iter(&document) {
-        let body = &found[3];
-        if let Some(file) = found.get(2) {
-            service
-                .project
-                .write(&format!("work/{}", file.as_str()), body);
-            continue;
-        }
-        if &found[1] != "console" {
-            continue;
-        }
-        for part in body.split("\n$ ").map(|part| part.trim_start_matches("$ ")) {
-            let (command, shown) = part.split_once('\n').unwrap_or((part, ""));
-            commands += 1;
-            let path = std::env::var("PATH").unwrap();
-            let own = service.project.path("bin");
-            let mut shell = Command::new("bash");
-            outside_pull_request(&mut shell);
-            let ran = shell
-                .args(["-c", command])
-                .current_dir(service.project.path("work"))
-                .env("PATH", format!("{}:{path}", own.display()))
-                .env("GIT_CONFIG_GLOBAL", "/dev/null")
-                .env("GIT_CONFIG_NOSYSTEM", "1")
-                .env("GIT_AUTHOR_NAME", "Ada")
-                .env("GIT_AUTHOR_EMAIL", "ada@example.org")
-                .env("GIT_COMMITTER_NAME", "Ada")
-                .env("GIT_COMMITTER_EMAIL", "ada@example.org")
-                .env_remove("NVCC_CCBIN")
-                .output()
-                .unwrap();
-            let ran = Ran::of(&ran);
-            let printed = format!("{}{}", ran.out, ran.err);
-            let spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-            let printed = spaced(&printed);
-            for line in shown.lines() {
-                for piece in line
-                    .split('…')
-                    .map(spaced)
-                    .filter(|piece| !piece.is_empty())
-                {
-                    assert!(
-                        printed.contains(&piece),
-                        "`{command}` does not print {piece:?}\n{}\n{}",
-                        ran.out,
-                        ran.err
-                    );
-                }
-            }
-            let expected = code
-                .captures(shown)
-                .map_or(0, |code| code[1].parse().unwrap());
-            ran.exits(expected);
-        }
-    }
-    assert!((6..10).contains(&commands), "{commands} commands");
-    // The report can be read.
-    let report = service.project.read("work/report.md");
-    assert!(
-        report.contains("regressed") && report.contains("| registers |"),
-        "{report}"
-    );
 }

@@ -1,0 +1,129 @@
+//! Pages of `docs/` that tell a reader what to type, typed.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use common::stand_in::Machine;
+use common::{Project, Ran, aloud, outside_pull_request, repository};
+use regex::Regex;
+
+/// Types the commands of a document in the folder `work` of a project, and counts them. A block
+/// named after a file is that file, and a line after `$` is a command, with lines of what it prints.
+/// What is left out of these stands as `…`.
+fn go(document: &str, project: &Project, more: &[(&str, String)]) -> usize {
+    let document = fs::read_to_string(repository().join(document)).unwrap();
+    fs::create_dir_all(project.path("work")).unwrap();
+    fs::create_dir_all(project.path("bin")).unwrap();
+    let gate = project.path("bin/sparsek-gate");
+    symlink(env!("CARGO_BIN_EXE_sparsek-gate"), gate).unwrap();
+    let block = Regex::new(r"(?s)```(\w+)(?: (\S+))?\n(.*?)```").unwrap();
+    let mut commands = 0;
+    for found in block.captures_iter(&document) {
+        let body = &found[3];
+        if let Some(file) = found.get(2) {
+            project.write(&format!("work/{}", file.as_str()), body);
+            continue;
+        }
+        if &found[1] != "console" {
+            continue;
+        }
+        for part in body.split("\n$ ").map(|part| part.trim_start_matches("$ ")) {
+            let (command, shown) = part.split_once('\n').unwrap_or((part, ""));
+            commands += 1;
+            typed(project, command, shown, more);
+        }
+    }
+    commands
+}
+
+/// Runs a command, which must print what is shown.
+fn typed(project: &Project, command: &str, shown: &str, more: &[(&str, String)]) {
+    let path = std::env::var("PATH").unwrap();
+    let mut shell = Command::new("bash");
+    outside_pull_request(&mut shell);
+    let ran = shell
+        .args(["-c", command])
+        .current_dir(project.path("work"))
+        .env("PATH", format!("{}:{path}", project.path("bin").display()))
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_AUTHOR_NAME", "Ada")
+        .env("GIT_AUTHOR_EMAIL", "ada@example.org")
+        .env("GIT_COMMITTER_NAME", "Ada")
+        .env("GIT_COMMITTER_EMAIL", "ada@example.org")
+        .env_remove("NVCC_CCBIN")
+        .envs(more.iter().cloned())
+        .output()
+        .unwrap();
+    let ran = Ran::of(&ran);
+    let spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let printed = spaced(&format!("{}{}", ran.out, ran.err));
+    for line in shown.lines() {
+        let pieces = line.split('…').map(spaced);
+        for piece in pieces.filter(|piece| !piece.is_empty()) {
+            assert!(
+                printed.contains(&piece),
+                "`{command}` does not print {piece:?}\n{}\n{}",
+                ran.out,
+                ran.err
+            );
+        }
+    }
+    let code = Regex::new(r"exit code (\d+)").unwrap();
+    let expected = code
+        .captures(shown)
+        .map_or(0, |code| code[1].parse().unwrap());
+    ran.exits(expected);
+}
+
+#[test]
+fn the_first_gate_goes_as_its_document_tells() {
+    if Command::new("nvcc").arg("--version").output().is_err() {
+        aloud(
+            "SKIPPED: docs/first-gate.md: there is no nvcc on the PATH (ci/install-cuda.sh FOLDER, \
+             and source FOLDER/env.sh)",
+        );
+        return;
+    }
+    let project = Project::empty();
+    let commands = go("docs/first-gate.md", &project, &[]);
+    assert!((6..10).contains(&commands), "{commands} commands");
+    // The report can be read.
+    let report = project.read("work/report.md");
+    assert!(
+        report.contains("regressed") && report.contains("| registers |"),
+        "{report}"
+    );
+}
+
+/// A benchmark of which the stand-in of ncu hands over what was recorded on an H200; "building" it
+/// again makes it the worse one.
+#[test]
+fn a_foreign_project_is_gated_in_six_commands_as_its_document_tells() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let program = |recorded: &str| {
+        format!("#!/bin/sh\necho 'variant: cp_async'\necho 'recorded: {recorded}'\n")
+    };
+    machine.program("work/build/bench", &program("h200"));
+    machine.program("worse", &program("h200-worse"));
+    machine.program("bin/cmake", "#!/bin/sh\ncp ../worse build/bench\n");
+    machine
+        .project
+        .write("work/.gitignore", "/build/\n/.sparsek-gate/\n");
+    common::git::git(&machine.project.path("work"), &["init", "--quiet"]);
+    let libraries = machine.gate(&[]);
+    let env: Vec<(&str, String)> = libraries
+        .get_envs()
+        .filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?.to_owned())))
+        .filter(|(name, _)| *name != "PATH")
+        .collect();
+    let commands = go("docs/any-program.md", &machine.project, &env);
+    assert!(commands <= 6, "{commands} commands");
+}
