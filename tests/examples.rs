@@ -1,7 +1,5 @@
 //! The folders of `examples/`, as far as they go without a GPU.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 mod common;
 
 use std::process::Command;
