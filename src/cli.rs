@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
-use crate::report::{Color, Form, form_parser, report_help};
+use crate::report::{Color, Detail, Form, form_parser, report_help};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -218,6 +218,28 @@ pub enum Format {
     Json,
 }
 
+/// How much is printed.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Verbosity {
+    /// Print all of it, also the tables of what passed and the values that did not change.
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Print the verdict alone.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl Verbosity {
+    /// The same in one word.
+    pub fn detail(self) -> Detail {
+        match self {
+            Verbosity { quiet: true, .. } => Detail::Verdict,
+            Verbosity { verbose: true, .. } => Detail::All,
+            _ => Detail::Attention,
+        }
+    }
+}
+
 /// Constants for a trial.
 #[derive(Args, Debug)]
 pub struct Trial {
@@ -376,6 +398,9 @@ pub struct BaselineArgs {
     /// Also lock an immutable variant whose sources or flags changed.
     #[arg(long, requires = "lock")]
     pub accept_immutable: bool,
+    /// How much is printed.
+    #[command(flatten)]
+    pub verbosity: Verbosity,
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
@@ -389,6 +414,9 @@ pub struct ReportArgs {
     /// Files to write the report to.
     #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
     pub report: Vec<PathBuf>,
+    /// How much is printed.
+    #[command(flatten)]
+    pub verbosity: Verbosity,
     /// Output format.
     #[arg(long, default_value = "text", value_parser = form_parser())]
     pub format: &'static Form,
@@ -489,6 +517,9 @@ pub struct CheckArgs {
     /// Files to write the report to.
     #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
     pub report: Vec<PathBuf>,
+    /// How much is printed.
+    #[command(flatten)]
+    pub verbosity: Verbosity,
     /// Output format.
     #[arg(long, default_value = "text", value_parser = form_parser())]
     pub format: &'static Form,

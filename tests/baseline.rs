@@ -358,8 +358,10 @@ fn locking_twice_chains_the_ledger_and_shows_old_and_new() {
         let (name, old) = old.split_once(": ").unwrap();
         let (_, new) = new.split_once(": ").unwrap();
         let line = format!("  {name}: {old} → {new}\n");
-        assert!(ran.out.contains(&line), "{line:?} is not in\n{}", ran.out);
+        // What did not change is not shown.
+        assert_eq!(ran.out.contains(&line), old != new, "{line:?}\n{}", ran.out);
     }
+    assert!(ran.out.contains(": locked; 13 of 20 values changed\n"));
     assert_ne!(old, new);
     let second = read_lock(&project, "cp_async");
     assert_eq!(second.ledger.len(), 2);
@@ -368,6 +370,30 @@ fn locking_twice_chains_the_ledger_and_shows_old_and_new() {
     assert_eq!(second.head, second.ledger[1].hash());
     assert_eq!(second.contradictions(), Vec::<String>::new());
     project.run(&["baseline", "--verify"]).exits(0);
+}
+
+#[test]
+fn a_lock_prints_what_changed_or_all_or_the_verdict_alone() {
+    let project = Project::unlocked();
+    project.drop_config_lines("expect = ");
+    let ran = lock_with(&project, &["--reason", "x", "cp_async"]).exits(0);
+    assert_eq!(
+        ran.out,
+        "bsr_gemm/cp_async on nvidia-h200: locked; first baseline, 20 values\n"
+    );
+    project.rotated("rotated");
+    let again = |more: &[&str]| {
+        let lock = ["baseline", "--lock", "--reason", "x", "cp_async", "--from"];
+        project.run(&[&lock, more].concat()).exits(0).out
+    };
+    let all = again(&["rotated", "-v"]);
+    assert!(all.contains("  flop_fma: 0.00 → 0.00\n"), "{all}");
+    assert_eq!(again(&[RECORDED, "-q"]), "1 baseline locked\n");
+    assert_eq!(again(&[RECORDED, "-q"]), "0 baselines locked\n");
+    for option in ["-q", "-v"] {
+        let ran = project.run(&["baseline", "--show", option]).exits(2);
+        ran.says("belongs to `--lock`");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::answer::answer;
+use super::answer::{answer, answer_in};
 use super::select::load;
 use crate::baseline::{
     Acceptance, CaptureIndex, Lock, LockOrder, LockedBaseline, NormLine, Signer, Store,
@@ -15,6 +15,7 @@ use crate::baseline::{
 use crate::cli::BaselineArgs;
 use crate::config::Selected;
 use crate::finding::{Error, ExitCode};
+use crate::report::Detail;
 use crate::terms::VariantId;
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
@@ -34,6 +35,7 @@ pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, E
 /// clap does not enforce `requires` between an option and an action where another action is given.
 fn options_fit_the_action(arguments: &BaselineArgs) -> Result<(), Error> {
     let (lock, verify) = (arguments.lock, arguments.verify);
+    let verbosity = arguments.verbosity;
     let lock_or_sign = lock || arguments.sign;
     for (option, given, action, fits) in [
         (
@@ -44,6 +46,8 @@ fn options_fit_the_action(arguments: &BaselineArgs) -> Result<(), Error> {
         ),
         ("--in-ci", arguments.in_ci, "--lock", lock),
         ("--static", arguments.r#static, "--lock", lock),
+        ("--verbose", verbosity.verbose, "--lock", lock),
+        ("--quiet", verbosity.quiet, "--lock", lock),
         (
             "--sign-key",
             arguments.sign_key.is_some(),
@@ -110,25 +114,46 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
         locked: report.locked,
         baselines: report.baselines,
     };
-    answer(arguments.format, &content, &report.findings, || {
-        let mut text = String::new();
-        for baseline in &content.baselines {
-            let state = match (&baseline.entry, content.locked) {
-                (None, _) => "already locked, unchanged",
-                (Some(_), false) => "not locked",
-                (Some(_), true) => "locked",
-            };
-            let _ = writeln!(text, "{} on {}: {state}", baseline.variant, baseline.gpu);
-            for line in &baseline.changes {
-                let (old, new) = (value(&line.old), value(&line.new));
-                let _ = writeln!(text, "  {}: {old} → {new}", line.name);
-            }
-        }
-        if !content.locked {
-            text.push_str("nothing was locked: either all selected variants are locked, or none\n");
-        }
-        text
+    let detail = arguments.verbosity.detail();
+    answer_in(detail, arguments.format, &content, &report.findings, || {
+        lock_text(content.locked, &content.baselines, detail)
     })
+}
+
+/// What was locked, with the values that changed.
+fn lock_text(locked: bool, baselines: &[LockedBaseline], detail: Detail) -> String {
+    let mut text = String::new();
+    for baseline in baselines.iter().filter(|_| detail != Detail::Verdict) {
+        let lines = &baseline.changes;
+        let is_first = lines.iter().all(|line| line.old.is_none());
+        let changed = lines.iter().filter(|line| line.old != line.new).count();
+        let what = match is_first {
+            true => format!("first baseline, {changed} values"),
+            false => format!("{changed} of {} values changed", lines.len()),
+        };
+        let state = match (&baseline.entry, locked) {
+            (None, _) => "already locked, unchanged".to_owned(),
+            (Some(_), false) => format!("not locked; {what}"),
+            (Some(_), true) => format!("locked; {what}"),
+        };
+        let _ = writeln!(text, "{} on {}: {state}", baseline.variant, baseline.gpu);
+        let shown = |line: &&NormLine| match detail {
+            Detail::All => true,
+            _ => !is_first && line.old != line.new,
+        };
+        for line in lines.iter().filter(shown) {
+            let (old, new) = (value(&line.old), value(&line.new));
+            let _ = writeln!(text, "  {}: {old} → {new}", line.name);
+        }
+    }
+    if !locked {
+        text.push_str("nothing was locked: either all selected variants are locked, or none\n");
+    } else if detail == Detail::Verdict {
+        let new = baselines.iter().filter(|one| one.entry.is_some()).count();
+        let s = if new == 1 { "" } else { "s" };
+        let _ = writeln!(text, "{new} baseline{s} locked");
+    }
+    text
 }
 
 /// A value of the normalized text, for people.

@@ -345,7 +345,10 @@ impl<'a> Built<'a> {
             batch.watch.notes(&text);
         }
         let lock = run.bench.lock()?;
-        for mut sides in self.sides {
+        batch.watch.expects(plans.len());
+        for (at, mut sides) in self.sides.into_iter().enumerate() {
+            let left = |from: usize| costs.left(plans.get(from..).unwrap_or_default());
+            batch.watch.left(left(at), left(at + 1));
             let chosen = sides.choose(&run.bench.gpu, &costs, choose);
             let variant = chosen
                 .as_ref()
