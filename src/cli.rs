@@ -110,7 +110,7 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Lock the latest profiles as baselines, or verify, sign or show the locked ones.
     #[command(
-        after_help = "Examples:\n  sparsek-gate baseline --lock --reason 'faster epilogue' bsr_gemm/cp_async\n  sparsek-gate baseline --verify --captures ci/recordings\n  sparsek-gate baseline --show"
+        after_help = "Examples:\n  sparsek-gate baseline --lock --reason 'faster epilogue' bsr_gemm/cp_async\n  sparsek-gate baseline --verify --captures ci/recordings\n  sparsek-gate baseline --show\n\nA variant that cannot be locked is left out: its earlier baseline stays, the others are locked, and\nthe exit code is that of the reason. --all-or-none then locks nothing."
     )]
     Baseline(BaselineArgs),
     /// Verify the locks, compare with the baselines, report, and set the exit code.
@@ -389,6 +389,9 @@ pub struct BaselineArgs {
     /// Derive every locked number again from the captures in this folder.
     #[arg(long, value_name = "DIR", requires = "verify")]
     pub captures: Option<PathBuf>,
+    /// Lock nothing if a selected variant cannot be locked.
+    #[arg(long, requires = "lock")]
+    pub all_or_none: bool,
     /// Lock even if the environment variable CI is set.
     #[arg(long, requires = "lock")]
     pub in_ci: bool,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::answer::{answer, answer_in};
 use super::select::load;
 use crate::baseline::{
-    Acceptance, CaptureIndex, Lock, LockOrder, LockedBaseline, NormLine, Signer, Store,
+    Acceptance, CaptureIndex, LeftOut, Lock, LockOrder, LockedBaseline, NormLine, Signer, Store,
     lock_selected, measured_unpinned, norm_lines, refuse_in_pipeline, sign_selected,
     verify_selected, verify_stored,
 };
@@ -46,6 +46,7 @@ fn options_fit_the_action(arguments: &BaselineArgs) -> Result<(), Error> {
         ),
         ("--in-ci", arguments.in_ci, "--lock", lock),
         ("--static", arguments.r#static, "--lock", lock),
+        ("--all-or-none", arguments.all_or_none, "--lock", lock),
         ("--verbose", verbosity.verbose, "--lock", lock),
         ("--quiet", verbosity.quiet, "--lock", lock),
         (
@@ -79,6 +80,7 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
     struct Content {
         locked: bool,
         baselines: Vec<LockedBaseline>,
+        left_out: Vec<LeftOut>,
     }
     let who = match &arguments.who {
         Some(who) => who.clone(),
@@ -108,20 +110,28 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
             static_only: arguments.r#static,
             acceptance: &acceptance,
             signer: signer.as_ref(),
+            all_or_none: arguments.all_or_none,
         },
     )?;
     let content = Content {
         locked: report.locked,
         baselines: report.baselines,
+        left_out: report.left_out,
     };
+    let stored = content.locked || !arguments.all_or_none;
     let detail = arguments.verbosity.detail();
     answer_in(detail, arguments.format, &content, &report.findings, || {
-        lock_text(content.locked, &content.baselines, detail)
+        lock_text(stored, &content.baselines, &content.left_out, detail)
     })
 }
 
 /// What was locked, with the values that changed.
-fn lock_text(locked: bool, baselines: &[LockedBaseline], detail: Detail) -> String {
+fn lock_text(
+    stored: bool,
+    baselines: &[LockedBaseline],
+    left_out: &[LeftOut],
+    detail: Detail,
+) -> String {
     let mut text = String::new();
     for baseline in baselines.iter().filter(|_| detail != Detail::Verdict) {
         let lines = &baseline.changes;
@@ -131,7 +141,7 @@ fn lock_text(locked: bool, baselines: &[LockedBaseline], detail: Detail) -> Stri
             true => format!("first baseline, {changed} values"),
             false => format!("{changed} of {} values changed", lines.len()),
         };
-        let state = match (&baseline.entry, locked) {
+        let state = match (&baseline.entry, stored) {
             (None, _) => "already locked, unchanged".to_owned(),
             (Some(_), false) => format!("not locked; {what}"),
             (Some(_), true) => format!("locked; {what}"),
@@ -146,14 +156,43 @@ fn lock_text(locked: bool, baselines: &[LockedBaseline], detail: Detail) -> Stri
             let _ = writeln!(text, "  {}: {old} → {new}", line.name);
         }
     }
-    if !locked {
-        text.push_str("nothing was locked: either all selected variants are locked, or none\n");
-    } else if detail == Detail::Verdict {
-        let new = baselines.iter().filter(|one| one.entry.is_some()).count();
+    let words = left_out_words(left_out);
+    for words in words.iter().filter(|_| detail != Detail::Verdict) {
+        let _ = writeln!(text, "{words}");
+    }
+    let new = baselines.iter().filter(|one| one.entry.is_some()).count();
+    if !stored {
+        text.push_str("nothing was locked: with --all-or-none either all selected variants are locked, or none\n");
+    } else if detail == Detail::Verdict || !left_out.is_empty() {
         let s = if new == 1 { "" } else { "s" };
-        let _ = writeln!(text, "{new} baseline{s} locked");
+        let names: Vec<String> = left_out.iter().map(|one| one.variant.to_string()).collect();
+        let not = match names.is_empty() {
+            true => String::new(),
+            false => format!("; not locked: {}", names.join(", ")),
+        };
+        let _ = writeln!(text, "{new} baseline{s} locked{not}");
     }
     text
+}
+
+/// Which variants were left out, and the baselines that they have now.
+fn left_out_words(left_out: &[LeftOut]) -> Vec<String> {
+    let words = left_out.iter().map(|one| {
+        let kept = one.keeps.iter().map(|kept| match &kept.entry {
+            Some(entry) => format!("{} of {} ({})", kept.gpu, entry.time, entry.reason),
+            None => format!("{} with a lock that cannot be read", kept.gpu),
+        });
+        let kept: Vec<String> = kept.collect();
+        match kept.is_empty() {
+            true => format!("{}: not locked, and has no baseline", one.variant),
+            false => format!(
+                "{}: not locked; its baseline is still the old one: {}",
+                one.variant,
+                kept.join(", ").replace('\n', " ")
+            ),
+        }
+    });
+    words.collect()
 }
 
 /// A value of the normalized text, for people.
