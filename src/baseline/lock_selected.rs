@@ -271,7 +271,10 @@ impl Locking<'_> {
             acceptance: self.order.acceptance,
         });
         let new = match decision {
-            Decision::Accepted(new) => *new,
+            Decision::Accepted(new, warnings) => {
+                self.warnings.extend(warnings);
+                *new
+            }
             Decision::Refused(findings) => {
                 self.refusals.extend(findings);
                 return Ok(());

@@ -13,7 +13,7 @@ mod store;
 mod verify;
 mod verify_selected;
 
-pub use accept::Acceptance;
+pub use accept::{Acceptance, noise};
 pub use capture_index::CaptureIndex;
 pub use immutable::immutable_additions;
 pub use lock::{Entry, Lock};

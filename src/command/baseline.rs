@@ -9,7 +9,7 @@ use super::answer::{answer, answer_in};
 use super::select::load;
 use crate::baseline::{
     Acceptance, CaptureIndex, LeftOut, Lock, LockOrder, LockedBaseline, NormLine, Signer, Store,
-    lock_selected, measured_unpinned, norm_lines, refuse_in_pipeline, sign_selected,
+    lock_selected, measured_unpinned, noise, norm_lines, refuse_in_pipeline, sign_selected,
     verify_selected, verify_stored,
 };
 use crate::cli::BaselineArgs;
@@ -273,6 +273,8 @@ fn show(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
             let (trusted, found) = verify_stored(&selected.config, variant, &stored);
             findings.extend(found);
             findings.extend(trusted.as_ref().and_then(measured_unpinned));
+            let locked = trusted.iter().map(|trusted| &trusted.profile);
+            findings.extend(locked.flat_map(|profile| noise(variant, profile)));
             let norm = stored.norm.unwrap_or_default();
             baselines.push(Shown {
                 variant: variant.id.clone(),

@@ -21,7 +21,9 @@ use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, Variant, Verification};
 use crate::device::Gpu;
-use crate::evidence::{disturbed, incomplete, incomplete_side, interleaved_launches, unpinned};
+use crate::evidence::{
+    Purpose, disturbed, incomplete, incomplete_side, interleaved_launches, unpinned,
+};
 use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
@@ -698,7 +700,7 @@ impl<'a> Run<'a> {
             None => incomplete(variant, &current),
         };
         if base.is_none() {
-            gaps.extend(disturbed(variant, &current));
+            gaps.extend(disturbed(variant, &current, Purpose::Baseline));
         }
         let mut findings = subjects.current.mismatches(&self.bench);
         findings.extend(subjects.current.altered());
