@@ -148,6 +148,13 @@ impl Candidate<'_> {
         for change in changes_since(self.config, variant, profile).code {
             reasons.push(format!("{change} changed since it was compiled"));
         }
+        let filter = variant.kernel_filter();
+        let mut names = profile.kernels.iter().map(|kernel| &kernel.name);
+        if let Some(name) = names.find(|name| !filter.matches(name)) {
+            reasons.push(format!(
+                "it contains `{name}`, which `kernels` does not select"
+            ));
+        }
         let again = format!("build it: sparsek-gate build {}", variant.id);
         let mut findings = incomplete_compiled(variant, profile);
         let reasons = reasons.into_iter();

@@ -9,6 +9,9 @@ use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
 use crate::verdict::{Change, Verdict};
 
+/// What is not known of code that the compiler was not called for.
+const NOT_REPORTED: &str = "spilled bytes and the compiler's warnings are not known";
+
 /// The smallest change that is shown, in percent, of a recorded metric whose noise is not known.
 const UNKNOWN_NOISE_PERCENT: f64 = 5.0;
 
@@ -303,6 +306,9 @@ fn in_short(report: &VariantReport) -> String {
     } else {
         parts.push(counted(judged.len(), "gated metric", "gated metrics"));
     }
+    if report.tier == Tier::Static && report.current.compiler.is_none() {
+        parts.push(NOT_REPORTED.to_owned());
+    }
     match report.tier {
         Tier::Counters => parts.join(", "),
         tier => format!("{tier}: {}", parts.join(", ")),
@@ -551,8 +557,7 @@ pub(super) fn provenance(report: &VariantReport) -> String {
     let tier = match report.tier {
         // The compiler was not called, so its report is missing.
         Tier::Static if report.current.compiler.is_none() => {
-            ", read from machine code alone (spilled bytes and the compiler's warnings are not known)"
-                .to_owned()
+            format!(", read from machine code alone ({NOT_REPORTED})")
         }
         Tier::Counters | Tier::Static => String::new(),
         Tier::InProcessCounters => ", counters read by CUPTI in the program".to_owned(),
