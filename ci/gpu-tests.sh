@@ -99,7 +99,7 @@ P
   expect "the profiles are locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests "${kernels[@]}"
   expect "locked numbers are derived again from their captures" 0 "derived again" \
     "$gate" baseline --verify --captures .sparsek-gate/profiles "${kernels[@]}"
-  expect "an unchanged kernel passes, with its control" 0 "bounded by bsr_gemm/baseline" "$gate" check cp_async
+  expect "an unchanged kernel passes, with its control" 0 "bounded by bsr_gemm/baseline" "$gate" check -v cp_async
   grep -q "reused: correct" "$log"
   expect "what the profile verified is not verified again" 0 "" test $? = 0
   [ -n "$output" ] && cp -r .sparsek-gate/profiles "$work/second"
@@ -319,7 +319,7 @@ part_ladder() {
     "$gate" baseline --lock --reason "no counters" --who tests "${ladder[@]}"
   expect "and derived again from the records" 0 "derived again" \
     "$gate" baseline --verify --captures .sparsek-gate/profiles "${ladder[@]}"
-  expect "unchanged kernels pass on it" 0 "kernel-times without counters" "$gate" check "${ladder[@]}"
+  expect "unchanged kernels pass on it" 0 "kernel-times without counters" "$gate" check -v "${ladder[@]}"
   expect "and side by side" 0 "PASS" "$gate" check --against HEAD bsr_gemm/cp_async
   sed 's|^ncu = .*||' config.toml >counters.toml
   expect "counters are not compared with it" 4 "by counters, and has a baseline only for" \
@@ -339,7 +339,7 @@ part_ladder() {
   expect "and without these nothing is measured" 3 "no-permission" "$gate" -C events.toml profile bsr_gemm/cp_async
   sed 's|"event-times"|"static"|' events.toml >code.toml
   expect "the static tier alone passes if it is accepted" 0 "cp_async (static)" \
-    "$gate" -C code.toml check bsr_gemm/cp_async
+    "$gate" -C code.toml check -v bsr_gemm/cp_async
 
   # After an idle time, as under ncu, a GPU runs a launch slower than without it, whatever is in its
   # caches. So both are measured after an idle time.

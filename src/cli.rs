@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
-use crate::report::{Color, Form, form_parser, report_help};
+use crate::report::{Color, Detail, Form, form_parser, report_help};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -110,7 +110,7 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Lock the latest profiles as baselines, or verify, sign or show the locked ones.
     #[command(
-        after_help = "Examples:\n  sparsek-gate baseline --lock --reason 'faster epilogue' bsr_gemm/cp_async\n  sparsek-gate baseline --verify --captures ci/recordings\n  sparsek-gate baseline --show"
+        after_help = "Examples:\n  sparsek-gate baseline --lock --reason 'faster epilogue' bsr_gemm/cp_async\n  sparsek-gate baseline --verify --captures ci/recordings\n  sparsek-gate baseline --show\n\nA variant that cannot be locked is left out: its earlier baseline stays, the others are locked, and\nthe exit code is that of the reason. --all-or-none then locks nothing."
     )]
     Baseline(BaselineArgs),
     /// Verify the locks, compare with the baselines, report, and set the exit code.
@@ -216,6 +216,28 @@ pub enum Format {
     Text,
     /// For scripts.
     Json,
+}
+
+/// How much is printed.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Verbosity {
+    /// Print all of it, also the tables of what passed and the values that did not change.
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Print the verdict alone.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl Verbosity {
+    /// The same in one word.
+    pub fn detail(self) -> Detail {
+        match self {
+            Verbosity { quiet: true, .. } => Detail::Verdict,
+            Verbosity { verbose: true, .. } => Detail::All,
+            _ => Detail::Attention,
+        }
+    }
 }
 
 /// Constants for a trial.
@@ -367,6 +389,9 @@ pub struct BaselineArgs {
     /// Derive every locked number again from the captures in this folder.
     #[arg(long, value_name = "DIR", requires = "verify")]
     pub captures: Option<PathBuf>,
+    /// Lock nothing if a selected variant cannot be locked.
+    #[arg(long, requires = "lock")]
+    pub all_or_none: bool,
     /// Lock even if the environment variable CI is set.
     #[arg(long, requires = "lock")]
     pub in_ci: bool,
@@ -376,6 +401,9 @@ pub struct BaselineArgs {
     /// Also lock an immutable variant whose sources or flags changed.
     #[arg(long, requires = "lock")]
     pub accept_immutable: bool,
+    /// How much is printed.
+    #[command(flatten)]
+    pub verbosity: Verbosity,
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
@@ -389,6 +417,9 @@ pub struct ReportArgs {
     /// Files to write the report to.
     #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
     pub report: Vec<PathBuf>,
+    /// How much is printed.
+    #[command(flatten)]
+    pub verbosity: Verbosity,
     /// Output format.
     #[arg(long, default_value = "text", value_parser = form_parser())]
     pub format: &'static Form,
@@ -489,6 +520,9 @@ pub struct CheckArgs {
     /// Files to write the report to.
     #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
     pub report: Vec<PathBuf>,
+    /// How much is printed.
+    #[command(flatten)]
+    pub verbosity: Verbosity,
     /// Output format.
     #[arg(long, default_value = "text", value_parser = form_parser())]
     pub format: &'static Form,

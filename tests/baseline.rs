@@ -38,11 +38,12 @@ fn stored(project: &Project) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Locking is refused with this code, and nothing of any variant is locked.
+/// Locking is refused with this code, and with `--all-or-none` nothing of any variant is locked.
 #[track_caller]
 fn refused(project: &Project, exit: i32, code: &str, words: &str) {
     let before = stored(project);
-    let ran = lock_with(project, &["--reason", "because", "--format", "json"]).exits(exit);
+    let arguments = ["--reason", "because", "--format", "json", "--all-or-none"];
+    let ran = lock_with(project, &arguments).exits(exit);
     let report = ran.json();
     assert!(
         report.denied().contains(&code.to_owned()),
@@ -312,7 +313,7 @@ fn what_was_not_measured_is_not_locked() {
 }
 
 #[test]
-fn one_refusal_keeps_all_of_the_selected_variants_from_being_locked() {
+fn one_refusal_keeps_all_of_the_selected_variants_from_being_locked_where_that_is_asked_for() {
     let project = Project::locked();
     for variant in ["baseline", "occupancy"] {
         project.edit_profile(variant, |profile| {
@@ -321,7 +322,7 @@ fn one_refusal_keeps_all_of_the_selected_variants_from_being_locked() {
     }
     project.edit_profile("cp_async", |profile| scale(profile, "duration", 0.9));
     refused(&project, 4, "profile-altered", "duration");
-    let ran = lock_with(&project, &["--reason", "x"]).exits(4);
+    let ran = lock_with(&project, &["--reason", "x", "--all-or-none"]).exits(4);
     assert!(
         ran.out.contains("nothing was locked") && ran.out.contains("not locked"),
         "{}",
@@ -331,6 +332,69 @@ fn one_refusal_keeps_all_of_the_selected_variants_from_being_locked() {
     lock_with(&project, &["--reason", "x", "baseline", "occupancy"]).exits(0);
     assert_eq!(read_lock(&project, "occupancy").ledger.len(), 2);
     assert_eq!(read_lock(&project, "cp_async").ledger.len(), 1);
+}
+
+#[test]
+fn a_variant_that_cannot_be_locked_keeps_its_baseline_and_the_others_are_locked() {
+    let project = Project::locked();
+    for variant in VARIANTS.iter() {
+        project.edit_profile(variant, |profile| {
+            profile["provenance"]["git"] = json!("0123456789")
+        });
+    }
+    project.edit_profile("cp_async", |profile| scale(profile, "duration", 0.9));
+    let of = |variant: &str| -> Vec<Vec<u8>> {
+        let paths = ENDINGS.map(|ending| Project::baseline_path(variant, ending));
+        paths
+            .map(|path| fs::read(project.path(&path)).unwrap())
+            .into()
+    };
+    let (refused, sound) = (of("cp_async"), of("baseline"));
+    let old = read_lock(&project, "cp_async").ledger[0].time.clone();
+    // The code of the finding decides: the profile was altered.
+    let ran = lock_with(&project, &["--reason", "x"]).exits(4);
+    ran.says("bsr_gemm/baseline on nvidia-h200: locked")
+        .says("profile-altered")
+        .says(&format!(
+            "bsr_gemm/cp_async: not locked; its baseline is still the old one: nvidia-h200 of {old} (first measurement)\n"
+        ))
+        .says("2 baselines locked; not locked: bsr_gemm/cp_async\n");
+    assert_eq!(of("cp_async"), refused);
+    assert_ne!(of("baseline"), sound);
+    assert_eq!(read_lock(&project, "occupancy").ledger.len(), 2);
+    project.run(&["baseline", "--verify"]).exits(0);
+    let json = ["--reason", "x", "--format", "json"];
+    let report = lock_with(&project, &json).exits(4).json();
+    assert_eq!(report.0["locked"], false);
+    assert_eq!(report.0["baselines"].as_array().unwrap().len(), 2);
+    let left_out = &report.0["left_out"];
+    assert_eq!(left_out.as_array().unwrap().len(), 1);
+    assert_eq!(left_out[0]["variant"], "bsr_gemm/cp_async");
+    assert_eq!(left_out[0]["keeps"][0]["entry"]["time"], json!(old));
+}
+
+#[test]
+fn a_variant_of_which_one_part_cannot_be_locked_keeps_both() {
+    let project = Project::shipped();
+    common::copy(
+        &common::repository().join("baselines/sm-90a+static/bsr_gemm"),
+        &project.path("baselines/sm-90a+static/bsr_gemm"),
+    );
+    let path = |ending: &str| format!("baselines/sm-90a+static/bsr_gemm/cp_async.{ending}");
+    let before = ENDINGS.map(|ending| project.read(&path(ending)));
+    let recorded = "ci/recordings/h200/bsr_gemm/cp_async/static.json";
+    let mut compiled: Json =
+        serde_json::from_str(&fs::read_to_string(common::repository().join(recorded)).unwrap())
+            .unwrap();
+    compiled["provenance"]["created"] = json!("2026-11-24T00:00:00Z");
+    compiled["kernels"][0]["metrics"]["registers"]["samples"][0][0] = json!(247.0);
+    let place = Project::profile_path("cp_async").replace("profile.json", "static.json");
+    project.write(&place, compiled.to_string());
+    project.edit_profile("cp_async", |profile| scale(profile, "duration", 0.9));
+    let ran = lock_with(&project, &["--reason", "x", "cp_async"]).exits(4);
+    ran.says("0 baselines locked; not locked: bsr_gemm/cp_async\n")
+        .says("sm-90a+static of ");
+    assert_eq!(ENDINGS.map(|ending| project.read(&path(ending))), before);
 }
 
 #[test]
@@ -358,8 +422,10 @@ fn locking_twice_chains_the_ledger_and_shows_old_and_new() {
         let (name, old) = old.split_once(": ").unwrap();
         let (_, new) = new.split_once(": ").unwrap();
         let line = format!("  {name}: {old} → {new}\n");
-        assert!(ran.out.contains(&line), "{line:?} is not in\n{}", ran.out);
+        // What did not change is not shown.
+        assert_eq!(ran.out.contains(&line), old != new, "{line:?}\n{}", ran.out);
     }
+    assert!(ran.out.contains(": locked; 13 of 20 values changed\n"));
     assert_ne!(old, new);
     let second = read_lock(&project, "cp_async");
     assert_eq!(second.ledger.len(), 2);
@@ -368,6 +434,30 @@ fn locking_twice_chains_the_ledger_and_shows_old_and_new() {
     assert_eq!(second.head, second.ledger[1].hash());
     assert_eq!(second.contradictions(), Vec::<String>::new());
     project.run(&["baseline", "--verify"]).exits(0);
+}
+
+#[test]
+fn a_lock_prints_what_changed_or_all_or_the_verdict_alone() {
+    let project = Project::unlocked();
+    project.drop_config_lines("expect = ");
+    let ran = lock_with(&project, &["--reason", "x", "cp_async"]).exits(0);
+    assert_eq!(
+        ran.out,
+        "bsr_gemm/cp_async on nvidia-h200: locked; first baseline, 20 values\n"
+    );
+    project.rotated("rotated");
+    let again = |more: &[&str]| {
+        let lock = ["baseline", "--lock", "--reason", "x", "cp_async", "--from"];
+        project.run(&[&lock, more].concat()).exits(0).out
+    };
+    let all = again(&["rotated", "-v"]);
+    assert!(all.contains("  flop_fma: 0.00 → 0.00\n"), "{all}");
+    assert_eq!(again(&[RECORDED, "-q"]), "1 baseline locked\n");
+    assert_eq!(again(&[RECORDED, "-q"]), "0 baselines locked\n");
+    for option in ["-q", "-v"] {
+        let ran = project.run(&["baseline", "--show", option]).exits(2);
+        ran.says("belongs to `--lock`");
+    }
 }
 
 #[test]
@@ -1009,7 +1099,7 @@ fn lock_both(project: &Project, more: &[&str]) -> Ran {
 /// Both are refused together, with this code and these words, and nothing is locked.
 #[track_caller]
 fn refused_together(project: &Project, exit: i32, code: &str, words: &str) {
-    let ran = lock_both(project, &["--format", "json"]).exits(exit);
+    let ran = lock_both(project, &["--format", "json", "--all-or-none"]).exits(exit);
     let denied = ran.json().denied();
     assert!(denied.contains(&code.to_owned()), "{denied:?}");
     assert!(ran.out.contains(words), "{words:?} is not in\n{}", ran.out);

@@ -43,6 +43,59 @@ fn the_shipped_recordings_pass_against_the_shipped_baselines() {
 }
 
 #[test]
+fn what_passed_is_one_line_and_what_did_not_keeps_its_table() {
+    let project = Project::locked();
+    let check = |more: &[&str], code: i32| {
+        let ran = project.run(&[&["check", "--from", RECORDED], more].concat());
+        ran.exits(code).out
+    };
+    let lines_of = |text: &str, variant: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.contains(variant));
+        lines.map(str::to_owned).collect()
+    };
+    let text = check(&[], 0);
+    assert_eq!(text.lines().count(), 2 + 1 + VARIANTS.len() + 1, "{text}");
+    for variant in VARIANTS.iter() {
+        let lines = lines_of(&text, &format!("bsr_gemm/{variant} "));
+        assert_eq!(lines.len(), 1, "{text}");
+        let line = &lines[0];
+        assert!(
+            line.starts_with("pass ") && line.contains("duration +0.00 %"),
+            "{line}"
+        );
+    }
+    let all = check(&["-v"], 0);
+    assert_eq!(
+        all.matches("within the tolerance").count(),
+        4 * VARIANTS.len()
+    );
+    assert!(!all.contains("-v shows"), "{all}");
+    let verdict = check(&["-q"], 0);
+    assert_eq!(verdict.lines().count(), 1, "{verdict}");
+    assert!(verdict.starts_with("PASS: "), "{verdict}");
+
+    project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.5));
+    let text = check(&[], 1);
+    assert!(
+        text.contains("\nbsr_gemm/cp_async  NVIDIA H200; "),
+        "{text}"
+    );
+    assert_eq!(text.matches("\n metric ").count(), 1, "{text}");
+    assert_eq!(
+        text.matches("\npass ").count(),
+        VARIANTS.len() - 1,
+        "{text}"
+    );
+    assert_eq!(check(&["-q"], 1).lines().count(), 1);
+    // A file has all of it.
+    check(&["--report", "all.txt"], 1);
+    assert_eq!(
+        project.read("all.txt").matches("\n metric ").count(),
+        VARIANTS.len()
+    );
+}
+
+#[test]
 fn every_variant_of_the_repository_passes_on_its_recording() {
     let project = Project::empty();
     let root = common::repository();

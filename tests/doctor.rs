@@ -574,7 +574,9 @@ fn a_profile_beside_another_process_is_warned_of_before_it_is_measured() {
     let measured = ran.err.find("profile bsr_gemm").unwrap();
     assert!(warned < measured, "{}", ran.err);
     let ran = machine.run(&["baseline", "--lock", "--reason", "first", "--who", "tester"]);
-    ran.exits(6).says("gpu-shared").says("nothing was locked");
+    ran.exits(6)
+        .says("gpu-shared")
+        .says("not locked, and has no baseline");
 }
 
 #[test]

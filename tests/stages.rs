@@ -588,6 +588,7 @@ fn without_a_gpu_the_stages_that_need_one_say_so_and_exit_3() {
             ran.err
         );
         assert!(ran.err.contains("next: "), "{command}: {}", ran.err);
+        assert!(ran.err.contains("check --static"), "{command}: {}", ran.err);
         assert!(
             !ran.err.contains("panicked") && !ran.err.contains("defect"),
             "{command}: {}",

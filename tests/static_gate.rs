@@ -87,6 +87,58 @@ fn one_spilled_byte_fails_and_names_the_kernel_and_both_numbers() {
 }
 
 #[test]
+fn an_array_in_the_stack_frame_fails_where_no_register_spills() {
+    let project = edited(|profile| set(profile, "stack_bytes", 96.0));
+    let words = ["`stack_bytes` of bsr_gemm_cp_async", "0 byte → 96 byte"];
+    fails_with(&project, 1, "regressed", &words);
+}
+
+#[test]
+fn a_static_profile_with_kernels_that_are_no_longer_selected_is_not_locked() {
+    let project = Project::whole();
+    let lock = [
+        "baseline", "--lock", "--static", "--reason", "x", "--from", RECORDED,
+    ];
+    let lock = |project: &Project| project.run(&[&lock[..], &["bsr_gemm/cp_async"]].concat());
+    lock(&project).exits(0);
+    let config = project.read("config.toml");
+    let narrowed = config.replace("\"regex:^bsr_gemm_\"", "\"regex:^bsr_gemm_t\"");
+    project.write("config.toml", narrowed);
+    lock(&project)
+        .exits(6)
+        .says("it contains `bsr_gemm_cp_async`, which `kernels` does not select")
+        .says("sparsek-gate build bsr_gemm/cp_async");
+}
+
+#[test]
+fn a_baseline_that_git_converted_or_left_out_says_so() {
+    let folder = "baselines/sm-90a+static/bsr_gemm";
+    let verify = |project: &Project| {
+        let ran = project.run(&["baseline", "--verify", "bsr_gemm/cp_async"]);
+        ran.exits(4)
+    };
+    let project = Project::whole();
+    for ending in ["lock.toml", "norm.txt", "norm.txt.sha256", "profile.json"] {
+        let path = format!("{folder}/cp_async.{ending}");
+        project.write(&path, project.read(&path).replace('\n', "\r\n"));
+    }
+    let ran = verify(&project);
+    assert_eq!(ran.out.matches("tampered").count(), 1, "{}", ran.out);
+    ran.says("other line ends (CRLF)")
+        .says("baselines/** -text");
+    // An edit is one whatever the line ends are.
+    let norm = format!("{folder}/cp_async.norm.txt");
+    project.replace(&norm, "registers: 248.00", "registers: 255.00");
+    verify(&project)
+        .says("is not what was locked")
+        .says("baseline --lock --static --reason");
+    std::fs::remove_file(project.path(&norm)).unwrap();
+    verify(&project)
+        .says("cp_async.norm.txt is missing")
+        .says("git check-ignore -v");
+}
+
+#[test]
 fn fewer_registers_are_an_improvement() {
     let project = edited(|profile| set(profile, "registers", 240.0));
     let report = check(&project, 0);
@@ -297,6 +349,7 @@ fn what_is_locked_and_no_longer_gated_does_not_pass() {
     let gated = [
         "registers",
         "spill_bytes",
+        "stack_bytes",
         "performance_warnings",
         "tensor_instructions",
         "wgmma_instructions",

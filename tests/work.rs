@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Project, RECORDED, Report, refresh, samples, scale, shift};
+use common::{Project, RECORDED, Ran, Report, refresh, samples, scale, shift};
 use serde_json::{Value as Json, json};
 
 const DURATION: &str = "duration";
@@ -367,6 +367,54 @@ fn a_clock_held_down_in_some_captures_denies_and_in_all_of_them_warns() {
         let report = disturbed(count, "slowdown_ns", &hot, 6);
         assert_eq!(report.denied(), ["clock-changed"]);
     }
+}
+
+/// Locks the disturbed profile of `cp_async`.
+fn lock_disturbed(count: usize, key: &str, value: &Json, code: i32) -> (Project, Ran) {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        for capture in captures(profile) {
+            capture["device"] = quiet();
+        }
+    });
+    let path = Project::profile_path("cp_async");
+    disturb(&project, &path, count, key, value);
+    let lock = [
+        "baseline", "--lock", "--reason", "noisy", "--from", RECORDED,
+    ];
+    let ran = project
+        .run(&[&lock[..], &["cp_async"]].concat())
+        .exits(code);
+    (project, ran)
+}
+
+#[test]
+fn noise_of_the_clock_is_locked_with_a_warning_that_the_baseline_repeats() {
+    let capped = json!({ "sw-power-cap": 5 });
+    let slow = json!({ "min": 345, "max": 1755 });
+    for (key, value, words) in [
+        ("slowdown_readings", &capped, "sw-power-cap"),
+        ("sm_clock_mhz", &slow, "1755 MHz in current"),
+    ] {
+        let (project, ran) = lock_disturbed(2, key, value, 0);
+        ran.says("cp_async on nvidia-h200: locked")
+            .says("warning clock-changed")
+            .says(words);
+        let shown = project.run(&["baseline", "--show", "cp_async"]).exits(0);
+        shown.says("warning clock-changed").says(words);
+        // A check of the same profile is not excused.
+        project.check(&["cp_async"], 6);
+    }
+}
+
+#[test]
+fn heat_and_another_process_are_not_locked() {
+    let hot = json!({ "hw-thermal": 50_000_000 });
+    let (_, ran) = lock_disturbed(1, "slowdown_ns", &hot, 6);
+    ran.says("clock-changed").says("not locked");
+    let other = json!([{ "pid": 4711, "name": "train.py" }]);
+    let (_, ran) = lock_disturbed(1, "other_processes", &other, 6);
+    ran.says("gpu-shared").says("not locked");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use super::store::{NewBaseline, Stored};
 use crate::build::stated_flags;
 use crate::comparable::changes_since;
 use crate::config::{Config, Variant};
-use crate::evidence::{disturbed, incomplete, incomplete_compiled};
-use crate::finding::{Code, Error, Finding, Severity};
+use crate::evidence::{Purpose, disturbed, incomplete, incomplete_compiled};
+use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
 use crate::profile::{Profile, ProfileOrigin, norm_text, now};
 use crate::terms::{Phase, Tier};
@@ -90,8 +90,8 @@ pub struct Candidate<'a> {
 /// Whether a profile becomes a baseline.
 #[derive(Debug)]
 pub enum Decision {
-    /// It does.
-    Accepted(Box<NewBaseline>),
+    /// It does, with warnings about it.
+    Accepted(Box<NewBaseline>, Vec<Finding>),
     /// It must not, for these reasons.
     Refused(Vec<Finding>),
 }
@@ -112,9 +112,15 @@ impl Candidate<'_> {
             ));
         }
         findings.extend(rederive(variant, profile, captures));
-        let disturbed = disturbed(variant, profile).into_iter();
-        findings.extend(disturbed.filter(|finding| finding.severity == Severity::Deny));
-        self.decide(norm, findings)
+        let (faults, noise): (Vec<_>, Vec<_>) = disturbed(variant, profile, Purpose::Baseline)
+            .into_iter()
+            .partition(Finding::denies);
+        findings.extend(faults);
+        let mut decision = self.decide(norm, findings);
+        if let Decision::Accepted(_, warnings) = &mut decision {
+            warnings.extend(noise.into_iter().filter(is_clock));
+        }
+        decision
     }
 
     /// Decides on a profile of the static tier.
@@ -141,6 +147,13 @@ impl Candidate<'_> {
         }
         for change in changes_since(self.config, variant, profile).code {
             reasons.push(format!("{change} changed since it was compiled"));
+        }
+        let filter = variant.kernel_filter();
+        let mut names = profile.kernels.iter().map(|kernel| &kernel.name);
+        if let Some(name) = names.find(|name| !filter.matches(name)) {
+            reasons.push(format!(
+                "it contains `{name}`, which `kernels` does not select"
+            ));
         }
         let again = format!("build it: sparsek-gate build {}", variant.id);
         let mut findings = incomplete_compiled(variant, profile);
@@ -281,13 +294,14 @@ impl Candidate<'_> {
         lock.head = entry.hash();
         lock.ledger = ledger;
         lock.ledger.push(entry);
-        Decision::Accepted(Box::new(NewBaseline {
+        let new = NewBaseline {
             gpu: self.profile.identity.folder(),
             lock,
             norm,
             profile,
             signature: None,
-        }))
+        };
+        Decision::Accepted(Box::new(new), Vec::new())
     }
 
     /// The lock that is replaced. A ledger that cannot be read must not be replaced by a new one
@@ -325,4 +339,16 @@ impl Candidate<'_> {
         }
         findings
     }
+}
+
+/// What was noisy while a locked profile was measured. The profile records the states of the GPU, so
+/// that this is found again.
+pub fn noise(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+    let mut found = disturbed(variant, profile, Purpose::Baseline);
+    found.retain(|finding| is_clock(finding) && !finding.denies());
+    found
+}
+
+fn is_clock(finding: &Finding) -> bool {
+    finding.code == Code::ClockChanged
 }

@@ -1,12 +1,14 @@
-//! Locks the latest profiles of the selected variants: all of them, or none.
+//! Locks the latest profiles of the selected variants: those that are sound, each with all of its
+//! baselines; or all of them, or none.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::accept::{Acceptance, Candidate, Decision};
 use super::capture_index::CaptureIndex;
-use super::lock::Entry;
+use super::lock::{Entry, Lock};
 use super::norm_line::{NormLine, norm_lines};
 use super::signature::{Signer, unknown_key};
 use super::store::{NewBaseline, Store};
@@ -30,15 +32,20 @@ pub struct LockOrder<'a> {
     pub acceptance: &'a Acceptance,
     /// Who signs the locks.
     pub signer: Option<&'a Signer>,
+    /// Whether nothing is locked where a variant is refused.
+    pub all_or_none: bool,
 }
 
 /// What was locked.
 #[derive(Debug)]
 pub struct LockReport {
-    /// Whether the baselines were stored. They are not if any of them was refused.
+    /// Whether every selected variant was accepted, and is locked.
     pub locked: bool,
-    /// The baselines that were accepted.
+    /// The baselines that were accepted. They are stored, unless nothing is: where all or none was
+    /// asked for, and a variant was refused.
     pub baselines: Vec<LockedBaseline>,
+    /// The variants that were refused.
+    pub left_out: Vec<LeftOut>,
     /// Why baselines were refused, and warnings.
     pub findings: Vec<Finding>,
 }
@@ -53,6 +60,24 @@ pub struct LockedBaseline {
     /// The normalized text, old and new.
     pub changes: Vec<NormLine>,
     /// The new entry of the ledger; absent where the same profile is locked already.
+    pub entry: Option<Entry>,
+}
+
+/// A variant that was refused.
+#[derive(Debug, Serialize)]
+pub struct LeftOut {
+    /// The variant.
+    pub variant: VariantId,
+    /// Its earlier baselines, which are unchanged.
+    pub keeps: Vec<KeptBaseline>,
+}
+
+/// A baseline that is as it was before.
+#[derive(Debug, Serialize)]
+pub struct KeptBaseline {
+    /// The folder of its GPU model and tier.
+    pub gpu: String,
+    /// When it was accepted, and why; absent where its lock cannot be read.
     pub entry: Option<Entry>,
 }
 
@@ -71,7 +96,8 @@ pub fn refuse_in_pipeline(ci: Option<&str>, allowed: bool) -> Result<(), Error> 
     Ok(())
 }
 
-/// Locks the profiles of the selected variants: all of them, or none.
+/// Locks the profiles of the selected variants. A variant of which anything is refused is left out,
+/// with its earlier baselines unchanged.
 ///
 /// # Errors
 /// [`Error::Io`], and [`Error::Baseline`] where a lock cannot be signed.
@@ -245,7 +271,10 @@ impl Locking<'_> {
             acceptance: self.order.acceptance,
         });
         let new = match decision {
-            Decision::Accepted(new) => *new,
+            Decision::Accepted(new, warnings) => {
+                self.warnings.extend(warnings);
+                *new
+            }
             Decision::Refused(findings) => {
                 self.refusals.extend(findings);
                 return Ok(());
@@ -272,9 +301,25 @@ impl Locking<'_> {
         Ok(())
     }
 
-    /// Signs and stores the accepted baselines, if none was refused.
+    /// Signs and stores the accepted baselines of the variants of which none was refused.
     fn finish(mut self) -> Result<LockReport, Error> {
+        let refused: BTreeSet<VariantId> = self
+            .refusals
+            .iter()
+            .filter_map(|finding| finding.variant.clone())
+            .collect();
+        let left_out = refused.iter().map(|id| self.left_out(id));
+        let left_out = left_out.collect::<Result<Vec<_>, _>>()?;
         let locked = self.refusals.is_empty();
+        if self.order.all_or_none && !locked {
+            self.new.clear();
+        } else {
+            let is_kept = |id: Option<&VariantId>| id.is_none_or(|id| !refused.contains(id));
+            self.new.retain(|new| is_kept(Some(&new.lock.variant)));
+            self.baselines.retain(|one| is_kept(Some(&one.variant)));
+            // They are about baselines that do not change.
+            self.warnings.retain(|one| is_kept(one.variant.as_ref()));
+        }
         if let Some(signer) = self.order.signer {
             for new in &mut self.new {
                 let id = &new.lock.variant;
@@ -282,14 +327,31 @@ impl Locking<'_> {
             }
             self.warnings.extend(unknown_key(self.config, signer));
         }
-        if locked && !self.new.is_empty() {
+        if !self.new.is_empty() {
             self.store.replace(&self.new)?;
         }
         self.refusals.extend(self.warnings);
         Ok(LockReport {
             locked,
             baselines: self.baselines,
+            left_out,
             findings: self.refusals,
+        })
+    }
+
+    /// A refused variant, with the baselines that it keeps.
+    fn left_out(&self, variant: &VariantId) -> Result<LeftOut, Error> {
+        let stored = self.store.all_of(variant)?.into_iter();
+        let keeps = stored.map(|stored| {
+            let lock = stored.lock.and_then(|text| Lock::parse(&text).ok());
+            KeptBaseline {
+                gpu: stored.gpu,
+                entry: lock.and_then(|lock| lock.ledger.last().cloned()),
+            }
+        });
+        Ok(LeftOut {
+            variant: variant.clone(),
+            keeps: keeps.collect(),
         })
     }
 }

@@ -13,11 +13,13 @@ mod store;
 mod verify;
 mod verify_selected;
 
-pub use accept::Acceptance;
+pub use accept::{Acceptance, noise};
 pub use capture_index::CaptureIndex;
 pub use immutable::immutable_additions;
 pub use lock::{Entry, Lock};
-pub use lock_selected::{LockOrder, LockReport, LockedBaseline, lock_selected, refuse_in_pipeline};
+pub use lock_selected::{
+    KeptBaseline, LeftOut, LockOrder, LockReport, LockedBaseline, lock_selected, refuse_in_pipeline,
+};
 pub use norm_line::{NormLine, norm_lines};
 pub use rederive::rederive;
 pub use sign_selected::{SignReport, sign_selected};

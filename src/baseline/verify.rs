@@ -8,6 +8,7 @@ use crate::config::{Config, Variant};
 use crate::finding::{Code, Finding};
 use crate::hash::sha256_hex;
 use crate::profile::{Profile, Series, norm_text};
+use crate::terms::Tier;
 
 /// A stored baseline that is unchanged since it was locked.
 #[derive(Clone, Debug)]
@@ -37,15 +38,41 @@ pub fn verify_stored(
 /// The configuration need not have the variant.
 pub fn verify_files(config: &Config, stored: &Stored) -> (Option<Trusted>, Vec<Finding>) {
     let id = &stored.variant;
+    let folder = config.baselines.join(&stored.gpu).join(&id.suite);
+    let only = match Tier::of_folder(&stored.gpu) {
+        Tier::Static => " --static",
+        _ => "",
+    };
     let mut check = Check {
         stored,
         restore: format!(
-            "restore {} from version control, or lock it again: sparsek-gate baseline --lock --reason '...' {id}",
-            config.baselines.join(&stored.gpu).join(&id.suite).display(),
+            "restore {} from version control, or lock it again: sparsek-gate baseline --lock{only} --reason '...' {id}",
+            folder.display(),
+        ),
+        ignored: format!(
+            "restore it from version control; if it was never committed, a rule hides it: git check-ignore -v {}/{}.*",
+            folder.display(),
+            id.variant
         ),
         findings: Vec::new(),
     };
-    let Some((lock, profile)) = check.files() else {
+    let files = check.files();
+    if !check.findings.is_empty() && is_locked_with_other_line_ends(stored) {
+        let finding = Finding::deny(
+            Code::Tampered,
+            id,
+            format!(
+                "the files of {}/{id} have other line ends (CRLF) than those that were locked: git converted them",
+                stored.gpu
+            ),
+            format!(
+                "commit the line `baselines/** -text` in .gitattributes, then: git rm -r -q --cached {0} && git checkout HEAD -- {0}",
+                folder.display()
+            ),
+        );
+        return (None, vec![finding]);
+    }
+    let Some((lock, profile)) = files else {
         return (None, check.findings);
     };
     let mut findings = check.findings;
@@ -54,11 +81,36 @@ pub fn verify_files(config: &Config, stored: &Stored) -> (Option<Trusted>, Vec<F
     (unchanged.then_some(Trusted { profile, lock }), findings)
 }
 
+/// Whether only the line ends of the files differ from what was locked.
+fn is_locked_with_other_line_ends(stored: &Stored) -> bool {
+    let plain = |bytes: &Vec<u8>| {
+        let text = String::from_utf8_lossy(bytes);
+        text.replace("\r\n", "\n").into_bytes()
+    };
+    let text = |text: &String| text.replace("\r\n", "\n");
+    let plain = Stored {
+        lock: stored.lock.as_ref().map(text),
+        norm: stored.norm.as_ref().map(plain),
+        norm_sha256: stored.norm_sha256.as_ref().map(text),
+        profile: stored.profile.as_ref().map(plain),
+        ..stored.clone()
+    };
+    let mut check = Check {
+        stored: &plain,
+        restore: String::new(),
+        ignored: String::new(),
+        findings: Vec::new(),
+    };
+    check.files().is_some() && check.findings.is_empty()
+}
+
 /// The check of one stored baseline.
 struct Check<'a> {
     stored: &'a Stored,
     /// How to restore its files.
     restore: String,
+    /// What to do where a file is missing.
+    ignored: String,
     findings: Vec<Finding>,
 }
 
@@ -74,6 +126,13 @@ impl Check<'_> {
             .push(Finding::deny(Code::Tampered, id, message, restore));
     }
 
+    fn missing(&mut self, name: &str) {
+        let message = format!("{name} is missing");
+        let (id, next) = (&self.stored.variant, self.ignored.clone());
+        self.findings
+            .push(Finding::deny(Code::Tampered, id, message, next));
+    }
+
     /// Lock and profile, if both can be read.
     fn files(&mut self) -> Option<(Lock, Profile)> {
         let lock = self.lock()?;
@@ -86,7 +145,7 @@ impl Check<'_> {
         let name = self.name("lock.toml");
         let lock = match self.stored.lock.as_deref().map(Lock::parse) {
             None => {
-                self.tampered(format!("{name} is missing"));
+                self.missing(&name);
                 return None;
             }
             Some(Err(cause)) => {
@@ -113,7 +172,7 @@ impl Check<'_> {
         ] {
             let name = self.name(ending);
             match content.as_deref().map(sha256_hex) {
-                None => self.tampered(format!("{name} is missing")),
+                None => self.missing(&name),
                 Some(hash) if hash != *locked => self.tampered(format!(
                     "{name} is not what was locked on {}: its sha256 is {hash}, the lock says {locked}",
                     entry.time,
@@ -125,7 +184,7 @@ impl Check<'_> {
         let id = &stored.variant;
         let expected = format!("{}  {}.norm.txt\n", entry.norm_sha256, id.variant);
         match &stored.norm_sha256 {
-            None => self.tampered(format!("{name} is missing")),
+            None => self.missing(&name),
             Some(text) if *text != expected => {
                 self.tampered(format!("{name} does not contain the locked hash"));
             }

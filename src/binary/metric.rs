@@ -65,7 +65,7 @@ metrics! {
     };
     "spill_load_bytes" ["byte"] Lower Record = |f| f.kernel.resources.spill_load_bytes.map(f64::from);
     "spill_store_bytes" ["byte"] Lower Record = |f| f.kernel.resources.spill_store_bytes.map(f64::from);
-    "stack_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.stack_bytes));
+    "stack_bytes" ["byte"] Lower Deny = |f| Some(f64::from(f.kernel.resources.stack_bytes));
     "static_shared_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.shared_bytes));
     "tensor_instructions" [""] Higher Deny never_zero = |f| Some(f.count(MMA)? + f.count(WGMMA)?);
     "tma_instructions" [""] Higher Record = |f| f.count(TMA);

@@ -64,13 +64,14 @@ impl<'a> Builder<'a> {
     }
 
     /// Builds all of them, as many at a time as there are processors, in the order given.
-    /// `done` is called for each as it ends.
+    /// `begins` and `done` are called for each as it begins and ends.
     ///
     /// # Errors
     /// [`Error`] where the machine failed; a variant that does not build is a finding.
     pub fn build_all(
         &self,
         variants: &[&Variant],
+        begins: &(dyn Fn(&Variant) + Sync),
         done: &(dyn Fn(&Variant, Result<&Artifact, &Finding>) + Sync),
     ) -> Result<Vec<Built>, Error> {
         let workers = std::thread::available_parallelism()
@@ -86,6 +87,7 @@ impl<'a> Builder<'a> {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         variants.get(index).map(|variant| (index, *variant))
                     } {
+                        begins(variant);
                         let result = self.build(variant);
                         match &result {
                             Ok(artifact) => done(variant, Ok(artifact)),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cli::Format;
 use crate::finding::{Error, ExitCode, Finding, Severity};
 use crate::judge::{Ended, Outcome};
-use crate::report::{self as reports, Capability, Form, Target};
+use crate::report::{self as reports, Capability, Detail, Form, Target};
 
 /// The exit code for the findings of a run without verdicts.
 fn exit_code(findings: &[Finding]) -> ExitCode {
@@ -36,14 +36,26 @@ pub(super) fn answer<T: Serialize>(
     findings: &[Finding],
     text: impl FnOnce() -> String,
 ) -> Result<ExitCode, Error> {
+    answer_in(Detail::All, format, content, findings, text)
+}
+
+/// The same; where people ask for the verdict alone, without the findings.
+pub(super) fn answer_in<T: Serialize>(
+    detail: Detail,
+    format: Format,
+    content: T,
+    findings: &[Finding],
+    text: impl FnOnce() -> String,
+) -> Result<ExitCode, Error> {
     let code = exit_code(findings);
-    let text = match format {
-        Format::Text => format!(
+    let text = match (format, detail) {
+        (Format::Text, Detail::Verdict) => reports::clean(&text()),
+        (Format::Text, _) => format!(
             "{}{}",
             reports::clean(&text()),
             reports::findings_text(findings)
         ),
-        Format::Json => json(&Answer {
+        (Format::Json, _) => json(&Answer {
             schema: 1,
             content,
             findings,
@@ -83,11 +95,12 @@ pub(super) fn report(
     outcome: &Outcome,
     ended: Option<Error>,
     form: &Form,
+    detail: Detail,
     targets: &[Target],
 ) -> Result<ExitCode, Error> {
     // The verdict first: a report that cannot be written must not take it along.
     if ended.is_none() || !form.has(Capability::Terminal) {
-        print_outcome(outcome, form)?;
+        print_outcome(outcome, form, detail)?;
     }
     for target in targets {
         target.write(outcome)?;
@@ -106,9 +119,12 @@ pub(super) fn ended(error: &Error) -> Ended {
     }
 }
 
-/// Prints an outcome. Only a form of commands may command the service that keeps the log.
-pub(super) fn print_outcome(outcome: &Outcome, form: &Form) -> Result<(), Error> {
-    let text = form.render(outcome);
+/// Prints an outcome, for people with as much detail as they ask for. Only a form of commands may command the service that keeps the log.
+pub(super) fn print_outcome(outcome: &Outcome, form: &Form, detail: Detail) -> Result<(), Error> {
+    let text = match form.has(Capability::Terminal) {
+        true => reports::outcome_text(outcome, detail),
+        false => form.render(outcome),
+    };
     if form.has(Capability::Commands) {
         reports::print_commands(&text)
     } else {

@@ -5,16 +5,17 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::answer::answer;
+use super::answer::{answer, answer_in};
 use super::select::load;
 use crate::baseline::{
-    Acceptance, CaptureIndex, Lock, LockOrder, LockedBaseline, NormLine, Signer, Store,
-    lock_selected, measured_unpinned, norm_lines, refuse_in_pipeline, sign_selected,
+    Acceptance, CaptureIndex, LeftOut, Lock, LockOrder, LockedBaseline, NormLine, Signer, Store,
+    lock_selected, measured_unpinned, noise, norm_lines, refuse_in_pipeline, sign_selected,
     verify_selected, verify_stored,
 };
 use crate::cli::BaselineArgs;
 use crate::config::Selected;
 use crate::finding::{Error, ExitCode};
+use crate::report::Detail;
 use crate::terms::VariantId;
 
 pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
@@ -34,6 +35,7 @@ pub(super) fn run(config: &Path, arguments: &BaselineArgs) -> Result<ExitCode, E
 /// clap does not enforce `requires` between an option and an action where another action is given.
 fn options_fit_the_action(arguments: &BaselineArgs) -> Result<(), Error> {
     let (lock, verify) = (arguments.lock, arguments.verify);
+    let verbosity = arguments.verbosity;
     let lock_or_sign = lock || arguments.sign;
     for (option, given, action, fits) in [
         (
@@ -44,6 +46,9 @@ fn options_fit_the_action(arguments: &BaselineArgs) -> Result<(), Error> {
         ),
         ("--in-ci", arguments.in_ci, "--lock", lock),
         ("--static", arguments.r#static, "--lock", lock),
+        ("--all-or-none", arguments.all_or_none, "--lock", lock),
+        ("--verbose", verbosity.verbose, "--lock", lock),
+        ("--quiet", verbosity.quiet, "--lock", lock),
         (
             "--sign-key",
             arguments.sign_key.is_some(),
@@ -75,6 +80,7 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
     struct Content {
         locked: bool,
         baselines: Vec<LockedBaseline>,
+        left_out: Vec<LeftOut>,
     }
     let who = match &arguments.who {
         Some(who) => who.clone(),
@@ -104,31 +110,89 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
             static_only: arguments.r#static,
             acceptance: &acceptance,
             signer: signer.as_ref(),
+            all_or_none: arguments.all_or_none,
         },
     )?;
     let content = Content {
         locked: report.locked,
         baselines: report.baselines,
+        left_out: report.left_out,
     };
-    answer(arguments.format, &content, &report.findings, || {
-        let mut text = String::new();
-        for baseline in &content.baselines {
-            let state = match (&baseline.entry, content.locked) {
-                (None, _) => "already locked, unchanged",
-                (Some(_), false) => "not locked",
-                (Some(_), true) => "locked",
-            };
-            let _ = writeln!(text, "{} on {}: {state}", baseline.variant, baseline.gpu);
-            for line in &baseline.changes {
-                let (old, new) = (value(&line.old), value(&line.new));
-                let _ = writeln!(text, "  {}: {old} → {new}", line.name);
-            }
-        }
-        if !content.locked {
-            text.push_str("nothing was locked: either all selected variants are locked, or none\n");
-        }
-        text
+    let stored = content.locked || !arguments.all_or_none;
+    let detail = arguments.verbosity.detail();
+    answer_in(detail, arguments.format, &content, &report.findings, || {
+        lock_text(stored, &content.baselines, &content.left_out, detail)
     })
+}
+
+/// What was locked, with the values that changed.
+fn lock_text(
+    stored: bool,
+    baselines: &[LockedBaseline],
+    left_out: &[LeftOut],
+    detail: Detail,
+) -> String {
+    let mut text = String::new();
+    for baseline in baselines.iter().filter(|_| detail != Detail::Verdict) {
+        let lines = &baseline.changes;
+        let is_first = lines.iter().all(|line| line.old.is_none());
+        let changed = lines.iter().filter(|line| line.old != line.new).count();
+        let what = match is_first {
+            true => format!("first baseline, {changed} values"),
+            false => format!("{changed} of {} values changed", lines.len()),
+        };
+        let state = match (&baseline.entry, stored) {
+            (None, _) => "already locked, unchanged".to_owned(),
+            (Some(_), false) => format!("not locked; {what}"),
+            (Some(_), true) => format!("locked; {what}"),
+        };
+        let _ = writeln!(text, "{} on {}: {state}", baseline.variant, baseline.gpu);
+        let shown = |line: &&NormLine| match detail {
+            Detail::All => true,
+            _ => !is_first && line.old != line.new,
+        };
+        for line in lines.iter().filter(shown) {
+            let (old, new) = (value(&line.old), value(&line.new));
+            let _ = writeln!(text, "  {}: {old} → {new}", line.name);
+        }
+    }
+    let words = left_out_words(left_out);
+    for words in words.iter().filter(|_| detail != Detail::Verdict) {
+        let _ = writeln!(text, "{words}");
+    }
+    let new = baselines.iter().filter(|one| one.entry.is_some()).count();
+    if !stored {
+        text.push_str("nothing was locked: with --all-or-none either all selected variants are locked, or none\n");
+    } else if detail == Detail::Verdict || !left_out.is_empty() {
+        let s = if new == 1 { "" } else { "s" };
+        let names: Vec<String> = left_out.iter().map(|one| one.variant.to_string()).collect();
+        let not = match names.is_empty() {
+            true => String::new(),
+            false => format!("; not locked: {}", names.join(", ")),
+        };
+        let _ = writeln!(text, "{new} baseline{s} locked{not}");
+    }
+    text
+}
+
+/// Which variants were left out, and the baselines that they have now.
+fn left_out_words(left_out: &[LeftOut]) -> Vec<String> {
+    let words = left_out.iter().map(|one| {
+        let kept = one.keeps.iter().map(|kept| match &kept.entry {
+            Some(entry) => format!("{} of {} ({})", kept.gpu, entry.time, entry.reason),
+            None => format!("{} with a lock that cannot be read", kept.gpu),
+        });
+        let kept: Vec<String> = kept.collect();
+        match kept.is_empty() {
+            true => format!("{}: not locked, and has no baseline", one.variant),
+            false => format!(
+                "{}: not locked; its baseline is still the old one: {}",
+                one.variant,
+                kept.join(", ").replace('\n', " ")
+            ),
+        }
+    });
+    words.collect()
 }
 
 /// A value of the normalized text, for people.
@@ -209,6 +273,8 @@ fn show(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
             let (trusted, found) = verify_stored(&selected.config, variant, &stored);
             findings.extend(found);
             findings.extend(trusted.as_ref().and_then(measured_unpinned));
+            let locked = trusted.iter().map(|trusted| &trusted.profile);
+            findings.extend(locked.flat_map(|profile| noise(variant, profile)));
             let norm = stored.norm.unwrap_or_default();
             baselines.push(Shown {
                 variant: variant.id.clone(),

@@ -39,7 +39,8 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     if outcome.spent.is_some() {
         outcome.wall_s = Some(started.elapsed().as_secs_f64());
     }
-    answer::report(&outcome, ended, arguments.format, &targets)
+    let detail = arguments.verbosity.detail();
+    answer::report(&outcome, ended, arguments.format, detail, &targets)
 }
 
 /// Where the profiles that are asked for come from.
@@ -166,7 +167,7 @@ fn fresh(
         selected: plan,
         base: base.as_ref(),
         output: &folder,
-        watch: &Progress::new(),
+        watch: &Progress::with(arguments.verbosity.detail()),
         measure_all: arguments.measure_all,
         records: RecordUse {
             reads: true,

@@ -21,7 +21,7 @@ use crate::judge::{
 use crate::measure::BaseProject;
 use crate::metric::display_value;
 use crate::process;
-use crate::report::{self, Form, Progress, one_line};
+use crate::report::{self, Detail, Form, Progress, one_line};
 
 pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
     let started = Instant::now();
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
             if outcome.spent.is_some() {
                 outcome.wall_s = Some(started.elapsed().as_secs_f64());
             }
-            answer::report(&outcome, ended, arguments.format, &targets)
+            answer::report(&outcome, ended, arguments.format, Detail::All, &targets)
         }
         programs => alone(arguments, &place, programs),
     }

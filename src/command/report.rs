@@ -12,7 +12,7 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<ExitCode, Error> {
         target.refuse_to_replace(source)?;
     }
     let outcome = report::read(source)?;
-    print_outcome(&outcome, arguments.format)?;
+    print_outcome(&outcome, arguments.format, arguments.verbosity.detail())?;
     for target in &targets {
         target.write(&outcome)?;
     }

@@ -11,7 +11,7 @@ pub(super) fn guarded<T>(ask: impl FnOnce() -> Result<T, Refusal>) -> Result<T, 
     let missing = |what: String, next: &str| Error::Environment {
         what,
         next: format!(
-            "{next}; profiles recorded elsewhere need no GPU: `sparsek-gate check --from DIR`"
+            "{next}; without a GPU, `sparsek-gate check --static` gates what the compiler makes, and `sparsek-gate check --from DIR` profiles recorded elsewhere"
         ),
     };
     // SAFETY: only tries to open the library.

@@ -1,7 +1,7 @@
 //! Disturbances of a measurement: other users of the GPU, a clock that changed, counters that could
 //! not be read.
 
-use super::plausible::{Side, device_findings};
+use super::plausible::{Purpose, Side, device_findings};
 use crate::config::Variant;
 use crate::device::State;
 use crate::finding::{Code, Finding, WarnReason};
@@ -10,7 +10,7 @@ use crate::terms::VariantId;
 
 /// What disturbed a profile while it was measured: counters that could not be read, and the state
 /// that the GPU reported. Each GPU is compared with itself alone.
-pub fn disturbed(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+pub fn disturbed(variant: &Variant, profile: &Profile, purpose: Purpose) -> Vec<Finding> {
     let captures = &profile.provenance.captures;
     let mut uuids: Vec<Option<&str>> = captures
         .iter()
@@ -28,7 +28,7 @@ pub fn disturbed(variant: &Variant, profile: &Profile) -> Vec<Finding> {
             name: "current",
             states: &states,
         };
-        device_findings(&variant.id, &[side])
+        device_findings(&variant.id, &[side], purpose)
     };
     let disturbances = uuids.iter().flat_map(of_one);
     below_counters(variant, profile)
@@ -92,5 +92,5 @@ pub(crate) fn disturbances(
         .iter()
         .map(|(name, states)| Side { name, states })
         .collect();
-    device_findings(variant, &sides)
+    device_findings(variant, &sides, Purpose::Verdict)
 }

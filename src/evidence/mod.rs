@@ -17,5 +17,5 @@ pub(crate) use disturbed::{disturbances, unwatched};
 pub use launched::launch_mismatches;
 pub use other_launches::{interleaved_launches, other_launches};
 pub use pins::{gpu_pins, pins_of, recorded_unpinned, unpinned};
-pub use plausible::{Measurand, Side, device_findings, implausible, too_good};
+pub use plausible::{Measurand, Purpose, Side, device_findings, implausible, too_good};
 pub use proven::numbers_unchecked;

@@ -30,6 +30,33 @@ pub struct Measurand<'a> {
     pub unit: Option<&'a str>,
 }
 
+/// What captures are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A verdict: what differs between captures is no property of the kernel.
+    Verdict,
+    /// A baseline. What differs between its processes is in the spread that is locked, and widens
+    /// every band by it.
+    Baseline,
+}
+
+impl Purpose {
+    /// Why a clock that settings changed, in some captures and not in others, only warns.
+    fn excuse(self) -> Option<WarnReason> {
+        (self == Purpose::Baseline).then_some(WarnReason::InLockedSpread)
+    }
+
+    /// What to do about it.
+    fn next(self, otherwise: &str) -> String {
+        match self {
+            Purpose::Verdict => otherwise.to_owned(),
+            Purpose::Baseline => format!(
+                "nothing, if this noise is usual: a baseline of these captures has it in its spread. For a narrower one: {otherwise}"
+            ),
+        }
+    }
+}
+
 /// The captures of one side of a comparison, in the order they were taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
@@ -125,8 +152,8 @@ pub fn too_good(
 
 /// What the state of the GPU shows against the captures of a variant: other processes on it, a
 /// clock that was lowered, captures at different clocks. All sides of a comparison are judged
-/// together, as what differs between them is no property of the kernel.
-pub fn device_findings(variant: &VariantId, sides: &[Side<'_>]) -> Vec<Finding> {
+/// together.
+pub fn device_findings(variant: &VariantId, sides: &[Side<'_>], purpose: Purpose) -> Vec<Finding> {
     let captures: Vec<Capture<'_>> = sides
         .iter()
         .flat_map(|side| {
@@ -142,8 +169,8 @@ pub fn device_findings(variant: &VariantId, sides: &[Side<'_>]) -> Vec<Finding> 
         .collect();
     let mut findings = Vec::new();
     findings.extend(shared(variant, &captures));
-    findings.extend(slowed(variant, &captures));
-    findings.extend(other_clock(variant, &captures));
+    findings.extend(slowed(variant, &captures, purpose));
+    findings.extend(other_clock(variant, &captures, purpose));
     findings
 }
 
@@ -192,7 +219,7 @@ fn described(process: &ComputeProcess) -> String {
     format!("process {} ({name}{memory})", process.pid)
 }
 
-fn slowed(variant: &VariantId, captures: &[Capture<'_>]) -> Vec<Finding> {
+fn slowed(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) -> Vec<Finding> {
     let mut findings = Vec::new();
     let seen: BTreeSet<Slowdown> = captures
         .iter()
@@ -241,8 +268,9 @@ fn slowed(variant: &VariantId, captures: &[Capture<'_>]) -> Vec<Finding> {
                     reason.as_str(),
                     listed(&slowed)
                 ),
-                next,
+                purpose.next(next),
             )
+            .warn_for(purpose.excuse())
         } else {
             Finding::deny(
                 Code::ClockChanged,
@@ -256,7 +284,7 @@ fn slowed(variant: &VariantId, captures: &[Capture<'_>]) -> Vec<Finding> {
     findings
 }
 
-fn other_clock(variant: &VariantId, captures: &[Capture<'_>]) -> Option<Finding> {
+fn other_clock(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) -> Option<Finding> {
     let clocks: Vec<(u32, &Capture<'_>)> = captures
         .iter()
         .filter(|capture| capture.state.working_readings >= FEWEST_CLOCK_READINGS)
@@ -269,7 +297,8 @@ fn other_clock(variant: &VariantId, captures: &[Capture<'_>]) -> Option<Finding>
     if *high == 0 || percent <= CLOCK_PERCENT {
         return None;
     }
-    Some(Finding::deny(
+    let next = "keep the GPU's clocks unchanged during the measurement, or let ncu lock them (`clock_control = \"base\"`), and measure again";
+    let finding = Finding::deny(
         Code::ClockChanged,
         variant,
         format!(
@@ -277,8 +306,9 @@ fn other_clock(variant: &VariantId, captures: &[Capture<'_>]) -> Option<Finding>
             listed(&[slow]),
             listed(&[fast])
         ),
-        "keep the GPU's clocks unchanged during the measurement, or let ncu lock them (`clock_control = \"base\"`), and measure again",
-    ))
+        purpose.next(next),
+    );
+    Some(finding.warn_for(purpose.excuse()))
 }
 
 /// `base 1, base 2, current 1`.
@@ -349,8 +379,12 @@ mod tests {
         }
     }
 
-    /// Findings of a comparison, as code and severity.
+    /// Findings of a comparison.
     fn compared(base: &[&State], current: &[&State]) -> Vec<Finding> {
+        judged_for(Purpose::Verdict, base, current)
+    }
+
+    fn judged_for(purpose: Purpose, base: &[&State], current: &[&State]) -> Vec<Finding> {
         let sides = [
             Side {
                 name: "base",
@@ -361,7 +395,7 @@ mod tests {
                 states: current,
             },
         ];
-        device_findings(&variant(), &sides)
+        device_findings(&variant(), &sides, purpose)
     }
 
     fn kinds(findings: &[Finding]) -> Vec<(Code, Severity)> {
@@ -518,6 +552,24 @@ mod tests {
             "{}",
             findings[0].message
         );
+    }
+
+    #[test]
+    fn noise_that_a_baseline_has_in_its_spread_only_warns_and_faults_do_not() {
+        let locked = |states: &[&State]| judged_for(Purpose::Baseline, &[], states);
+        let capped = slowed_by(Slowdown::SwPowerCap);
+        for states in [
+            [&at(1980), &at(1755)],
+            [&at(1980), &capped],
+            [&at(1980), &slowed_by(Slowdown::SyncBoost)],
+        ] {
+            let findings = locked(&states);
+            assert_eq!(kinds(&findings), [(Code::ClockChanged, Severity::Warn)]);
+            assert!(findings[0].next.starts_with("nothing, if"));
+        }
+        let hot = slowed_by(Slowdown::HwThermal);
+        let fault = locked(&[&at(1980), &hot]);
+        assert_eq!(kinds(&fault), [(Code::ClockChanged, Severity::Deny)]);
     }
 
     #[test]

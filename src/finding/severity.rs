@@ -55,6 +55,8 @@ reasons! {
     Programs => Inconclusive,
     /// All captures were affected alike.
     AllCapturesAlike => ClockChanged,
+    /// The captures are those of a baseline, whose spread contains what differs between them.
+    InLockedSpread => ClockChanged,
     /// Nothing of the variant can be judged without a GPU.
     NoStaticGate => NotMeasured,
     /// The sanitizer itself reported warnings and no errors.

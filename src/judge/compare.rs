@@ -12,8 +12,8 @@ use super::work::{declared_findings, work_findings};
 use crate::comparable::{Difference, measured, side_by_side, words};
 use crate::config::Variant;
 use crate::evidence::{
-    below_counters, disturbances, disturbed, incomplete, incomplete_side, missing_launches_side,
-    unwatched,
+    Purpose, below_counters, disturbances, disturbed, incomplete, incomplete_side,
+    missing_launches_side, unwatched,
 };
 use crate::finding::{Code, Finding};
 use crate::metric::{Level, measures};
@@ -123,7 +123,7 @@ fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
         variant, current, ..
     } = *case;
     match case.reference {
-        Reference::Stored { .. } => disturbed(variant, current),
+        Reference::Stored { .. } => disturbed(variant, current, Purpose::Verdict),
         Reference::Base { base, .. } | Reference::Program { base } => {
             let mut findings = disturbances(&variant.id, &[("base", base), ("current", current)]);
             findings.extend(unwatched(&variant.id, current));

@@ -16,8 +16,8 @@ use crate::baseline::{Store, Trusted, immutable_additions, verify_stored};
 use crate::comparable::{changes_since, words};
 use crate::config::{Selected, Variant};
 use crate::evidence::{
-    below_counters, disturbed, incomplete, incomplete_compiled, numbers_unchecked, other_launches,
-    recorded_unpinned, unpinned,
+    Purpose, below_counters, disturbed, incomplete, incomplete_compiled, numbers_unchecked,
+    other_launches, recorded_unpinned, unpinned,
 };
 use crate::finding::{Code, Error, Finding};
 use crate::parallel;
@@ -210,7 +210,9 @@ impl<'a> Judge<'a> {
         candidates.find_map(|other| {
             let now = profile(&other.id)?;
             let sound = incomplete(other, now).is_empty()
-                && !disturbed(other, now).iter().any(Finding::denies);
+                && !disturbed(other, now, Purpose::Verdict)
+                    .iter()
+                    .any(Finding::denies);
             let control = Control::new(other, variant, self.locked(&other.id, now)?, now);
             (sound && !control.displacements.is_empty()).then_some(control)
         })
@@ -269,7 +271,9 @@ impl<'a> Judge<'a> {
         for control in profiles.controls.iter().filter(|_| any_stored) {
             if let Some(variant) = self.plan.config.variant(&control.variant) {
                 outcome.findings.extend(incomplete(variant, control));
-                outcome.findings.extend(disturbed(variant, control));
+                outcome
+                    .findings
+                    .extend(disturbed(variant, control, Purpose::Verdict));
             }
         }
         let so_far = &*outcome;

@@ -46,7 +46,9 @@ impl Batch<'_> {
         &self,
         builder: Builder<'_>,
     ) -> Result<(Vec<Option<Artifact>>, Vec<Finding>), Error> {
-        let results = builder.build_all(self.variants, &|variant, result| {
+        self.watch.expects(self.variants.len());
+        let begins = |variant: &Variant| self.watch.begins(variant, "build");
+        let results = builder.build_all(self.variants, &begins, &|variant, result| {
             let outcome = match result {
                 Ok(artifact) if artifact.cached => "unchanged".to_owned(),
                 Ok(_) => "built".to_owned(),

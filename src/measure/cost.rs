@@ -7,6 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::watch::TimeLeft;
 use crate::files::{bounded_json, most, read_regular_up_to, write_atomically};
 use crate::plan::{Task, VariantPlan};
 use crate::terms::VariantId;
@@ -163,32 +164,35 @@ impl Costs {
             let each = self.variants.get(&plan.variant.to_string())?;
             Some(each.of(plan))
         });
-        let known: Vec<[f64; 2]> = known.collect();
+        let known: Vec<TimeLeft> = known.collect();
         let unknown = plans.len() - known.len();
-        let [least, most] = known
-            .iter()
-            .copied()
-            .reduce(|sum, one| [sum[0] + one[0], sum[1] + one[1]])?;
+        let all = known.iter().copied().reduce(|sum, one| sum + one)?;
         let variants = |count: usize| match count {
             1 => "1 variant".to_owned(),
             count => format!("{count} variants"),
         };
         let mut text = format!(
-            "measuring {} will take {} to {}, by the times of earlier runs",
-            variants(known.len()),
-            words(least),
-            words(most)
+            "measuring {} will take {all}, by the times of earlier runs",
+            variants(known.len())
         );
         if unknown > 0 {
             text.push_str(&format!("; {} never ran here", variants(unknown)));
         }
         Some(text)
     }
+
+    /// How long variants will take; `None` where nothing is known of one of them.
+    pub fn left(&self, plans: &[VariantPlan]) -> Option<TimeLeft> {
+        plans.iter().try_fold(TimeLeft::default(), |sum, plan| {
+            let each = self.variants.get(&plan.variant.to_string())?;
+            Some(sum + each.of(plan))
+        })
+    }
 }
 
 impl Each {
-    /// Seconds of a plan, with the fewest rounds and with the most.
-    fn of(&self, plan: &VariantPlan) -> [f64; 2] {
+    /// The time of a plan.
+    fn of(&self, plan: &VariantPlan) -> TimeLeft {
         let count = |task: fn(Task) -> bool| {
             let jobs = plan.once.iter().filter(|job| task(job.task));
             jobs.count() as f64
@@ -200,17 +204,10 @@ impl Each {
             rounds.map(Vec::len).sum::<usize>() as f64 * self.profile_s
         };
         let (least, most) = plan.bounds();
-        [once + rounds(least), once + rounds(most)]
-    }
-}
-
-/// A time for people: `45 s`, `3 min 5 s`.
-fn words(seconds: f64) -> String {
-    let seconds = seconds.ceil().min(1e9) as u64;
-    match (seconds / 60, seconds % 60) {
-        (0, seconds) => format!("{seconds} s"),
-        (minutes, 0) => format!("{minutes} min"),
-        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+        TimeLeft {
+            least_s: once + rounds(least),
+            most_s: once + rounds(most),
+        }
     }
 }
 
@@ -244,6 +241,10 @@ mod tests {
             Costs::of(work).expected(&plans).unwrap(),
             "measuring 1 variant will take 16 s to 1 min 4 s, by the times of earlier runs; 1 variant never ran here"
         );
+        assert_eq!(Costs::of(work).left(&plans), None);
+        let one = Costs::of(work).left(&plans[..1]).unwrap();
+        assert_eq!(one.to_string(), "16 s to 1 min 4 s");
+        assert_eq!(Costs::of(work).left(&[]), Some(TimeLeft::default()));
         Costs::of(work).note(&plans[1].variant, cost);
         assert_eq!(
             Costs::of(work).expected(&plans).unwrap(),

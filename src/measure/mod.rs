@@ -25,4 +25,4 @@ pub use rounds::StillOpen;
 pub use run::{Built, Choose, CompiledSources, Measured, Order, Pair, build, measure};
 pub use same::{ChangedFiles, must_measure};
 pub use verified::{RecordUse, ReusedVerification};
-pub use watch::Watch;
+pub use watch::{TimeLeft, Watch};

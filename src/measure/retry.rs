@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::watch::Watch;
 use crate::config::Variant;
-use crate::evidence::{Side, device_findings};
+use crate::evidence::{Purpose, Side, device_findings};
 use crate::finding::{Code, Error, Finding, Severity};
 use crate::process;
 use crate::profile::Profile;
@@ -102,7 +102,7 @@ pub(super) fn disturbance(variant: &VariantId, sides: &[(&str, &Profile)]) -> Op
         .iter()
         .map(|(name, states)| Side { name, states })
         .collect();
-    let mut findings = device_findings(variant, &sides).into_iter();
+    let mut findings = device_findings(variant, &sides, Purpose::Verdict).into_iter();
     findings.find(of_the_machine)
 }
 

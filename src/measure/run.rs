@@ -21,7 +21,9 @@ use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, Variant, Verification};
 use crate::device::{Gpu, GpuLock};
-use crate::evidence::{disturbed, incomplete, incomplete_side, interleaved_launches, unpinned};
+use crate::evidence::{
+    Purpose, disturbed, incomplete, incomplete_side, interleaved_launches, unpinned,
+};
 use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
@@ -346,7 +348,10 @@ impl<'a> Built<'a> {
             batch.watch.notes(&text);
         }
         let lock = run.turn(commands_ran)?;
-        for mut sides in self.sides {
+        batch.watch.expects(plans.len());
+        for (at, mut sides) in self.sides.into_iter().enumerate() {
+            let left = |from: usize| costs.left(plans.get(from..).unwrap_or_default());
+            batch.watch.left(left(at), left(at + 1));
             let chosen = sides.choose(&run.bench.gpu, &costs, choose);
             let variant = chosen
                 .as_ref()
@@ -711,7 +716,7 @@ impl<'a> Run<'a> {
             None => incomplete(variant, &current),
         };
         if base.is_none() {
-            gaps.extend(disturbed(variant, &current));
+            gaps.extend(disturbed(variant, &current, Purpose::Baseline));
         }
         let mut findings = subjects.current.mismatches(&self.bench);
         findings.extend(subjects.current.altered());

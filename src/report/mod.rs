@@ -4,6 +4,7 @@
 
 mod checks;
 mod concern;
+mod detail;
 mod form;
 mod forms;
 mod github;
@@ -23,6 +24,7 @@ mod target;
 mod terminal;
 
 pub use checks::checks as checks_text;
+pub use detail::Detail;
 pub use form::{Capability, Form};
 pub use forms::{FORMS, form, form_parser, report_help};
 pub use history::{page as history_page, text as history_text};
@@ -34,4 +36,4 @@ pub(crate) use print::{clean, json_for_terminals, one_line};
 pub use progress::Progress;
 pub use reference::findings_page;
 pub use target::{Target, targets};
-pub use terminal::findings as findings_text;
+pub use terminal::{findings as findings_text, report as outcome_text};

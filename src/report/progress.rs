@@ -1,24 +1,108 @@
-//! The progress of a run, on standard error: a spinner on a terminal, lines elsewhere.
+//! The progress of a run, on standard error: a spinner on a terminal, and the same lines there and
+//! elsewhere.
 
 use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::detail::Detail;
 use super::print::{clean, say};
 use crate::config::Variant;
-use crate::measure::Watch;
+use crate::measure::{TimeLeft, Watch};
+use crate::terms::VariantId;
 
 /// Shows the stages of a run.
 #[derive(Debug)]
 pub struct Progress {
+    detail: Detail,
     spinner: Option<ProgressBar>,
+    steps: Mutex<Steps>,
+}
+
+/// Where a run is, and what is said of it.
+#[derive(Debug, Default)]
+struct Steps {
+    /// How many variants are expected.
+    of: usize,
+    /// Those that began, in the order in which they did.
+    begun: Vec<VariantId>,
+    /// Those that are worked on now, with their stages.
+    active: Vec<(VariantId, String)>,
+    now: Option<TimeLeft>,
+    after_next: Option<TimeLeft>,
+}
+
+impl Steps {
+    /// `3/12`; nothing of a single variant.
+    fn place(&mut self, variant: &VariantId) -> String {
+        let known = self.begun.iter().position(|begun| begun == variant);
+        let at = known.unwrap_or_else(|| {
+            self.begun.push(variant.clone());
+            self.begun.len() - 1
+        });
+        match self.of {
+            of if of > 1 && at < of => format!("{}/{of}", at + 1),
+            _ => String::new(),
+        }
+    }
+
+    /// What a stage that begins adds to the spinner.
+    fn begins(&mut self, variant: &VariantId, stage: &str) -> String {
+        self.place(variant);
+        self.active.retain(|(active, _)| active != variant);
+        self.active.push((variant.clone(), stage.to_owned()));
+        self.message()
+    }
+
+    /// What goes on: `profile s/a (3/12), 16 s to 1 min 4 s left`.
+    fn message(&mut self) -> String {
+        let Some((variant, stage)) = self.active.first().cloned() else {
+            return String::new();
+        };
+        let mut text = format!("{stage} {variant}");
+        if let others @ 1.. = self.active.len() - 1 {
+            text.push_str(&format!(" and {others} more"));
+        }
+        let place = self.place(&variant);
+        if !place.is_empty() {
+            text.push_str(&format!(" ({place})"));
+        }
+        if let Some(left) = self.now {
+            text.push_str(&format!(", {left} left"));
+        }
+        text
+    }
+
+    /// The line of a stage that ended. The time that is left is said where a variant is measured.
+    fn ended(&mut self, variant: &VariantId, stage: &str, outcome: &str) -> String {
+        let place = self.place(variant);
+        self.active.retain(|(active, _)| active != variant);
+        let width = format!("{0}/{0}", self.of).len();
+        let place = match self.of {
+            0 | 1 => String::new(),
+            _ => format!("{place:>width$} "),
+        };
+        let mut line = format!("{stage:>11} {place}{variant:<32} {outcome}");
+        let left = self.after_next.filter(|left| left.most_s > 0.0);
+        if let (Some(left), "profile") = (left, stage) {
+            line.push_str(&format!("; {left} left"));
+        }
+        line
+    }
 }
 
 impl Progress {
-    /// A spinner if standard error is a terminal.
+    /// With every line, and a spinner if standard error is a terminal.
     pub fn new() -> Progress {
-        let spinner = std::io::stderr().is_terminal().then(|| {
+        Progress::with(Detail::default())
+    }
+
+    /// The same, or only what must be known while nothing but the verdict is asked for.
+    pub fn with(detail: Detail) -> Progress {
+        let shown = detail != Detail::Verdict && std::io::stderr().is_terminal();
+        let spinner = shown.then(|| {
             let spinner = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
                 spinner.set_style(style);
@@ -26,7 +110,11 @@ impl Progress {
             spinner.enable_steady_tick(Duration::from_millis(120));
             spinner
         });
-        Progress { spinner }
+        Progress {
+            detail,
+            spinner,
+            steps: Mutex::default(),
+        }
     }
 
     fn line(&self, text: &str) {
@@ -34,6 +122,10 @@ impl Progress {
             Some(spinner) => spinner.suspend(|| say(text)),
             None => say(text),
         }
+    }
+
+    fn step<T>(&self, take: impl FnOnce(&mut Steps) -> T) -> T {
+        take(&mut self.steps.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -52,15 +144,38 @@ impl Drop for Progress {
 }
 
 impl Watch for Progress {
+    fn expects(&self, variants: usize) {
+        self.step(|steps| {
+            *steps = Steps {
+                of: variants,
+                ..Steps::default()
+            }
+        });
+    }
+
+    fn left(&self, now: Option<TimeLeft>, after_next: Option<TimeLeft>) {
+        self.step(|steps| (steps.now, steps.after_next) = (now, after_next));
+    }
+
     fn begins(&self, variant: &Variant, stage: &str) {
+        let message = self.step(|steps| steps.begins(&variant.id, stage));
         if let Some(spinner) = &self.spinner {
-            spinner.set_message(clean(&format!("{stage} {}", variant.id)));
+            spinner.set_message(clean(&message));
             spinner.reset_elapsed();
         }
     }
 
     fn ended(&self, variant: &Variant, stage: &str, outcome: &str) {
-        self.line(&format!("{stage:>11} {:<32} {outcome}", variant.id));
+        let (line, message) = self.step(|steps| {
+            let line = steps.ended(&variant.id, stage, outcome);
+            (line, steps.message())
+        });
+        if let Some(spinner) = &self.spinner {
+            spinner.set_message(clean(&message));
+        }
+        if self.detail != Detail::Verdict {
+            self.line(&line);
+        }
     }
 
     fn waits(&self) {
@@ -68,12 +183,85 @@ impl Watch for Progress {
     }
 
     fn notes(&self, text: &str) {
-        self.line(text);
+        if self.detail != Detail::Verdict {
+            self.line(text);
+        }
     }
 
     fn warns(&self, obstacle: &str) {
         self.line(&format!(
             "{obstacle}; profiles measured now cannot be locked"
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(variant: &str) -> VariantId {
+        VariantId {
+            suite: "s".into(),
+            variant: variant.into(),
+        }
+    }
+
+    fn seconds(least_s: f64, most_s: f64) -> Option<TimeLeft> {
+        Some(TimeLeft { least_s, most_s })
+    }
+
+    #[test]
+    fn each_line_says_which_variant_of_how_many_and_what_is_left() {
+        let mut steps = Steps {
+            of: 12,
+            ..Steps::default()
+        };
+        steps.now = seconds(16.0, 64.0);
+        steps.after_next = seconds(8.0, 32.0);
+        assert_eq!(
+            steps.begins(&id("a"), "profile"),
+            "profile s/a (1/12), 16 s to 1 min 4 s left"
+        );
+        let line = steps.ended(&id("a"), "profile", "80 launches in 4 processes");
+        assert!(line.starts_with("    profile  1/12 s/a  "), "{line}");
+        assert!(
+            line.ends_with("80 launches in 4 processes; 8 s to 32 s left"),
+            "{line}"
+        );
+        // Measured again, it is the same variant.
+        assert!(steps.begins(&id("a"), "profile").contains("(1/12)"));
+        let line = steps.ended(&id("b"), "verify", "correct");
+        assert!(line.contains(" 2/12 s/b ") && line.ends_with("correct"));
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_time_that_is_not_known_or_over_nor_of_one_variant_of_one() {
+        let mut steps = Steps {
+            of: 2,
+            ..Steps::default()
+        };
+        steps.after_next = seconds(0.0, 0.0);
+        let line = steps.ended(&id("a"), "profile", "done");
+        assert!(line.ends_with("done") && line.contains("1/2"), "{line}");
+        steps.of = 1;
+        steps.after_next = None;
+        let line = steps.ended(&id("a"), "profile", "done");
+        assert!(line.starts_with("    profile s/a"), "{line}");
+        assert_eq!(steps.begins(&id("a"), "verify"), "verify s/a");
+    }
+
+    #[test]
+    fn variants_that_are_built_at_once_are_counted_in_the_order_in_which_they_began() {
+        let mut steps = Steps {
+            of: 3,
+            ..Steps::default()
+        };
+        assert_eq!(steps.begins(&id("a"), "build"), "build s/a (1/3)");
+        assert_eq!(
+            steps.begins(&id("b"), "build"),
+            "build s/a and 1 more (1/3)"
+        );
+        assert!(steps.ended(&id("b"), "build", "built").contains("2/3 s/b"));
+        assert_eq!(steps.message(), "build s/a (1/3)");
     }
 }

@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::finding::ExitCode;
 use crate::judge::{Comparison, Mode, Origin, Outcome, Summary, VariantReport};
 use crate::metric::{Level, Role, display_value, display_values};
-use crate::terms::Tier;
+use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
 use crate::verdict::{Change, Verdict};
+
+/// What is not known of code that the compiler was not called for.
+const NOT_REPORTED: &str = "spilled bytes and the compiler's warnings are not known";
 
 /// The smallest change that is shown, in percent, of a recorded metric whose noise is not known.
 const UNKNOWN_NOISE_PERCENT: f64 = 5.0;
@@ -229,6 +232,87 @@ pub(super) fn causes_and_drift(report: &VariantReport) -> Vec<String> {
         )
     });
     causes.chain(hotspots).chain(drift).collect()
+}
+
+/// Whether everything of a variant passed, so that a line says enough of it. What two programs are
+/// compared for is their tables.
+pub(super) fn passed(outcome: &Outcome, variant: &VariantId) -> bool {
+    let mut findings = outcome.findings.iter();
+    let denied = findings.any(|finding| finding.denies() && finding.concerns(variant));
+    let mut reports = outcome
+        .variants
+        .iter()
+        .filter(|one| one.variant == *variant);
+    !denied
+        && reports.all(|report| {
+            let passes = |one: &Comparison| {
+                matches!(one.verdict, None | Some(Verdict::Pass | Verdict::Improved))
+            };
+            report.mode != Mode::Programs && report.comparisons.iter().all(passes)
+        })
+}
+
+/// A line for each variant that [`passed`], with its best verdict.
+pub(super) fn passes(outcome: &Outcome) -> Vec<(Verdict, String)> {
+    let mut of_variants: BTreeMap<&VariantId, Vec<&VariantReport>> = BTreeMap::new();
+    for report in &outcome.variants {
+        if passed(outcome, &report.variant) {
+            of_variants.entry(&report.variant).or_default().push(report);
+        }
+    }
+    let names = of_variants.keys().map(|id| id.to_string().chars().count());
+    let width = names.max().unwrap_or_default();
+    let line = |(id, reports): (&VariantId, Vec<&VariantReport>)| {
+        let mut comparisons = reports.iter().flat_map(|report| &report.comparisons);
+        let verdict = match comparisons.any(|one| one.verdict == Some(Verdict::Improved)) {
+            true => Verdict::Improved,
+            false => Verdict::Pass,
+        };
+        let parts: Vec<String> = reports.into_iter().map(in_short).collect();
+        let (word, id) = (verdict.as_str(), id.to_string());
+        (
+            verdict,
+            format!("{word:<8} {id:<width$}  {}", parts.join("; ")),
+        )
+    };
+    of_variants.into_iter().map(line).collect()
+}
+
+/// What a line says of a report that passed: its duration, what improved, how much was judged.
+fn in_short(report: &VariantReport) -> String {
+    let judged = |one: &&Comparison| one.verdict.is_some();
+    let judged: Vec<&Comparison> = report.comparisons.iter().filter(judged).collect();
+    let shapes = several_shapes(report);
+    let change = |one: &Comparison| {
+        let row = Row::of(one, &shapes);
+        let kernel = match several_kernels(report) {
+            true => format!(" of {}", row.kernel),
+            false => String::new(),
+        };
+        format!("{}{kernel} {}", row.metric, row.change)
+    };
+    // Of several kernels the one that became slowest.
+    let size = |one: &Comparison| one.change.map_or(f64::MIN, Change::value);
+    let durations = judged.iter().filter(|one| one.is_duration());
+    let slowest = durations.max_by(|a, b| size(a).total_cmp(&size(b)));
+    let mut parts: Vec<String> = slowest.iter().map(|one| change(one)).collect();
+    let is_shown = |one: &Comparison| slowest.is_some_and(|shown| std::ptr::eq(*shown, one));
+    let improved = judged
+        .iter()
+        .filter(|one| one.verdict == Some(Verdict::Improved) && !is_shown(one));
+    parts.extend(improved.map(|one| change(one)));
+    if judged.is_empty() {
+        parts.push("nothing judged".to_owned());
+    } else {
+        parts.push(counted(judged.len(), "gated metric", "gated metrics"));
+    }
+    if report.tier == Tier::Static && report.current.compiler.is_none() {
+        parts.push(NOT_REPORTED.to_owned());
+    }
+    match report.tier {
+        Tier::Counters => parts.join(", "),
+        tier => format!("{tier}: {}", parts.join(", ")),
+    }
 }
 
 /// The word for a row's verdict.
@@ -473,8 +557,7 @@ pub(super) fn provenance(report: &VariantReport) -> String {
     let tier = match report.tier {
         // The compiler was not called, so its report is missing.
         Tier::Static if report.current.compiler.is_none() => {
-            ", read from machine code alone (spilled bytes and the compiler's warnings are not known)"
-                .to_owned()
+            format!(", read from machine code alone ({NOT_REPORTED})")
         }
         Tier::Counters | Tier::Static => String::new(),
         Tier::InProcessCounters => ", counters read by CUPTI in the program".to_owned(),

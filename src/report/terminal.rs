@@ -3,11 +3,12 @@
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
 
+use super::detail::Detail;
 use super::form::{Capability, Form};
 use super::print::{clean, inert, one_line};
 use super::rows::{
-    Row, causes_and_drift, chosen_launches, headline, left_out, origin, provenance, reused,
-    same_programs, several_kernels, several_shapes, shown, time, title, verdict_word,
+    Row, causes_and_drift, chosen_launches, headline, left_out, origin, passed, passes, provenance,
+    reused, same_programs, several_kernels, several_shapes, shown, time, title, verdict_word,
 };
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Outcome, VariantReport};
@@ -31,20 +32,21 @@ pub(super) const FORM: Form = Form {
 
 fn render(outcome: &Outcome) -> String {
     // A step may print it from its file, too.
-    inert(&report(outcome)).into_owned()
+    inert(&report(outcome, Detail::All)).into_owned()
 }
 
-fn report(outcome: &Outcome) -> String {
+/// An outcome for a terminal, with as much of it as is asked for.
+pub fn report(outcome: &Outcome, detail: Detail) -> String {
     let style = match outcome.exit_code() {
         ExitCode::Pass => colored(AnsiColor::Green),
         ExitCode::Inconclusive => colored(AnsiColor::Yellow),
         _ => colored(AnsiColor::Red),
     };
-    let mut text = format!(
-        "{style}{}{style:#}\n{DIM}{}{DIM:#}\n",
-        headline(outcome),
-        one_line(&origin(outcome))
-    );
+    let mut text = format!("{style}{}{style:#}\n", headline(outcome));
+    if detail == Detail::Verdict {
+        return text;
+    }
+    text.push_str(&format!("{DIM}{}{DIM:#}\n", one_line(&origin(outcome))));
     for line in same_programs(outcome) {
         text.push_str(&format!("{}\n", one_line(&line)));
     }
@@ -63,9 +65,28 @@ fn report(outcome: &Outcome) -> String {
             clean(&ended.message)
         ));
     }
-    for report in &outcome.variants {
+    let in_full =
+        |report: &&VariantReport| detail == Detail::All || !passed(outcome, &report.variant);
+    for report in outcome.variants.iter().filter(in_full) {
         text.push('\n');
         text.push_str(&variant(report));
+    }
+    let lines = match detail {
+        Detail::All => Vec::new(),
+        _ => passes(outcome),
+    };
+    if !lines.is_empty() {
+        text.push('\n');
+    }
+    for (word, line) in &lines {
+        let style = match *word {
+            Verdict::Improved => Style::new().fg_color(Some(AnsiColor::Green.into())),
+            _ => Style::new(),
+        };
+        text.push_str(&format!("{style}{}{style:#}\n", one_line(line)));
+    }
+    if !lines.is_empty() {
+        text.push_str(&format!("{DIM}-v shows the tables of what passed{DIM:#}\n"));
     }
     if !outcome.findings.is_empty() {
         text.push('\n');

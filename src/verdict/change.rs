@@ -83,7 +83,7 @@ impl Change {
     }
 
     /// In percent, or in the unit.
-    pub(crate) fn value(self) -> f64 {
+    pub fn value(self) -> f64 {
         match self {
             Change::RelativePercent(value) | Change::Absolute(value) => value,
         }

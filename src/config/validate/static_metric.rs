@@ -7,11 +7,8 @@ use crate::binary::{ONLY_REPORTED, STATIC_METRICS, StaticMetric};
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Metric, Plausible};
 use crate::config::raw::RawStatic;
-use crate::metric::{Level, Tolerance};
+use crate::metric::Tolerance;
 use crate::terms::Phase;
-
-/// The metric that takes the place of the spilled bytes where no compiler reports them.
-const STACK: &str = "stack_bytes";
 
 impl File<'_> {
     /// All static metrics, each as configured or by default.
@@ -38,20 +35,14 @@ impl File<'_> {
             .collect()
     }
 
-    /// The static metrics of variants whose kernels are read from machine code alone. What only the
-    /// compiler reports is not among them. Registers that spill lie in the stack frame, which takes
-    /// the place of the spilled bytes: unless the configuration says otherwise, it is gated too.
+    /// The static metrics of variants whose kernels are read from machine code alone: without what
+    /// only the compiler reports. Registers that spill lie in the stack frame, which is gated.
     pub(super) fn code_metrics(
         &self,
         raw: &BTreeMap<String, RawStatic>,
     ) -> Result<Vec<Metric>, ConfigError> {
         let mut metrics = self.static_metrics(raw)?;
         metrics.retain(|metric| !ONLY_REPORTED.contains(&metric.alias.as_str()));
-        let stack = metrics.iter_mut().find(|metric| metric.alias == STACK);
-        let unset = raw.get(STACK).is_none_or(|raw| raw.level.is_none());
-        if let Some(stack) = stack.filter(|_| unset) {
-            stack.level = Level::Deny;
-        }
         Ok(metrics)
     }
 
