@@ -112,6 +112,26 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             ],
         ),
         (
+            "source = \"k.cu\"\nmatrix = { tile = [64, 128] }",
+            LIST,
+            2,
+            [
+                "nothing uses the axis `tile`",
+                "matrix = { tile = [64, 128] }",
+                "write `{tile}` where the variant uses it",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nmatrix = { tile = [] }",
+            LIST,
+            2,
+            [
+                "the axis `tile` has no values",
+                "matrix = { tile = [] }",
+                "give it a value, or remove the axis",
+            ],
+        ),
+        (
             "source = \"k.cu\"\nprofile = { lauches = 3 }",
             LIST,
             2,

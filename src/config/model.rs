@@ -414,11 +414,15 @@ impl Config {
 
     fn selects_nothing(&self, text: &str) -> String {
         let known = self.selectable();
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        format!(
-            "no variant or suite is called `{text}`: {}; `sparsek-gate list` shows all",
+        // Such as the name of a variant with a matrix.
+        let beginning = format!("{text}-");
+        let help = if known.iter().any(|name| name.starts_with(&beginning)) {
+            format!("'{beginning}*' selects all variants that begin with it")
+        } else {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
             suggest(text, &known)
-        )
+        };
+        format!("no variant or suite is called `{text}`: {help}; `sparsek-gate list` shows all")
     }
 }
 
