@@ -430,6 +430,26 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             ],
         ),
         (
+            "run = [\"sh\", \"bench.sh\"]\ninputs = [\"src/*.py\"]",
+            BUILD,
+            2,
+            [
+                "matches no file",
+                "`src/*.py` in `inputs` of s/v",
+                "next: correct the pattern",
+            ],
+        ),
+        (
+            "run = [\"sh\", \"bench.sh\"]\ninputs = [\"src/[a\"]",
+            LIST,
+            2,
+            [
+                "cannot be read as a pattern",
+                "inputs = [\"src/[a\"]",
+                "`**` for any folders",
+            ],
+        ),
+        (
             "run = [\"sh\", \"bench.sh\"]\nprogram = \"bench.sh\"",
             BUILD,
             5,

@@ -1,6 +1,7 @@
 //! `config.toml`: read raw, validated once into [`Config`]; nothing later reads the raw form.
 
 mod error;
+mod input_files;
 mod kernel_filter;
 mod load;
 mod model;

@@ -227,7 +227,8 @@ pub enum Recipe {
         build: Option<Vec<String>>,
         /// The program and its fixed arguments.
         run: Vec<String>,
-        /// Files the program is made of, relative to the root: what "the same source" means.
+        /// Files, folders and patterns of the files that the program is made of, relative to the
+        /// root, see [`Config::own_files`]: what "the same source" means.
         inputs: Vec<String>,
         /// Files with the machine code of its kernels, relative to the root: `program` first, then
         /// `libraries`. Without any, the static gate knows nothing of it.
