@@ -138,6 +138,10 @@ inputs = ["b.py"]
 program = "build/b"
 libraries = ["build/libb.so", "b.cubin"]
 
+[suite.made.variant.c]
+matrix = { n = [1, 0.5], mode = { fast = ["--fast", "{n}"], exact = [] } }
+run = ["./c", "--n={n}", "{mode}"]
+
 [[waiver]]
 variant = "s/a"
 metric = "duration"

@@ -112,6 +112,26 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             ],
         ),
         (
+            "source = \"k.cu\"\nmatrix = { tile = [64, 128] }",
+            LIST,
+            2,
+            [
+                "nothing uses the axis `tile`",
+                "matrix = { tile = [64, 128] }",
+                "write `{tile}` where the variant uses it",
+            ],
+        ),
+        (
+            "source = \"k.cu\"\nmatrix = { tile = [] }",
+            LIST,
+            2,
+            [
+                "the axis `tile` has no values",
+                "matrix = { tile = [] }",
+                "give it a value, or remove the axis",
+            ],
+        ),
+        (
             "source = \"k.cu\"\nprofile = { lauches = 3 }",
             LIST,
             2,
@@ -407,6 +427,26 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
                 "the input `none.py` cannot be read",
                 "s/v",
                 "check `inputs` of s/v",
+            ],
+        ),
+        (
+            "run = [\"sh\", \"bench.sh\"]\ninputs = [\"src/*.py\"]",
+            BUILD,
+            2,
+            [
+                "matches no file",
+                "`src/*.py` in `inputs` of s/v",
+                "next: correct the pattern",
+            ],
+        ),
+        (
+            "run = [\"sh\", \"bench.sh\"]\ninputs = [\"src/[a\"]",
+            LIST,
+            2,
+            [
+                "cannot be read as a pattern",
+                "inputs = [\"src/[a\"]",
+                "`**` for any folders",
             ],
         ),
         (

@@ -30,10 +30,7 @@ impl CommandBuild<'_> {
     pub(super) fn build(&self) -> Result<Artifact, Stop> {
         let (config, variant) = (self.config, self.variant);
         let Recipe::Command {
-            build,
-            run,
-            inputs,
-            code,
+            build, run, code, ..
         } = &variant.recipe
         else {
             return Err(Error::Usage(format!("{} has no command", variant.id)).into());
@@ -43,10 +40,10 @@ impl CommandBuild<'_> {
             self.commands.run(config, variant, argv)?;
         }
         let mut sources = BTreeMap::new();
-        for input in inputs {
-            let path = config.root.join(input);
+        for input in config.own_files(variant)? {
+            let path = config.root.join(&input);
             let hash = self.hash(&path, &format!("input `{input}`"), "inputs")?;
-            sources.insert(input.clone(), hash);
+            sources.insert(input, hash);
         }
         let mut programs = BTreeMap::new();
         for (at, word) in run.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::build::Artifact;
 use crate::cli::{Selection, Trial};
-use crate::config::{Config, Pin, Selected};
+use crate::config::{Config, Pin, Recipe, Selected};
 use crate::evidence::unpinned;
 use crate::finding::{Error, Finding};
 use crate::process;
@@ -16,7 +16,17 @@ pub(super) fn select(
     trial: Option<&Trial>,
 ) -> Result<Selected, Error> {
     let overrides = trial.map_or(&[][..], |trial| &trial.define);
-    Selected::new(config, &selection.names, selection.experimental, overrides)
+    let selected = Selected::new(config, &selection.names, selection.experimental, overrides)?;
+    let config = &selected.config;
+    for variant in &selected.variants {
+        // A command may make files that match. A merge of the checkout may lack some, see
+        // `trust::refuse_untracked`.
+        let has_command = matches!(&variant.recipe, Recipe::Command { build: Some(_), .. });
+        if !has_command && config.root == config.checkout {
+            config.own_files(variant)?;
+        }
+    }
+    Ok(selected)
 }
 
 /// A variable of the environment. One that is no text is set, too.

@@ -27,10 +27,10 @@ pub fn changes_since(config: &Config, variant: &Variant, profile: &Profile) -> C
         })
         .map(|(path, _)| Difference::Source(path.clone()))
         .collect();
-    for named in own_sources(variant) {
-        let listed = profile.provenance.sources.contains_key(named);
+    for named in own_sources(config, variant) {
+        let listed = profile.provenance.sources.contains_key(&named);
         if profile.provenance.origin == ProfileOrigin::Measured && !listed {
-            code.push(Difference::UnlistedSource(named.clone()));
+            code.push(Difference::UnlistedSource(named));
         }
     }
     // Constants of a trial are flags too, and are reported as such.
@@ -46,12 +46,15 @@ pub fn changes_since(config: &Config, variant: &Variant, profile: &Profile) -> C
     }
 }
 
-/// The files that the configuration itself names as the variant's.
-fn own_sources(variant: &Variant) -> &[String] {
-    match &variant.recipe {
-        Recipe::Nvcc { source, .. } => std::slice::from_ref(source),
-        Recipe::Command { inputs, .. } => inputs,
-    }
+/// The files that the configuration itself names as the variant's. Of what it names and is not
+/// there, the name itself: no profile lists it.
+fn own_sources(config: &Config, variant: &Variant) -> Vec<String> {
+    config
+        .own_files(variant)
+        .unwrap_or_else(|_| match &variant.recipe {
+            Recipe::Nvcc { source, .. } => vec![source.clone()],
+            Recipe::Command { inputs, .. } => inputs.clone(),
+        })
 }
 
 fn same_flags(config: &Config, variant: &Variant, profile: &Profile) -> bool {

@@ -1,6 +1,7 @@
 //! `config.toml`: read raw, validated once into [`Config`]; nothing later reads the raw form.
 
 mod error;
+mod input_files;
 mod kernel_filter;
 mod load;
 mod model;
@@ -24,7 +25,6 @@ pub use model::{
     Config, Counts, FILE_NAME, Metric, Plausible, ProfileSettings, Recipe, Suite, Toolchain, Trust,
     Variant, Verification, Waiver, Work,
 };
-pub(crate) use old_words::in_current_words;
 pub(crate) use pins::NEXT as PINS_NEXT;
 pub use pins::{Mismatch, Pin, Pins};
 pub use program::{Program, ProgramSettings, Purpose};
@@ -34,5 +34,6 @@ pub use selected::Selected;
 pub use selector::Selector;
 pub use stated_by::StatedBy;
 pub use unread::Unread;
+pub(crate) use validate::table;
 pub use version_range::VersionRange;
 pub(crate) use version_range::numbers;

@@ -227,7 +227,8 @@ pub enum Recipe {
         build: Option<Vec<String>>,
         /// The program and its fixed arguments.
         run: Vec<String>,
-        /// Files the program is made of, relative to the root: what "the same source" means.
+        /// Files, folders and patterns of the files that the program is made of, relative to the
+        /// root, see [`Config::own_files`]: what "the same source" means.
         inputs: Vec<String>,
         /// Files with the machine code of its kernels, relative to the root: `program` first, then
         /// `libraries`. Without any, the static gate knows nothing of it.
@@ -414,11 +415,15 @@ impl Config {
 
     fn selects_nothing(&self, text: &str) -> String {
         let known = self.selectable();
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        format!(
-            "no variant or suite is called `{text}`: {}; `sparsek-gate list` shows all",
+        // Such as the name of a variant with a matrix.
+        let beginning = format!("{text}-");
+        let help = if known.iter().any(|name| name.starts_with(&beginning)) {
+            format!("'{beginning}*' selects all variants that begin with it")
+        } else {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
             suggest(text, &known)
-        )
+        };
+        format!("no variant or suite is called `{text}`: {help}; `sparsek-gate list` shows all")
     }
 }
 

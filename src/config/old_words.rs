@@ -27,7 +27,7 @@ pub(super) fn old_name(key: &str) -> Option<&'static str> {
 }
 
 /// The same configuration with every key under the name that it has now.
-pub(crate) fn in_current_words(mut table: Table) -> Table {
+pub(super) fn in_current_words(mut table: Table) -> Table {
     for (place, old, now) in RENAMED {
         rename(&mut table, place, old, now);
     }

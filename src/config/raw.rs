@@ -375,6 +375,8 @@ pub(super) struct RawSuite {
 pub(super) struct RawVariant {
     /// One line for people.
     pub description: Option<String>,
+    /// Makes a variant of each combination of values, one of each axis. `{axis}` stands for the value in all texts of this table. The names are `VARIANT-AXIS_VALUE-…`, the axes in the order of the alphabet. Default: none.
+    pub matrix: Option<BTreeMap<String, RawAxis>>,
     /// The .cu file that nvcc compiles to one program. Exit status 0 means right numbers.
     pub source: Option<String>,
     /// nvcc flags besides the toolchain's; with `source`.
@@ -385,7 +387,7 @@ pub(super) struct RawVariant {
     pub build: Option<Vec<String>>,
     /// The program and its fixed arguments, such as `["python3", "kernel.py"]`.
     pub run: Option<Vec<String>>,
-    /// The files that the program is made of; with `run`.
+    /// The files that the program is made of; with `run`. A folder stands for all files below it, and a pattern for those that match: `*` without slashes, `**` for any folders.
     pub inputs: Option<Vec<String>>,
     /// The executable that contains the kernels, such as `build/bench`; with `run`. Its machine code for `toolchain.arch` is what the static gate judges. Default: none; the static gate then does not judge the variant.
     pub program: Option<String>,
@@ -421,6 +423,44 @@ pub(super) struct RawVariant {
     pub profile: RawProfile,
     /// Overrides of `[verify]`.
     pub verify: RawVerify,
+}
+
+/// An axis of a matrix: a list of values, or a table of named values.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "axis")]
+#[expect(dead_code, reason = "for the schema")]
+pub(super) enum RawAxis {
+    /// Values that can stand in a name.
+    List(Vec<RawAxisValue>),
+    /// Names, and what they stand for.
+    Named(BTreeMap<String, RawNamedValue>),
+}
+
+/// A value of an axis.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "axis_value")]
+#[expect(dead_code, reason = "for the schema")]
+pub(super) enum RawAxisValue {
+    /// A text.
+    Text(String),
+    /// A number, as it is written.
+    Number(f64),
+    /// `true` or `false`.
+    Flag(bool),
+}
+
+/// What a named value of an axis stands for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "named_value")]
+#[expect(dead_code, reason = "for the schema")]
+pub(super) enum RawNamedValue {
+    /// A text, number or boolean.
+    Value(RawAxisValue),
+    /// Arguments: an item `"{axis}"` of a list is replaced by all of them.
+    Arguments(Vec<String>),
 }
 
 /// The value of a `-D` constant.

@@ -22,12 +22,11 @@ pub fn places(plan: &Selected, outcome: &Outcome) -> Vec<Place> {
     let mut places = Vec::new();
     for variant in plan.variants() {
         let none = BTreeMap::new();
-        let (own, constants) = match &variant.recipe {
-            Recipe::Nvcc {
-                source, defines, ..
-            } => (std::slice::from_ref(source), defines),
-            Recipe::Command { inputs, .. } => (inputs.as_slice(), &none),
+        let constants = match &variant.recipe {
+            Recipe::Nvcc { defines, .. } => defines,
+            Recipe::Command { .. } => &none,
         };
+        let own = plan.config.own_files(variant).unwrap_or_default();
         let Some(source) = own.iter().find(|file| is_below(file)) else {
             continue;
         };
@@ -37,7 +36,7 @@ pub fn places(plan: &Selected, outcome: &Outcome) -> Vec<Place> {
             file: source.clone(),
             line: None,
         });
-        let files = files(variant, own, outcome);
+        let files = files(variant, &own, outcome);
         for kernel in kernels(variant, outcome) {
             let found = files
                 .iter()

@@ -98,7 +98,18 @@ pub fn refuse_untracked(config: &Config) -> Result<(), Error> {
             return Err(untracked("the toolchain", &below.to_string_lossy()));
         }
     }
+    let checkout = Config {
+        root: config.checkout.clone(),
+        ..config.clone()
+    };
     for variant in config.variants() {
+        // A folder or a pattern of `inputs` that has files in the checkout alone.
+        if config.own_files(variant).is_err()
+            && let Ok(files) = checkout.own_files(variant)
+            && let Some(file) = files.iter().find(|file| !config.root.join(file).exists())
+        {
+            return Err(untracked(&variant.id.to_string(), file));
+        }
         let Recipe::Command {
             build,
             run,

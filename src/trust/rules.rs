@@ -6,7 +6,7 @@ use super::change::{ChangeUnderReview, config_name};
 use super::changes::{Change, Way, changes};
 use super::consent::{Act, Action};
 use super::policy;
-use crate::config::{Config, in_current_words};
+use crate::config::{Config, table};
 use crate::files::{most, read_text_up_to};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::git::TreeEntry;
@@ -42,10 +42,8 @@ impl ChangeUnderReview<'_> {
                 return Ok(whole());
             }
         };
-        // Both were validated, so both are tables.
-        let table =
-            |text: &str| in_current_words(toml::from_str::<toml::Table>(text).unwrap_or_default());
-        let (base_table, head_table) = (table(&base_text), table(&text));
+        // The variants that a matrix produces are compared one by one.
+        let (base_table, head_table) = (table(path, &base_text)?, table(path, &text)?);
         let mut changes = changes(&base_table, &head_table);
         let merged = match self.merged(&base_table, &head_table) {
             Ok(merged) => Some(merged),

@@ -3,6 +3,7 @@
 mod environment;
 mod file;
 mod inherited;
+mod matrix;
 mod metric;
 mod placeholder;
 mod profile;
@@ -16,11 +17,13 @@ mod waiver;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use toml::de::DeTable;
+use serde::Deserialize as _;
+use toml::Spanned;
+use toml::de::{DeTable, Deserializer};
 
 use super::error::ConfigError;
 use super::model::Config;
-use super::old_words::twice_named;
+use super::old_words::{in_current_words, twice_named};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
 use file::File;
@@ -30,24 +33,53 @@ pub(crate) use variant::is_macro_name;
 
 /// Reads and validates the text of a configuration.
 pub(super) fn validate(path: &Path, source: &str) -> Result<Config, ConfigError> {
-    let syntax = |error| ConfigError::from_toml(path, source, &error);
-    let tree = DeTable::parse(source).map_err(syntax)?;
+    let tree = tree(path, source)?;
     let file = File {
         path,
         source,
         tree: tree.get_ref(),
     };
-    if let Some((place, old, now)) = twice_named(file.tree) {
-        let place: Vec<&str> = place.iter().map(String::as_str).collect();
-        return Err(file
-            .error(
-                &[&place[..], &[now]].concat(),
-                format!("`{old}` is the old name of `{now}`, and both are set"),
-            )
-            .help(Some(format!("remove `{old}`"))));
-    }
-    let raw: RawConfig = toml::from_str(source).map_err(syntax)?;
+    let raw = RawConfig::deserialize(Deserializer::from(tree.clone()))
+        .map_err(|error| ConfigError::from_toml(path, source, &error))?;
     file.config(raw)
+}
+
+/// The text of a configuration as a table: every variant that a matrix produces is written out, and
+/// every key has the name that it has now.
+///
+/// # Errors
+/// [`ConfigError`] where the text is no TOML, or a matrix is wrong. Nothing else is validated.
+pub(crate) fn table(path: &Path, source: &str) -> Result<toml::Table, ConfigError> {
+    let table = toml::Table::deserialize(Deserializer::from(tree(path, source)?));
+    table
+        .map(in_current_words)
+        .map_err(|error| ConfigError::from_toml(path, source, &error))
+}
+
+/// The tree of a text, with the variants that its matrices produce.
+fn tree<'a>(path: &Path, source: &'a str) -> Result<Spanned<DeTable<'a>>, ConfigError> {
+    let mut tree =
+        DeTable::parse(source).map_err(|error| ConfigError::from_toml(path, source, &error))?;
+    refuse_twice_named(&File {
+        path,
+        source,
+        tree: tree.get_ref(),
+    })?;
+    matrix::expand(tree.get_mut()).map_err(|wrong| {
+        ConfigError::new(path, source, Some(wrong.span), wrong.message).help(Some(wrong.help))
+    })?;
+    Ok(tree)
+}
+
+/// Refuses a key that is set under its old and its new name.
+fn refuse_twice_named(file: &File<'_>) -> Result<(), ConfigError> {
+    let Some((place, old, now)) = twice_named(file.tree) else {
+        return Ok(());
+    };
+    let place: Vec<&str> = place.iter().map(String::as_str).collect();
+    let message = format!("`{old}` is the old name of `{now}`, and both are set");
+    let error = file.error(&[&place[..], &[now]].concat(), message);
+    Err(error.help(Some(format!("remove `{old}`"))))
 }
 
 impl File<'_> {

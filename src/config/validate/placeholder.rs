@@ -4,7 +4,7 @@ use super::file::File;
 use crate::config::error::{ConfigError, nearest, suggest};
 
 /// What the tool fills in.
-const KNOWN: [&str; 4] = ["launches", "result", "seed", "skip"];
+pub(super) const KNOWN: [&str; 4] = ["launches", "result", "seed", "skip"];
 
 /// The keys of the other lists of arguments.
 const FURTHER: [&str; 4] = ["verify_args", "profile_args", "time_args", "sanitizer_args"];

@@ -6,6 +6,7 @@ use super::file::File;
 use super::inherited::Inherited;
 use crate::binary::LaunchShape;
 use crate::config::error::ConfigError;
+use crate::config::input_files::pattern;
 use crate::config::model::{Recipe, Variant, Verification};
 use crate::config::raw::{Define, RawVariant};
 use crate::config::stated_by::StatedBy;
@@ -179,6 +180,12 @@ impl File<'_> {
         let inputs = raw.inputs.clone().unwrap_or_default();
         for input in &inputs {
             self.path_below(&key("inputs"), input)?;
+            if let Err(why) = pattern(input) {
+                let error = self.error(&key("inputs"), format!("`{input}` {why}"));
+                return Err(error.help(Some(
+                    "`*` stands for any text without a slash, `**` for any folders; a backslash before one of `*?[{` takes its meaning away".into(),
+                )));
+            }
         }
         let mut code = Vec::new();
         for (code_key, files) in [

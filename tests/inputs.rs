@@ -1,0 +1,238 @@
+//! `inputs` of a variant: files, folders and patterns, and what a change of one of them means.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+mod common;
+
+use common::stand_in::Machine;
+use common::{Project, Ran};
+
+const KEYS: &str = "run = [\"sh\", \"bench.sh\"]\nexpect = [\"bsr_gemm_baseline\"]\ninputs = ";
+
+/// A machine whose only variant is made of these inputs.
+fn machine(inputs: &str) -> Option<Machine> {
+    let machine = Machine::new()?.configured(
+        "source = \"kernels/a.cu\"\nexpect = [\"bsr_gemm_baseline\"]",
+        &format!("{KEYS}{inputs}"),
+    );
+    machine.project.write(
+        "bench.sh",
+        "echo 'variant: baseline'\necho 'recorded: h200'\n",
+    );
+    for file in [
+        "src/a.py",
+        "src/b.txt",
+        "src/deep/c.py",
+        "src/deep/d[1].py",
+        "src/.hidden.py",
+        "src/__pycache__/a.cpython-312.pyc",
+        "src/.git/config",
+        "other/e.py",
+    ] {
+        machine.project.write(file, file);
+    }
+    Some(machine)
+}
+
+/// The files that a profile says it was made of.
+fn sources(machine: &Machine) -> Vec<String> {
+    machine.run(&["profile"]).exits(0);
+    let profile = ".sparsek-gate/profiles/bsr_gemm/baseline/profile.json";
+    let profile = machine.project.json(profile);
+    let sources = profile["provenance"]["sources"].as_object().unwrap();
+    sources.keys().cloned().collect()
+}
+
+#[test]
+fn a_folder_and_a_pattern_stand_for_their_files() {
+    for (inputs, files) in [
+        (
+            "[\"src\"]",
+            &[
+                "src/.hidden.py",
+                "src/a.py",
+                "src/b.txt",
+                "src/deep/c.py",
+                "src/deep/d[1].py",
+            ][..],
+        ),
+        (
+            "[\"./src/deep/\", \"bench.sh\"]",
+            &["bench.sh", "src/deep/c.py", "src/deep/d[1].py"],
+        ),
+        ("[\"src/*.py\"]", &["src/.hidden.py", "src/a.py"]),
+        (
+            "[\"./src/**/*.py\", \"src/a.py\"]",
+            &[
+                "src/.hidden.py",
+                "src/a.py",
+                "src/deep/c.py",
+                "src/deep/d[1].py",
+            ],
+        ),
+        (
+            "['{src/deep,other}/?.py']",
+            &["other/e.py", "src/deep/c.py"],
+        ),
+        ("['src/deep/d\\[1\\].py']", &["src/deep/d[1].py"]),
+    ] {
+        let Some(machine) = machine(inputs) else {
+            return;
+        };
+        assert_eq!(sources(&machine), files, "{inputs}");
+    }
+}
+
+#[test]
+fn links_are_followed_and_lead_round_no_circle() {
+    let Some(machine) = machine("[\"linked\"]") else {
+        return;
+    };
+    let folder = machine.project.path("linked");
+    fs::create_dir(&folder).unwrap();
+    symlink("../src/a.py", folder.join("file")).unwrap();
+    symlink("../src/deep", folder.join("folder")).unwrap();
+    symlink("..", folder.join("folder/../../src/deep/up")).unwrap();
+    symlink(".", folder.join("here")).unwrap();
+    let files = sources(&machine);
+    for file in ["linked/file", "linked/folder/c.py", "linked/folder/up/a.py"] {
+        assert!(files.iter().any(|found| found == file), "{file}: {files:?}");
+    }
+    assert!(!files.iter().any(|file| file.contains("here")), "{files:?}");
+    // Like a single file that cannot be read.
+    symlink("nowhere", folder.join("gone")).unwrap();
+    machine
+        .run(&["build"])
+        .exits(5)
+        .says("the input `linked/gone` cannot be read");
+}
+
+#[test]
+fn a_file_that_is_new_changed_or_gone_makes_another_program() {
+    let Some(machine) = machine("[\"src/**/*.py\"]") else {
+        return;
+    };
+    machine.run(&["profile"]).exits(0);
+    machine
+        .run(&["baseline", "--lock", "--reason", "first"])
+        .exits(0);
+    let profiles = ".sparsek-gate/profiles";
+    let stale = |what: &str| {
+        let ran = machine.run(&["check", "--from", profiles, "--format", "json"]);
+        let report = ran.json();
+        let findings = report.0["findings"].as_array().unwrap().iter();
+        let told = findings.filter(|finding| finding["code"] == "profile-stale");
+        let told: Vec<&str> = told
+            .map(|finding| finding["message"].as_str().unwrap())
+            .collect();
+        match what {
+            "" => assert!(told.is_empty(), "{told:?}"),
+            _ => assert!(
+                told.len() == 1 && told[0].contains(what),
+                "{what}: {:#}",
+                report.0["findings"]
+            ),
+        }
+    };
+    stale("");
+    machine
+        .project
+        .write("src/b.txt", "changed, and it does not match");
+    stale("");
+    machine.project.write("src/deep/new.py", "");
+    stale("src/deep/new.py");
+    fs::remove_file(machine.project.path("src/deep/new.py")).unwrap();
+    stale("");
+    machine.project.write("src/a.py", "changed");
+    stale("src/a.py");
+    machine.project.write("src/a.py", "src/a.py");
+    fs::remove_file(machine.project.path("src/deep/c.py")).unwrap();
+    stale("src/deep/c.py");
+}
+
+#[test]
+fn a_new_file_of_a_pattern_changes_an_immutable_variant() {
+    let Some(machine) = machine("[\"src/*.py\"]\nimmutable = true") else {
+        return;
+    };
+    machine.run(&["profile"]).exits(0);
+    machine
+        .run(&["baseline", "--lock", "--reason", "first"])
+        .exits(0);
+    machine.run(&["check"]).exits(0);
+    machine.project.write("src/more.py", "");
+    machine
+        .run(&["check"])
+        .exits(4)
+        .says("it is also built from `src/more.py`, which its lock does not list");
+}
+
+#[test]
+fn a_file_that_appears_or_changes_while_the_variant_is_run_is_reported() {
+    let Some(machine) = machine("[\"src/*.py\"]") else {
+        return;
+    };
+    machine.project.write(
+        "bench.sh",
+        "echo x >>src/a.py\necho 'variant: baseline'\necho 'recorded: h200'\n",
+    );
+    machine
+        .run(&["profile"])
+        .exits(5)
+        .says("`src/a.py` changed");
+}
+
+/// What the tool says of these inputs, in a project with an empty folder.
+fn refused(inputs: &str, words: &[&str]) {
+    let project = Project::empty();
+    let config = format!(
+        "[toolchain]\narch = \"sm_90a\"\n\n\
+         [metric.duration]\ncounter = \"gpu__time_duration.sum\"\ndirection = \"lower\"\n\
+         tolerance = {{ relative_percent = 3.0 }}\n\n\
+         [suite.s.variant.v]\nrun = [\"sh\", \"bench.sh\"]\ninputs = [\"{inputs}\"]\n"
+    );
+    project.write("config.toml", config);
+    project.write("bench.sh", "true\n");
+    fs::create_dir(project.path("empty")).unwrap();
+    let ran: Ran = project.run(&["build"]).exits(2);
+    for word in words {
+        assert!(ran.err.contains(word), "{word:?} is not in\n{}", ran.err);
+    }
+}
+
+#[test]
+fn inputs_that_stand_for_nothing_or_cannot_be_read_are_errors_of_the_configuration() {
+    let nothing = "matches no file\n  next: correct the pattern, or remove it";
+    let named = "in `inputs` of s/v";
+    refused("src/*.py", &["`src/*.py`", named, nothing]);
+    refused("empty/**", &["`empty/**`", named, nothing]);
+    refused("BENCH*", &["`BENCH*`", named, nothing]);
+    refused(
+        "empty",
+        &[
+            "`empty`",
+            named,
+            "is a folder without files\n  next: name the folder",
+        ],
+    );
+    refused(
+        "src/[a",
+        &[
+            "config.toml:11:10",
+            "`src/[a` cannot be read as a pattern: unclosed",
+            "`**` for any folders",
+        ],
+    );
+    for outside in ["../*.py", "/tmp/*", "src/../../*", ""] {
+        refused(
+            outside,
+            &[
+                "config.toml:11:10",
+                "must be a path below the configuration's folder",
+            ],
+        );
+    }
+}
