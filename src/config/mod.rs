@@ -2,6 +2,7 @@
 
 mod error;
 mod kernel_filter;
+mod launches;
 mod load;
 mod model;
 mod old_words;
@@ -20,6 +21,7 @@ mod version_range;
 pub use error::ConfigError;
 pub(crate) use error::{nearest, suggest};
 pub use kernel_filter::KernelFilter;
+pub use launches::LaunchSelection;
 pub use model::{
     Config, Counts, FILE_NAME, Metric, Plausible, ProfileSettings, Recipe, Suite, Toolchain, Trust,
     Variant, Verification, Waiver, Work,
