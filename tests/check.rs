@@ -530,6 +530,31 @@ fn fewer_counted_launches_than_were_asked_for_are_not_measured() {
 }
 
 #[test]
+fn a_kernel_without_a_counted_launch_is_answered_with_the_setting_that_counts_each() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| {
+        let mut second = profile["kernels"][0].clone();
+        second["name"] = json!("another");
+        second["grid"] = json!([1, 1, 1]);
+        for process in second["metrics"]["flop_wmma"]["samples"]
+            .as_array_mut()
+            .unwrap()
+        {
+            *process = json!([]);
+        }
+        profile["kernels"].as_array_mut().unwrap().push(second);
+    });
+    let report = project.check(&["cp_async"], 4);
+    let findings = report.findings("deny");
+    let of_second = findings.iter().find(|finding| {
+        let message = finding["message"].as_str().unwrap();
+        message.starts_with("`flop_wmma` of another has no value")
+    });
+    let next = of_second.unwrap()["next"].as_str().unwrap();
+    assert!(next.contains("`per_kernel = true`"), "{next}");
+}
+
+#[test]
 fn one_process_on_both_sides_is_inconclusive_however_equal() {
     let project = Project::locked();
     project.replace("config.toml", "processes = 4", "processes = 1");

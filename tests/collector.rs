@@ -394,6 +394,53 @@ fn what_cupti_refuses_or_does_not_know_is_no_measurement() {
     }
 }
 
+#[test]
+fn each_kernel_is_measured_as_often_as_is_asked_for_where_it_is_counted_by_itself() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let machine = machine
+        .configured("work = { bytes_written = 268435456 }\n", "")
+        .configured("regex:^bsr_gemm_", "regex:^(bsr_gemm|fill)_")
+        .configured(
+            "clock_control = \"none\"",
+            "clock_control = \"none\"\nskip = 1\nlaunches = 5\nper_kernel = true",
+        );
+    assert_eq!(machine.profile(0).denied(), Vec::<String>::new());
+    let profile = machine.project.json(&format!("{FOLDER}/profile.json"));
+    let kernels = profile["kernels"].as_array().unwrap();
+    let names: Vec<&str> = kernels
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    // In the order of their first measured launches: `fill` is launched twice before.
+    assert_eq!(names, ["fill_normal", "bsr_gemm_cp_async"]);
+    for kernel in kernels {
+        for (metric, launches) in [("duration", 5), ("stored_sectors", 2)] {
+            for process in kernel["metrics"][metric]["samples"].as_array().unwrap() {
+                assert_eq!(process.as_array().unwrap().len(), launches, "{metric}");
+            }
+        }
+    }
+    // It is told six of each, and makes six of the one and eight of the other.
+    let listed = &profile["provenance"]["launch_list"];
+    assert_eq!(
+        (&listed["measured"], &listed["others"]),
+        (&json!(10), &json!([]))
+    );
+    let launches = listed["kernels"].as_array().unwrap().iter();
+    let launches: Vec<&serde_json::Value> = launches.map(|one| &one["launches"]).collect();
+    assert_eq!(launches, [8, 6]);
+
+    // A program that launches a kernel less often than it did where its launches were listed.
+    let report = machine.doing("few").profile(6);
+    let message = report.message("not-measured");
+    assert!(
+        message.contains("4 are measured after the first 1 of each"),
+        "{message}"
+    );
+}
+
 /// What the program does otherwise than where its launches were listed, and what is said of it.
 #[test]
 fn a_program_whose_launches_are_not_those_that_were_listed_is_not_measured() {

@@ -35,6 +35,7 @@ skip = 1
 processes = 2
 max_processes = 6
 counted_launches = 3
+per_kernel = true
 rounds = 3
 max_rounds = 7
 clock_control = "none"
@@ -1269,6 +1270,30 @@ fn an_argument_of_ncu_that_the_tool_sets_itself_is_refused() {
             &["is set by the tool itself"],
         );
     }
+}
+
+#[test]
+fn launches_of_each_kernel_are_not_counted_where_something_else_is_a_launch() {
+    refused(
+        "graph_profiling = \"node\"",
+        "graph_profiling = \"graph\"",
+        &["`per_kernel` does not work with `graph_profiling = \"graph\"`"],
+    );
+    refused(
+        "replay_mode = \"kernel\"",
+        "replay_mode = \"range\"",
+        &["`per_kernel` does not work with `replay_mode = \"range\"`"],
+    );
+    refused(
+        "ncu_args = [\"--verbose\"]",
+        "ncu_args = [\"--filter-mode=per-gpu\"]",
+        &["`--filter-mode=per-gpu` does not work with `per_kernel`"],
+    );
+    refused(
+        "kernels = \"regex:^k\"",
+        "kernels = \"regex:^(?:k|l)\"",
+        &["a filter with `:` does not work with `per_kernel`"],
+    );
 }
 
 #[test]

@@ -5,14 +5,15 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use common::repository;
-use ncu_report::Recording;
+use ncu_report::{Recording, base_name};
 use proptest::prelude::*;
 use sparsek_gate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};
 use sparsek_gate::capture::read_file;
-use sparsek_gate::config::KernelFilter;
+use sparsek_gate::config::{KernelFilter, LaunchSelection};
 
 const RECORDED: [&str; 6] = [
     "cp_async",
@@ -37,6 +38,21 @@ fn capture(names: &[&str]) -> KernelCapture {
     KernelCapture::of("NVIDIA H200", "9.0", processes)
 }
 
+fn of_all(skip: u32, count: u32) -> LaunchSelection {
+    LaunchSelection {
+        skip,
+        count,
+        per_kernel: false,
+    }
+}
+
+fn of_each(skip: u32, count: u32) -> LaunchSelection {
+    LaunchSelection {
+        per_kernel: true,
+        ..of_all(skip, count)
+    }
+}
+
 fn recording(capture: &KernelCapture) -> Recording {
     read(capture.text().as_bytes()).unwrap()
 }
@@ -52,7 +68,10 @@ fn durations(recording: &Recording) -> Vec<f64> {
 fn the_launches_that_are_meant_are_those_that_ncu_would_have_taken() {
     let mut kept = capture(&["cp_async"]);
     assert_eq!(kept.functions(), ["fill_normal", "bsr_gemm_cp_async"]);
-    kept.select(&KernelFilter::of(Some("regex:^bsr_gemm_")).unwrap(), 2, 5);
+    kept.select(
+        &KernelFilter::of(Some("regex:^bsr_gemm_")).unwrap(),
+        of_all(2, 5),
+    );
     let recording = recording(&kept);
     // The first two of the recorded twenty are skipped.
     assert_eq!(
@@ -67,13 +86,49 @@ fn the_launches_that_are_meant_are_those_that_ncu_would_have_taken() {
 }
 
 #[test]
+fn each_kernel_is_counted_by_itself_at_its_grid_where_that_is_asked_for() {
+    let names = |capture: &KernelCapture| -> Vec<String> {
+        let kernels = capture.launches.iter().map(|(_, kernel)| kernel);
+        kernels.map(|kernel| base_name(&kernel.name)).collect()
+    };
+    let number = |names: &[String], name: &str| names.iter().filter(|one| *one == name).count();
+    let all = names(&capture(&["cp_async"]));
+    let mut kept = capture(&["cp_async"]);
+    let selection = of_each(1, 5);
+    let list = kept.launch_list(&KernelFilter::All, selection);
+    kept.select(&KernelFilter::All, selection);
+    let kept = names(&kept);
+    assert_eq!(number(&kept, "bsr_gemm_cp_async"), 5);
+    let fills = number(&all, "fill_normal");
+    assert_eq!(number(&kept, "fill_normal"), (fills - 1).min(5));
+    // The list says how often each is launched, and takes no launch of theirs for another kernel's.
+    let launches: Vec<u32> = list.kernels.iter().map(|one| one.launches).collect();
+    let mut expected = [fills, number(&all, "bsr_gemm_cp_async")].map(|count| count as u32);
+    expected.sort_unstable();
+    let mut launches = launches;
+    launches.sort_unstable();
+    assert_eq!(launches, expected);
+    assert_eq!(list.others, []);
+
+    // Launches of one function at several grids are those of several kernels.
+    let mut kept = capture(&["pytorch"]);
+    kept.select(&KernelFilter::All, of_each(0, 1));
+    let shapes = |capture: &KernelCapture| -> BTreeSet<(String, [u64; 3], [u64; 3])> {
+        let kernels = capture.launches.iter().map(|(_, kernel)| kernel);
+        kernels
+            .map(|kernel| (kernel.name.clone(), kernel.grid, kernel.block))
+            .collect()
+    };
+    assert_eq!(kept.launches.len(), shapes(&capture(&["pytorch"])).len());
+}
+
+#[test]
 fn a_pytorch_program_is_recorded_with_every_library_kernel() {
     let mut kept = capture(&["pytorch"]);
     assert_eq!(kept.launches.len(), 12);
     kept.select(
         &KernelFilter::of(Some("regex:vectorized_elementwise")).unwrap(),
-        0,
-        8,
+        of_all(0, 8),
     );
     let read = recording(&kept);
     assert!(
@@ -102,8 +157,7 @@ fn launches_of_several_processes_are_counted_together_the_first_process_first() 
     let mut kept = capture(&["two-second", "two-first"]);
     kept.select(
         &KernelFilter::of(Some("regex:vectorized_elementwise")).unwrap(),
-        1,
-        4,
+        of_all(1, 4),
     );
     let pids: Vec<u32> = kept.launches.iter().map(|(pid, _)| *pid).collect();
     // Each process launches the kernel four times: twice for the measurement, twice for its check.

@@ -170,3 +170,40 @@ fn a_form_that_a_plan_does_not_have_and_recorded_profiles_are_usage_errors() {
         .run(&["profile", "--dry-run", "no_such_variant"])
         .exits(2);
 }
+
+#[test]
+fn ncu_counts_each_kernel_by_itself_by_an_identifier_that_contains_the_filter() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let of = |phase: &str| {
+        let plan = plan(&machine, &["profile", "baseline"]);
+        let jobs = plan["variants"][0]["jobs"].as_array().unwrap();
+        let job = jobs.iter().find(|job| job["task"] == phase).unwrap();
+        argv(job)
+    };
+    let after = |argv: &[String], name: &str| {
+        let at = argv.iter().position(|word| word == name)?;
+        argv.get(at + 1).cloned()
+    };
+    assert_eq!(
+        after(&of("timing"), "--launch-count").as_deref(),
+        Some("20")
+    );
+    machine.project.replace(
+        "config.toml",
+        "[profile]\n",
+        "[profile]\nper_kernel = true\nskip = 1\n",
+    );
+    for (phase, numbers) in [
+        ("timing", "^([2-9]|1[0-9]|2[0-1])$"),
+        ("counting", "^([2-3])$"),
+    ] {
+        let argv = of(phase);
+        let id = after(&argv, "--kernel-id").unwrap();
+        assert_eq!(id, format!("::regex:^bsr_gemm_:{numbers}"));
+        for other in ["--kernel-name", "--launch-count", "--launch-skip"] {
+            assert_eq!(after(&argv, other), None, "{other}");
+        }
+    }
+}

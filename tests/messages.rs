@@ -556,6 +556,16 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             ],
         ),
         (
+            "source = \"k.cu\"\nprofile = { per_kernels = true }",
+            LIST,
+            2,
+            [
+                "unknown key `per_kernels`",
+                "per_kernels = true",
+                "did you mean `per_kernel`?",
+            ],
+        ),
+        (
             "source = \"k.cu\"\nprofile = { nvtx = \"range\" }",
             LIST,
             2,

@@ -124,18 +124,17 @@ impl Survey {
         }
         text.push_str(&format!(
             "[suite.{name}]\ndescription = {}\n{}expect = {}\n\
-             # launches of these kernels in one step of the program, by how often each is launched: {}\n\
-             profile = {{ launches = {}, skip = {}, counted_launches = {} }}\n\
+             profile = {{ launches = {}, skip = {}, counted_launches = {}{} }}\n\
              # verify_args = [\"--check\"]         # of the run that checks the numbers: exit status 0\n\n\
              [suite.{name}.variant.main]\nrun = {}\n{}\
              # program = {}   # an executable with kernels: the static gate reads it\n",
             quoted(&line),
             self.filter(proposal),
             list(&proposal.names),
-            proposal.in_a_step,
             proposal.launches,
             proposal.skip,
             proposal.counted_launches,
+            if proposal.per_kernel { ", per_kernel = true" } else { "" },
             list(&self.argv),
             self.inputs(),
             quoted(self.argv.first().map_or("", String::as_str)),

@@ -3,6 +3,7 @@
 mod error;
 mod input_files;
 mod kernel_filter;
+mod launches;
 mod load;
 mod model;
 mod old_words;
@@ -21,6 +22,7 @@ mod version_range;
 pub use error::ConfigError;
 pub(crate) use error::{nearest, suggest};
 pub use kernel_filter::KernelFilter;
+pub use launches::LaunchSelection;
 pub use model::{
     Config, Counts, FILE_NAME, Metric, Plausible, ProfileSettings, Recipe, Suite, Toolchain, Trust,
     Variant, Verification, Waiver, Work,

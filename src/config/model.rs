@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::suggest;
 use super::kernel_filter::KernelFilter;
+use super::launches::LaunchSelection;
 use super::pins::Pins;
 use super::raw::{
     CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool,
@@ -251,6 +252,9 @@ pub struct ProfileSettings {
     pub max_processes: u32,
     /// Launches in the one process of the counting phase.
     pub counted_launches: u32,
+    /// Whether `launches`, `max_launches`, `skip` and `counted_launches` count the launches of each
+    /// kernel, at each grid and block, by themselves.
+    pub per_kernel: bool,
     /// Rounds of base, current, current, base in a comparison side by side.
     pub rounds: u32,
     /// The most of them, while the result is open.
@@ -506,7 +510,17 @@ impl Variant {
         }
     }
 
-    /// Launches that the program must make to be profiled in full.
+    /// Which of the launches that match its filter are measured in a phase.
+    pub fn selection(&self, phase: Phase) -> LaunchSelection {
+        LaunchSelection {
+            skip: self.profile.skip,
+            count: self.launches(phase),
+            per_kernel: self.profile.per_kernel,
+        }
+    }
+
+    /// Launches that the program must make to be profiled in full, of each kernel where these are
+    /// counted by themselves.
     pub fn launches_needed(&self, phase: Phase) -> u32 {
         self.launches(phase).saturating_add(self.profile.skip)
     }

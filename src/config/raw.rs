@@ -157,6 +157,10 @@ pub(super) struct RawProfile {
     pub max_processes: Option<u32>,
     /// Launches profiled in the one process of the counting phase, 1 to 10000. Default: 2.
     pub counted_launches: Option<u32>,
+    /// Whether `launches`, `max_launches`, `skip` and `counted_launches` count the launches of each
+    /// kernel, at each grid and block, by themselves: for a program with several kernels. Default:
+    /// false, they count over all kernels together.
+    pub per_kernel: Option<bool>,
     /// Rounds of base, current, current, base with `check --against` before the first look at the
     /// verdict. Default: 1.
     pub rounds: Option<u32>,

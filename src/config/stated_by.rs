@@ -44,6 +44,19 @@ impl StatedBy {
         }
     }
 
+    /// What to do where the launches that were asked for are those of other kernels.
+    pub(crate) fn launches_of_each_kernel(self) -> &'static str {
+        match self {
+            StatedBy::Configuration => {
+                "count the launches of each kernel by themselves: `per_kernel = true` under `profile`; or raise `launches` and `counted_launches`, which count over all kernels together"
+            }
+            StatedBy::Compare => {
+                "raise --launches (and --counted-launches, where it is given), which count over all kernels together, or name the kernels: --kernels"
+            }
+            StatedBy::Init => "make the program launch more often",
+        }
+    }
+
     /// What to do where no launch is selected.
     pub(crate) fn other_kernels(self) -> &'static str {
         match self {

@@ -64,7 +64,7 @@ fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Fi
                     code,
                     &variant.id,
                     format!("`{}` of {} has no value: {why}", metric.alias, kernel.name),
-                    "profile again, or remove the metric from the gate",
+                    next_of_missing(variant, metric, profile, kernel),
                 );
                 let finding = finding.kernel(&kernel.name).metric(&metric.alias);
                 findings.push(finding.warn_for(metric.level.warn_reason()));
@@ -72,6 +72,25 @@ fn missing_parts(variant: &Variant, profile: &Profile, processes: u32) -> Vec<Fi
         }
     }
     findings
+}
+
+/// What to do where a metric has no value. A phase that has no launch of a kernel ends before it where
+/// launches are counted over all kernels together.
+fn next_of_missing(
+    variant: &Variant,
+    metric: &Metric,
+    profile: &Profile,
+    kernel: &KernelProfile,
+) -> &'static str {
+    let some_process_has_none = kernel
+        .metrics
+        .get(&metric.alias)
+        .is_some_and(|series| series.samples.iter().any(Vec::is_empty));
+    let counted_together = profile.kernels.len() > 1 && !variant.profile.per_kernel;
+    match some_process_has_none && counted_together {
+        true => variant.stated_by.launches_of_each_kernel(),
+        false => "profile again, or remove the metric from the gate",
+    }
 }
 
 /// The expected kernels that were not measured.
@@ -219,20 +238,13 @@ fn missing_launches(
         ));
     }
     let asked = variant.launches(phase) as usize;
+    if variant.profile.per_kernel {
+        return missing_launches_of_a_kernel(profile, phase, machines.len(), asked);
+    }
     let in_process = |index: usize| -> usize {
-        let of_kernel = |kernel: &KernelProfile| {
-            kernel
-                .metrics
-                .iter()
-                .filter(|(alias, _)| {
-                    let metric = profile.identity.metrics.get(*alias);
-                    metric.is_some_and(|metric| metric.phase == phase)
-                })
-                .filter_map(|(_, series)| series.samples.get(index).map(Vec::len))
-                .max()
-                .unwrap_or(0)
-        };
-        profile.kernels.iter().map(of_kernel).sum()
+        let kernels = profile.kernels.iter();
+        let launches = kernels.map(|kernel| launches_in(profile, kernel, phase, index));
+        launches.sum()
     };
     let (index, found) = (0..machines.len())
         .map(|index| (index, in_process(index)))
@@ -241,6 +253,46 @@ fn missing_launches(
         "{found} launches were measured in process {} of the {phase} phase, but {asked} were requested",
         index + 1
     ))
+}
+
+/// Launches of a kernel in one process of a phase.
+fn launches_in(profile: &Profile, kernel: &KernelProfile, phase: Phase, index: usize) -> usize {
+    let of_phase = kernel.metrics.iter().filter(|(alias, _)| {
+        let metric = profile.identity.metrics.get(*alias);
+        metric.is_some_and(|metric| metric.phase == phase)
+    });
+    let samples = of_phase.filter_map(|(_, series)| series.samples.get(index));
+    samples.map(Vec::len).max().unwrap_or(0)
+}
+
+/// The same where each kernel is counted by itself: one of them must have as many launches as were
+/// requested, and each as many in every process, or as many as were requested. A kernel that the
+/// program launches less often has no more.
+fn missing_launches_of_a_kernel(
+    profile: &Profile,
+    phase: Phase,
+    processes: usize,
+    asked: usize,
+) -> Option<String> {
+    let mut most_of_all = 0;
+    for kernel in &profile.kernels {
+        let launches = |index: usize| launches_in(profile, kernel, phase, index).min(asked);
+        let most = (0..processes).map(launches).max().unwrap_or(0);
+        most_of_all = most_of_all.max(most);
+        if let Some(index) = (0..processes).find(|index| launches(*index) < most) {
+            return Some(format!(
+                "{} launches of {} were measured in process {} of the {phase} phase, but {most} in another",
+                launches(index),
+                kernel.name,
+                index + 1
+            ));
+        }
+    }
+    (most_of_all < asked).then(|| {
+        format!(
+            "at most {most_of_all} launches of a kernel were measured in a process of the {phase} phase, but {asked} of each kernel were requested"
+        )
+    })
 }
 
 /// Kernels and values that are missing in a static profile.
@@ -326,4 +378,54 @@ fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {
 pub(crate) fn static_value(kernel: &KernelProfile, name: &str) -> Option<f64> {
     let value = kernel.metrics.get(name)?.value?;
     (value.is_finite() && value >= 0.0).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two kernels that have 20 launches in each process, but for one process of the second.
+    fn two_kernels(in_process: usize, launches: usize) -> Profile {
+        let path = "baselines/nvidia-h200/bsr_gemm/cp_async.profile.json";
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let mut profile = Profile::parse(&std::fs::read(path).unwrap()).unwrap();
+        let mut second = profile.kernels[0].clone();
+        second.name = "another".to_owned();
+        for series in second.metrics.values_mut() {
+            if let Some(process) = series.samples.get_mut(in_process) {
+                process.truncate(launches);
+            }
+        }
+        profile.kernels.push(second);
+        profile
+    }
+
+    #[test]
+    fn where_each_kernel_is_counted_by_itself_none_has_less_in_one_process_than_in_another() {
+        let processes = two_kernels(0, 20).machines(Phase::Timing).len();
+        let gap = |profile: &Profile, asked: usize| {
+            missing_launches_of_a_kernel(profile, Phase::Timing, processes, asked)
+        };
+        assert_eq!(gap(&two_kernels(1, 20), 20), None);
+        assert_eq!(
+            gap(&two_kernels(1, 19), 20).unwrap(),
+            "19 launches of another were measured in process 2 of the timing phase, but 20 in another"
+        );
+        // More than was asked for is no difference, and less of all is.
+        assert_eq!(gap(&two_kernels(1, 19), 19), None);
+        let message = gap(&two_kernels(1, 20), 21).unwrap();
+        assert!(
+            message.starts_with("at most 20 launches of a kernel"),
+            "{message}"
+        );
+        // A kernel that every process launches once.
+        let mut once = two_kernels(0, 20);
+        for series in once.kernels[1].metrics.values_mut() {
+            series
+                .samples
+                .iter_mut()
+                .for_each(|process| process.truncate(1));
+        }
+        assert_eq!(gap(&once, 20), None);
+    }
 }

@@ -203,6 +203,14 @@ impl<'a> Pairing<'a> {
         pair: Pair<'a>,
         reference: &str,
     ) -> Option<(Code, &'a KernelProfile, String)> {
+        let by_list = |profile: &Profile| {
+            let list = profile.provenance.launch_list.as_ref();
+            list.is_some_and(|list| !list.kernels.is_empty())
+        };
+        if by_list(self.reference) != by_list(self.current) {
+            // Numbers of launches and of measured launches are not comparable.
+            return None;
+        }
         let was = Share::of(self.reference, pair.reference)?;
         let is = Share::of(self.current, pair.current)?;
         was.differs(&is).then(|| {
@@ -227,8 +235,21 @@ struct Share {
 }
 
 impl Share {
-    /// `None` of a single kernel, and of the static tier, which launches nothing.
+    /// `None` of a single kernel, and of the static tier, which launches nothing. Where each kernel is
+    /// counted by itself, the list of launches says how often each is launched, and without the list
+    /// nothing does.
     fn of(profile: &Profile, kernel: &KernelProfile) -> Option<Share> {
+        let list = profile.provenance.launch_list.as_ref();
+        if let Some(list) = list.filter(|list| !list.kernels.is_empty()) {
+            let launches = list.launches_of(kernel)? as usize;
+            let all = list.kernels.iter().map(|one| one.launches as usize).sum();
+            let several = profile.kernels.len() > 1 && launches > 0;
+            return several.then_some(Share {
+                launches,
+                all,
+                processes: 1,
+            });
+        }
         let all = profile.launch_count(Phase::Timing);
         let share = Share {
             launches: profile.launches_of(kernel, Phase::Timing),
@@ -286,6 +307,37 @@ mod tests {
         assert!(share(10).differs(&share(18)));
         assert!(!share(10).differs(&share(10)));
         assert!(!share(10).differs(&share(11)));
+    }
+
+    #[test]
+    fn where_each_kernel_is_counted_by_itself_the_list_says_how_often_it_is_launched() {
+        let listed = |launches: [u32; 2]| {
+            let mut profile = two_kernels(10);
+            profile.kernels[1].mangled = Some("another".to_owned());
+            let kernels = profile.kernels.iter().zip(launches);
+            let kernels = kernels.map(|(kernel, launches)| crate::profile::KernelLaunches {
+                mangled: kernel.mangled.clone().unwrap(),
+                grid: kernel.grid,
+                block: kernel.block,
+                launches,
+            });
+            profile.provenance.launch_list = Some(crate::profile::LaunchList {
+                measured: 20,
+                others: Vec::new(),
+                kernels: kernels.collect(),
+            });
+            profile
+        };
+        let changed = |reference: &Profile, current: &Profile| {
+            let pairing = pair_kernels(reference, current, Mode::Stored);
+            let mut pairs = pairing.pairs();
+            pairs.any(|pair| pairing.other_share(pair, "baseline").is_some())
+        };
+        assert!(!changed(&listed([20, 20]), &listed([20, 20])));
+        assert!(!changed(&listed([40, 40]), &listed([20, 20])));
+        // The same launches are measured of each, and the second is launched twice as often.
+        assert!(changed(&listed([20, 20]), &listed([20, 40])));
+        assert!(!changed(&two_kernels(10), &listed([20, 40])));
     }
 
     #[test]

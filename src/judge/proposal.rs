@@ -5,9 +5,9 @@ use super::overview::{KernelOverview, Overview};
 /// Kernels with a smaller share of the time than this, in percent, are not proposed.
 const SMALLEST_SHARE: f64 = 5.0;
 /// Launches of each kernel that are proposed for one process.
-const STEPS: usize = 20;
+const LAUNCHES: usize = 20;
 /// Launches of each kernel that are proposed for the process that counts.
-const COUNTED_STEPS: usize = 2;
+const COUNTED: usize = 2;
 
 /// Settings of a suite.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,21 +16,18 @@ pub struct Proposal {
     pub kernels: Option<String>,
     /// The names of the functions that it selects.
     pub names: Vec<String>,
-    /// Launches of all of them in one step of the program.
-    pub in_a_step: usize,
-    /// Launches to leave out: the first step, where there are enough of them.
+    /// Whether launches are counted for each kernel by itself: where there are several.
+    pub per_kernel: bool,
+    /// Launches of each kernel to leave out: the first, where there are enough of them.
     pub skip: usize,
-    /// Launches to measure in one process.
+    /// Launches of each kernel to measure in one process.
     pub launches: usize,
-    /// Launches to measure in the process that counts: each kernel twice.
+    /// Launches of each kernel to measure in the process that counts.
     pub counted_launches: usize,
 }
 
 impl Proposal {
     /// Of the kernels of one process. `None` where it launched none.
-    ///
-    /// How often a kernel is launched beside the others shows how many launches a step has: the one
-    /// that is launched least often is launched once in it.
     pub fn of(overview: &Overview) -> Option<Proposal> {
         let is_large = |kernel: &&KernelOverview| {
             let share = kernel.time_percent;
@@ -44,21 +41,16 @@ impl Proposal {
         let is_taken = |kernel: &&KernelOverview| names.contains(&kernel.function);
         let counts = overview.kernels.iter().filter(is_taken);
         let counts: Vec<usize> = counts.map(|kernel| kernel.launches).collect();
-        let (all, least) = (counts.iter().sum::<usize>(), counts.iter().min().copied()?);
-        // Rounded: the run may end within a step, so that some kernels have one launch more.
-        let in_a_step = counts
-            .iter()
-            .map(|count| (count + least / 2) / least.max(1));
-        let in_a_step = in_a_step.sum::<usize>().max(1);
-        let skip = if all >= 3 * in_a_step { in_a_step } else { 0 };
-        let left = all.saturating_sub(skip);
-        let whole = (left / in_a_step).min(STEPS) * in_a_step;
+        let (least, most) = (counts.iter().min().copied()?, counts.iter().max().copied()?);
+        // No kernel may be left out whole.
+        let skip = usize::from(least >= 3);
+        let launches = (most - skip).min(LAUNCHES);
         Some(Proposal {
             kernels: (names.len() < functions(overview)).then(|| filter(&names)),
-            launches: if whole > 0 { whole } else { left },
-            counted_launches: (COUNTED_STEPS * in_a_step).min(left),
+            per_kernel: counts.len() > 1,
+            launches,
+            counted_launches: launches.min(COUNTED),
             names,
-            in_a_step,
             skip,
         })
     }
@@ -112,23 +104,27 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_with_most_of_the_time_are_taken_in_whole_steps() {
+    fn the_kernels_with_most_of_the_time_are_taken_each_with_its_own_count() {
         let two = overview(&[("a<int>", 100, 60.0), ("b", 50, 39.0), ("fill", 3, 1.0)]);
         let two = Proposal::of(&two).unwrap();
         assert_eq!(two.kernels.as_deref(), Some("regex:^(a<int>|b)$"));
-        assert_eq!((two.in_a_step, two.skip), (3, 3));
-        assert_eq!((two.launches, two.counted_launches), (60, 6));
+        assert_eq!((two.per_kernel, two.skip), (true, 1));
+        assert_eq!((two.launches, two.counted_launches), (20, 2));
 
         let one = Proposal::of(&overview(&[("k", 5, 98.0), ("fill", 1, 2.0)])).unwrap();
         assert_eq!(one.kernels.as_deref(), Some("k"));
+        assert!(!one.per_kernel);
         assert_eq!((one.skip, one.launches, one.counted_launches), (1, 4, 2));
 
-        let cut = overview(&[("a", 167, 40.0), ("b", 167, 30.0), ("c", 166, 30.0)]);
-        assert_eq!(Proposal::of(&cut).unwrap().in_a_step, 3);
+        // A kernel that is launched twice is not left out, and has fewer launches than the other.
+        let few = overview(&[("k", 9, 50.0), ("once", 2, 50.0)]);
+        let few = Proposal::of(&few).unwrap();
+        assert_eq!((few.per_kernel, few.skip, few.launches), (true, 0, 9));
 
-        let alone = Proposal::of(&overview(&[("k", 2, 100.0)])).unwrap();
+        let alone = Proposal::of(&overview(&[("k", 1, 100.0)])).unwrap();
         assert_eq!(alone.kernels, None);
-        assert_eq!((alone.skip, alone.launches), (0, 2));
+        let counts = (alone.skip, alone.launches, alone.counted_launches);
+        assert_eq!(counts, (0, 1, 1));
         assert_eq!(Proposal::of(&overview(&[])), None);
     }
 }

@@ -205,12 +205,14 @@ fn counted(variant: &Variant) -> bool {
     variant.profile.hotspots || variant.has_phase(Phase::Counting)
 }
 
-/// Whether the launches of a variant are listed: where they are measured inside of the program, and
-/// where a filter by name leaves some of them out. What ncu selects in other ways, this tool cannot tell apart.
+/// Whether the launches of a variant are listed: where they are measured inside of the program, where
+/// a filter by name leaves some of them out, and where each kernel is counted by itself, which does
+/// not show how often it is launched. What ncu selects in other ways, this tool cannot tell apart.
 fn listed(variant: &Variant) -> bool {
     if variant.profile.collector == Collector::Cupti {
         return true;
     }
     let filter = variant.kernels.as_deref();
-    filter.is_some() && KernelFilter::of(filter).is_ok() && only_ncu_selects(variant).is_none()
+    let leaves_out = filter.is_some() || variant.profile.per_kernel;
+    leaves_out && KernelFilter::of(filter).is_ok() && only_ncu_selects(variant).is_none()
 }

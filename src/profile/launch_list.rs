@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::kernel::KernelProfile;
+
 /// Most kernels that are listed by name; the others are added up under [`FURTHER`].
 const MOST_NAMES: usize = 64;
 const FURTHER: &str = "(further kernels)";
@@ -16,6 +18,22 @@ pub struct LaunchList {
     pub measured: u32,
     /// All others, those with the most launches first.
     pub others: Vec<OtherLaunches>,
+    /// How often each measured kernel is launched in all, where each is counted by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<KernelLaunches>,
+}
+
+/// All launches of one kernel in a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KernelLaunches {
+    /// The linker's name of its function.
+    pub mangled: String,
+    /// Blocks in x, y, z.
+    pub grid: [u64; 3],
+    /// Threads a block in x, y, z.
+    pub block: [u64; 3],
+    /// How many there are, measured or not.
+    pub launches: u32,
 }
 
 /// Launches of one kernel that are not measured.
@@ -63,7 +81,18 @@ impl LaunchList {
         LaunchList {
             measured: u32::try_from(measured).unwrap_or(u32::MAX),
             others,
+            kernels: Vec::new(),
         }
+    }
+
+    /// How often a measured kernel is launched in all; `None` where that is not listed.
+    pub fn launches_of(&self, kernel: &KernelProfile) -> Option<u32> {
+        let mut kernels = self.kernels.iter();
+        let own = kernels.find(|one| {
+            let same = (one.grid, one.block) == (kernel.grid, kernel.block);
+            same && kernel.mangled.as_deref() == Some(&one.mangled)
+        });
+        own.map(|own| own.launches)
     }
 
     /// What is launched here and not in a reference: kernels that it does not launch, and launches
@@ -90,6 +119,7 @@ impl LaunchList {
                 .map(beyond)
                 .filter(|other| other.launches > 0 || other.between > 0)
                 .collect(),
+            kernels: Vec::new(),
         }
     }
 

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use derive::{DeriveError, Derived, Source, derive};
 pub use hotspots::{HotLine, Hotspots, MOST_LINES, Stall};
 pub use kernel::{Code, KernelProfile, MetricIdentity, Series};
-pub use launch_list::{LaunchList, OtherLaunches};
+pub use launch_list::{KernelLaunches, LaunchList, OtherLaunches};
 pub use norm::norm_text;
 pub use trend::{Acceptance, Course, Point, Trend};
 

@@ -44,6 +44,14 @@ const OWN_NCU_ARGS: &[&str] = &[
     "--config-file-path",
 ];
 
+/// Arguments of ncu that change how `--kernel-id` counts and compares.
+const COUNTING_NCU_ARGS: &[&str] = &[
+    "--kernel-id",
+    "--kernel-name-base",
+    "--filter-mode",
+    "--launch-skip-before-match",
+];
+
 impl File<'_> {
     /// Settings from several tables; the first that sets one counts. `at` is the narrowest of them.
     pub(super) fn profile(
@@ -75,9 +83,46 @@ impl File<'_> {
             rounds: counts.rounds,
             max_rounds: counts.max_rounds,
             retries: counts.retries,
+            per_kernel: first(layers, |p| &p.per_kernel).unwrap_or(false),
         };
+        self.countable(at, &settings)?;
         self.collectable(at, &settings)?;
         Ok(settings)
+    }
+
+    /// That launches can be counted by kernel, where they are.
+    fn countable(&self, at: &[&str], settings: &ProfileSettings) -> Result<(), ConfigError> {
+        if !settings.per_kernel {
+            return Ok(());
+        }
+        if settings.graph_profiling == GraphProfiling::Graph {
+            let message = "`per_kernel` does not work with `graph_profiling = \"graph\"`: a whole CUDA graph is no launch of a kernel";
+            return Err(self.wrong_setting(at, "graph_profiling", message.to_owned()));
+        }
+        if matches!(
+            settings.replay_mode,
+            ReplayMode::Range | ReplayMode::ApplicationRange
+        ) {
+            let message = format!(
+                "`per_kernel` does not work with `replay_mode = \"{}\"`: a range is no launch of a kernel",
+                settings.replay_mode
+            );
+            return Err(self.wrong_setting(at, "replay_mode", message));
+        }
+        let mut arguments = settings.ncu_args.iter();
+        let own = arguments.find(|argument| {
+            let name = argument.split('=').next().unwrap_or_default();
+            COUNTING_NCU_ARGS.contains(&name)
+        });
+        match own {
+            None => Ok(()),
+            Some(own) => {
+                let message = format!(
+                    "`{own}` does not work with `per_kernel`, which counts by `--kernel-id`"
+                );
+                Err(self.wrong_setting(at, "ncu_args", message))
+            }
+        }
     }
 
     /// That the collector supports every other setting: what only ncu does is refused beside

@@ -38,7 +38,7 @@ impl File<'_> {
             &[&at[..], &["profile"]].concat(),
             &[&raw.profile, &outer.profile, common.profile],
         )?;
-        let kernels = self.kernels(id, raw, inherited)?;
+        let kernels = self.kernels(id, raw, inherited, profile.per_kernel)?;
         let verify = [&raw.verify, &outer.verify, common.verify];
         let verify_timeout = verify.iter().find_map(|layer| layer.timeout_s);
         let sanitizer = verify.iter().find_map(|layer| layer.sanitizer.clone());
@@ -220,9 +220,19 @@ impl File<'_> {
         [suite, name]: [&str; 2],
         raw: &RawVariant,
         inherited: &Inherited<'_>,
+        per_kernel: bool,
     ) -> Result<Option<String>, ConfigError> {
         let kernels = raw.kernels.as_ref().or(inherited.suite.kernels.as_ref());
+        let at: &[&str] = match &raw.kernels {
+            Some(_) => &["suite", suite, "variant", name, "kernels"],
+            None => &["suite", suite, "kernels"],
+        };
         let pattern = kernels.and_then(|filter| filter.strip_prefix("regex:"));
+        let separated = pattern.or(kernels.map(String::as_str));
+        if per_kernel && separated.is_some_and(|filter| filter.contains(':')) {
+            let message = "a filter with `:` does not work with `per_kernel`: ncu separates its `--kernel-id` by it";
+            return Err(self.error(at, message));
+        }
         // Only read: a short pattern may take long to compile, and most runs need none.
         let error = pattern.and_then(|pattern| regex_syntax::parse(pattern).err());
         let message = error.map(|error| error.to_string()).unwrap_or_default();
@@ -233,10 +243,6 @@ impl File<'_> {
         if last.is_empty() || only_ncu && by_ncu_alone {
             return Ok(kernels.cloned());
         }
-        let at: &[&str] = match &raw.kernels {
-            Some(_) => &["suite", suite, "variant", name, "kernels"],
-            None => &["suite", suite, "kernels"],
-        };
         let why = last.trim_start_matches("error: ");
         let (what, help) = match only_ncu {
             true => (

@@ -144,8 +144,16 @@ fn request(session: &Session<'_>) -> String {
         CacheControl::All => 1,
         CacheControl::None => 0,
     };
-    let (skip, count) = (variant.profile.skip, variant.launches(phase));
-    let _ = writeln!(text, "skip {skip}\ncount {count}\nflush {flush}");
+    let selection = variant.selection(phase);
+    let count = wanted(session);
+    let _ = writeln!(
+        text,
+        "skip {}\ncount {count}\nflush {flush}",
+        selection.skip
+    );
+    if selection.per_kernel {
+        let _ = writeln!(text, "each {}", selection.count);
+    }
     for counter in counters {
         let _ = writeln!(text, "counter {counter}");
     }
@@ -157,6 +165,21 @@ fn request(session: &Session<'_>) -> String {
     }
     text.push_str("end\n");
     text
+}
+
+/// How many launches are measured: those of the configuration, or as many of each listed kernel.
+fn wanted(session: &Session<'_>) -> u64 {
+    let selection = session.variant.selection(session.phase);
+    let count = u64::from(selection.count);
+    if !selection.per_kernel {
+        return count;
+    }
+    let listed = session.listing.iter();
+    let kernels = listed.flat_map(|listing| &listing.launches.kernels);
+    let after = |launches: u32| u64::from(launches.saturating_sub(selection.skip));
+    kernels
+        .map(|kernel| after(kernel.launches).min(count))
+        .sum()
 }
 
 /// What every process of a program left.
@@ -178,7 +201,7 @@ fn measured(
     session: &Session<'_>,
     processes: Vec<ProcessCounters>,
 ) -> Result<ProcessCounters, Finding> {
-    let (variant, phase) = (session.variant, session.phase);
+    let variant = session.variant;
     let filter = variant.kernel_filter();
     let unlisted = processes.iter().flat_map(|process| &process.unlisted);
     let names: Vec<String> = unlisted.map(|name| base_name(name)).collect();
@@ -201,10 +224,14 @@ fn measured(
         );
         return Err(not_measured(variant, why, "set `collector = \"ncu\"`"));
     }
-    let (found, wanted) = (process.launches.len(), variant.launches(phase) as usize);
+    let (found, wanted) = (process.launches.len() as u64, wanted(session));
     if found != wanted {
+        let of_each = match variant.profile.per_kernel {
+            true => " of each, as the process that listed its launches made them",
+            false => "",
+        };
         let why = format!(
-            "{} launches of selected kernels; {wanted} are measured after the first {}",
+            "{} launches of selected kernels; {wanted} are measured after the first {}{of_each}",
             process.selected, variant.profile.skip
         );
         let next = "make the program launch more often, or lower `launches` or `skip` in the configuration";

@@ -21,7 +21,7 @@ use crate::config::{KernelFilter, Variant};
 use crate::files::write_atomically;
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::process::Invocation;
-use crate::terms::Tier;
+use crate::terms::{Phase, Tier};
 pub use counters::CuptiCounters;
 use left::{left, none_selected, on_one_device, remove};
 pub use library::Libraries;
@@ -85,9 +85,9 @@ impl Profiler for Cupti {
         let seen = capture.functions();
         let filter = KernelFilter::of(variant.kernels.as_deref());
         let filter = filter.map_err(|why| unavailable(variant, why))?;
-        let (skip, count) = (variant.profile.skip, variant.profile.launches);
-        let launch_list = capture.launch_list(&filter, skip, count);
-        capture.select(&filter, skip, count);
+        let selection = variant.selection(Phase::Timing);
+        let launch_list = capture.launch_list(&filter, selection);
+        capture.select(&filter, selection);
         if capture.launches.is_empty() {
             return Err(none_selected(variant, &seen).into());
         }
@@ -125,11 +125,10 @@ impl Cupti {
         remove(&prefix)?;
         match unproven {
             Some(finding) => Err(finding.into()),
-            None => Ok(capture.listing(
-                &variant.kernel_filter(),
-                variant.profile.skip,
-                variant.profile.launches,
-            )),
+            None => {
+                let selection = variant.selection(Phase::Timing);
+                Ok(capture.listing(&variant.kernel_filter(), selection))
+            }
         }
     }
 }

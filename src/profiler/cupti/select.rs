@@ -1,11 +1,11 @@
 //! Selects the launches of a program that are measured, as ncu does by `--kernel-name`,
-//! `--launch-skip` and `--launch-count`.
+//! `--launch-skip` and `--launch-count`, or by `--kernel-id`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::capture::kernel_records::KernelCapture;
-use crate::config::{GraphProfiling, KernelFilter, Variant};
-use crate::profile::LaunchList;
+use crate::capture::kernel_records::{KernelCapture, KernelRecord};
+use crate::config::{GraphProfiling, KernelFilter, LaunchSelection, Variant};
+use crate::profile::{KernelLaunches, LaunchList};
 use ncu_report::base_name;
 
 /// What a command line launches, and which of its kernels a variant selects.
@@ -50,45 +50,107 @@ pub fn only_ncu_selects(variant: &Variant) -> Option<String> {
     }
 }
 
+/// Counts the launches that match, and says which of them are measured.
+struct Counting<'a> {
+    filter: &'a KernelFilter,
+    selection: LaunchSelection,
+    /// By kernel where each is counted by itself, otherwise under one key.
+    seen: HashMap<Option<KernelKey<'a>>, u64>,
+}
+
+/// Name, grid and block.
+type KernelKey<'a> = (&'a str, [u64; 3], [u64; 3]);
+
+fn key(kernel: &KernelRecord) -> KernelKey<'_> {
+    (&kernel.name, kernel.grid, kernel.block)
+}
+
+impl<'a> Counting<'a> {
+    fn new(filter: &'a KernelFilter, selection: LaunchSelection) -> Counting<'a> {
+        Counting {
+            filter,
+            selection,
+            seen: HashMap::new(),
+        }
+    }
+
+    /// Whether the next launch in their order is measured; `None` where it does not match.
+    fn next(&mut self, kernel: &'a KernelRecord) -> Option<bool> {
+        if !self.filter.matches(&base_name(&kernel.name)) {
+            return None;
+        }
+        let key = self.selection.per_kernel.then(|| key(kernel));
+        let seen = self.seen.entry(key).or_default();
+        let ordinal = *seen;
+        *seen += 1;
+        Some(self.selection.contains(ordinal))
+    }
+}
+
 impl KernelCapture {
-    /// All launches, of which those that [`select`](KernelCapture::select) keeps are measured.
-    pub fn launch_list(&self, filter: &KernelFilter, skip: u32, count: u32) -> LaunchList {
-        let measured = u64::from(skip)..u64::from(skip) + u64::from(count);
-        let mut matching = 0;
-        let launches = self.launches.iter().map(|(_, kernel)| {
-            let name = base_name(&kernel.name);
-            let matches = filter.matches(&name);
-            let selected = matches && measured.contains(&matching);
-            matching += u64::from(matches);
-            (name, selected)
-        });
-        LaunchList::of(&launches.collect::<Vec<_>>())
+    /// All launches, of which those that [`select`](KernelCapture::select) keeps are measured. Where
+    /// each kernel is counted by itself, further launches of a measured one are part of its number.
+    pub fn launch_list(&self, filter: &KernelFilter, selection: LaunchSelection) -> LaunchList {
+        let mut counting = Counting::new(filter, selection);
+        let kernels = self.launches.iter().map(|(_, kernel)| kernel);
+        let measured: Vec<bool> = kernels
+            .clone()
+            .map(|kernel| counting.next(kernel).unwrap_or(false))
+            .collect();
+        let mut each: BTreeMap<KernelKey<'_>, u32> = BTreeMap::new();
+        if selection.per_kernel {
+            for (kernel, _) in kernels.clone().zip(&measured).filter(|(_, one)| **one) {
+                each.insert(key(kernel), 0);
+            }
+        }
+        let mut launches = Vec::new();
+        for (kernel, measured) in kernels.zip(measured) {
+            match each.get_mut(&key(kernel)) {
+                Some(count) => *count = count.saturating_add(1),
+                None => {}
+            }
+            if measured || !each.contains_key(&key(kernel)) {
+                launches.push((base_name(&kernel.name), measured));
+            }
+        }
+        let each = each
+            .into_iter()
+            .map(|((name, grid, block), launches)| KernelLaunches {
+                mangled: name.to_owned(),
+                grid,
+                block,
+                launches,
+            });
+        LaunchList {
+            kernels: each.collect(),
+            ..LaunchList::of(&launches)
+        }
     }
 
     /// All launches, with the names by which the selected ones are known in the program.
-    pub fn listing(&self, filter: &KernelFilter, skip: u32, count: u32) -> Launched {
+    pub fn listing(&self, filter: &KernelFilter, selection: LaunchSelection) -> Launched {
         let kernels = self.launches.iter().map(|(_, kernel)| kernel);
         let names: BTreeSet<&str> = kernels.clone().map(|kernel| kernel.name.as_str()).collect();
         let names = names.into_iter().map(str::to_owned);
         let (selected, others) = names.partition(|name| filter.matches(&base_name(name)));
         let mut in_graphs = kernels.filter(|kernel| kernel.graph_node != 0);
         Launched {
-            launches: self.launch_list(filter, skip, count),
+            launches: self.launch_list(filter, selection),
             selected,
             others,
             in_graph: in_graphs.next().map(|kernel| base_name(&kernel.name)),
         }
     }
 
-    /// Keeps the selected launches: of those that match, `count` after the first `skip`.
-    pub fn select(&mut self, filter: &KernelFilter, skip: u32, count: u32) {
-        let launches = std::mem::take(&mut self.launches);
-        self.launches = launches
-            .into_iter()
-            .filter(|(_, kernel)| filter.matches(&base_name(&kernel.name)))
-            .skip(skip as usize)
-            .take(count as usize)
+    /// Keeps the selected launches that match.
+    pub fn select(&mut self, filter: &KernelFilter, selection: LaunchSelection) {
+        let mut counting = Counting::new(filter, selection);
+        let kernels = self.launches.iter().map(|(_, kernel)| kernel);
+        let kept: Vec<bool> = kernels
+            .map(|kernel| counting.next(kernel).unwrap_or(false))
             .collect();
+        let mut kept = kept.into_iter();
+        self.launches.retain(|_| kept.next().unwrap_or(false));
     }
 
     /// Function names of all launches, each once, in order.

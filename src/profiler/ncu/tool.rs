@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{ClockControl, Toolchain, Variant};
+use crate::config::{ClockControl, LaunchSelection, Toolchain, Variant};
 use crate::finding::Error;
 use crate::metric::{Role, is_counter_name};
 use crate::terms::Phase;
@@ -97,8 +97,14 @@ impl Ncu {
         if !hotspots && settings.ncu_args.is_empty() {
             option("--section-folder", sections(stem).display().to_string());
         }
-        option("--launch-skip", settings.skip.to_string());
-        option("--launch-count", variant.launches(phase).to_string());
+        let selection = variant.selection(phase);
+        match selection.per_kernel {
+            true => option("--kernel-id", kernel_id(variant, selection)),
+            false => {
+                option("--launch-skip", selection.skip.to_string());
+                option("--launch-count", selection.count.to_string());
+            }
+        }
         option("--clock-control", settings.clock_control.to_string());
         option("--cache-control", settings.cache_control.to_string());
         option("--replay-mode", settings.replay_mode.to_string());
@@ -115,7 +121,8 @@ impl Ncu {
         );
         option("--log-file", log.display().to_string());
         option("--export", stem.display().to_string());
-        if let Some(filter) = &variant.kernels {
+        // An identifier contains the filter.
+        if let (Some(filter), false) = (&variant.kernels, selection.per_kernel) {
             option("--kernel-name", filter.clone());
         }
         if !settings.nvtx.is_empty() {
@@ -196,6 +203,13 @@ impl Ncu {
             .map(str::to_owned)
             .collect())
     }
+}
+
+/// The launches of each kernel, in any context and stream, as `--kernel-id` selects them: ncu counts
+/// those of a name, a grid, a block and a size of shared memory by themselves, from 1.
+fn kernel_id(variant: &Variant, selection: LaunchSelection) -> String {
+    let name = variant.kernels.as_deref().unwrap_or_default();
+    format!("::{name}:{}", selection.pattern())
 }
 
 /// The folder of section files of a process whose files begin with `stem`. It is empty.

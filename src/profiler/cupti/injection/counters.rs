@@ -18,6 +18,7 @@
 //! launch wait until it is over.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::ffi::{CStr, OsString, c_char, c_int, c_void};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -186,6 +187,8 @@ struct Counters {
     unknown: Vec<Vec<u8>>,
     launches: Vec<Launch>,
     selected: u64,
+    /// Launches of each selected kernel, where these are counted by themselves.
+    seen: HashMap<(Vec<u8>, [u32; 3], [u32; 3]), u64>,
 }
 
 // SAFETY: the pointers belong to the process, and are used under the lock.
@@ -241,6 +244,7 @@ pub fn begin(prefix: OsString) {
                 unknown: Vec::new(),
                 launches: Vec::new(),
                 selected: 0,
+                seen: HashMap::new(),
             });
         }
     }
@@ -421,16 +425,28 @@ impl Counters {
         }
         // SAFETY: the parameters are those of the call.
         let (function, config) = unsafe { parameters(*shape, data.parameters) };
-        let ordinal = self.selected;
+        let ordinal = self.ordinal(name, &config);
         self.selected += 1;
         if self.capturing(config.stream)? {
             let what = "a selected kernel is launched into a CUDA graph, which is not measured in the program";
             return Err(refused(0, what.to_owned()));
         }
-        if ordinal < self.request.skip {
+        let (skip, each) = (self.request.skip, self.request.each);
+        if ordinal < skip || each > 0 && ordinal - skip >= each {
             return Ok(());
         }
         self.begin(name, function, config, data)
+    }
+
+    /// How many launches came before this one: of all selected kernels, or of this one.
+    fn ordinal(&mut self, name: &CStr, config: &LaunchConfig) -> u64 {
+        if self.request.each == 0 {
+            return self.selected;
+        }
+        let key = (name.to_bytes().to_vec(), config.grid, config.block);
+        let seen = self.seen.entry(key).or_default();
+        *seen += 1;
+        *seen - 1
     }
 
     fn capturing(&self, stream: Handle) -> Result<bool, Refused> {

@@ -4,6 +4,7 @@
 //! sparsek-gate counter request 1
 //! skip <selected launches before the first that is measured>
 //! count <launches that are measured>
+//! each <the most of them of each kernel, at each grid and block; skip counts these too>  or no line
 //! flush <1: the caches are flushed before each>
 //! counter <name>            once a counter, in the order of the values
 //! kernel <mangled name>     once a selected kernel
@@ -17,6 +18,8 @@ use std::collections::HashMap;
 pub struct Request {
     pub skip: u64,
     pub count: u64,
+    /// 0 where launches are counted over all kernels.
+    pub each: u64,
     pub flush: bool,
     pub counters: Vec<String>,
     /// Whether a kernel is selected, of each that is known.
@@ -35,6 +38,7 @@ impl Request {
         let mut request = Request {
             skip: 0,
             count: 0,
+            each: 0,
             flush: false,
             counters: Vec::new(),
             kernels: HashMap::new(),
@@ -53,6 +57,7 @@ impl Request {
             match key {
                 b"skip" => request.skip = words()?.parse().ok()?,
                 b"count" => request.count = words()?.parse().ok()?,
+                b"each" => request.each = words()?.parse().ok()?,
                 b"flush" => request.flush = value == b"1",
                 b"counter" => request.counters.push(words()?),
                 b"kernel" => drop(request.kernels.insert(value.to_vec(), true)),
