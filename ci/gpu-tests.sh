@@ -199,7 +199,7 @@ part_against() {
     start=$EPOCHREALTIME
     "$gate" profile bsr_gemm/cp_async >/dev/null || return
     middle=$EPOCHREALTIME
-    "$gate" check --against HEAD --measure-all bsr_gemm/cp_async || return
+    "$gate" check -v --against HEAD --measure-all bsr_gemm/cp_async || return
     python3 -c "
 profile, check = $middle - $start, $EPOCHREALTIME - $middle
 print(f'check --against {check:.1f} s, profile {profile:.1f} s: {check / profile:.2f} times')
