@@ -465,6 +465,12 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
     )
     .exits(0);
     assert!(ran.out.contains("wrote config.toml"), "{}", ran.out);
+    // More was asked for, and nothing is wrong with that.
+    assert!(
+        ran.err.contains("20 launches in 1 process\n"),
+        "{}",
+        ran.err
+    );
     let text = machine.project.read(&format!("{HERE}/config.toml"));
     for part in [
         "100.0 % 20 × bsr_gemm_cp_async, grid (64, 64, 1), block (128, 1, 1)",

@@ -311,7 +311,12 @@ impl Locking<'_> {
         let left_out = refused.iter().map(|id| self.left_out(id));
         let left_out = left_out.collect::<Result<Vec<_>, _>>()?;
         let locked = self.refusals.is_empty();
-        if self.order.all_or_none && !locked {
+        // What is not about one variant may be about each of them.
+        let about_all = self.refusals.iter().any(|one| one.variant.is_none());
+        if about_all {
+            self.new.clear();
+            self.baselines.clear();
+        } else if self.order.all_or_none && !locked {
             self.new.clear();
         } else {
             let is_kept = |id: Option<&VariantId>| id.is_none_or(|id| !refused.contains(id));

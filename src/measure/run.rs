@@ -19,7 +19,7 @@ use super::verified::{
 };
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
-use crate::config::{Recipe, Variant, Verification};
+use crate::config::{Recipe, StatedBy, Variant, Verification};
 use crate::device::{Gpu, GpuLock};
 use crate::evidence::{
     Purpose, disturbed, incomplete, incomplete_side, interleaved_launches, unpinned,
@@ -727,7 +727,11 @@ impl<'a> Run<'a> {
             Some(_) => ", side by side with the base",
             None => "",
         };
-        let first = gaps.first().or(findings.first());
+        // `init` asks for more launches than most programs make.
+        let expected =
+            |gap: &&Finding| variant.stated_by == StatedBy::Init && gap.code == Code::NotMeasured;
+        let first = gaps.iter().find(|gap| !expected(gap));
+        let first = first.or(findings.first());
         let text = format!("{}{side}", words(&current, first));
         self.order.batch.watch.ended(variant, "profile", &text);
         gaps.extend(unpinned(&variant.id, "measured", &current.provenance.pins));
@@ -784,9 +788,14 @@ fn base_subject<'b>(base: &'b BaseVariant<'_>, output: &Path) -> Result<Subject<
 fn words(profile: &Profile, gap: Option<&Finding>) -> String {
     match gap {
         None => format!(
-            "{} launches in {} processes",
+            "{} launches in {} process{}",
             profile.launch_count(Phase::Timing),
-            profile.provenance.processes
+            profile.provenance.processes,
+            if profile.provenance.processes == 1 {
+                ""
+            } else {
+                "es"
+            }
         ),
         Some(gap) => gap.message.clone(),
     }
