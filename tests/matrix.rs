@@ -58,12 +58,12 @@ fn a_matrix_makes_a_variant_of_each_combination() {
     assert_eq!(last.env["DTYPE"], "f16");
     assert_eq!(last.profile.nvtx, ["f16/"]);
     let Recipe::Nvcc {
-        source, defines, ..
+        sources, defines, ..
     } = &last.recipe
     else {
         panic!("{:?}", last.recipe);
     };
-    assert_eq!(source, "f16.cu");
+    assert_eq!(sources, &["f16.cu"]);
     assert_eq!((&*defines["N"], &*defines["FAST"]), ("4096", ""));
 }
 
