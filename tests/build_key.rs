@@ -619,3 +619,90 @@ fn a_program_that_changes_what_was_hashed_fails_and_leaves_no_profile() {
         assert!(!profile.exists(), "{run} {does}");
     }
 }
+
+/// A project whose one variant is made of two sources, each with a header of its own.
+fn of_two_sources() -> Project {
+    let project = project("", "");
+    project.replace(
+        "config.toml",
+        "source = \"kernels/k.cu\"",
+        "source = [\"kernels/k.cu\", \"more/other.cu\"]",
+    );
+    project.write(
+        "kernels/k.cu",
+        "#include \"of_k.cuh\"\n__global__ void k(float* x) { x[0] = K; }\n\
+         void other();\nint main() { k<<<1, 1>>>(nullptr); other(); return 0; }\n",
+    );
+    project.write("kernels/of_k.cuh", "#define K 1\n");
+    project.write(
+        "more/other.cu",
+        "#if __has_include(\"late.cuh\")\n#include \"late.cuh\"\n#endif\n#include \"of_other.cuh\"\n\
+         __global__ void second(float* x) { x[0] = OTHER; }\n\
+         void other() { second<<<1, 1>>>(nullptr); }\n",
+    );
+    project.write("more/of_other.cuh", "#define OTHER 2\n");
+    project
+}
+
+#[test]
+fn several_sources_make_one_program_and_the_key_has_all_of_their_files() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = of_two_sources();
+    let (first, cached) = key(&project);
+    assert!(!cached);
+    let own = [
+        "kernels/k.cu",
+        "kernels/of_k.cuh",
+        "more/of_other.cuh",
+        "more/other.cu",
+    ];
+    assert_eq!(sources(&project), own);
+    assert_eq!(key(&project), (first.clone(), true));
+    let manifest = project.json(&format!(".sparsek-gate/builds/{first}/manifest.json"));
+    let kernels = manifest["compiled"]["kernels"].as_object().unwrap();
+    assert!(kernels.keys().eq(["_Z1kPf", "_Z6secondPf"]), "{kernels:?}");
+
+    let mut keys = vec![first];
+    for (file, text) in [
+        ("kernels/of_k.cuh", "#define K 3\n"),
+        ("more/of_other.cuh", "#define OTHER 4\n"),
+        ("more/late.cuh", "#undef OTHER\n"),
+    ] {
+        project.write(file, text);
+        let (key, cached) = key(&project);
+        assert!(!cached && !keys.contains(&key), "{file}");
+        keys.push(key);
+    }
+    // The order decides how the program is linked.
+    project.replace(
+        "config.toml",
+        "[\"kernels/k.cu\", \"more/other.cu\"]",
+        "[\"more/other.cu\", \"kernels/k.cu\"]",
+    );
+    assert!(!keys.contains(&key(&project).0));
+}
+
+#[test]
+fn a_kernel_that_two_sources_define_is_not_read_as_one() {
+    if !compiler_is_here() {
+        return;
+    }
+    let project = of_two_sources();
+    for (file, body) in [
+        ("kernels/k.cu", "x[1] = 1;"),
+        ("more/other.cu", "x[2] = 2;"),
+    ] {
+        let text = project.read(file);
+        let same = format!(
+            "static __global__ void same(float* x) {{ {body} }}\n\
+             void* of_{}() {{ return (void*)same; }}\n",
+            file.len()
+        );
+        project.write(file, format!("{text}{same}"));
+    }
+    build(&project)
+        .exits(5)
+        .says("give each kernel of the sources a name or a namespace of its own");
+}

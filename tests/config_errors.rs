@@ -1453,3 +1453,39 @@ fn a_filter_that_only_ncu_understands_is_left_to_ncu() {
     project.write("config.toml", config);
     project.run(&["baseline", "--show"]).exits(0);
 }
+
+#[test]
+fn sources_that_cannot_be_compiled_together_are_refused() {
+    for (list, words) in [
+        ("[]", "`source` is an empty list"),
+        (
+            "[\"a.cu\", \"b.cpp\"]",
+            "`b.cpp` of a list of sources is no CUDA source",
+        ),
+        (
+            "[\"a.cu\", \".cu\"]",
+            "`.cu` of a list of sources is no CUDA source",
+        ),
+        ("[\"x/a.cu\", \"y/a.cu\"]", "two sources are called `a.cu`"),
+        ("[\"a.cu\", \"a.cu\"]", "two sources are called `a.cu`"),
+        (
+            "[\"a.cu\", \"b_dlink.cu\"]",
+            "`b_dlink.cu` cannot be in a list of sources",
+        ),
+        (
+            "[\"a.compute_90a.cu\", \"b.cu\"]",
+            "rename the file: no further dot",
+        ),
+        ("[\"a.cu\", \"../b.cu\"]", "must be a path below"),
+        ("[\"a.cu\", 1]", "a text, or a list of texts"),
+    ] {
+        refused(
+            "source = \"kernels/a.cu\"",
+            &format!("source = {list}"),
+            &[words],
+        );
+    }
+    let several = EVERY_KEY.replacen("\"kernels/a.cu\"", "[\"kernels/a.cu\", \"b.cu\"]", 1);
+    load(&several).exits(0);
+    assert_eq!(schema_complaints(&several), Vec::<String>::new());
+}

@@ -171,7 +171,7 @@ fn a_new_file_of_a_pattern_changes_an_immutable_variant() {
 }
 
 #[test]
-fn a_file_that_appears_or_changes_while_the_variant_is_run_is_reported() {
+fn a_file_that_changes_while_the_variant_is_run_is_reported() {
     let Some(machine) = machine("[\"src/*.py\"]") else {
         return;
     };

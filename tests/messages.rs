@@ -430,6 +430,16 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             ],
         ),
         (
+            "source = [\"a/k.cu\", \"b/k.cu\"]",
+            LIST,
+            2,
+            [
+                "two sources are called `k.cu`",
+                "source = [\"a/k.cu\", \"b/k.cu\"]",
+                "rename one of them",
+            ],
+        ),
+        (
             "run = [\"sh\", \"bench.sh\"]\ninputs = [\"src/*.py\"]",
             BUILD,
             2,

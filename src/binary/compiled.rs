@@ -112,7 +112,13 @@ pub fn compiled(
 ) -> Result<Compiled, BinaryError> {
     let mut found = BTreeMap::new();
     for cubin in cubins {
-        found.extend(cubin::kernels(&read_regular_up_to(cubin, most::BINARY)?)?);
+        for (name, code) in cubin::kernels(&read_regular_up_to(cubin, most::BINARY)?)? {
+            // Which of them is launched is not known, and the compiler's report adds them up.
+            if code.launchable && found.contains_key(&name) {
+                return Err(BinaryError::Ambiguous(name));
+            }
+            found.insert(name, code);
+        }
     }
     // A warning about a function that kernels call is about every kernel that calls it.
     for warning in &mut warnings {

@@ -59,7 +59,7 @@ pub(super) struct NvccBuild<'a> {
     variant: &'a Variant,
     nvcc: &'a Nvcc,
     nvdisasm: Option<&'a Nvdisasm>,
-    source: &'a str,
+    sources: &'a [String],
     flags: &'a [String],
     defines: &'a BTreeMap<String, String>,
     /// All flags, without paths of this machine.
@@ -120,7 +120,7 @@ impl<'a> NvccBuild<'a> {
         nvdisasm: Option<&'a Nvdisasm>,
     ) -> Option<NvccBuild<'a>> {
         let Recipe::Nvcc {
-            source,
+            sources,
             flags,
             defines,
         } = &variant.recipe
@@ -135,7 +135,7 @@ impl<'a> NvccBuild<'a> {
         });
         let native = named.as_ref().is_ok_and(|named| named.native);
         let text = format!(
-            "{MANIFEST_VERSION}\n{}{disassembler}\n{}\n{stated:?}\n{source}",
+            "{MANIFEST_VERSION}\n{}{disassembler}\n{}\n{stated:?}\n{sources:?}",
             nvcc.fingerprint(),
             if native { processor() } else { String::new() }
         );
@@ -144,7 +144,7 @@ impl<'a> NvccBuild<'a> {
             variant,
             nvcc,
             nvdisasm,
-            source,
+            sources,
             flags,
             defines,
             stated,
@@ -200,16 +200,18 @@ impl<'a> NvccBuild<'a> {
     /// What the flags name, and what is linked besides the source, if all flags are known.
     fn accepted(&self) -> Result<(&FlagInputs, Vec<String>), Finding> {
         let root = &self.config.root;
-        if !source_is_plain(self.source) {
-            let message = format!(
-                "the path of the source `{}` is refused: nvcc passes it through a shell",
-                self.source.escape_debug()
-            );
-            return Err(self.failed(message, self.check_setting("source")));
-        }
-        if !root.join(self.source).is_file() {
-            let message = format!("the source `{}` does not exist", self.source);
-            return Err(self.failed(message, self.check_setting("source")));
+        for source in self.sources {
+            if !source_is_plain(source) {
+                let message = format!(
+                    "the path of the source `{}` is refused: nvcc passes it through a shell",
+                    source.escape_debug()
+                );
+                return Err(self.failed(message, self.check_setting("source")));
+            }
+            if !root.join(source).is_file() {
+                let message = format!("the source `{source}` does not exist");
+                return Err(self.failed(message, self.check_setting("source")));
+            }
         }
         let named = self.named.as_ref().map_err(Clone::clone);
         let linked = named.and_then(|named| Ok((named, inputs::linked(root, named)?)));
@@ -290,7 +292,7 @@ impl<'a> NvccBuild<'a> {
         argv.extend_from_slice(further);
         let (program, depfile) = (scratch.program(), scratch.depfile());
         argv.extend(Nvcc::output(&program, &depfile, scratch.kept.path()));
-        argv.push(self.source.to_owned());
+        argv.extend_from_slice(self.sources);
         argv
     }
 
@@ -305,7 +307,8 @@ impl<'a> NvccBuild<'a> {
         let (program, depfile, log) = (scratch.program(), scratch.depfile(), scratch.log());
         let toolchain = &self.config.toolchain;
         let mut by_hand = self.nvcc.argv(toolchain, self.flags, self.defines);
-        by_hand.extend(["-o", &self.variant.id.variant, self.source].map(str::to_owned));
+        by_hand.extend(["-o", &self.variant.id.variant].map(str::to_owned));
+        by_hand.extend_from_slice(self.sources);
         let opened = Opened::prepare().map_err(Error::io("create", std::env::temp_dir()))?;
         let further = match self.nvcc.lists_assembled() {
             true => opened.assembler_flags().to_vec(),
@@ -351,7 +354,10 @@ impl<'a> NvccBuild<'a> {
         let kept = scratch.kept.path();
         let texts = texts_in(kept, root).map_err(Error::io("read", kept))?;
         let texts = texts.ok_or_else(|| {
-            let message = format!("nvcc kept no preprocessed text of `{}`", self.source);
+            let message = format!(
+                "nvcc kept no preprocessed text of `{}`",
+                self.sources.join("`, `")
+            );
             self.failed(message, "name a CUDA source (`.cu`)".to_owned())
         })?;
         if texts.includes_binaries && !self.nvcc.lists_assembled() {
@@ -362,7 +368,7 @@ impl<'a> NvccBuild<'a> {
         let depfile = scratch.depfile();
         let text = read_text_up_to(&depfile, most::TEXT).map_err(Error::io("read", &depfile))?;
         let mut files = depfile::prerequisites(&text);
-        files.push(self.source.to_owned());
+        files.extend_from_slice(self.sources);
         files.extend(linked);
         // These lists also name what the tools made themselves, and removed.
         let stored = |file: &Path| {
@@ -455,10 +461,15 @@ impl<'a> NvccBuild<'a> {
         let text = String::from_utf8_lossy(&text);
         let arch = &self.config.toolchain.arch;
         let unreadable = |error: BinaryError| {
-            let next = format!(
-                "check that `{}` builds for {arch}, and install nvcc and nvdisasm of one toolkit",
-                self.variant.id
-            );
+            let next = match error {
+                BinaryError::Ambiguous(_) => {
+                    "give each kernel of the sources a name or a namespace of its own".to_owned()
+                }
+                _ => format!(
+                    "check that `{}` builds for {arch}, and install nvcc and nvdisasm of one toolkit",
+                    self.variant.id
+                ),
+            };
             let message = format!("the kernels of the build cannot be read: {error}");
             self.failed(message, next).detail(text.as_ref())
         };
@@ -524,7 +535,7 @@ impl<'a> NvccBuild<'a> {
         }
         let mut build_argv = vec!["nvcc".to_owned()];
         build_argv.extend(self.stated.iter().cloned());
-        build_argv.push(self.source.to_owned());
+        build_argv.extend_from_slice(self.sources);
         Some(Artifact {
             run: vec![program.display().to_string()],
             compiler: Some(self.nvcc.version.clone()),

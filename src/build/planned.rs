@@ -38,7 +38,7 @@ pub struct PlannedBuild {
 /// What building a variant would take. Reads files and starts no program, as long as
 /// [`crate::process::start_nothing`] was called.
 pub fn planned_build(config: &Config, variant: &Variant) -> PlannedBuild {
-    let (source, flags, defines) = match &variant.recipe {
+    let (sources, flags, defines) = match &variant.recipe {
         Recipe::Command { build, run, .. } => {
             let state = match build {
                 Some(_) => BuildState::Built,
@@ -51,10 +51,10 @@ pub fn planned_build(config: &Config, variant: &Variant) -> PlannedBuild {
             };
         }
         Recipe::Nvcc {
-            source,
+            sources,
             flags,
             defines,
-        } => (source, flags, defines),
+        } => (sources, flags, defines),
     };
     let nvcc = Nvcc::locate(&config.toolchain, &config.work).ok();
     let mut argv = match &nvcc {
@@ -65,7 +65,8 @@ pub fn planned_build(config: &Config, variant: &Variant) -> PlannedBuild {
             argv
         }
     };
-    argv.extend(["-o", UNBUILT, source].map(str::to_owned));
+    argv.extend(["-o", UNBUILT].map(str::to_owned));
+    argv.extend_from_slice(sources);
     let cached = nvcc.as_ref().and_then(|nvcc| {
         let nvdisasm = Nvdisasm::locate(&nvcc.root(), &config.work);
         NvccBuild::of(config, variant, nvcc, nvdisasm.as_ref())?.remembered()

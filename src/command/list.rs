@@ -68,7 +68,7 @@ fn listed_variant(config: &Config, variant: &Variant, store: &Store) -> Result<L
         variant: variant.id.clone(),
         description: config.describe(variant),
         program: match &variant.recipe {
-            Recipe::Nvcc { source, .. } => source.clone(),
+            Recipe::Nvcc { sources, .. } => sources.join(" "),
             Recipe::Command { run, .. } => run.join(" "),
         },
         immutable: variant.immutable,

@@ -52,7 +52,7 @@ fn own_sources(config: &Config, variant: &Variant) -> Vec<String> {
     config
         .own_files(variant)
         .unwrap_or_else(|_| match &variant.recipe {
-            Recipe::Nvcc { source, .. } => vec![source.clone()],
+            Recipe::Nvcc { sources, .. } => sources.clone(),
             Recipe::Command { inputs, .. } => inputs.clone(),
         })
 }
@@ -66,10 +66,10 @@ fn same_flags(config: &Config, variant: &Variant, profile: &Profile) -> bool {
         (Recipe::Command { build, .. }, ProfileOrigin::Measured) => {
             provenance.build_argv == build.as_deref().unwrap_or_default()
         }
-        // `nvcc FLAGS... SOURCE`
-        (Recipe::Nvcc { source, .. }, ProfileOrigin::Measured) => {
+        // `nvcc FLAGS... SOURCES...`
+        (Recipe::Nvcc { sources, .. }, ProfileOrigin::Measured) => {
             let stated = stated_flags(&config.toolchain, variant);
-            let expected = stated.iter().chain([source]);
+            let expected = stated.iter().chain(sources);
             provenance.build_argv.iter().skip(1).eq(expected)
         }
     }

@@ -20,7 +20,7 @@ const MOST_ENTRIES: usize = 100_000;
 const PYTHON_CACHE: &str = "__pycache__";
 
 impl Config {
-    /// The files that the configuration names as the variant's: its source, or its `inputs`, each
+    /// The files that the configuration names as the variant's: its sources, or its `inputs`, each
     /// once. Names are relative to the root. A folder stands for all files below it, and a pattern
     /// for those that match; both leave out `.git`, `__pycache__`, and the folders of the tool. A
     /// file that is named by itself need not exist.
@@ -29,7 +29,7 @@ impl Config {
     /// [`Error::Config`] where a folder or a pattern has no files, or too many, or cannot be read.
     pub fn own_files(&self, variant: &Variant) -> Result<Vec<String>, Error> {
         let inputs = match &variant.recipe {
-            Recipe::Nvcc { source, .. } => return Ok(vec![source.clone()]),
+            Recipe::Nvcc { sources, .. } => return Ok(sources.clone()),
             Recipe::Command { inputs, .. } => inputs,
         };
         let (mut files, mut seen) = (Vec::new(), BTreeSet::new());

@@ -213,10 +213,10 @@ pub enum Verification {
 /// How a variant's program is made.
 #[derive(Clone, Debug)]
 pub enum Recipe {
-    /// One CUDA source, compiled by nvcc to one program.
+    /// CUDA sources, compiled by nvcc to one program.
     Nvcc {
-        /// The source, relative to the root.
-        source: String,
+        /// The sources, at least one, relative to the root.
+        sources: Vec<String>,
         /// Flags besides the toolchain's.
         flags: Vec<String>,
         /// `-D` constants: name to value; the empty value defines the name alone.

@@ -381,8 +381,8 @@ pub(super) struct RawVariant {
     pub description: Option<String>,
     /// Makes a variant of each combination of values, one of each axis. `{axis}` stands for the value in all texts of this table. The names are `VARIANT-AXIS_VALUE-…`, the axes in the order of the alphabet. Default: none.
     pub matrix: Option<BTreeMap<String, RawAxis>>,
-    /// The .cu file that nvcc compiles to one program. Exit status 0 means right numbers.
-    pub source: Option<String>,
+    /// The .cu file, or the list of .cu files, that nvcc compiles to one program. Exit status 0 means right numbers.
+    pub source: Option<Source>,
     /// nvcc flags besides the toolchain's; with `source`.
     pub flags: Vec<String>,
     /// `-D` constants; true defines the name alone, false does not. With `source`.
@@ -427,6 +427,27 @@ pub(super) struct RawVariant {
     pub profile: RawProfile,
     /// Overrides of `[verify]`.
     pub verify: RawVerify,
+}
+
+/// The CUDA sources of a program.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a text, or a list of texts")]
+#[schemars(rename = "source")]
+pub(super) enum Source {
+    /// One file.
+    One(String),
+    /// Several files, compiled and linked together.
+    Several(Vec<String>),
+}
+
+impl Source {
+    /// The files, in the order in which they are written.
+    pub fn files(&self) -> &[String] {
+        match self {
+            Source::One(file) => std::slice::from_ref(file),
+            Source::Several(files) => files,
+        }
+    }
 }
 
 /// An axis of a matrix: a list of values, or a table of named values.

@@ -51,7 +51,10 @@ impl ChangedFiles {
     /// Whether a variant must be measured for what changed, whatever its program becomes.
     pub fn concern(&self, variant: &Variant) -> bool {
         match &variant.recipe {
-            Recipe::Nvcc { source, .. } => self.files.contains(&self.path_from_top(source)),
+            Recipe::Nvcc { sources, .. } => {
+                let mut sources = sources.iter().map(|source| self.path_from_top(source));
+                sources.any(|source| self.files.contains(&source))
+            }
             Recipe::Command { .. } => !self.files.is_empty(),
         }
     }

@@ -8,7 +8,7 @@ use crate::binary::LaunchShape;
 use crate::config::error::ConfigError;
 use crate::config::input_files::pattern;
 use crate::config::model::{Recipe, Variant, Verification};
-use crate::config::raw::{Define, RawVariant};
+use crate::config::raw::{Define, RawVariant, Source};
 use crate::config::stated_by::StatedBy;
 use crate::terms::VariantId;
 
@@ -112,7 +112,7 @@ impl File<'_> {
         &self,
         [suite, name]: [&str; 2],
         raw: &RawVariant,
-        source: &str,
+        source: &Source,
     ) -> Result<Recipe, ConfigError> {
         let key = |key| ["suite", suite, "variant", name, key];
         for (unwanted, present) in [
@@ -130,9 +130,18 @@ impl File<'_> {
                 ));
             }
         }
-        self.path_below(&key("source"), source)?;
+        let sources = source.files();
+        for file in sources {
+            self.path_below(&key("source"), file)?;
+        }
+        if let Source::Several(files) = source
+            && let Some((what, next)) = cannot_be_together(files)
+        {
+            let error = self.error(&key("source"), what);
+            return Err(error.help(Some(next.to_owned())));
+        }
         Ok(Recipe::Nvcc {
-            source: source.to_owned(),
+            sources: sources.to_vec(),
             flags: raw.flags.clone(),
             defines: self.defines(&key("defines"), &raw.defines)?,
         })
@@ -281,6 +290,47 @@ impl File<'_> {
         }
         Ok(defines)
     }
+}
+
+/// Why nvcc cannot compile these files together, as far as their names show it, and the next step.
+///
+/// nvcc names what it makes of a source after the source, without its folder and ending. What the
+/// kernels are is read from there, so no name may be taken twice, nor look like a linked one or like
+/// one of several targets.
+fn cannot_be_together(files: &[String]) -> Option<(String, &'static str)> {
+    let mut stems: Vec<&str> = Vec::new();
+    for file in files {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let Some(stem) = name.strip_suffix(".cu").filter(|stem| !stem.is_empty()) else {
+            return Some((
+                format!("`{file}` of a list of sources is no CUDA source"),
+                "name `.cu` files; what else is linked is built with `build` and `run`",
+            ));
+        };
+        if stem.contains('.') || stem.ends_with("_dlink") {
+            return Some((
+                format!(
+                    "`{file}` cannot be in a list of sources: what nvcc makes of it could not be told from the linked code or from another target"
+                ),
+                "rename the file: no further dot in the name, and no `_dlink` at its end",
+            ));
+        }
+        if stems.contains(&stem) {
+            return Some((
+                format!(
+                    "two sources are called `{name}`, and nvcc makes files of that name of each"
+                ),
+                "rename one of them; the folder does not count",
+            ));
+        }
+        stems.push(stem);
+    }
+    files.is_empty().then(|| {
+        (
+            "`source` is an empty list".to_owned(),
+            "name at least one `.cu` file",
+        )
+    })
 }
 
 /// Whether `-D` can define a constant of this name.
