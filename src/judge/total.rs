@@ -2,6 +2,7 @@
 
 use super::comparison_finding::{comparison_finding, doubt};
 use super::metric::{Case, Gap, Pair, Reference};
+use super::mode::Mode;
 use super::next::lock_command;
 use super::share::shares;
 use super::variant_report::VariantReport;
@@ -41,11 +42,14 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
         .of_total()
         .map_err(|why| not_measured(why, MEASURE.to_owned()))?;
     let of_reference = |why| {
-        let next = lock_command(variant, case.current.identity.tier);
-        not_measured(
-            format!("in the reference: {why}"),
-            format!("measure the reference again: {next}"),
-        )
+        let next = match reference.mode() {
+            Mode::Programs => MEASURE.to_owned(),
+            Mode::Stored | Mode::Against => format!(
+                "measure the reference again: {}",
+                lock_command(variant, case.current.identity.tier)
+            ),
+        };
+        not_measured(format!("in the reference: {why}"), next)
     };
     let base_total = base.of_total().map_err(of_reference)?;
     if let Some(beyond) = unmeasured_beyond(base, case.current) {
@@ -201,17 +205,29 @@ mod tests {
         LaunchList::of(&launches)
     }
 
+    fn on_one_gpu(mut profile: Profile, captures: &str) -> Profile {
+        for capture in &mut profile.provenance.captures {
+            capture.gpu_uuid = Some("GPU-0".to_owned());
+            capture.report.sha256.push_str(captures);
+        }
+        profile
+    }
+
     fn judged(reference: &Profile, current: &Profile) -> (VariantReport, Vec<Finding>) {
+        let reference = Reference::Stored {
+            locked: reference,
+            control: None,
+        };
+        judged_by(reference, current)
+    }
+
+    fn judged_by(reference: Reference<'_>, current: &Profile) -> (VariantReport, Vec<Finding>) {
         let text = "[toolchain]\narch = \"sm_90a\"\n[metric.duration]\n\
             direction = \"lower\"\ntolerance = { relative_percent = 3 }\n\
             [suite.bsr_gemm.variant.cp_async]\nrun = [\"x\"]\n\
             profile = { per_kernel = true, total = true }\n";
         let config = Config::parse("config.toml".as_ref(), text).unwrap();
         let variant = config.variants().next().unwrap();
-        let reference = Reference::Stored {
-            locked: reference,
-            control: None,
-        };
         compare(&Case::new(variant, reference, current, 1))
     }
 
@@ -260,6 +276,21 @@ mod tests {
         assert!(message.starts_with("`duration` of (total): "), "{message}");
         let (_, findings) = judged(&two, &two);
         assert_eq!(denied(&findings), []);
+        // Beside a base, and of two programs, on one GPU.
+        let (two, slower) = (on_one_gpu(two, "0"), on_one_gpu(slower, "1"));
+        let (base, learned) = (&two, Some(&two));
+        for reference in [
+            Reference::Base { base, learned },
+            Reference::Program { base },
+        ] {
+            let (report, findings) = judged_by(reference, &slower);
+            assert_eq!(denied(&findings), [Code::Regressed]);
+            let total = report
+                .comparisons
+                .iter()
+                .find(|one| one.kernel == "(total)");
+            assert_eq!(total.unwrap().verdict, Some(Verdict::Regressed));
+        }
     }
 
     #[test]
