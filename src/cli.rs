@@ -551,6 +551,10 @@ pub struct CompareArgs {
     /// --launches]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub counted_launches: Option<u32>,
+    /// Compare also the sum of the durations of all kernels. --skip, --launches and
+    /// --counted-launches then count the launches of each kernel by itself.
+    #[arg(long)]
+    pub total: bool,
     /// The most rounds, while the verdict is open.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub max_rounds: u32,

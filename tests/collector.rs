@@ -441,6 +441,63 @@ fn each_kernel_is_measured_as_often_as_is_asked_for_where_it_is_counted_by_itsel
     );
 }
 
+#[test]
+fn the_total_of_all_kernels_is_locked_and_judged_beside_each() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let machine = machine
+        .configured("work = { bytes_written = 268435456 }\n", "")
+        .configured("regex:^bsr_gemm_", "regex:^(bsr_gemm|fill)_")
+        .configured(
+            "clock_control = \"none\"",
+            "clock_control = \"none\"\nskip = 1\nper_kernel = true\ntotal = true",
+        );
+    machine.profile(0);
+    machine.lock().exits(0);
+    machine.commit();
+    let norm = machine.project.read(LOCKED);
+    let line = norm
+        .lines()
+        .find(|line| line.starts_with("(total)/duration: "));
+    let value: f64 = line.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+    let of = |kernel: &str| -> f64 {
+        let line = norm
+            .lines()
+            .find(|line| line.starts_with(&format!("{kernel}/duration: ")));
+        line.unwrap().rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    // 21 steps: 21 launches of the one, and 23 of the other. A value is a mean without outliers, and
+    // a total has all launches.
+    let sum = of("bsr_gemm_cp_async") + of("fill_normal") * 23.0 / 21.0;
+    assert!((value / sum - 1.0).abs() < 0.01, "{value} {sum}\n{norm}");
+
+    let shown = machine.run(&["check"]).exits(0);
+    assert!(
+        shown.out.contains("(total): fill_normal 5"),
+        "{}",
+        shown.out
+    );
+    // The pictures take the kernels, and not their total besides: 520 us, and not 1.07 ms.
+    machine
+        .run(&["check", "--report", "ladder:ladder.svg"])
+        .exits(0);
+    let ladder = machine.project.read("ladder.svg");
+    assert!(
+        ladder.contains(" us") && !ladder.contains(" ms"),
+        "{ladder}"
+    );
+    machine.project.write("slower", "20\n");
+    for arguments in [&["check"][..], &["check", "--against", "HEAD"]] {
+        let shown = machine.run(arguments).exits(1);
+        assert!(
+            shown.out.contains("`duration` of (total): "),
+            "{}",
+            shown.out
+        );
+    }
+}
+
 /// What the program does otherwise than where its launches were listed, and what is said of it.
 #[test]
 fn a_program_whose_launches_are_not_those_that_were_listed_is_not_measured() {

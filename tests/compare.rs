@@ -257,6 +257,32 @@ fn a_next_step_names_the_option_and_no_configuration() {
     assert!(slow.starts_with("raise --timeout if"), "{slow}");
 }
 
+#[test]
+fn a_total_of_two_programs_is_not_measured_where_nothing_lists_their_launches() {
+    let same = ["h200", "cp_async"];
+    let Some(machine) = machine(same, same) else {
+        return;
+    };
+    let report = json(&machine, &[&BOTH[..], &["--total"]].concat(), 6);
+    let message = report.message("not-measured");
+    assert!(
+        message.contains("how often each kernel is launched was not listed"),
+        "{message}"
+    );
+    let outcome = report.0["variants"][0].to_string();
+    assert!(outcome.contains("--kernel-id") && !outcome.contains("--launch-count"));
+
+    run(&machine, &["./bench_old", "--total"])
+        .exits(2)
+        .says("--total is of a comparison");
+    run(
+        &machine,
+        &[&BOTH[..], &["--total", "--kernels", "regex:(?:a|b)"]].concat(),
+    )
+    .exits(2)
+    .says("a `:` in it does not work with --total");
+}
+
 /// How many processes were profiled.
 fn measured(machine: &Machine) -> usize {
     machine.project.read("journal").lines().count()

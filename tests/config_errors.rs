@@ -36,6 +36,7 @@ processes = 2
 max_processes = 6
 counted_launches = 3
 per_kernel = true
+total = false
 rounds = 3
 max_rounds = 7
 clock_control = "none"
@@ -1294,6 +1295,22 @@ fn launches_of_each_kernel_are_not_counted_where_something_else_is_a_launch() {
         "kernels = \"regex:^(?:k|l)\"",
         &["a filter with `:` does not work with `per_kernel`"],
     );
+    refused(
+        "per_kernel = true\ntotal = false",
+        "per_kernel = false\ntotal = true",
+        &["`total` needs `per_kernel = true`"],
+    );
+    refused(
+        "total = false",
+        "total = true",
+        &["`total` does not work with `nvtx`"],
+    );
+    let config = EVERY_KEY
+        .replacen("nvtx = [\"range/\"]\n", "", 1)
+        .replacen("total = false", "total = true", 1)
+        .replacen("metrics = [\"duration\", ", "metrics = [", 1);
+    let words = "`total` needs a metric of the counter gpu__time_duration.sum that is judged";
+    load(&config).exits(2).says(words);
 }
 
 #[test]

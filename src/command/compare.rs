@@ -38,6 +38,12 @@ pub(super) fn run(arguments: &CompareArgs) -> Result<ExitCode, Error> {
             ));
         }
         KernelFilter::of(Some(filter)).map_err(refused)?;
+        let name = filter.strip_prefix("regex:").unwrap_or(filter);
+        if arguments.total && name.contains(':') {
+            let why =
+                "a `:` in it does not work with --total: ncu separates its `--kernel-id` by it";
+            return Err(refused(why.to_owned()));
+        }
     }
     process::pass(&arguments.env_pass);
     let place = Place::of(
@@ -118,6 +124,7 @@ fn settings(place: &Place, arguments: &CompareArgs, gpu: &Gpu) -> ProgramSetting
         skip: arguments.skip,
         launches: arguments.launches,
         counted_launches: arguments.counted_launches.unwrap_or(arguments.launches),
+        total: arguments.total,
         purpose: match arguments.programs.len() {
             1 => Purpose::Overview,
             _ => Purpose::Comparison,
@@ -192,6 +199,9 @@ fn format_of_one(arguments: &CompareArgs) -> Result<Format, Error> {
     };
     if !arguments.report.is_empty() {
         return refused("--report");
+    }
+    if arguments.total {
+        return refused("--total");
     }
     match arguments.format {
         Form { name: "text", .. } => Ok(Format::Text),

@@ -56,6 +56,7 @@ pub(super) fn survey(folder: &Path, argv: &[String], device: u32) -> Result<Surv
         skip: 0,
         launches: MOST_LAUNCHES,
         counted_launches: 1,
+        total: false,
         purpose: Purpose::Survey,
         max_rounds: 1,
         timeout: TIMEOUT,

@@ -255,6 +255,8 @@ pub struct ProfileSettings {
     /// Whether `launches`, `max_launches`, `skip` and `counted_launches` count the launches of each
     /// kernel, at each grid and block, by themselves.
     pub per_kernel: bool,
+    /// Whether the durations of all measured kernels together are judged.
+    pub total: bool,
     /// Rounds of base, current, current, base in a comparison side by side.
     pub rounds: u32,
     /// The most of them, while the result is open.
@@ -508,6 +510,13 @@ impl Variant {
             Phase::Timing => self.profile.launches,
             Phase::Counting => self.profile.counted_launches,
         }
+    }
+
+    /// How many steps a program makes that is told so by `{launches}`; `None` of any other.
+    pub fn steps(&self) -> Option<u32> {
+        let mut words = self.args.iter().chain(&self.profile_args);
+        let told = words.any(|word| word.contains("{launches}"));
+        told.then(|| self.launches_needed(Phase::Timing))
     }
 
     /// Which of the launches that match its filter are measured in a phase.

@@ -62,6 +62,9 @@ pub struct ProgramSettings {
     pub launches: u32,
     /// Launches profiled in the process that counts.
     pub counted_launches: u32,
+    /// Whether the sum over all kernels is compared too; then the launches of each are counted by
+    /// themselves.
+    pub total: bool,
     /// What it is measured for.
     pub purpose: Purpose,
     /// The most rounds side by side.
@@ -136,6 +139,8 @@ impl ProgramSettings {
         profile.max_launches = self.launches;
         profile.counted_launches = self.counted_launches;
         profile.skip = self.skip;
+        profile.per_kernel = self.total;
+        profile.total = self.total;
         profile.processes = self.purpose.processes();
         profile.max_processes = profile.processes;
         profile.max_rounds = self.max_rounds;

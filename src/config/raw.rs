@@ -161,6 +161,9 @@ pub(super) struct RawProfile {
     /// kernel, at each grid and block, by themselves: for a program with several kernels. Default:
     /// false, they count over all kernels together.
     pub per_kernel: Option<bool>,
+    /// Whether the duration of all measured kernels together is a comparison of its own: the sum over
+    /// all their launches. Needs `per_kernel = true`. Default: false.
+    pub total: Option<bool>,
     /// Rounds of base, current, current, base with `check --against` before the first look at the
     /// verdict. Default: 1.
     pub rounds: Option<u32>,

@@ -243,7 +243,7 @@ fn missing_launches(
     }
     let in_process = |index: usize| -> usize {
         let kernels = profile.kernels.iter();
-        let launches = kernels.map(|kernel| launches_in(profile, kernel, phase, index));
+        let launches = kernels.map(|kernel| profile.launches_in(kernel, phase, index));
         launches.sum()
     };
     let (index, found) = (0..machines.len())
@@ -253,16 +253,6 @@ fn missing_launches(
         "{found} launches were measured in process {} of the {phase} phase, but {asked} were requested",
         index + 1
     ))
-}
-
-/// Launches of a kernel in one process of a phase.
-fn launches_in(profile: &Profile, kernel: &KernelProfile, phase: Phase, index: usize) -> usize {
-    let of_phase = kernel.metrics.iter().filter(|(alias, _)| {
-        let metric = profile.identity.metrics.get(*alias);
-        metric.is_some_and(|metric| metric.phase == phase)
-    });
-    let samples = of_phase.filter_map(|(_, series)| series.samples.get(index));
-    samples.map(Vec::len).max().unwrap_or(0)
 }
 
 /// The same where each kernel is counted by itself: one of them must have as many launches as were
@@ -276,7 +266,7 @@ fn missing_launches_of_a_kernel(
 ) -> Option<String> {
     let mut most_of_all = 0;
     for kernel in &profile.kernels {
-        let launches = |index: usize| launches_in(profile, kernel, phase, index).min(asked);
+        let launches = |index: usize| profile.launches_in(kernel, phase, index).min(asked);
         let most = (0..processes).map(launches).max().unwrap_or(0);
         most_of_all = most_of_all.max(most);
         if let Some(index) = (0..processes).find(|index| launches(*index) < most) {

@@ -285,11 +285,11 @@ codes! {
         "For example, ptxas serializes `wgmma` instructions, or spills registers.",
         "Change the kernel so that the compiler does not have to. The metric is `performance_warnings`.";
     /// A kernel is in the current profile, but not in the baseline.
-    KernelNew = "kernel-new", Fails => Baseline,
+    KernelNew = "kernel-new", Either => Baseline,
         "The program launches an additional kernel, or `kernels` selects more.",
         "Lock a new baseline, or narrow `kernels`.";
     /// A kernel of the baseline is not in the current profile.
-    KernelGone = "kernel-gone", Fails => Baseline,
+    KernelGone = "kernel-gone", Either => Baseline,
         "The program no longer launches it, or `kernels` no longer selects it.",
         "Put it back, or lock a new baseline.";
     /// A kernel with the same grid and block has another name.

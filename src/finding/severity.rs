@@ -79,6 +79,8 @@ reasons! {
     OnlySigned => Relocked,
     /// The launches that are not measured come before and after those that are.
     BesideMeasured => OtherLaunches,
+    /// The total of all kernels is judged, and contains it.
+    InTotal => KernelGone | KernelNew | LaunchChanged,
     /// Checks do not count the signature; the lock itself is written.
     SignerUnknown => Unsigned,
     /// A baseline is replaced, and checks compare with the new one.

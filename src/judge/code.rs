@@ -35,7 +35,7 @@ pub(crate) fn code_changes(reference: &Profile, current: &Profile) -> CodeChange
     if !compiled(reference, current).is_empty() {
         return CodeChanges::new();
     }
-    pair_kernels(reference, current, Mode::Against)
+    pair_kernels(reference, current, Mode::Against, false)
         .pairs()
         .filter(|pair| current.label(pair.current) == pair.current.name)
         .filter_map(|pair| Some((pair.current.name.clone(), resources_and_code(pair)?)))

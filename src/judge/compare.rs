@@ -7,6 +7,7 @@ use super::metric::{Case, Comparison, Gap, Pair, Reference};
 use super::mode::Mode;
 use super::next::lock_command;
 use super::speed::speed_change;
+use super::total::judge_total;
 use super::variant_report::VariantReport;
 use super::work::{declared_findings, work_findings};
 use crate::comparable::{Difference, measured, side_by_side, words};
@@ -16,7 +17,7 @@ use crate::evidence::{
     missing_launches_side, unwatched,
 };
 use crate::finding::{Code, Finding};
-use crate::metric::{Level, measures};
+use crate::metric::{Level, Role, measures};
 use crate::profile::Profile;
 use crate::terms::Tier;
 
@@ -35,9 +36,23 @@ pub fn comparison_count<'a>(
                 .filter(|metric| metric.level != Level::Record && !metric.exact)
                 .filter(|metric| measures(tier, &metric.counter, metric.phase))
                 .count();
-            judged * locked.map_or(1, |locked| locked.kernels.len().max(1))
+            let kernels = locked.map_or(1, |locked| locked.kernels.len().max(1));
+            judged * kernels + totals(variant)
         })
         .sum()
+}
+
+/// How many totals of a variant are judged.
+fn totals(variant: &Variant) -> usize {
+    let metrics = variant
+        .metrics
+        .iter()
+        .filter(|metric| metric.level != Level::Record && metric.role() == Some(Role::Duration));
+    if variant.profile.total {
+        metrics.count()
+    } else {
+        0
+    }
 }
 
 /// Compares a current profile with a reference under the configured metrics of the variant.
@@ -84,7 +99,9 @@ pub(crate) fn compare_with_code(
     }
     let locked = reference.locked();
     findings.extend(locked.map_or_else(Vec::new, |locked| metrics_gone(variant, locked)));
-    let pairing = pair_kernels(before, current, mode);
+    let (found, in_total) = judge_total(case, &mut report);
+    findings.extend(found);
+    let pairing = pair_kernels(before, current, mode, in_total);
     findings.extend(pairing.findings(variant, mode));
     findings.extend(declared_findings(variant, current));
     findings.extend(disturbances_of(case));

@@ -45,7 +45,7 @@ pub fn compare_compiled(
         ));
         return (report, findings);
     }
-    let pairing = pair_kernels(reference, current, mode);
+    let pairing = pair_kernels(reference, current, mode, false);
     findings.extend(pairing.findings(variant, mode));
     findings.extend(performance_losses(variant, current));
     for pair in pairing.pairs() {

@@ -30,15 +30,19 @@ pub(crate) struct Pairing<'a> {
     gone: Vec<&'a KernelProfile>,
     /// Kernels of the current profile alone.
     new: Vec<&'a KernelProfile>,
+    /// Whether the total of all kernels is judged beside them.
+    in_total: bool,
 }
 
 /// Pairs kernels by code, grid and block. A kernel that is launched in another shape, or has
 /// another name, is compared all the same: the change may hide a regression. Two programs with one
-/// kernel each are compared by these, whatever they are called: the user put them side by side.
+/// kernel each are compared by these, whatever they are called: the user put them side by side. Where
+/// the total of all is judged, a kernel of another name is another kernel: it may do the work of two.
 pub(crate) fn pair_kernels<'a>(
     reference: &'a Profile,
     current: &'a Profile,
     mode: Mode,
+    in_total: bool,
 ) -> Pairing<'a> {
     let mut left: Vec<&KernelProfile> = current.kernels.iter().collect();
     let mut take = |wanted: &dyn Fn(&KernelProfile) -> bool| {
@@ -66,7 +70,8 @@ pub(crate) fn pair_kernels<'a>(
     for was in unpaired {
         if let Some(now) = take(&|now| now.identity() == was.identity()) {
             pairs.push((pair(was, now), Match::OtherShape));
-        } else if let Some(now) = take(&|now| shape(now) == shape(was) && !known(now)) {
+        } else if let Some(now) = take(&|now| !in_total && shape(now) == shape(was) && !known(now))
+        {
             pairs.push((pair(was, now), Match::Renamed));
         } else if let Some(now) = take(&|_| only_ones) {
             pairs.push((pair(was, now), Match::OnlyOnes));
@@ -80,6 +85,7 @@ pub(crate) fn pair_kernels<'a>(
         pairs,
         gone,
         new: left,
+        in_total,
     }
 }
 
@@ -119,6 +125,8 @@ impl<'a> Pairing<'a> {
                 .kernel(&kernel.name)
                 .warn_for(beside)
         };
+        let in_total =
+            |found| finding(found).warn_for(self.in_total.then_some(WarnReason::InTotal));
         let reference = mode.reference();
         let pairs = self.pairs.iter();
         let changed = pairs.filter_map(|(pair, how)| self.changed(*pair, *how, mode));
@@ -134,8 +142,8 @@ impl<'a> Pairing<'a> {
             let message = format!("`{name}` is not in the {reference}");
             (Code::KernelNew, *now, message)
         });
-        let all = changed.chain(shares).chain(gone).chain(new);
-        all.map(finding).collect()
+        let contained = shares.chain(gone).chain(new).map(in_total);
+        changed.map(finding).chain(contained).collect()
     }
 
     fn changed(
@@ -325,11 +333,12 @@ mod tests {
                 measured: 20,
                 others: Vec::new(),
                 kernels: kernels.collect(),
+                steps: None,
             });
             profile
         };
         let changed = |reference: &Profile, current: &Profile| {
-            let pairing = pair_kernels(reference, current, Mode::Stored);
+            let pairing = pair_kernels(reference, current, Mode::Stored, false);
             let mut pairs = pairing.pairs();
             pairs.any(|pair| pairing.other_share(pair, "baseline").is_some())
         };
@@ -355,7 +364,7 @@ mod tests {
         let config = crate::config::Config::parse("config.toml".as_ref(), text).unwrap();
         let variant = config.variants().next().unwrap();
         let codes = |reference: &Profile, current: &Profile, mode| {
-            let pairing = pair_kernels(reference, current, mode);
+            let pairing = pair_kernels(reference, current, mode, false);
             let findings = pairing.findings(variant, mode).into_iter();
             let codes: Vec<Code> = findings.map(|finding| finding.code).collect();
             (pairing.pairs().count(), codes)

@@ -8,6 +8,7 @@ use super::control::Control;
 use super::hotspot::KernelHotspots;
 use super::metric::Comparison;
 use super::mode::Mode;
+use super::share::KernelShare;
 use crate::config::{Variant, Work};
 use crate::metric::Level;
 use crate::profile::{Profile, Provenance};
@@ -36,6 +37,9 @@ pub struct VariantReport {
     pub control: Option<Control>,
     /// Judged metrics.
     pub comparisons: Vec<Comparison>,
+    /// The part of each kernel in the total, where that is judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<KernelShare>,
     /// What moved together with what got worse, of each kernel.
     pub causes: Vec<KernelCauses>,
     /// Where the time of kernels that got worse moved, where both sides were sampled.
@@ -64,6 +68,7 @@ impl VariantReport {
             current: current.provenance.clone(),
             control: None,
             comparisons: Vec::new(),
+            shares: Vec::new(),
             causes: Vec::new(),
             hotspots: Vec::new(),
             drift: Vec::new(),

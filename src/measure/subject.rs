@@ -446,7 +446,10 @@ impl<'a> Subject<'a> {
                 })
                 .collect(),
             unselected: Vec::new(),
-            launch_list: self.launch_list(),
+            launch_list: self.launch_list().map(|list| LaunchList {
+                steps: self.variant.steps().filter(|_| !list.kernels.is_empty()),
+                ..list
+            }),
         }
     }
 }

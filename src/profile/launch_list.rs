@@ -21,6 +21,9 @@ pub struct LaunchList {
     /// How often each measured kernel is launched in all, where each is counted by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<KernelLaunches>,
+    /// How many steps the program was told to make; absent where it decides that itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
 }
 
 /// All launches of one kernel in a process.
@@ -82,6 +85,7 @@ impl LaunchList {
             measured: u32::try_from(measured).unwrap_or(u32::MAX),
             others,
             kernels: Vec::new(),
+            steps: None,
         }
     }
 
@@ -120,6 +124,7 @@ impl LaunchList {
                 .filter(|other| other.launches > 0 || other.between > 0)
                 .collect(),
             kernels: Vec::new(),
+            steps: None,
         }
     }
 

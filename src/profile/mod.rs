@@ -7,6 +7,7 @@ pub mod import;
 mod kernel;
 mod launch_list;
 mod norm;
+mod total;
 mod trend;
 
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, recorded_folder};
@@ -22,6 +23,7 @@ pub use hotspots::{HotLine, Hotspots, MOST_LINES, Stall};
 pub use kernel::{Code, KernelProfile, MetricIdentity, Series};
 pub use launch_list::{KernelLaunches, LaunchList, OtherLaunches};
 pub use norm::norm_text;
+pub use total::TOTAL;
 pub use trend::{Acceptance, Course, Point, Trend};
 
 use crate::binary::CompilerWarning;
@@ -357,6 +359,16 @@ impl Profile {
             .map(|(_, series)| series.launch_count())
             .max()
             .unwrap_or(0)
+    }
+
+    /// Launches of one of its kernels in one process of a phase.
+    pub fn launches_in(&self, kernel: &KernelProfile, phase: Phase, process: usize) -> usize {
+        let of_phase = kernel.metrics.iter().filter(|(alias, _)| {
+            let metric = self.identity.metrics.get(*alias);
+            metric.is_some_and(|metric| metric.phase == phase)
+        });
+        let samples = of_phase.filter_map(|(_, series)| series.samples.get(process));
+        samples.map(Vec::len).max().unwrap_or(0)
     }
 
     /// The samples of a metric of one of its kernels, by machine and process; `None` where any

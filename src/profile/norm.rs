@@ -1,9 +1,12 @@
 //! `<variant>.norm.txt`: the values, for people to review.
 
-use super::{KernelProfile, Profile};
+use std::collections::BTreeMap;
+
+use super::{KernelProfile, Profile, Series, TOTAL};
 
 /// One `name: value` a line, sorted, two decimals. With several kernels the names are
 /// `kernel/name`, and `kernel[grid x block]/name` where one kernel is launched in several shapes.
+/// Where it is known how often each kernel is launched, the total of all is among them.
 /// Compiled kernels that share a name have their signature. `None` where a value is missing: what
 /// was not measured has no normalized form.
 pub fn norm_text(profile: &Profile) -> Option<String> {
@@ -14,9 +17,22 @@ pub fn norm_text(profile: &Profile) -> Option<String> {
             lines.push(format!("{prefix}{alias}: {:.2}\n", series.value?));
         }
     }
+    for (alias, series) in total(profile) {
+        lines.push(format!("{TOTAL}/{alias}: {:.2}\n", series.value?));
+    }
     lines.sort();
     lines.dedup();
     (!lines.is_empty()).then(|| lines.concat())
+}
+
+/// The durations of all kernels together; none where they are not known.
+fn total(profile: &Profile) -> BTreeMap<String, Series> {
+    let mut total = profile
+        .of_total()
+        .map_or_else(|_| Vec::new(), |total| total.kernels);
+    total
+        .pop()
+        .map_or_else(BTreeMap::new, |total| total.metrics)
 }
 
 fn prefix(profile: &Profile, kernel: &KernelProfile) -> String {

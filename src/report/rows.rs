@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::ExitCode;
-use crate::judge::{Comparison, Mode, Origin, Outcome, Summary, VariantReport};
+use crate::judge::{Comparison, Mode, Origin, Outcome, Summary, VariantReport, share_words};
 use crate::metric::{Level, Role, display_value, display_values};
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
@@ -205,7 +205,7 @@ fn unmeasured(report: &VariantReport, comparison: &Comparison) -> bool {
     !report.tier.has_counters() && comparison.level == Level::Record && comparison.current.is_none()
 }
 
-/// One line for each kernel that got worse, with what moved together; one with where its time moved;
+/// One line with the share of each kernel in the total; one for each kernel that got worse, with what moved together; one with where its time moved;
 /// and one with the distance of the base from its locked baseline.
 pub(super) fn causes_and_drift(report: &VariantReport) -> Vec<String> {
     let causes = report
@@ -231,7 +231,13 @@ pub(super) fn causes_and_drift(report: &VariantReport) -> Vec<String> {
             drift.join(", ")
         )
     });
-    causes.chain(hotspots).chain(drift).collect()
+    let shares = share_words(&report.shares);
+    shares
+        .into_iter()
+        .chain(causes)
+        .chain(hotspots)
+        .chain(drift)
+        .collect()
 }
 
 /// Whether everything of a variant passed, so that a line says enough of it. What two programs are

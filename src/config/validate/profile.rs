@@ -84,14 +84,40 @@ impl File<'_> {
             max_rounds: counts.max_rounds,
             retries: counts.retries,
             per_kernel: first(layers, |p| &p.per_kernel).unwrap_or(false),
+            total: first(layers, |p| &p.total).unwrap_or(false),
         };
         self.countable(at, &settings)?;
         self.collectable(at, &settings)?;
         Ok(settings)
     }
 
+    /// That it is known how often each measured kernel is launched, so that times can be added up.
+    fn summable(&self, at: &[&str], settings: &ProfileSettings) -> Result<(), ConfigError> {
+        if !settings.per_kernel {
+            let message =
+                "`total` needs `per_kernel = true`: every kernel of a step must be measured";
+            return Err(self.wrong_setting(at, "total", message.to_owned()));
+        }
+        let by_ncu_alone = [
+            ("nvtx", !settings.nvtx.is_empty()),
+            ("profiler_range", settings.profiler_range),
+        ];
+        match by_ncu_alone.iter().find(|(_, is_set)| *is_set) {
+            None => Ok(()),
+            Some((setting, _)) => {
+                let message = format!(
+                    "`total` does not work with `{setting}`: only ncu selects by it, and does not say how often a kernel is launched"
+                );
+                Err(self.wrong_setting(at, "total", message))
+            }
+        }
+    }
+
     /// That launches can be counted by kernel, where they are.
     fn countable(&self, at: &[&str], settings: &ProfileSettings) -> Result<(), ConfigError> {
+        if settings.total {
+            self.summable(at, settings)?;
+        }
         if !settings.per_kernel {
             return Ok(());
         }

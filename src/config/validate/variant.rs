@@ -7,9 +7,10 @@ use super::inherited::Inherited;
 use crate::binary::LaunchShape;
 use crate::config::error::ConfigError;
 use crate::config::input_files::pattern;
-use crate::config::model::{Recipe, Variant, Verification};
+use crate::config::model::{Metric, Recipe, Variant, Verification};
 use crate::config::raw::{Define, RawVariant, Source};
 use crate::config::stated_by::StatedBy;
+use crate::metric::{Level, Role};
 use crate::terms::VariantId;
 
 const DEFAULT_VERIFY_TIMEOUT_S: f64 = 120.0;
@@ -39,6 +40,9 @@ impl File<'_> {
             &[&raw.profile, &outer.profile, common.profile],
         )?;
         let kernels = self.kernels(id, raw, inherited, profile.per_kernel)?;
+        if profile.total {
+            self.judges_time(&at, inherited.metrics)?;
+        }
         let verify = [&raw.verify, &outer.verify, common.verify];
         let verify_timeout = verify.iter().find_map(|layer| layer.timeout_s);
         let sanitizer = verify.iter().find_map(|layer| layer.sanitizer.clone());
@@ -89,6 +93,21 @@ impl File<'_> {
             sanitizer: sanitizer.unwrap_or_default(),
             sanitizer_args: own_or_outer(&raw.sanitizer_args, &outer.sanitizer_args),
         })
+    }
+
+    /// That a total of times has a metric to be judged by.
+    fn judges_time(&self, at: &[&str], metrics: &[Metric]) -> Result<(), ConfigError> {
+        let is_time = |metric: &Metric| {
+            metric.role() == Some(Role::Duration) && metric.level != Level::Record
+        };
+        if metrics.iter().any(is_time) {
+            return Ok(());
+        }
+        let message = format!(
+            "`total` needs a metric of the counter {} that is judged",
+            Role::Duration
+        );
+        Err(self.error(at, message))
     }
 
     /// How the program is made: from a `source`, or by a command that is `run`.

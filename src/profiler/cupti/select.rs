@@ -105,12 +105,12 @@ impl KernelCapture {
         }
         let mut launches = Vec::new();
         for (kernel, measured) in kernels.zip(measured) {
-            match each.get_mut(&key(kernel)) {
-                Some(count) => *count = count.saturating_add(1),
-                None => {}
-            }
-            if measured || !each.contains_key(&key(kernel)) {
+            let of_measured = each.get_mut(&key(kernel));
+            if measured || of_measured.is_none() {
                 launches.push((base_name(&kernel.name), measured));
+            }
+            if let Some(count) = of_measured {
+                *count = count.saturating_add(1);
             }
         }
         let each = each

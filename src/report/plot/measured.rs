@@ -3,6 +3,7 @@
 
 use crate::judge::{Comparison, Summary, VariantReport};
 use crate::metric::{Role, is_tensor_share, tensor_flop_path};
+use crate::profile::TOTAL;
 use crate::verdict::Verdict;
 
 /// Which of the two profiles.
@@ -38,7 +39,7 @@ fn values(
     report
         .comparisons
         .iter()
-        .filter(|comparison| comparison.metric == *alias)
+        .filter(|comparison| comparison.metric == *alias && comparison.kernel != TOTAL)
         .map(|comparison| {
             let value = side.of(comparison)?.value;
             (comparison.unit.as_deref() == Some(unit) && value.is_finite()).then_some(value)

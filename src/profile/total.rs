@@ -1,0 +1,251 @@
+//! The time of all measured kernels together, as if they were one kernel.
+
+use super::{KernelProfile, Profile, Series};
+use crate::metric::Role;
+use crate::terms::Phase;
+
+/// Name of what stands for all kernels; no function has such a name.
+pub const TOTAL: &str = "(total)";
+
+impl Profile {
+    /// The profile with one kernel in place of all: its duration in a process is the sum over all
+    /// kernels, of each the mean of its measured launches times how often the program launches it.
+    /// Where the program is told how many steps to make, it is that of one step.
+    ///
+    /// # Errors
+    /// Says what is not known of a kernel: without it the sum would be too small.
+    pub fn of_total(&self) -> Result<Profile, String> {
+        let counts = self.launches_of_each()?;
+        let machines = self.machines(Phase::Timing);
+        let steps = self.steps();
+        let mut metrics = std::collections::BTreeMap::new();
+        for alias in self.durations() {
+            let mut samples = Vec::new();
+            for process in 0..machines.len() {
+                let times = self.times(alias, &counts, process)?;
+                samples.push(vec![Some(times.iter().sum::<f64>() / steps)]);
+            }
+            metrics.insert(alias.clone(), Series::new(samples, &machines));
+        }
+        let total = KernelProfile {
+            name: TOTAL.to_owned(),
+            mangled: None,
+            demangled: None,
+            grid: [0; 3],
+            block: [0; 3],
+            code: None,
+            hotspots: None,
+            metrics,
+        };
+        Ok(Profile {
+            schema: self.schema,
+            variant: self.variant.clone(),
+            identity: self.identity.clone(),
+            kernels: vec![total],
+            provenance: self.provenance.clone(),
+        })
+    }
+
+    /// The share of each kernel in the total of a duration, in percent, by the name for people. Empty
+    /// where there is no total.
+    pub fn shares_of_total(&self, alias: &str) -> Vec<(String, f64)> {
+        let Ok(counts) = self.launches_of_each() else {
+            return Vec::new();
+        };
+        let processes = self.machines(Phase::Timing).len();
+        let mut sums = vec![0.0; self.kernels.len()];
+        for process in 0..processes {
+            let Ok(times) = self.times(alias, &counts, process) else {
+                return Vec::new();
+            };
+            sums.iter_mut()
+                .zip(times)
+                .for_each(|(sum, time)| *sum += time);
+        }
+        let all: f64 = sums.iter().sum();
+        let shares = self.kernels.iter().zip(sums);
+        let shares = shares.map(|(kernel, sum)| (self.label(kernel).to_owned(), 100.0 * sum / all));
+        shares.collect()
+    }
+
+    /// The metrics that are durations of launches.
+    fn durations(&self) -> impl Iterator<Item = &String> {
+        let metrics = self.identity.metrics.iter();
+        metrics
+            .filter(|(_, metric)| {
+                metric.phase == Phase::Timing && Role::of(&metric.counter) == Some(Role::Duration)
+            })
+            .map(|(alias, _)| alias)
+    }
+
+    /// How many steps the program was told to make; 1 where it decides that itself.
+    fn steps(&self) -> f64 {
+        let list = self.provenance.launch_list.as_ref();
+        let steps = list.and_then(|list| list.steps);
+        steps.map_or(1.0, |steps| f64::from(steps.max(1)))
+    }
+
+    /// How often each kernel is launched in a process, in the order of the kernels.
+    fn launches_of_each(&self) -> Result<Vec<f64>, String> {
+        let list = self.provenance.launch_list.as_ref();
+        let list = list
+            .filter(|list| !list.kernels.is_empty())
+            .ok_or("how often each kernel is launched was not listed")?;
+        let mut counts = Vec::new();
+        for kernel in &self.kernels {
+            let launches = list.launches_of(kernel).ok_or_else(|| {
+                format!(
+                    "{} was measured, and not where launches were listed",
+                    kernel.name
+                )
+            })?;
+            counts.push(f64::from(launches));
+        }
+        if list.kernels.len() > self.kernels.len() {
+            let of_list = |kernel: &KernelProfile, listed: &super::KernelLaunches| {
+                kernel.mangled.as_deref() == Some(&listed.mangled)
+                    && (kernel.grid, kernel.block) == (listed.grid, listed.block)
+            };
+            let unmeasured = list.kernels.iter().find(|listed| {
+                let mut kernels = self.kernels.iter();
+                !kernels.any(|kernel| of_list(kernel, listed))
+            });
+            let name =
+                unmeasured.map_or("a kernel".into(), |one| ncu_report::base_name(&one.mangled));
+            return Err(format!("{name} is launched, and was not measured"));
+        }
+        for process in 0..self.machines(Phase::Timing).len() {
+            let kernels = self.kernels.iter();
+            let measured: usize = kernels
+                .map(|kernel| self.launches_in(kernel, Phase::Timing, process))
+                .sum();
+            if measured < list.measured as usize {
+                return Err(format!(
+                    "{measured} launches were measured in process {}, but {} are to be measured of those that were listed",
+                    process + 1,
+                    list.measured
+                ));
+            }
+        }
+        Ok(counts)
+    }
+
+    /// The time of all launches of each kernel in a process, in the unit of the counter.
+    fn times(&self, alias: &str, counts: &[f64], process: usize) -> Result<Vec<f64>, String> {
+        let kernels = self.kernels.iter().zip(counts);
+        kernels
+            .map(|(kernel, count)| {
+                let missing =
+                    || format!("`{alias}` of {} has no value in every process", kernel.name);
+                let series = kernel.metrics.get(alias).ok_or_else(missing)?;
+                let samples = series.samples.get(process).ok_or_else(missing)?;
+                let values: Option<Vec<f64>> = samples.iter().copied().collect();
+                let values = values
+                    .filter(|values| !values.is_empty())
+                    .ok_or_else(missing)?;
+                Ok(values.iter().sum::<f64>() / values.len() as f64 * count)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{KernelLaunches, LaunchList};
+
+    /// Two kernels as measured on an H200, of which the program launches the second so often.
+    fn two_kernels(second: u32, steps: Option<u32>) -> Profile {
+        let path = "baselines/nvidia-h200/bsr_gemm/cp_async.profile.json";
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let mut profile = Profile::parse(&std::fs::read(path).unwrap()).unwrap();
+        let mut other = profile.kernels[0].clone();
+        other.name = "another".to_owned();
+        other.mangled = Some("another".to_owned());
+        for sample in other
+            .metrics
+            .get_mut("duration")
+            .unwrap()
+            .samples
+            .iter_mut()
+            .flatten()
+        {
+            *sample = sample.map(|value| 2.0 * value);
+        }
+        profile.kernels.push(other);
+        let kernels = profile.kernels.iter().zip([21, second]);
+        let kernels = kernels.map(|(kernel, launches)| KernelLaunches {
+            mangled: kernel.mangled.clone().unwrap(),
+            grid: kernel.grid,
+            block: kernel.block,
+            launches,
+        });
+        profile.provenance.launch_list = Some(LaunchList {
+            measured: 40,
+            others: Vec::new(),
+            kernels: kernels.collect(),
+            steps,
+        });
+        profile
+    }
+
+    fn value(profile: &Profile) -> f64 {
+        let total = profile.of_total().unwrap();
+        total.kernels[0].metrics["duration"].value.unwrap()
+    }
+
+    #[test]
+    fn the_total_is_the_sum_over_all_launches_of_a_step() {
+        let one = two_kernels(21, Some(21));
+        let samples = &one.kernels[0].metrics["duration"].samples;
+        let mean = |process: &Vec<Option<f64>>| {
+            process.iter().map(|sample| sample.unwrap()).sum::<f64>() / process.len() as f64
+        };
+        let total = one.of_total().unwrap();
+        let sums = &total.kernels[0].metrics["duration"].samples;
+        assert_eq!(sums.len(), samples.len());
+        for (sum, process) in sums.iter().zip(samples) {
+            assert!((sum[0].unwrap() / mean(process) - 3.0).abs() < 1e-12);
+        }
+        // The second is launched twice a step: 1 + 2 * 2.
+        let twice = value(&two_kernels(42, Some(21)));
+        assert!((twice / value(&one) - 5.0 / 3.0).abs() < 1e-12);
+        // A program that is not told makes all of its steps.
+        let all = value(&two_kernels(21, None));
+        assert!((all / value(&one) - 21.0).abs() < 1e-9);
+        let shares = one.shares_of_total("duration");
+        assert_eq!(shares[1].0, "another");
+        assert!((shares[1].1 - 200.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_launched_and_not_measured_leaves_no_total() {
+        let why = |change: fn(&mut Profile)| {
+            let mut profile = two_kernels(21, Some(21));
+            change(&mut profile);
+            profile.of_total().unwrap_err()
+        };
+        let unlisted = why(|profile| profile.provenance.launch_list = None);
+        assert!(unlisted.contains("was not listed"), "{unlisted}");
+        let gone = why(|profile| drop(profile.kernels.pop()));
+        assert_eq!(gone, "another is launched, and was not measured");
+        let new = why(|profile| profile.kernels[1].mangled = Some("new".to_owned()));
+        assert!(new.contains("not where launches were listed"), "{new}");
+        let fewer = why(|profile| {
+            let metrics = profile.kernels[1].metrics.values_mut();
+            metrics.for_each(|series| series.samples.iter_mut().for_each(|one| one.truncate(19)));
+        });
+        assert!(
+            fewer.contains("39 launches were measured in process 1, but 40"),
+            "{fewer}"
+        );
+        let without = why(|profile| {
+            let series = profile.kernels[1].metrics.get_mut("duration").unwrap();
+            series.samples[1][3] = None;
+        });
+        assert!(
+            without.contains("`duration` of another has no value"),
+            "{without}"
+        );
+    }
+}
