@@ -98,9 +98,9 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate profile\n  sparsek-gate profile bsr_gemm/cp_async -D SMEM_PAD=0 --output trial\n\nA variant whose numbers are wrong is never profiled. Captures (report, CSV, logs, argv) stay\nbeside each profile."
     )]
     Profile(ProfileArgs),
-    /// Make a profile of a .ncu-rep or CSV that was recorded elsewhere.
+    /// Make a profile of .ncu-rep files or CSVs that were recorded elsewhere, one for each process.
     #[command(
-        after_help = "Examples:\n  sparsek-gate import theirs.ncu-rep --variant bsr_gemm/baseline\n  sparsek-gate import raw.csv --variant bsr_gemm/baseline --clock-control none \\\n      --cache-control all --replay-mode kernel --graph-profiling node\n\nA condition that is neither in the file nor stated is unknown. Such a profile cannot be compared."
+        after_help = "Examples:\n  sparsek-gate import theirs.ncu-rep --variant bsr_gemm/baseline\n  sparsek-gate import run-*.ncu-rep --variant bsr_gemm/baseline\n  sparsek-gate import raw.csv --variant bsr_gemm/baseline --clock-control none \\\n      --cache-control all --replay-mode kernel --graph-profiling node\n\nA condition that is neither in the file nor stated is unknown. Such a profile cannot be compared."
     )]
     Import(ImportArgs),
     /// Show what is in a .ncu-rep or CSV: launches, metrics, units, provenance.
@@ -311,8 +311,10 @@ pub struct ProfileArgs {
 /// Arguments of `import`.
 #[derive(Args, Debug)]
 pub struct ImportArgs {
-    /// A .ncu-rep, or the CSV of its raw page.
-    pub file: PathBuf,
+    /// A .ncu-rep, or the CSV of its raw page. Several are several processes: with one, nothing is
+    /// known of how much processes vary.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
     /// The variant that was recorded.
     #[arg(long, value_name = "VARIANT")]
     pub variant: String,

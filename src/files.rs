@@ -388,12 +388,13 @@ fn clear(folder: &Path) -> Result<(), Error> {
 
 /// The files in a folder that a run leaves there.
 fn left_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    const LEFT: [&str; 10] = [
+    const LEFT: [&str; 11] = [
         // Of a write that was killed.
         ".tmp-",
         "capture-",
         "counting.",
         "imported.",
+        "imported-",
         "launches.",
         "profile.json",
         "program.log",

@@ -374,30 +374,6 @@ fn a_variant_that_cannot_be_locked_keeps_its_baseline_and_the_others_are_locked(
 }
 
 #[test]
-fn a_variant_of_which_one_part_cannot_be_locked_keeps_both() {
-    let project = Project::shipped();
-    common::copy(
-        &common::repository().join("baselines/sm-90a+static/bsr_gemm"),
-        &project.path("baselines/sm-90a+static/bsr_gemm"),
-    );
-    let path = |ending: &str| format!("baselines/sm-90a+static/bsr_gemm/cp_async.{ending}");
-    let before = ENDINGS.map(|ending| project.read(&path(ending)));
-    let recorded = "ci/recordings/h200/bsr_gemm/cp_async/static.json";
-    let mut compiled: Json =
-        serde_json::from_str(&fs::read_to_string(common::repository().join(recorded)).unwrap())
-            .unwrap();
-    compiled["provenance"]["created"] = json!("2026-11-24T00:00:00Z");
-    compiled["kernels"][0]["metrics"]["registers"]["samples"][0][0] = json!(247.0);
-    let place = Project::profile_path("cp_async").replace("profile.json", "static.json");
-    project.write(&place, compiled.to_string());
-    project.edit_profile("cp_async", |profile| scale(profile, "duration", 0.9));
-    let ran = lock_with(&project, &["--reason", "x", "cp_async"]).exits(4);
-    ran.says("0 baselines locked; not locked: bsr_gemm/cp_async\n")
-        .says("sm-90a+static of ");
-    assert_eq!(ENDINGS.map(|ending| project.read(&path(ending))), before);
-}
-
-#[test]
 fn locking_twice_chains_the_ledger_and_shows_old_and_new() {
     let project = Project::locked();
     project.drop_config_lines("expect = ");

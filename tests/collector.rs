@@ -305,7 +305,7 @@ fn counters_of_cupti_are_locked_in_a_folder_of_their_own_and_unchanged_code_pass
     for metric in ["duration", "tensor_core", "stored_sectors"] {
         assert_eq!(report.verdict("cp_async", metric), "pass", "{metric}");
     }
-    let shown = machine.run(&["check", "--from", ".sparsek-gate/profiles"]);
+    let shown = machine.run(&["check", "-v", "--from", ".sparsek-gate/profiles"]);
     shown
         .exits(0)
         .says("bsr_gemm/cp_async (cupti-counters)")

@@ -169,7 +169,9 @@ fn a_control_that_is_no_whole_measurement_bounds_nothing_and_fails_the_check() {
 fn the_report_names_the_control() {
     let project = Project::steady();
     for format in ["text", "markdown"] {
-        let ran = project.run(&["check", "--from", RECORDED, "--format", format, "cp_async"]);
+        let ran = project.run(&[
+            "check", "-v", "--from", RECORDED, "--format", format, "cp_async",
+        ]);
         ran.exits(0)
             .says("the difference between machines is bounded by bsr");
     }

@@ -334,7 +334,9 @@ fn an_imported_report_can_be_locked_and_checked_against() {
         project.run(&arguments)
     };
     lock(&[]).exits(6).says("--accept-imported");
-    lock(&["--accept-imported"]).exits(0).says("duration: – → ");
+    lock(&["--accept-imported", "-v"])
+        .exits(0)
+        .says("duration: – → ");
     // Its values are compared; one process does not show how much processes differ.
     project
         .run(&["check", "--from", PROFILES, "wmma"])
@@ -345,6 +347,104 @@ fn an_imported_report_can_be_locked_and_checked_against() {
     project
         .run(&["baseline", "--verify", "--captures", PROFILES, "wmma"])
         .exits(0);
+}
+
+#[test]
+fn several_imported_reports_are_processes_whose_spread_is_known() {
+    let project = importing();
+    let capture = |number: u32| {
+        let path = format!("ci/recordings/h200/bsr_gemm/cp_async/capture-{number}.ncu-rep");
+        repository().join(path).to_str().unwrap().to_owned()
+    };
+    let import = |numbers: &[u32]| {
+        let files: Vec<String> = numbers.iter().map(|number| capture(*number)).collect();
+        let files = files.iter().map(String::as_str);
+        let end = ["--variant", "recorded/other"];
+        project.run(
+            &["import"]
+                .into_iter()
+                .chain(files)
+                .chain(end)
+                .collect::<Vec<_>>(),
+        )
+    };
+    import(&[1, 2, 1]).exits(2).says("a copy of another file");
+    import(&[1, 2, 3, 4])
+        .exits(0)
+        .says("imported 80 launches on NVIDIA H200");
+    let lock = [
+        "baseline",
+        "--lock",
+        "--reason",
+        "x",
+        "--accept-imported",
+        "other",
+    ];
+    project.run(&lock).exits(0);
+    project
+        .run(&["baseline", "--verify", "--captures", PROFILES, "other"])
+        .exits(0);
+    project
+        .run(&["check", "--from", PROFILES, "other"])
+        .exits(0)
+        .says("duration +0.00 % ±");
+    // What one process cannot show is not to be had by more of this tool's own.
+    import(&[1]).exits(0);
+    project.run(&lock).exits(0);
+    project
+        .run(&["check", "--from", PROFILES, "other"])
+        .exits(6)
+        .says("import reports of more processes");
+}
+
+#[test]
+fn an_import_takes_the_kernels_that_the_variant_selects() {
+    let project = importing();
+    let names = |project: &Project| -> Vec<String> {
+        let profile = project.json(&format!("{PROFILES}/recorded/other/profile.json"));
+        let kernels = profile["kernels"].as_array().unwrap().iter();
+        kernels
+            .map(|kernel| kernel["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let file = data("two_kernels_three_times.ncu-rep");
+    let arguments = [
+        "import",
+        file.to_str().unwrap(),
+        "--variant",
+        "recorded/other",
+    ];
+    let filter = |filter: &str| {
+        project.write(
+            "config.toml",
+            CONFIG.replace("regex:^bsr_gemm_", filter).replace(
+                "[metric.dram_bw]\ndirection = \"higher\"\ntolerance = { absolute = 2.0 }\n",
+                "",
+            ),
+        );
+        project.run(&arguments)
+    };
+    filter("regex:.").exits(0);
+    let both = names(&project);
+    assert_eq!(both.len(), 2);
+    filter(&both[1]).exits(0);
+    assert_eq!(names(&project), both[1..]);
+    let lock = [
+        "baseline",
+        "--lock",
+        "--reason",
+        "x",
+        "--accept-imported",
+        "other",
+    ];
+    project.run(&lock).exits(0);
+    project
+        .run(&["baseline", "--verify", "--captures", PROFILES, "other"])
+        .exits(0);
+    filter("nothing_of_it")
+        .exits(5)
+        .says("selects none of its kernels")
+        .says(&both[0]);
 }
 
 #[test]
@@ -441,6 +541,10 @@ fn what_the_report_holds_outranks_what_is_stated() {
 #[test]
 fn a_recording_without_the_metrics_or_kernels_of_the_variant_is_told() {
     let project = importing();
+    import(&project, "two_kernels_three_times.ncu-rep", &[])
+        .exits(5)
+        .says("selects none of its kernels: k1, k2");
+    project.replace("config.toml", "kernels = \"regex:^bsr_gemm_\"\n", "");
     import(&project, "two_kernels_three_times.ncu-rep", &[])
         .exits(5)
         .says("kernel-missing")

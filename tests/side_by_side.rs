@@ -109,7 +109,7 @@ fn what_drifts_on_both_sides_is_a_warning_and_fails_nothing() {
         let of_base = of_base.iter().find(|drift| drift["metric"] == DURATION);
         assert!((percent(of_base.unwrap()) - (factor - 1.0) * 100.0).abs() < 1e-6);
         project
-            .run(&["check", "--from", RECORDED, "cp_async"])
+            .run(&["check", "--from", RECORDED, "cp_async", "-v"])
             .exits(0)
             .says("drift of the base from its locked baseline: ");
     }

@@ -111,6 +111,28 @@ fn a_static_profile_with_kernels_that_are_no_longer_selected_is_not_locked() {
 }
 
 #[test]
+fn a_variant_of_which_one_part_cannot_be_locked_keeps_both() {
+    let project = edited(|profile| set(profile, "registers", 247.0));
+    let path = "baselines/sm-90a+static/bsr_gemm/cp_async.profile.json";
+    let before = project.read(path);
+    let lock = ["baseline", "--lock", "--reason", "x", "--from", RECORDED];
+    let lock = |more: &[&str]| project.run(&[&lock[..], &["bsr_gemm/cp_async"], more].concat());
+    let measured = project.json(&Project::profile_path("cp_async"));
+    project.edit_profile("cp_async", |profile| {
+        profile["provenance"]["overrides"] = json!(["X=1"]);
+    });
+    lock(&[])
+        .exits(6)
+        .says("0 baselines locked; not locked: bsr_gemm/cp_async\n")
+        .says("sm-90a+static of ");
+    assert_eq!(project.read(path), before);
+    // The static part alone is sound.
+    project.write(&Project::profile_path("cp_async"), measured.to_string());
+    lock(&["--static"]).exits(0);
+    assert_ne!(project.read(path), before);
+}
+
+#[test]
 fn a_baseline_that_git_converted_or_left_out_says_so() {
     let folder = "baselines/sm-90a+static/bsr_gemm";
     let verify = |project: &Project| {

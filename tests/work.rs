@@ -66,6 +66,20 @@ fn one_count_of_billions_is_other_work_in_either_mode() {
 }
 
 #[test]
+fn more_sectors_of_stores_name_what_they_may_come_from() {
+    let words = "its stores are no longer coalesced, or it writes more bytes";
+    for (factor, named) in [(4.0, true), (0.5, false)] {
+        let project = Project::locked();
+        project.edit_profile("cp_async", |profile| {
+            scale(profile, "stored_sectors", factor);
+        });
+        let report = project.check(&["cp_async"], 4);
+        let findings = report.0["findings"].to_string();
+        assert_eq!(findings.contains(words), named, "{findings}");
+    }
+}
+
+#[test]
 fn stored_bytes_that_are_missing_are_other_work() {
     let project = Project::steady();
     project.edit_profile("cp_async", |profile| scale(profile, "stored_sectors", 0.5));

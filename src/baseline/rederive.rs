@@ -54,12 +54,12 @@ pub fn rederive(variant: &Variant, profile: &Profile, captures: &CaptureIndex) -
         .iter()
         .filter_map(|source| other_conditions(&profile.identity, source.report))
         .collect();
-    differences.extend(other_numbers(profile, &sources));
+    differences.extend(other_numbers(variant, profile, &sources));
     differences.into_iter().map(altered).collect()
 }
 
 /// How the numbers that the captures contain differ from the profile's.
-fn other_numbers(profile: &Profile, sources: &[Source<'_>]) -> Option<String> {
+fn other_numbers(variant: &Variant, profile: &Profile, sources: &[Source<'_>]) -> Option<String> {
     let counters = profile
         .identity
         .metrics
@@ -68,9 +68,24 @@ fn other_numbers(profile: &Profile, sources: &[Source<'_>]) -> Option<String> {
         .collect();
     match derive(&counters, sources, profile.provenance.sources.keys()) {
         Err(error) => Some(format!("no profile can be made of its captures: {error}")),
-        Ok(derived) => difference(profile, &derived)
-            .map(|what| format!("the profile differs from its captures: {what}")),
+        Ok(mut derived) => {
+            if profile.provenance.origin == ProfileOrigin::Imported {
+                leave_out(variant, profile, &mut derived);
+            }
+            difference(profile, &derived)
+                .map(|what| format!("the profile differs from its captures: {what}"))
+        }
     }
+}
+
+/// Leaves out what an import leaves out: kernels that the variant does not select. Profiles that were
+/// imported before have them.
+fn leave_out(variant: &Variant, profile: &Profile, derived: &mut Derived) {
+    let filter = variant.kernel_filter();
+    let has = |name: &str| profile.kernels.iter().any(|kernel| kernel.name == name);
+    derived
+        .kernels
+        .retain(|kernel| filter.matches(&kernel.name) || has(&kernel.name));
 }
 
 fn deny(variant: &Variant, code: Code, message: String) -> Finding {

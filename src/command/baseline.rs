@@ -137,9 +137,10 @@ fn lock_text(
         let lines = &baseline.changes;
         let is_first = lines.iter().all(|line| line.old.is_none());
         let changed = lines.iter().filter(|line| line.old != line.new).count();
-        let what = match is_first {
-            true => format!("first baseline, {changed} values"),
-            false => format!("{changed} of {} values changed", lines.len()),
+        let what = match (is_first, changed) {
+            (true, 1) => "first baseline, 1 value".to_owned(),
+            (true, changed) => format!("first baseline, {changed} values"),
+            (false, changed) => format!("{changed} of {} values changed", lines.len()),
         };
         let state = match (&baseline.entry, stored) {
             (None, _) => "already locked, unchanged".to_owned(),

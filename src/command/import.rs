@@ -2,12 +2,13 @@
 
 use super::answer::{answer, unreadable};
 use super::select::load;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::capture;
 use crate::cli::{ImportArgs, Selection};
+use crate::config::Variant;
 use crate::evidence::incomplete;
 use crate::files::{
     PROFILE_FILE, create_work_folder, most, read_regular_up_to, set_aside, settle, variant_folder,
@@ -15,9 +16,10 @@ use crate::files::{
 };
 use crate::finding::{Error, ExitCode};
 use crate::hash::sha256_hex;
-use crate::profile::import::{importable, is_measured, profile_of};
+use crate::profile::import::{importable, is_measured, profile_of, select};
 use crate::profile::{Conditions, FileHash, Profile, norm_text};
 use crate::terms::Phase;
+use ncu_report::Recording;
 
 #[derive(Serialize)]
 struct Content {
@@ -36,32 +38,18 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
             arguments.variant
         )));
     };
-    let input = |cause: String| Error::Input {
-        path: arguments.file.clone(),
-        cause,
-    };
-    let (format, recording) =
-        capture::read_file(&arguments.file).map_err(|error| unreadable(&arguments.file, error))?;
-    let bytes = read_regular_up_to(&arguments.file, most::BINARY)
-        .map_err(Error::io("read", &arguments.file))?;
-    let Some(ending) = importable(format) else {
-        return Err(Error::Usage(format!(
-            "{} contains what only this tool measures, which cannot be imported; measure it: sparsek-gate profile",
-            arguments.file.display()
-        )));
-    };
-    let file = FileHash {
-        file: format!("imported.{ending}"),
-        sha256: sha256_hex(&bytes),
-    };
+    let files = read(variant, &arguments.files)?;
     let stated = Conditions {
         clock_control: arguments.clock_control,
         cache_control: arguments.cache_control,
         replay_mode: arguments.replay_mode,
         graph_profiling: arguments.graph_profiling,
     };
-    let profile = profile_of(variant, &recording, &file, &stated)
-        .map_err(|error| input(error.to_string()))?;
+    let (recordings, contents): (Vec<_>, Vec<_>) = files.into_iter().unzip();
+    let profile = profile_of(variant, &recordings, &stated).map_err(|error| Error::Input {
+        path: arguments.files.first().cloned().unwrap_or_default(),
+        cause: error.to_string(),
+    })?;
     let output = selected.profiles(arguments.output.as_deref())?;
     if is_measured(&output, &variant.id) {
         return Err(Error::Usage(format!(
@@ -73,8 +61,10 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         create_work_folder(&selected.config.work)?;
     }
     let folder = set_aside(&output, &variant.id)?;
-    let capture_path = folder.join(&file.file);
-    write_atomically(&capture_path, &bytes).map_err(Error::io("write", &capture_path))?;
+    for ((_, file), bytes) in recordings.iter().zip(&contents) {
+        let path = folder.join(&file.file);
+        write_atomically(&path, bytes).map_err(Error::io("write", &path))?;
+    }
     let path = folder.join(PROFILE_FILE);
     write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))?;
     settle(&output, &variant.id)?;
@@ -95,4 +85,48 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
             )
         },
     )
+}
+
+/// What was recorded, in a file of this name and hash; and the file's content.
+type File = ((Recording, FileHash), Vec<u8>);
+
+/// Reads the files, with the launches that the variant selects.
+fn read(variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
+    let mut files: Vec<File> = Vec::new();
+    for (path, number) in paths.iter().zip(1..) {
+        let (format, mut recording) =
+            capture::read_file(path).map_err(|error| unreadable(path, error))?;
+        let bytes = read_regular_up_to(path, most::BINARY).map_err(Error::io("read", path))?;
+        let Some(ending) = importable(format) else {
+            return Err(Error::Usage(format!(
+                "{} contains what only this tool measures, which cannot be imported; measure it: sparsek-gate profile",
+                path.display()
+            )));
+        };
+        select(variant, &mut recording).map_err(|names| Error::Input {
+            path: path.clone(),
+            cause: format!(
+                "`kernels = \"{}\"` selects none of its kernels: {}",
+                variant.kernels.as_deref().unwrap_or_default(),
+                names.into_iter().collect::<Vec<_>>().join(", ")
+            ),
+        })?;
+        let stem = match paths.len() {
+            1 => "imported".to_owned(),
+            _ => format!("imported-{number}"),
+        };
+        let file = FileHash {
+            file: format!("{stem}.{ending}"),
+            sha256: sha256_hex(&bytes),
+        };
+        let mut others = files.iter().map(|((_, other), _)| other);
+        if others.any(|other| other.sha256 == file.sha256) {
+            return Err(Error::Usage(format!(
+                "{} is a copy of another file that is imported: each file must be of a process of its own",
+                path.display()
+            )));
+        }
+        files.push(((recording, file), bytes));
+    }
+    Ok(files)
 }

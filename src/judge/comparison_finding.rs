@@ -9,6 +9,7 @@ use crate::config::{Metric, Variant};
 use crate::evidence::{Measurand, implausible, too_good};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{bounds, display_value, display_values};
+use crate::profile::ProfileOrigin;
 use crate::verdict::Verdict;
 
 /// A duration that falls by more than this is reported as implausible.
@@ -104,6 +105,9 @@ fn inconclusive(quantity: &Quantity<'_>, comparison: &Comparison) -> Finding {
             comparison.why
         ),
         match quantity.case.reference.mode() {
+            Mode::Stored if quantity.case.current.provenance.origin == ProfileOrigin::Imported => {
+                "import reports of more processes, all in one command, or measure it here: sparsek-gate check"
+            }
             Mode::Stored => {
                 "measure side by side: sparsek-gate check --against REVISION; or raise `profile.max_processes`"
             }

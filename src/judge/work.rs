@@ -8,12 +8,21 @@ use super::next::{WAIVE, lock_command};
 use crate::config::{Counts, Metric, Variant};
 use crate::evidence::why_not_measured;
 use crate::finding::{Code, Finding, WarnReason};
+use crate::metric::Role;
 use crate::profile::{KernelProfile, Profile};
 use crate::terms::Tier;
 use crate::verdict::Verdict;
 
 /// A double represents every whole number below this, and their sums, exactly.
 const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
+
+/// What more sectors of global stores may mean, besides more bytes: a sector counts each time that a
+/// warp writes to it.
+fn of_stores(comparison: &Comparison) -> Option<&'static str> {
+    let more = comparison.change.is_some_and(|change| change.value() > 0.0);
+    (more && comparison.role() == Some(Role::GlobalStoreSectors))
+        .then_some("its stores are no longer coalesced, or it writes more bytes; ")
+}
 
 /// What the exact counters say of the work of each kernel. Where it changed, no other comparison
 /// of that kernel reads as an improvement any more.
@@ -39,7 +48,8 @@ pub(crate) fn work_findings(
                 Code::WorkChanged,
                 &variant.id,
                 format!(
-                    "{name}: {was} → {is}{change}: it does other work than the {reference}, so its speed does not compare"
+                    "{name}: {was} → {is}{change}: {}it does other work than the {reference}, so its speed does not compare",
+                    of_stores(comparison).unwrap_or_default()
                 ),
                 match mode {
                     Mode::Stored => format!(

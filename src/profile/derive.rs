@@ -56,6 +56,11 @@ pub enum DeriveError {
     /// Launches ran on several GPU models.
     #[error("the captures were taken on different GPU models: {0} and {1}")]
     SeveralGpus(String, String),
+    /// Captures were taken under different conditions.
+    #[error(
+        "the captures were taken with different options of ncu (clock control, cache control, replay mode, graphs)"
+    )]
+    SeveralConditions,
 }
 
 /// Groups launches by kernel, grid and block, and takes the counters' values as samples.

@@ -1,5 +1,6 @@
 //! From a recording of somebody else to a profile.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{
@@ -9,7 +10,7 @@ use super::{
 use crate::capture::Format;
 use crate::config::Variant;
 use crate::terms::{Tier, VariantId};
-use ncu_report::Recording;
+use ncu_report::{Launch, Recording, ResultKind};
 
 /// The ending of a file of this format that can be imported; `None` for what only this
 /// tool measures.
@@ -29,35 +30,62 @@ pub fn is_measured(folder: &Path, variant: &VariantId) -> bool {
     })
 }
 
-/// Makes a profile of a recording. What the file contains outranks what is stated.
+/// Keeps the launches that the variant's filter selects.
+///
+/// # Errors
+/// The names of the kernels, where it selects none of them.
+pub fn select(variant: &Variant, recording: &mut Recording) -> Result<(), BTreeSet<String>> {
+    let filter = variant.kernel_filter();
+    // A graph or a range as one has no name of a kernel, and ncu's filter by name leaves it in.
+    let selects = |launch: &Launch| {
+        launch.kind != ResultKind::Kernel || filter.matches(&launch.kernel.function)
+    };
+    let launches = &mut recording.launches;
+    if !launches.is_empty() && !launches.iter().any(selects) {
+        let names = launches.iter().map(|launch| launch.kernel.function.clone());
+        return Err(names.collect());
+    }
+    launches.retain(selects);
+    Ok(())
+}
+
+/// Makes a profile of recordings, each of a process of its own. What the files contain outranks what
+/// is stated.
 ///
 /// # Errors
 /// [`DeriveError`].
 pub fn profile_of(
     variant: &Variant,
-    recording: &Recording,
-    file: &FileHash,
+    recordings: &[(Recording, FileHash)],
     stated: &Conditions,
 ) -> Result<Profile, DeriveError> {
-    let source = Source {
+    let sources = recordings.iter().map(|(recording, _)| Source {
         report: recording,
         csv: None,
         phase: None,
         gpu_uuid: None,
-    };
-    let derived = derive(&variant.counters(), &[source], [])?;
+    });
+    let derived = derive(&variant.counters(), &sources.collect::<Vec<_>>(), [])?;
+    let (first, _) = recordings.first().ok_or(DeriveError::Empty)?;
+    let conditions = conditions_of(first).or(*stated);
+    let mut others = recordings.iter().map(|(other, _)| conditions_of(other));
+    if others.any(|other| other.or(*stated) != conditions) {
+        return Err(DeriveError::SeveralConditions);
+    }
+    let launches = recordings.iter().map(|(one, _)| one.launches.len());
+    let launches = launches.max().unwrap_or_default();
     let provenance = Provenance {
         stripped: false,
         verified_before: None,
         origin: ProfileOrigin::Imported,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
-        created: recording
+        created: first
             .created_unix_s
             .and_then(|seconds| jiff::Timestamp::from_second(i64::try_from(seconds).ok()?).ok())
             .map_or_else(crate::profile::now, |time| time.to_string()),
-        launches: u32::try_from(recording.launches.len()).unwrap_or(u32::MAX),
-        processes: 1,
-        profiler: recording.profiler_version.clone(),
+        launches: u32::try_from(launches).unwrap_or(u32::MAX),
+        processes: u32::try_from(recordings.len()).unwrap_or(u32::MAX),
+        profiler: first.profiler_version.clone(),
         compiler: None,
         driver: None,
         gpu_uuid: None,
@@ -68,25 +96,10 @@ pub fn profile_of(
         sources: Default::default(),
         overrides: Vec::new(),
         warnings: Vec::new(),
-        captures: vec![CaptureRecord {
-            phase: None,
-            gpu_uuid: None,
-            device: None,
-            report: file.clone(),
-            csv: None,
-            argv: recording
-                .command_line
-                .iter()
-                .flat_map(|line| line.split_whitespace())
-                .map(str::to_owned)
-                .collect(),
-            seed: None,
-            checked: false,
-        }],
+        captures: recordings.iter().map(capture).collect(),
         launch_list: None,
         unselected: Vec::new(),
     };
-    let conditions = conditions_of(recording).or(*stated);
     Ok(Profile::new(
         variant,
         derived,
@@ -94,6 +107,21 @@ pub fn profile_of(
         conditions,
         provenance,
     ))
+}
+
+fn capture((recording, file): &(Recording, FileHash)) -> CaptureRecord {
+    let line = recording.command_line.iter();
+    let words = line.flat_map(|line| line.split_whitespace());
+    CaptureRecord {
+        phase: None,
+        gpu_uuid: None,
+        device: None,
+        report: file.clone(),
+        csv: None,
+        argv: words.map(str::to_owned).collect(),
+        seed: None,
+        checked: false,
+    }
 }
 
 /// The conditions in the profiler's command line of a recording, with ncu's defaults for options
