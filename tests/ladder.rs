@@ -259,7 +259,7 @@ fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
         let why = comparison["why"].as_str().unwrap();
         assert!(why.contains("cannot be measured by kernel-times"), "{why}");
     }
-    let shown = machine.run(&["check"]).exits(0);
+    let shown = machine.run(&["check", "-v"]).exits(0);
     assert!(
         shown.out.contains("kernel-times without counters"),
         "{}",

@@ -319,11 +319,8 @@ impl Locking<'_> {
         } else if self.order.all_or_none && !locked {
             self.new.clear();
         } else {
-            let is_kept = |id: Option<&VariantId>| id.is_none_or(|id| !refused.contains(id));
-            self.new.retain(|new| is_kept(Some(&new.lock.variant)));
-            self.baselines.retain(|one| is_kept(Some(&one.variant)));
-            // They are about baselines that do not change.
-            self.warnings.retain(|one| is_kept(one.variant.as_ref()));
+            self.new.retain(|new| !refused.contains(&new.lock.variant));
+            self.baselines.retain(|one| !refused.contains(&one.variant));
         }
         if let Some(signer) = self.order.signer {
             for new in &mut self.new {
