@@ -232,3 +232,33 @@ fn the_machine_code_of_a_fault_differs_from_a_sound_kernel_as_its_header_says() 
     assert_eq!(count(&plain, "HMMA"), 0);
     assert!(count(&plain, "FFMA") > 0);
 }
+
+#[test]
+fn the_peers_can_call_a_kernel_of_each_family() {
+    if !are_here(&["nvcc"]) {
+        return;
+    }
+    let root = env!("CARGO_MANIFEST_DIR");
+    let folder = tempfile::tempdir().unwrap();
+    for (family, variant) in [
+        ("bsr_gemm", "cp_async"),
+        ("trajectory_resample", "baseline"),
+        ("attention", "scalar"),
+    ] {
+        // The front end alone: the machine code is that of the variant.
+        let output = Command::new("nvcc")
+            .args(["-gencode=arch=compute_90a,code=sm_90a", "-std=c++17"])
+            .arg("--cuda")
+            .arg(format!("-DFAMILY_{family}"))
+            .arg(format!(
+                "-DVARIANT=\"{root}/kernels/{family}/{variant}.cu\""
+            ))
+            .arg(format!("{root}/ci/peers/bind.cu"))
+            .arg("-o")
+            .arg(folder.path().join(family))
+            .output()
+            .unwrap();
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{family}\n{log}");
+    }
+}

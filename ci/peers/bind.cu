@@ -47,8 +47,8 @@ class InputsOf : public Inputs {
  public:
   using Shape = typename Problem::Shape;
 
-  InputsOf(const Shape& shape, std::uint64_t seed)
-      : shape_(shape), problem_(shape, seed), operands_(problem_.operands()) {}
+  InputsOf(const Shape& shape, std::uint64_t seed, std::uint64_t value_seed)
+      : shape_(shape), problem_(shape, seed, value_seed), operands_(problem_.operands()) {}
   const void* operands() const override { return &operands_; }
   std::uint64_t flop() const override { return shape_.flop(); }
   std::uint64_t bytes() const override { return shape_.bytes(); }
@@ -82,7 +82,8 @@ class BoundTo : public Bound {
     Shape shape;
     const sparsek::Options options = sparsek::parse_options(argc, argv, shape.options());
     require_sizes(variant_, shape);
-    return std::make_unique<InputsOf<Problem>>(shape, static_cast<std::uint64_t>(options.seed));
+    return std::make_unique<InputsOf<Problem>>(shape, static_cast<std::uint64_t>(options.seed),
+                                               static_cast<std::uint64_t>(options.value_seed));
   }
   std::size_t operand_bytes() const override { return sizeof(Operands); }
   void launch(const void* operands) const override {
@@ -109,7 +110,8 @@ struct BsrProblem : Problem {
     std::vector<IntegerOption> options() { return shape_options(*this); }
   };
 
-  BsrProblem(const Shape& sizes, std::uint64_t seed) : Problem(sizes, seed), shape(sizes) {}
+  BsrProblem(const Shape& sizes, std::uint64_t seed, std::uint64_t value_seed)
+      : Problem(sizes, seed, value_seed), shape(sizes) {}
   Comparison compare() const { return compare_with_reference(shape, operands()); }
 
   Shape shape;
