@@ -472,6 +472,8 @@ fn the_total_of_all_kernels_is_locked_and_judged_beside_each() {
     let sum = of("bsr_gemm_cp_async") + of("fill_normal") * 23.0 / 21.0;
     assert!((value / sum - 1.0).abs() < 0.01, "{value} {sum}\n{norm}");
 
+    let short = machine.run(&["check"]).exits(0);
+    assert!(short.out.contains("duration of (total) "), "{}", short.out);
     let shown = machine.run(&["check", "-v"]).exits(0);
     assert!(
         shown.out.contains("(total): fill_normal 5"),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::finding::ExitCode;
 use crate::judge::{Comparison, Mode, Origin, Outcome, Summary, VariantReport, share_words};
 use crate::metric::{Level, Role, display_value, display_values};
+use crate::profile::TOTAL;
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
 use crate::verdict::{Change, Verdict};
@@ -284,7 +285,9 @@ pub(super) fn passes(outcome: &Outcome) -> Vec<(Verdict, String)> {
     of_variants.into_iter().map(line).collect()
 }
 
-/// What a line says of a report that passed: its duration, what improved, how much was judged.
+/// What a line says of a report that passed: its duration, what improved, how much was judged. Of
+/// several kernels it is the duration of all together, where that is judged, and else that of the
+/// kernel that became slowest.
 fn in_short(report: &VariantReport) -> String {
     let judged = |one: &&Comparison| one.verdict.is_some();
     let judged: Vec<&Comparison> = report.comparisons.iter().filter(judged).collect();
@@ -297,12 +300,12 @@ fn in_short(report: &VariantReport) -> String {
         };
         format!("{}{kernel} {}", row.metric, row.change)
     };
-    // Of several kernels the one that became slowest.
     let size = |one: &Comparison| one.change.map_or(f64::MIN, Change::value);
     let durations = judged.iter().filter(|one| one.is_duration());
-    let slowest = durations.max_by(|a, b| size(a).total_cmp(&size(b)));
-    let mut parts: Vec<String> = slowest.iter().map(|one| change(one)).collect();
-    let is_shown = |one: &Comparison| slowest.is_some_and(|shown| std::ptr::eq(*shown, one));
+    let total = durations.clone().find(|one| one.kernel == TOTAL);
+    let duration = total.or_else(|| durations.max_by(|a, b| size(a).total_cmp(&size(b))));
+    let mut parts: Vec<String> = duration.iter().map(|one| change(one)).collect();
+    let is_shown = |one: &Comparison| duration.is_some_and(|shown| std::ptr::eq(*shown, one));
     let improved = judged
         .iter()
         .filter(|one| one.verdict == Some(Verdict::Improved) && !is_shown(one));
