@@ -512,11 +512,11 @@ impl Variant {
         }
     }
 
-    /// How many steps a program makes that is told so by `{launches}`; `None` of any other.
+    /// How many steps a program makes, if `{launches}` in its arguments states that; else `None`.
     pub fn steps(&self) -> Option<u32> {
         let mut words = self.args.iter().chain(&self.profile_args);
-        let told = words.any(|word| word.contains("{launches}"));
-        told.then(|| self.launches_needed(Phase::Timing))
+        let states = words.any(|word| word.contains("{launches}"));
+        states.then(|| self.launches_needed(Phase::Timing))
     }
 
     /// Which of the launches that match its filter are measured in a phase.

@@ -60,7 +60,7 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
         ));
     }
     if let Some(why) = other_steps(base, case.current) {
-        let next = "let the program be told how many steps it makes: `{launches}` in its arguments; then measure both again";
+        let next = "pass the number of steps to the program: `{launches}` in its arguments; then measure both again";
         return Err(not_measured(why, next.to_owned()));
     }
     let learned = reference.locked().and_then(|locked| locked.of_total().ok());
@@ -135,7 +135,7 @@ fn other_steps(reference: &Profile, current: &Profile) -> Option<String> {
     match (was.steps, is.steps) {
         (Some(_), Some(_)) => return None,
         (None, None) => {}
-        _ => return Some("only one side was told how many steps to make".to_owned()),
+        _ => return Some("`{launches}` states the number of steps on one side only".to_owned()),
     }
     let both = is.kernels.iter().filter_map(|now| {
         let mut kernels = was.kernels.iter();

@@ -21,7 +21,7 @@ pub struct LaunchList {
     /// How often each measured kernel is launched in all, where each is counted by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<KernelLaunches>,
-    /// How many steps the program was told to make; absent where it decides that itself.
+    /// The number of steps that `{launches}` stated; absent where the program decides that itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
 }

@@ -10,7 +10,7 @@ pub const TOTAL: &str = "(total)";
 impl Profile {
     /// The profile with one kernel in place of all: its duration in a process is the sum over all
     /// kernels, of each the mean of its measured launches times how often the program launches it.
-    /// Where the program is told how many steps to make, it is that of one step.
+    /// Where `{launches}` states the number of steps, it is that of one step.
     ///
     /// # Errors
     /// Says what is not known of a kernel: without it the sum would be too small.
@@ -78,7 +78,7 @@ impl Profile {
             .map(|(alias, _)| alias)
     }
 
-    /// How many steps the program was told to make; 1 where it decides that itself.
+    /// The number of steps that `{launches}` stated; 1 where the program decides that itself.
     fn steps(&self) -> f64 {
         let list = self.provenance.launch_list.as_ref();
         let steps = list.and_then(|list| list.steps);

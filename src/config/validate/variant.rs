@@ -329,7 +329,7 @@ fn cannot_be_together(files: &[String]) -> Option<(String, &'static str)> {
         if stem.contains('.') || stem.ends_with("_dlink") {
             return Some((
                 format!(
-                    "`{file}` cannot be in a list of sources: what nvcc makes of it could not be told from the linked code or from another target"
+                    "`{file}` cannot be in a list of sources: what nvcc makes of it would have the name of the linked code, or of another target"
                 ),
                 "rename the file: no further dot in the name, and no `_dlink` at its end",
             ));
