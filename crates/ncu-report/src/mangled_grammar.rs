@@ -175,8 +175,8 @@ impl<'a> Name<'a> {
                 self.substitution()?;
             }
             // A member whose initializer the next part is in.
-            if is_template && is_name {
-                self.starts("M");
+            if is_template && is_name && self.starts("M") && self.peek() == Some(b'E') {
+                return None;
             }
         }
     }

@@ -200,6 +200,11 @@ mod tests {
     }
 
     #[test]
+    fn a_member_without_a_name_in_it_is_no_plain_name() {
+        assert!(!is_plain("_ZZN1A1fMEvE1x_0"));
+    }
+
+    #[test]
     fn a_name_does_not_depend_on_the_path_of_the_source() {
         // Printed by nvcc 13.0.88 for one source in two folders.
         for (here, there) in [
