@@ -1098,6 +1098,13 @@ fn relative_and_absolute_changes_are_shown_in_their_own_terms() {
 #[test]
 fn a_utilization_that_fell_while_the_kernel_became_faster_says_both_in_one_breath() {
     let project = Project::locked();
+    let key = "unless_faster = true";
+    project.write(
+        "config.toml",
+        project
+            .read("config.toml")
+            .replace(key, "unless_faster = false"),
+    );
     project.edit_profile("cp_async", |profile| {
         scale(profile, DURATION, 0.8);
         shift(profile, "tensor_core", -10.0);
@@ -1114,11 +1121,11 @@ fn a_utilization_that_fell_while_the_kernel_became_faster_says_both_in_one_breat
         .unwrap();
     assert!(why.contains("20.0 % faster"), "{why}");
 
-    let tolerance = "tolerance = { absolute = 1.0 }";
-    project.replace(
+    project.write(
         "config.toml",
-        tolerance,
-        &format!("{tolerance}\nunless_faster = true"),
+        project
+            .read("config.toml")
+            .replace("unless_faster = false", key),
     );
     let report = project.check(&["cp_async"], 0);
     assert_eq!(report.denied(), Vec::<String>::new());
@@ -1130,12 +1137,6 @@ fn a_utilization_that_fell_while_the_kernel_became_faster_says_both_in_one_breat
 fn unless_faster_excuses_nothing_where_the_kernel_did_not_become_measurably_faster() {
     for factor in [1.0, 1.02, 0.9999] {
         let project = Project::locked();
-        let tolerance = "tolerance = { absolute = 1.0 }";
-        project.replace(
-            "config.toml",
-            tolerance,
-            &format!("{tolerance}\nunless_faster = true"),
-        );
         project.edit_profile("cp_async", |profile| {
             scale(profile, DURATION, factor);
             shift(profile, "tensor_core", -10.0);
@@ -1360,11 +1361,6 @@ fn a_locked_variant_that_the_configuration_dropped_does_not_leave_the_gate_unsee
 #[test]
 fn a_duration_of_another_counter_excuses_nothing() {
     let project = Project::locked();
-    project.replace(
-        "config.toml",
-        "tolerance = { absolute = 1.0 }",
-        "tolerance = { absolute = 1.0 }\nunless_faster = true",
-    );
     project.edit_profile("cp_async", |profile| {
         shift(profile, "tensor_core", -10.0);
         scale(profile, DURATION, 0.5);

@@ -284,13 +284,13 @@ const ATTACKS: &[Attack] = &[
             slower(project);
             project.replace(
                 "config.toml",
-                DURATION,
-                "[metric.duration]\ncounter = \"gpu__cycles_elapsed.max\"\n",
+                "counter = \"sm__cycles_active.avg.pct_of_peak_sustained_elapsed\"",
+                "counter = \"sm__cycles_active.max\"",
             );
         },
         finding: (
             "policy-changed",
-            "changes `metric.duration.counter` from \"gpu__time_duration.sum\" to \"gpu__cycles_elapsed.max\"",
+            "changes `metric.sm_active.counter` from \"sm__cycles_active.avg.pct_of_peak_sustained_elapsed\" to \"sm__cycles_active.max\"",
         ),
         // Another counter was never measured.
         consented: Some(4),
@@ -534,11 +534,27 @@ const WEAKENED: &[Attack] = &[
     Attack {
         name: "a regression is let pass where the kernel became faster",
         edit: |project| {
-            let metric = "[metric.tensor_core]\n";
+            let metric = "[metric.bank_conflicts]\n";
             let now = format!("{metric}unless_faster = true\n");
             project.replace("config.toml", metric, &now);
         },
-        finding: ("policy-changed", "a regression of `tensor_core` only warns"),
+        finding: (
+            "policy-changed",
+            "a regression of `bank_conflicts` only warns",
+        ),
+        consented: Some(0),
+    },
+    Attack {
+        name: "more registers are let pass where the kernel is as fast",
+        edit: |project| {
+            let table = "[static.occupancy]\n";
+            let now = format!("{table}unless_as_fast = true\n");
+            project.replace("config.toml", table, &now);
+        },
+        finding: (
+            "policy-changed",
+            "a regression of the static metric `occupancy` may only warn",
+        ),
         consented: Some(0),
     },
     Attack {

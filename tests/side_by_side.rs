@@ -64,6 +64,26 @@ fn a_head_slower_by_less_than_the_stored_tolerance_regresses_against_its_base() 
 }
 
 #[test]
+fn a_utilization_that_is_open_only_warns_where_the_kernel_became_faster() {
+    for (duration, code) in [(0.96, 0), (1.0, 6)] {
+        let project = recorded();
+        project.edit_profile("cp_async", |head| {
+            scale(head, DURATION, duration);
+            shift(head, "sm_active", -0.25);
+            scale_processes(head, "sm_active", &[0.999, 1.001]);
+        });
+        let report = project.check(&["cp_async"], code);
+        let open = report.comparison("cp_async", "sm_active");
+        assert_eq!(open["verdict"], "inconclusive");
+        assert_eq!(open["open"], duration == 1.0);
+        assert_eq!(
+            report.warned().contains(&"inconclusive".to_owned()),
+            duration < 1.0
+        );
+    }
+}
+
+#[test]
 fn the_stated_order_of_the_rounds_says_what_is_drift_and_what_is_noise() {
     // The duration rises by 0.2 % a process over two rounds whose order alternates.
     let drift = |profile: &mut Json, places: [i32; 4]| {

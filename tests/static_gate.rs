@@ -6,7 +6,7 @@ mod common;
 
 use std::io::Write as _;
 
-use common::{Project, RECORDED, Ran, Report};
+use common::{Project, RECORDED, Ran, Report, scale, scale_processes};
 use serde_json::{Value as Json, json};
 use sparsek_gate::capture;
 use sparsek_gate::config::Config;
@@ -77,6 +77,78 @@ fn one_more_register_fails_and_names_the_kernel_and_both_numbers() {
     let project = edited(|profile| set(profile, "registers", 249.0));
     let words = ["`registers` of bsr_gemm_cp_async", "248 → 249"];
     fails_with(&project, 1, "regressed", &words);
+}
+
+/// A recording whose code and samples are those of the base beside it, but for what `edit` changes in
+/// the code of the current side.
+fn beside_its_base(edit: impl FnOnce(&mut Json)) -> Project {
+    let project = Project::whole();
+    project.add_base("cp_async", |_| {});
+    let of_base = Project::base_path("cp_async").replace("profile.json", "static.json");
+    project.write(&of_base, project.read(&static_path()));
+    project.edit(&static_path(), edit);
+    project
+}
+
+#[test]
+fn one_more_register_only_warns_where_the_kernel_measured_beside_its_base_is_as_fast() {
+    let one_more = |profile: &mut Json| set(profile, "registers", 249.0);
+    let words = ["248 → 249", "while the duration is not worse"];
+    let project = beside_its_base(one_more);
+    let report = project.check(&["cp_async"], 0);
+    for word in words {
+        assert!(report.message("regressed").contains(word), "{word}");
+    }
+    // Slower, by more than the tolerance or by an amount that is open.
+    for factors in [[1.01; 4], [1.0, 1.02, 1.0, 1.02]] {
+        let slower = beside_its_base(one_more);
+        slower.edit_profile("cp_async", |head| {
+            scale_processes(head, "duration", &factors);
+        });
+        let report = slower.check(&["cp_async"], 1);
+        let found = report.0["findings"].as_array().unwrap();
+        let mut messages = found.iter().filter_map(|one| one["message"].as_str());
+        let registers = messages.find(|text| text.contains("248 → 249")).unwrap();
+        assert!(!registers.contains("not worse"), "{registers}");
+    }
+    // A project may want it strict.
+    let table = "[static.registers]\nunless_as_fast = false\n\n[static.occupancy]";
+    project.replace("config.toml", "[static.occupancy]", table);
+    project.check(&["cp_async"], 1);
+}
+
+#[test]
+fn code_that_got_worse_is_never_excused_by_a_stored_baseline_or_without_a_measurement() {
+    let one_more = |profile: &mut Json| set(profile, "registers", 249.0);
+    let project = beside_its_base(one_more);
+    std::fs::remove_file(project.path(&Project::base_path("cp_async"))).unwrap();
+    let report = project.check(&["cp_async"], 1);
+    assert_eq!(report.variant("cp_async")["mode"], "stored");
+    assert!(!report.message("regressed").contains("not worse"));
+}
+
+#[test]
+fn lost_tensor_core_instructions_compiler_warnings_and_limits_fail_however_fast_the_kernel_is() {
+    for (metric, value) in [("tensor_instructions", 0.0), ("performance_warnings", 1.0)] {
+        let project = beside_its_base(|profile| set(profile, metric, value));
+        let report = project.check(&["cp_async"], 1);
+        assert!(report.message("regressed").contains(metric), "{metric}");
+    }
+    let project = beside_its_base(|profile| set(profile, "registers", 249.0));
+    let table = "[static.registers]\nmax = 248\n\n[static.occupancy]";
+    project.replace("config.toml", "[static.occupancy]", table);
+    assert_eq!(project.check(&["cp_async"], 1).denied(), ["limit-exceeded"]);
+}
+
+#[test]
+fn more_registers_of_a_kernel_that_does_other_work_are_not_excused() {
+    let project = beside_its_base(|profile| set(profile, "registers", 249.0));
+    project.drop_config_lines("work = ");
+    project.edit_profile("cp_async", |head| scale(head, "flop_wmma", 0.75));
+    let report = project.check(&["cp_async"], 4);
+    let denied = report.denied();
+    assert!(denied.contains(&"regressed".to_owned()), "{denied:?}");
+    assert!(!report.message("regressed").contains("not worse"));
 }
 
 #[test]

@@ -193,7 +193,6 @@ fn unless_faster_excuses_nothing_of_a_kernel_that_does_other_work() {
     for (flop, code) in [(1.0, 0), (0.75, 4)] {
         let project = Project::steady();
         project.drop_config_lines("work = ");
-        set_config(&project, "[metric.tensor_core]", "unless_faster = true");
         project.edit_profile("cp_async", |profile| {
             scale(profile, DURATION, 0.8);
             shift(profile, "tensor_core", -10.0);

@@ -106,6 +106,12 @@ impl Facts<'_> {
 }
 
 impl StaticMetric {
+    /// Whether it is a means to a short duration, and no end: then it matters less where the duration
+    /// is known.
+    pub fn is_means(&self) -> bool {
+        !self.never_zero && self.name != "performance_warnings"
+    }
+
     /// What stands for a counter's name in profiles and reports.
     pub fn counter(&self) -> String {
         format!("static__{}", self.name)

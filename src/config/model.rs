@@ -317,8 +317,11 @@ pub struct Metric {
     pub max: Option<f64>,
     /// What a regression does.
     pub level: Level,
-    /// A regression only warns where the kernel became measurably faster.
+    /// A regression, or an open result, only warns where the kernel became measurably faster.
     pub unless_faster: bool,
+    /// A regression of a static metric only warns where the duration, measured side by side, is not
+    /// worse.
+    pub unless_as_fast: bool,
     /// A regression only where the reference has some and the current has none.
     pub never_zero: bool,
 }

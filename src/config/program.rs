@@ -200,6 +200,7 @@ impl ProgramSettings {
             against: Tolerance::Absolute(UTILIZATION_TOLERANCE),
             level: Level::Warn,
             unless_faster: true,
+            unless_as_fast: false,
             ..shown(alias, role.counter())
         };
         let counted = |alias, counter: &str, level| Metric {
@@ -274,6 +275,7 @@ fn shown(alias: &str, counter: &str) -> Metric {
         max: None,
         level: Level::Record,
         unless_faster: false,
+        unless_as_fast: false,
         never_zero: false,
     }
 }

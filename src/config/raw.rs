@@ -245,7 +245,7 @@ pub(super) struct RawMetric {
     pub max: Option<f64>,
     /// What a regression does. Default: `deny`.
     pub level: Option<Level>,
-    /// A regression only warns where the kernel became measurably faster.
+    /// A regression, or an open result, only warns where the kernel became measurably faster.
     pub unless_faster: bool,
     /// The variants that it is measured on, `SUITE/VARIANT`. Default: all whose suite takes it.
     pub variants: Option<Vec<String>>,
@@ -276,6 +276,9 @@ pub(super) struct RawStatic {
     pub tolerance: Option<RawTolerance>,
     /// Only a change to 0 is a regression. Default: true for tensor-core instructions.
     pub never_zero: Option<bool>,
+    /// A regression only warns where the same check shows, side by side, that the duration is not
+    /// worse. Default: true, but not for compiler warnings and for what is `never_zero`.
+    pub unless_as_fast: Option<bool>,
     /// Smallest value allowed, in the metric's unit.
     pub min: Option<f64>,
     /// Largest value allowed, in the metric's unit.

@@ -42,7 +42,9 @@ reasons! {
     /// The configured level of the metric is `warn`.
     MetricLevel => Regressed | LimitExceeded | WorkChanged | Inconclusive | NotMeasured | NotComparable | Implausible,
     /// The kernel became faster, and the metric is `unless_faster`.
-    UnlessFaster => Regressed,
+    UnlessFaster => Regressed | Inconclusive,
+    /// Side by side the kernel is shown not to take longer, and the static metric is `unless_as_fast`.
+    UnlessAsFast => Regressed,
     /// A waiver in the configuration covers the metric.
     Waived => Regressed | LimitExceeded | WorkChanged | Inconclusive | Implausible,
     /// The configuration accepts the tier of measurement.

@@ -29,7 +29,7 @@ pub(crate) fn comparison_finding(
         Verdict::Regressed => regressed(quantity, comparison, speed),
         // It may have become better; that it is not worse is certain.
         Verdict::Inconclusive if comparison.not_worse => return None,
-        Verdict::Inconclusive => inconclusive(quantity, comparison),
+        Verdict::Inconclusive => inconclusive(quantity, comparison, speed),
         Verdict::NotMeasured => not_measured(quantity, gap, comparison)?,
     };
     Some(comparison.finding(finding))
@@ -66,7 +66,6 @@ fn regressed(
         change(comparison),
         comparison.tolerance.display(unit)
     );
-    let is_faster = |speed: &&Speed| speed.relative_percent < 0.0 && !comparison.is_duration();
     let next = match quantity.case.reference.mode() {
         Mode::Stored => format!(
             "fix the kernel, or accept it: {}",
@@ -75,10 +74,9 @@ fn regressed(
         Mode::Against => format!("fix the kernel, or {WAIVE}"),
         Mode::Programs => EVERY_METRIC.to_owned(),
     };
-    let Some(speed) = speed.filter(is_faster) else {
+    let Some(faster) = faster(comparison, speed) else {
         return Finding::deny(Code::Regressed, &variant.id, message, next);
     };
-    let faster = format!("the kernel became {:.1} % faster", -speed.relative_percent);
     let message = format!("{message}, while {faster}");
     if quantity.metric.unless_faster {
         comparison.why =
@@ -94,7 +92,35 @@ fn regressed(
     Finding::deny(Code::Regressed, &variant.id, message, next)
 }
 
-fn inconclusive(quantity: &Quantity<'_>, comparison: &Comparison) -> Finding {
+/// By how much the kernel became faster, in words, beside a metric that is not its duration.
+fn faster(comparison: &Comparison, speed: Option<&Speed>) -> Option<String> {
+    let percent = -speed?.relative_percent;
+    (percent > 0.0 && !comparison.is_duration())
+        .then(|| format!("the kernel became {percent:.1} % faster"))
+}
+
+fn inconclusive(
+    quantity: &Quantity<'_>,
+    comparison: &mut Comparison,
+    speed: Option<&Speed>,
+) -> Finding {
+    let finding = open_result(quantity, comparison);
+    match faster(comparison, speed) {
+        Some(faster) if quantity.metric.unless_faster => {
+            // More samples would not change that it only warns.
+            comparison.open = false;
+            comparison.why = format!("{}, and excused by `unless_faster`", comparison.why);
+            Finding {
+                message: format!("{}, while {faster}", finding.message),
+                ..finding
+            }
+            .warn_for(WarnReason::UnlessFaster)
+        }
+        _ => finding,
+    }
+}
+
+fn open_result(quantity: &Quantity<'_>, comparison: &Comparison) -> Finding {
     Finding::deny(
         Code::Inconclusive,
         &quantity.case.variant.id,

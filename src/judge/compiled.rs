@@ -12,18 +12,24 @@ use super::variant_report::{KernelCauses, VariantReport};
 use crate::comparable::{compiled, words};
 use crate::config::{Metric, Variant};
 use crate::evidence::{incomplete_compiled, static_value};
-use crate::finding::{Code, Finding};
+use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Direction, Level, Tolerance, display_value};
 use crate::profile::Profile;
 use crate::terms::Tier;
 use crate::verdict::{Change, Verdict};
 
-/// Compares what the compiler made of a variant with a reference of the static tier.
-pub fn compare_compiled(
+/// Why a regression with `unless_as_fast` only warns.
+const EXCUSED: &str = "worse by more than the tolerance, and excused by `unless_as_fast`: side by side the duration is not worse";
+
+/// Compares what the compiler made of a variant with a reference of the static tier. Where the same
+/// check shows that the kernels are as fast as the reference's (`as_fast`), metrics with
+/// `unless_as_fast` only warn.
+pub(super) fn compare_compiled(
     variant: &Variant,
     reference: &Profile,
     mode: Mode,
     current: &Profile,
+    as_fast: bool,
 ) -> (VariantReport, Vec<Finding>) {
     let mut report = VariantReport::new(variant, mode, reference, current);
     report.tier = Tier::Static;
@@ -54,7 +60,14 @@ pub fn compare_compiled(
             let Some(mut comparison) = judge(metric, reference, current, pair) else {
                 continue;
             };
-            worse.extend(comparison_finding(variant, metric, mode, &comparison));
+            let excused = as_fast && metric.unless_as_fast;
+            worse.extend(comparison_finding(
+                variant,
+                metric,
+                mode,
+                &mut comparison,
+                excused,
+            ));
             worse.extend(limit_finding(variant, metric, &mut comparison));
             report.comparisons.push(comparison);
         }
@@ -196,7 +209,8 @@ fn comparison_finding(
     variant: &Variant,
     metric: &Metric,
     mode: Mode,
-    comparison: &Comparison,
+    comparison: &mut Comparison,
+    excused: bool,
 ) -> Option<Finding> {
     let unit = comparison.unit.as_deref();
     let value = |side: Option<Summary>| {
@@ -220,15 +234,18 @@ fn comparison_finding(
                 ),
                 Mode::Against | Mode::Programs => format!("fix the kernel, or {WAIVE}"),
             };
-            Finding::deny(
-                Code::Regressed,
-                &variant.id,
-                format!(
-                    "`{}` of {}: {was} → {is} ({tolerance})",
-                    metric.alias, comparison.kernel
-                ),
-                next,
-            )
+            let message = format!(
+                "`{}` of {}: {was} → {is} ({tolerance})",
+                metric.alias, comparison.kernel
+            );
+            if excused {
+                comparison.why = EXCUSED.to_owned();
+                let message = format!("{message}, while the duration is not worse");
+                Finding::deny(Code::Regressed, &variant.id, message, next)
+                    .warn_for(WarnReason::UnlessAsFast)
+            } else {
+                Finding::deny(Code::Regressed, &variant.id, message, next)
+            }
         }
         // That the current code lacks it is reported by itself.
         Verdict::NotMeasured if comparison.current.is_some() => Finding::deny(

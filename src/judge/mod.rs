@@ -1,5 +1,6 @@
 //! From two profiles to comparisons and findings, and from these to one outcome.
 
+mod as_fast;
 mod cause;
 mod chosen_launches;
 mod code;
@@ -38,7 +39,7 @@ mod work;
 pub use cause::{Cause, CauseKind, causes};
 pub use chosen_launches::ChosenLaunches;
 pub use compare::{compare, comparison_count};
-pub use compiled::compare_compiled;
+
 pub use control::Control;
 pub use fresh::{Fresh, measuring_order};
 pub use hotspot::{KernelHotspots, LineMove, Sampled, StallMove, moved};

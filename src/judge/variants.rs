@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::as_fast::shown_as_fast;
 use super::code::code_changes;
 use super::compare::{compare, compare_with_code, comparison_count};
 use super::compiled::compare_compiled;
@@ -465,13 +466,15 @@ impl<'a> Judge<'a> {
             let pins = self.pins(variant, sides, outcome);
             outcome.findings.extend(pins);
         }
+        let as_fast = shown_as_fast(&variant.id, &outcome.variants, &outcome.findings);
         let answer = match (sides.base, sides.locked) {
             (Some(base), locked) => {
                 let (mut report, mut findings) =
-                    compare_compiled(variant, base, Mode::Against, current);
+                    compare_compiled(variant, base, Mode::Against, current, as_fast);
                 match locked {
                     Some(locked) if is_brought(outcome) => {
-                        let (drift, _) = compare_compiled(variant, locked, Mode::Stored, base);
+                        let (drift, _) =
+                            compare_compiled(variant, locked, Mode::Stored, base, false);
                         let same_code = same_code(base, Some(locked));
                         findings.extend(drifted(variant, &drift, same_code));
                         report.drift = drift.comparisons;
@@ -481,7 +484,13 @@ impl<'a> Judge<'a> {
                 }
                 Some((report, findings))
             }
-            (None, Some(locked)) => Some(compare_compiled(variant, locked, Mode::Stored, current)),
+            (None, Some(locked)) => Some(compare_compiled(
+                variant,
+                locked,
+                Mode::Stored,
+                current,
+                false,
+            )),
             (None, None) => None,
         };
         let judged = answer.is_some();

@@ -139,6 +139,17 @@ fn leaf(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Way, S
             let way = loosens_if(!tightens);
             (way, format!("{} (`{alias}`)", set(path, before, after)))
         }
+        ["static", alias, "unless_as_fast"] => {
+            let strict = after.and_then(Value::as_bool) == Some(false);
+            let word = match strict {
+                true => "counts also where the duration is not worse",
+                false => "may only warn where the duration is not worse",
+            };
+            (
+                loosens_if(!strict),
+                format!("a regression of the static metric `{alias}` {word}"),
+            )
+        }
         ["metric", ..] | ["suite", _, "variant", ..] | ["trust", "require_signature"] => {
             match flag(path, is_true) {
                 Some((loosens, text)) => (loosens_if(loosens), text),

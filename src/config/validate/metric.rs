@@ -181,6 +181,7 @@ impl File<'_> {
             max: raw.max,
             level,
             unless_faster: raw.unless_faster,
+            unless_as_fast: false,
             never_zero: false,
         })
     }

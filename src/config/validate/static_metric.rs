@@ -75,6 +75,9 @@ impl File<'_> {
             max: raw.max,
             level,
             unless_faster: false,
+            unless_as_fast: raw
+                .unless_as_fast
+                .unwrap_or(metric.is_means() && !never_zero),
             never_zero,
         })
     }

@@ -1,0 +1,29 @@
+//! Means and ends: compiled code that got worse only warns where the same check shows, side by side,
+//! that the kernels do not take longer. A stored baseline never shows that: it was measured at another
+//! time, and maybe on another machine.
+
+use super::mode::Mode;
+use super::variant_report::VariantReport;
+use crate::finding::{Code, Finding};
+use crate::metric::Level;
+use crate::terms::VariantId;
+
+/// Whether reports of a variant show that no kernel takes longer by more than the tolerance of its
+/// duration, doing the same work. `findings` are those about the variant so far.
+pub(super) fn shown_as_fast(
+    variant: &VariantId,
+    measured: &[VariantReport],
+    findings: &[Finding],
+) -> bool {
+    let mut found = findings.iter();
+    let other_work =
+        found.any(|finding| finding.concerns(variant) && finding.code == Code::WorkChanged);
+    let beside = measured
+        .iter()
+        .filter(|report| report.variant == *variant && report.mode == Mode::Against);
+    let mut durations = beside
+        .flat_map(|report| &report.comparisons)
+        .filter(|comparison| comparison.is_duration() && comparison.level != Level::Record)
+        .peekable();
+    !other_work && durations.peek().is_some() && durations.all(|comparison| comparison.not_worse)
+}
