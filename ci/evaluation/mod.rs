@@ -12,6 +12,7 @@ mod check;
 mod data;
 mod interval;
 mod measured;
+mod models;
 mod page;
 mod parts;
 mod random;
@@ -25,6 +26,7 @@ use std::path::PathBuf;
 use sparsek_gate::config::Config;
 
 use data::Data;
+use models::Locked;
 use page::Page;
 use parts::Trial;
 
@@ -67,6 +69,7 @@ pub fn evaluate(settings: &Settings) -> Result<Evaluation, Box<dyn Error>> {
     if settings.sweep {
         page.sweep(&trial)?;
     }
+    page.other_noise(&Locked::read(&config)?);
     let (text, targets) = page.finish();
     Ok(Evaluation {
         text,

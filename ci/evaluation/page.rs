@@ -4,7 +4,8 @@ use sparsek_gate::config::{Metric, Variant};
 use sparsek_gate::metric::Tolerance;
 
 use super::data::{self, Data};
-use super::interval::{Interval, upper_bound};
+use super::interval::{Interval, exact, upper_bound};
+use super::models::{Locked, Model};
 use super::parts::{LOCKED_ON, Trial};
 use super::table::table;
 use super::tally::{Check, Rate, Verdicts, mean_processes, odd};
@@ -301,6 +302,47 @@ impl<'a> Page<'a> {
         ));
         self.table(&header, rows);
         Ok(())
+    }
+
+    /// Unchanged checks of all locked variants, whose processes vary in other ways.
+    pub fn other_noise(&mut self, locked: &Locked) {
+        self.heading(
+            "6. Unchanged kernels with --against under other noise: checks that do not end with 0",
+        );
+        let checks = self.settings.checks;
+        self.line(&format!(
+            "{} comparisons of all locked variants in each check, each with the spread between processes of its own lock, at the launches that the tool would choose. The values are drawn and not recorded.\n",
+            locked.comparisons(),
+        ));
+        let models = [
+            (Model::Normal, Some(0.005)),
+            (Model::Drift(1.0), Some(0.01)),
+            (Model::HeavyTails, None),
+            (Model::Outliers(0.05, 10.0), None),
+        ];
+        let mut rows = Vec::new();
+        for (model, target) in models {
+            let hits = locked.not_passed(model, checks, self.settings.seed);
+            let interval = exact(hits, checks);
+            let share = hits as f64 / checks as f64;
+            let found = format!(
+                "{} ({} to {})",
+                percent(share),
+                percent(interval.low),
+                percent(interval.high)
+            );
+            if let Some(target) = target {
+                self.targets.add(Target {
+                    part: "6".to_owned(),
+                    what: format!("{}: at most {} do not pass", model.words(), percent(target)),
+                    // Of few checks, what the share may be at best decides.
+                    met: interval.low <= target,
+                    found: found.clone(),
+                });
+            }
+            rows.push(vec![model.words(), checks.to_string(), found]);
+        }
+        self.table(&["noise", "checks", "do not pass (95 % interval)"], rows);
     }
 
     fn locked_on(&self) -> usize {

@@ -30,6 +30,17 @@ impl Random {
         ((u128::from(self.next()) * count as u128) >> 64) as usize
     }
 
+    /// A number above 0 and below 1.
+    pub fn uniform(&mut self) -> f64 {
+        ((self.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    /// A normal number with mean 0 and variance 1 (Box and Muller, 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.uniform().ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
     /// Heads or tails.
     pub fn coin(&mut self) -> bool {
         self.below(2) == 1
