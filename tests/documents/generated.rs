@@ -56,8 +56,16 @@ fn the_page_of_commands_is_what_help_prints() {
         let about = command.get_about().map(ToString::to_string).unwrap();
         writeln!(page, "| [`{name}`](#{name}) | {} |", cell(&about)).unwrap();
         let help = command.render_long_help().to_string();
-        let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-        write!(texts, "\n## {name}\n\n```text help\n{}\n```\n", help.trim_end()).unwrap();
+        let help: String = help
+            .lines()
+            .map(|line| format!("{}\n", line.trim_end()))
+            .collect();
+        write!(
+            texts,
+            "\n## {name}\n\n```text help\n{}\n```\n",
+            help.trim_end()
+        )
+        .unwrap();
     }
     page.push_str("\nAll commands exit with one of the [exit codes](exit-codes.md).\n");
     page.push_str(&texts);
@@ -103,24 +111,31 @@ fn kind(schema: &Json, definitions: &Map<String, Json>) -> String {
 /// The table of keys that a schema describes, or that it holds by name or in a list: its name in the
 /// schema, and what stands behind the key's path.
 fn table_of(schema: &Json, definitions: &Map<String, Json>) -> Option<(String, &'static str)> {
-    let (of, more) = match (&schema["allOf"][0], &schema["additionalProperties"], &schema["items"]) {
+    let (of, more) = match (
+        &schema["allOf"][0],
+        &schema["additionalProperties"],
+        &schema["items"],
+    ) {
         (one, _, _) if one.is_object() => (one, ""),
         (_, by_name, _) if by_name.is_object() => (by_name, ".NAME"),
         (_, _, item) if item.is_object() => (item, "[]"),
         _ => return None,
     };
     let name = of["$ref"].as_str()?.rsplit('/').next()?.to_owned();
-    definitions[&name]["properties"].is_object().then_some((name, more))
+    definitions[&name]["properties"]
+        .is_object()
+        .then_some((name, more))
 }
 
 #[test]
 fn the_page_of_keys_is_what_the_schema_says() {
     let schema: Json = serde_json::from_str(&schema()).unwrap();
     let definitions = schema["definitions"].as_object().unwrap();
-    let mut page = "# Configuration keys\n\nThis page is generated from the schema of `config.toml`. \
+    let mut page =
+        "# Configuration keys\n\nThis page is generated from the schema of `config.toml`. \
          [Configuration by example](configuration.md) shows how the keys are used. A table that \
          several keys have is shown once.\n"
-        .to_owned();
+            .to_owned();
     // Tables in the order in which they are met; a table that several have stands once.
     let mut waiting = vec![(String::new(), schema.clone())];
     let mut seen = BTreeSet::new();
@@ -133,7 +148,12 @@ fn the_page_of_keys_is_what_the_schema_says() {
         };
         write!(page, "\n## {heading}\n\n").unwrap();
         if let (false, Some(about)) = (path.is_empty(), table["description"].as_str()) {
-            write!(page, "{}\n\n", about.split_whitespace().collect::<Vec<_>>().join(" ")).unwrap();
+            write!(
+                page,
+                "{}\n\n",
+                about.split_whitespace().collect::<Vec<_>>().join(" ")
+            )
+            .unwrap();
         }
         page.push_str("| key | type | meaning |\n|---|---|---|\n");
         let mut below = Vec::new();
@@ -167,9 +187,10 @@ fn the_page_of_keys_is_what_the_schema_says() {
 
 #[test]
 fn the_page_of_exit_codes_is_what_the_program_exits_with() {
-    let mut page = "# Exit codes\n\nThis page is generated from the code. One code has one meaning.\n\n\
+    let mut page =
+        "# Exit codes\n\nThis page is generated from the code. One code has one meaning.\n\n\
          | code | meaning | findings that fail with it |\n|--:|---|---|\n"
-        .to_owned();
+            .to_owned();
     let mut codes = ExitCode::ALL;
     codes.sort_by_key(|code| *code as u8);
     for code in codes {
@@ -183,7 +204,14 @@ fn the_page_of_exit_codes_is_what_the_program_exits_with() {
             .iter()
             .map(|name| format!("[`{name}`](findings.md#{name})"))
             .collect();
-        writeln!(page, "| {} | {} | {} |", code as u8, cell(code.meaning()), named.join(", ")).unwrap();
+        writeln!(
+            page,
+            "| {} | {} | {} |",
+            code as u8,
+            cell(code.meaning()),
+            named.join(", ")
+        )
+        .unwrap();
     }
     page.push_str(
         "\nWith several findings, the exit code is the first of 5, 3, 4, 1, 6 that applies. So a broken \
@@ -206,7 +234,11 @@ fn the_page_of_counters_is_what_the_code_measures() {
          `ncu --query-metrics` lists all counters of a chip.\n"
         .to_owned();
     for (chip, what) in [(Chip::Gh100, "GH100: H100, H200, GH200 (`sm_90`, `sm_90a`)")] {
-        write!(page, "\n## {what}\n\n| name | counter | better | note |\n|---|---|---|---|\n").unwrap();
+        write!(
+            page,
+            "\n## {what}\n\n| name | counter | better | note |\n|---|---|---|---|\n"
+        )
+        .unwrap();
         for alias in aliases(chip) {
             writeln!(
                 page,
@@ -238,8 +270,15 @@ fn the_page_of_counters_is_what_the_code_measures() {
             (Level::Deny, false) => "fails if it is worse",
             (Level::Deny, true) => "fails if none is left",
         };
-        writeln!(page, "| `{}` | {} | {better} | {judged} |", metric.name, metric.unit).unwrap();
+        writeln!(
+            page,
+            "| `{}` | {} | {better} | {judged} |",
+            metric.name, metric.unit
+        )
+        .unwrap();
     }
-    page.push_str("\n[Permission to read counters](permission.md) lists what is measured without counters.\n");
+    page.push_str(
+        "\n[Permission to read counters](permission.md) lists what is measured without counters.\n",
+    );
     is_generated("docs/counters.md", &page);
 }

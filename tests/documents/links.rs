@@ -16,7 +16,10 @@ fn the_contents_name_every_page_of_docs_once() {
     named.sort();
     let mut there = docs();
     there.retain(|page| page != "docs/README.md");
-    assert_eq!(named, there, "docs/README.md, the contents, names other pages than there are");
+    assert_eq!(
+        named, there,
+        "docs/README.md, the contents, names other pages than there are"
+    );
 }
 
 #[test]
@@ -34,7 +37,9 @@ fn every_link_and_every_anchor_leads_somewhere() {
             if !path.exists() {
                 wrong.push(format!("{page}: {link}: there is no {file}"));
             } else if !anchor.is_empty() && file.ends_with(".md") {
-                let there = known.entry(file.clone()).or_insert_with(|| anchors(&read(&file)));
+                let there = known
+                    .entry(file.clone())
+                    .or_insert_with(|| anchors(&read(&file)));
                 if !there.contains(&anchor) {
                     wrong.push(format!("{page}: {link}: {file} has no heading #{anchor}"));
                 }

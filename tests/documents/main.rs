@@ -1,7 +1,11 @@
 //! The pages for readers: what they tell to type is typed, what is made from the code is made again,
 //! and README can be read in five minutes.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper that fails fails its test"
+)]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -40,7 +44,13 @@ fn go(document: &str, project: &Project, more: &[(&str, String)]) -> usize {
         }
         for (command, shown) in typed_in(&block.text) {
             commands += 1;
-            typed(&project.path("work"), &project.path("bin"), command, shown, more);
+            typed(
+                &project.path("work"),
+                &project.path("bin"),
+                command,
+                shown,
+                more,
+            );
         }
     }
     commands

@@ -60,7 +60,11 @@ pub fn pages() -> Vec<String> {
         "examples/pytorch/README.md",
         "examples/triton/README.md",
     ];
-    others.map(str::to_owned).into_iter().chain(docs()).collect()
+    others
+        .map(str::to_owned)
+        .into_iter()
+        .chain(docs())
+        .collect()
 }
 
 fn parser(text: &str) -> Parser<'_> {
@@ -112,10 +116,7 @@ pub fn links(text: &str) -> Vec<String> {
 /// The names that a link to a page may end in: of its headings, as GitHub makes them, and its own.
 pub fn anchors(text: &str) -> BTreeSet<String> {
     let own = regex::Regex::new("<a id=\"([^\"]+)\"").unwrap();
-    let mut found: BTreeSet<String> = own
-        .captures_iter(text)
-        .map(|id| id[1].to_owned())
-        .collect();
+    let mut found: BTreeSet<String> = own.captures_iter(text).map(|id| id[1].to_owned()).collect();
     let mut heading: Option<String> = None;
     for event in parser(text) {
         match event {
@@ -156,7 +157,11 @@ pub fn texts(text: &str) -> Vec<String> {
             }
             Event::SoftBreak | Event::HardBreak => found.last_mut().unwrap().push(' '),
             Event::Start(
-                Tag::Paragraph | Tag::Item | Tag::TableCell | Tag::Heading { .. } | Tag::Image { .. },
+                Tag::Paragraph
+                | Tag::Item
+                | Tag::TableCell
+                | Tag::Heading { .. }
+                | Tag::Image { .. },
             )
             | Event::End(TagEnd::Image) => found.push(String::new()),
             _ => {}

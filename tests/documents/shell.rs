@@ -19,7 +19,9 @@ const TYPED: [&str; 2] = ["docs/first-gate.md", "docs/any-program.md"];
 /// Languages of commands.
 const SHELLS: [&str; 4] = ["sh", "bash", "shell", "console"];
 /// Languages in which nobody types a command.
-const OTHERS: [&str; 8] = ["text", "toml", "yaml", "json", "python", "cuda", "cpp", "rust"];
+const OTHERS: [&str; 8] = [
+    "text", "toml", "yaml", "json", "python", "cuda", "cpp", "rust",
+];
 
 /// Why nothing types the commands of a block, although nothing says what they need.
 fn untyped(block: &Block) -> Option<String> {
@@ -35,7 +37,10 @@ fn untyped(block: &Block) -> Option<String> {
         return (!own_test && !says).then(|| format!("{place}: nothing types the commands: {how}"));
     }
     if !OTHERS.contains(&block.language.as_str()) {
-        return Some(format!("{place}: `{}` is no language of a page: {how}", block.language));
+        return Some(format!(
+            "{place}: `{}` is no language of a page: {how}",
+            block.language
+        ));
     }
     let command = |line: &str| line.starts_with("$ ") || line.starts_with("sparsek-gate ");
     // The text of a `--help` has examples; their arguments are those that the program knows.
@@ -68,7 +73,10 @@ fn a_block_of_commands_without_a_mark_is_found() {
         ("text", "", "a\nsparsek-gate check\n"),
         ("zsh", "needs: a GPU", "sparsek-gate check\n"),
     ] {
-        assert!(untyped(&block(language, mark, text)).is_some(), "{language} {mark}");
+        assert!(
+            untyped(&block(language, mark, text)).is_some(),
+            "{language} {mark}"
+        );
     }
     assert!(untyped(&block("sh", "needs: a GPU", "sparsek-gate check\n")).is_none());
 }
@@ -87,7 +95,11 @@ fn checkout() -> Project {
     git(&work, &["add", "config.toml", "kernels", "baselines"]);
     git(&work, &["commit", "--quiet", "--message", "A clone"]);
     std::fs::create_dir(project.path("bin")).unwrap();
-    symlink(env!("CARGO_BIN_EXE_sparsek-gate"), project.path("bin/sparsek-gate")).unwrap();
+    symlink(
+        env!("CARGO_BIN_EXE_sparsek-gate"),
+        project.path("bin/sparsek-gate"),
+    )
+    .unwrap();
     // What cargo would build and run: the program under test, and the tests, which run now.
     let cargo = "#!/bin/sh\ncase \"$*\" in\n\
         'run --release -- '*) shift 3; exec sparsek-gate \"$@\" ;;\n\
@@ -104,7 +116,9 @@ fn commands_that_are_marked_to_run_do_what_their_page_shows() {
     let (work, bin) = (project.path("work"), project.path("bin"));
     let mut typed_before = BTreeSet::new();
     for page in pages() {
-        let marked = blocks(&page).into_iter().filter(|block| block.mark == "run");
+        let marked = blocks(&page)
+            .into_iter()
+            .filter(|block| block.mark == "run");
         for block in marked {
             if block.language == "console" {
                 for (command, shown) in typed_in(&block.text) {
@@ -157,22 +171,35 @@ fn every_configuration_and_every_workflow_of_a_page_can_be_read() {
             let named = step["with"].as_object().into_iter().flatten();
             if uses.starts_with("OWNER/sparsek-gate@") {
                 for (name, _) in named {
-                    assert!(!action["inputs"][name].is_null(), "{place}: no input {name}");
+                    assert!(
+                        !action["inputs"][name].is_null(),
+                        "{place}: no input {name}"
+                    );
                 }
             } else if !uses.is_empty() {
                 let commit = uses.rsplit('@').next().unwrap();
-                assert!(commit.len() == 40, "{place}: {uses} is not pinned by commit");
+                assert!(
+                    commit.len() == 40,
+                    "{place}: {uses} is not pinned by commit"
+                );
             }
         }
     }
-    assert!(configurations >= 5 && workflows >= 2, "{configurations} {workflows}");
+    assert!(
+        configurations >= 5 && workflows >= 2,
+        "{configurations} {workflows}"
+    );
 }
 
 #[test]
 fn the_long_example_of_a_configuration_is_valid() {
     let project = Project::empty();
     let found = blocks("docs/configuration.md");
-    let example = &found.iter().find(|block| block.language == "toml").unwrap().text;
+    let example = &found
+        .iter()
+        .find(|block| block.language == "toml")
+        .unwrap()
+        .text;
     project.write("config.toml", example);
     for file in [
         "kernels/bsr_gemm/baseline.cu",

@@ -140,14 +140,20 @@ fn the_site_is_built_and_every_page_works_in_a_browser_at_two_widths() {
                 assert!(own, "{page} asks for {request}");
             }
             let overflow = browser.value(OVERFLOW).as_i64().unwrap();
-            assert!(overflow <= 0, "{page} is {overflow} pixels wider than {width}");
+            assert!(
+                overflow <= 0,
+                "{page} is {overflow} pixels wider than {width}"
+            );
             let text = browser.value("document.querySelector('article').innerText.length");
             assert!(text.as_u64().unwrap() > 10, "{page} has no text");
         }
     }
     browser.look(1280, 900, "light");
     browser.open_url(&format!("{address}/index.html"));
-    assert!(browser.value(SEARCH).as_u64().unwrap() > 0, "the search finds nothing");
+    assert!(
+        browser.value(SEARCH).as_u64().unwrap() > 0,
+        "the search finds nothing"
+    );
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
