@@ -12,6 +12,10 @@ out=${1:?usage: ci/site.sh FOLDER}
 python=${PYTHON:-python3}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
+if [ -n "$(ls -A "$out")" ] && [ ! -f "$out/sitemap.xml" ]; then
+  echo "ci/site.sh: $out has other files than a site: name an empty folder" >&2
+  exit 2
+fi
 cd "$(dirname "$0")/.."
 
 if ! "$python" -c 'import zensical, latex2mathml' 2>/dev/null; then

@@ -12,6 +12,7 @@ use sparsek_gate::cli::Cli;
 use sparsek_gate::config::schema;
 use sparsek_gate::finding::{Code, ExitCode, Reported};
 use sparsek_gate::metric::{Better, Direction, Level, aliases};
+use sparsek_gate::report::FORMS;
 
 use crate::common::repository;
 
@@ -281,4 +282,18 @@ fn the_page_of_counters_is_what_the_code_measures() {
         "\n[Permission to read counters](permission.md) lists what is measured without counters.\n",
     );
     is_generated("docs/counters.md", &page);
+}
+
+#[test]
+fn every_format_of_a_report_is_on_the_page_of_reports() {
+    let page = fs::read_to_string(repository().join("docs/reports.md")).unwrap();
+    let table = page.split("\n## Formats\n").nth(1).unwrap();
+    let rows: String = table.lines().filter(|line| line.starts_with('|')).collect();
+    for form in FORMS.iter().filter(|form| form.name != "text") {
+        let name = format!("`{}`", form.name);
+        assert!(
+            rows.contains(&name),
+            "docs/reports.md has no row for {name}"
+        );
+    }
 }
