@@ -5,9 +5,39 @@
 use proptest::prelude::*;
 use sparsek_gate::metric::Direction;
 use sparsek_gate::statistics::Samples;
+use sparsek_gate::terms::RoundOrder;
 use sparsek_gate::verdict::{
-    Change, Decision, Question, Scale, Verdict, against_stored, side_by_side,
+    Change, Decision, Question, Scale, Timed, Verdict, against_stored, side_by_side,
 };
+
+/// Values of both sides in rounds of alternating order; `swapped` exchanges the turns of the sides.
+fn taken_in_turn(
+    base: &[f64],
+    current: &[f64],
+    swapped: bool,
+    learned: Option<&Samples>,
+    question: &Question,
+) -> Decision {
+    let rounds = base.len().max(current.len()).div_ceil(2);
+    let mut places = RoundOrder::Alternating.places(rounds);
+    if swapped {
+        places.reverse();
+    }
+    let side = |values, at: usize| Timed {
+        values,
+        places: &places[at],
+    };
+    side_by_side(side(base, 0), side(current, 1), learned, question)
+}
+
+fn in_turn(
+    base: &[f64],
+    current: &[f64],
+    learned: Option<&Samples>,
+    question: &Question,
+) -> Decision {
+    taken_in_turn(base, current, false, learned, question)
+}
 
 const DIRECTIONS: [Direction; 3] = [Direction::Lower, Direction::Higher, Direction::Equal];
 
@@ -162,8 +192,8 @@ proptest! {
         learned in prop::option::of(locked()),
         question in question(one_sided()),
     ) {
-        let there = side_by_side(&base, &current, learned.as_ref(), &question);
-        let back = side_by_side(&current, &base, learned.as_ref(), &question);
+        let there = in_turn(&base, &current, learned.as_ref(), &question);
+        let back = taken_in_turn(&current, &base, true, learned.as_ref(), &question);
         prop_assert_eq!(back.verdict, mirrored(there.verdict));
         prop_assert_eq!(back.open, there.open);
         prop_assert_eq!((back.alarm, back.pass), (there.alarm, there.pass));
@@ -180,8 +210,8 @@ proptest! {
         let looks = Vec::new();
         let question = Question { scale: Scale::Relative, direction, tolerance, comparisons: 3, looks };
         let times = |values: &[f64]| values.iter().map(|value| value * factor).collect::<Vec<f64>>();
-        let before = side_by_side(&base, &current, None, &question);
-        let after = side_by_side(&times(&base), &times(&current), None, &question);
+        let before = in_turn(&base, &current, None, &question);
+        let after = in_turn(&times(&base), &times(&current), None, &question);
         prop_assert!((change(&before) - change(&after)).abs() < 1e-12);
         prop_assert!(close(before.sigma, after.sigma, 1e-9));
         if off_the_edge(&before, &question, 1e-9) {
@@ -200,8 +230,8 @@ proptest! {
         let looks = Vec::new();
         let question = Question { scale: Scale::Absolute, direction, tolerance, comparisons: 3, looks };
         let plus = |values: &[f64]| values.iter().map(|value| value + term).collect::<Vec<f64>>();
-        let before = side_by_side(&base, &current, None, &question);
-        let after = side_by_side(&plus(&base), &plus(&current), None, &question);
+        let before = in_turn(&base, &current, None, &question);
+        let after = in_turn(&plus(&base), &plus(&current), None, &question);
         prop_assert!((change(&before) - change(&after)).abs() < 1e-10);
         prop_assert!(close(before.sigma, after.sigma, 1e-9));
         if off_the_edge(&before, &question, 1e-7) {
@@ -224,7 +254,7 @@ proptest! {
         let mut said = None;
         for processes in 2 * first..=base.len() {
             let (base, current) = (&base[..processes], &current[..processes]);
-            let verdict = side_by_side(base, current, learned.as_ref(), &question).verdict;
+            let verdict = in_turn(base, current, learned.as_ref(), &question).verdict;
             if clear(verdict) {
                 prop_assert_eq!(*said.get_or_insert(verdict), verdict);
             }
@@ -261,14 +291,14 @@ proptest! {
         holed[at.index(current.len())] = bad;
         let no_tolerance = Question { tolerance: bad, ..question.clone() };
         for decision in [
-            side_by_side(&base, &holed, None, &question),
-            side_by_side(&holed, &current, Some(&locked), &question),
-            side_by_side(&base, &[], Some(&locked), &question),
-            side_by_side(&[], &current, None, &question),
+            in_turn(&base, &holed, None, &question),
+            in_turn(&holed, &current, Some(&locked), &question),
+            in_turn(&base, &[], Some(&locked), &question),
+            in_turn(&[], &current, None, &question),
             against_stored(&locked, &holed, None, &question),
             against_stored(&locked, &[], None, &question),
             against_stored(&locked, &current, Some(bad), &question),
-            side_by_side(&base, &current, Some(&locked), &no_tolerance),
+            in_turn(&base, &current, Some(&locked), &no_tolerance),
             against_stored(&locked, &current, None, &no_tolerance),
         ] {
             prop_assert!(!decision.not_worse && !decision.open);
@@ -306,7 +336,7 @@ proptest! {
     ) {
         let looks = Vec::new();
         let question = Question { scale: Scale::Absolute, direction, tolerance, comparisons: 1, looks };
-        let decision = side_by_side(&base, &current, None, &question);
+        let decision = in_turn(&base, &current, None, &question);
         let worse = if direction == Direction::Lower { change(&decision) } else { -change(&decision) };
         match decision.verdict {
             Verdict::Regressed => prop_assert!(worse > tolerance && !decision.not_worse),
@@ -373,8 +403,7 @@ fn simulate(seed: u64, sigma: f64, change: f64, tolerance: f64, comparisons: usi
         };
         let (base, current) = (side(1000.0), side(1000.0 * (1.0 + change / 100.0)));
         for rounds in ROUNDS {
-            let decision =
-                side_by_side(&base[..2 * rounds], &current[..2 * rounds], None, &question);
+            let decision = in_turn(&base[..2 * rounds], &current[..2 * rounds], None, &question);
             if decision.open && rounds < 5 {
                 continue;
             }
@@ -420,7 +449,7 @@ fn the_chance_of_an_alarm_is_used_and_not_only_kept() {
     for _ in 0..runs {
         let base: Vec<f64> = (0..4).map(|_| 100.0 + 0.1 * normal.next()).collect();
         let current: Vec<f64> = (0..4).map(|_| 101.0 + 0.1 * normal.next()).collect();
-        let decision = side_by_side(&base, &current, None, &question);
+        let decision = in_turn(&base, &current, None, &question);
         alarms += usize::from(decision.verdict == Verdict::Regressed);
         misses += usize::from(decision.not_worse);
     }
@@ -457,7 +486,7 @@ fn a_run_noisier_than_the_learned_spread_keeps_the_chances() {
         };
         let learned = stored(vec![side(100.0, 0.2, 10), side(100.0, 0.2, 10)]);
         let (base, current) = (side(100.0, 0.4, 10), side(101.0, 0.4, 10));
-        let decision = side_by_side(&base, &current, Some(&learned), &question);
+        let decision = in_turn(&base, &current, Some(&learned), &question);
         alarms += usize::from(decision.verdict == Verdict::Regressed);
         misses += usize::from(decision.not_worse);
     }

@@ -95,7 +95,7 @@ fn a_dry_run_prints_the_argv_that_a_profile_then_runs() {
 }
 
 #[test]
-fn side_by_side_a_round_is_base_current_current_base() {
+fn side_by_side_the_sides_take_turns_in_being_first_and_last() {
     let Some(machine) = Machine::new() else {
         return;
     };
@@ -119,7 +119,9 @@ fn side_by_side_a_round_is_base_current_current_base() {
             once("counting", "current"),
         ]
     );
-    let sides = ["base", "current", "current", "base"].into_iter().cycle();
+    let odd = ["base", "current", "current", "base"];
+    let even = ["current", "base", "base", "current"];
+    let sides = odd.into_iter().chain(even).cycle();
     let expected = (0..20_u64)
         .zip(sides)
         .map(|(index, side)| ("timing".to_owned(), side.to_owned(), Some(1 + index / 4)));

@@ -6,7 +6,8 @@
 mod common;
 
 use common::{
-    Damage, Project, RECORDED, gaps, keep_launches, keep_processes, samples, scale, shift,
+    Damage, Project, RECORDED, gaps, keep_launches, keep_processes, samples, scale,
+    scale_processes, shift,
 };
 use serde_json::{Value as Json, json};
 use sparsek_gate::config::Config;
@@ -60,6 +61,43 @@ fn a_head_slower_by_less_than_the_stored_tolerance_regresses_against_its_base() 
     let report = project.check(&["cp_async"], 0);
     assert_eq!(report.variant("cp_async")["mode"], "stored");
     assert_eq!(report.verdict("cp_async", DURATION), "pass");
+}
+
+#[test]
+fn the_stated_order_of_the_rounds_says_what_is_drift_and_what_is_noise() {
+    // The duration rises by 0.2 % a process over two rounds whose order alternates.
+    let drift = |profile: &mut Json, places: [i32; 4]| {
+        scale_processes(
+            profile,
+            DURATION,
+            &places.map(|place| 1.002_f64.powi(place)),
+        );
+    };
+    let band = |orders: [&str; 2]| {
+        let project = recorded();
+        edit_base(&project, "cp_async", |base| {
+            drift(base, [0, 3, 5, 6]);
+            base["provenance"]["round_order"] = json!(orders[0]);
+        });
+        project.edit_profile("cp_async", |head| {
+            drift(head, [1, 2, 4, 7]);
+            head["provenance"]["round_order"] = json!(orders[1]);
+        });
+        let ran = project.run(&["check", "--from", RECORDED, "cp_async", "--format", "json"]);
+        let outcome: Json = serde_json::from_str(&ran.out).unwrap();
+        let comparisons = outcome["variants"][0]["comparisons"].as_array().unwrap();
+        let mut durations = comparisons.iter().filter(|one| one["metric"] == DURATION);
+        durations.next().unwrap()["band"].as_f64().unwrap()
+    };
+    let known = band(["alternating", "alternating"]);
+    let (other, unclear) = (
+        band(["repeated", "repeated"]),
+        band(["alternating", "repeated"]),
+    );
+    assert!(
+        known < 0.2 && other > 2.0 * known && unclear > other,
+        "{known} {other} {unclear}"
+    );
 }
 
 #[test]

@@ -55,6 +55,7 @@ pub fn compiled_profile(
         provenance: Provenance {
             stripped: false,
             verified_before: None,
+            round_order: None,
             origin: ProfileOrigin::Measured,
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             created: crate::profile::now(),

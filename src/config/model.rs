@@ -257,7 +257,7 @@ pub struct ProfileSettings {
     pub per_kernel: bool,
     /// Whether the durations of all measured kernels together are judged.
     pub total: bool,
-    /// Rounds of base, current, current, base in a comparison side by side.
+    /// Rounds of two processes a side in a comparison side by side.
     pub rounds: u32,
     /// The most of them, while the result is open.
     pub max_rounds: u32,

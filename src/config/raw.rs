@@ -164,8 +164,8 @@ pub(super) struct RawProfile {
     /// Whether the duration of all measured kernels together is a comparison of its own: the sum over
     /// all their launches. Needs `per_kernel = true`. Default: false.
     pub total: Option<bool>,
-    /// Rounds of base, current, current, base with `check --against` before the first look at the
-    /// verdict. Default: 1.
+    /// Rounds of two processes a side with `check --against` before the first look at the verdict.
+    /// Default: 1.
     pub rounds: Option<u32>,
     /// The most rounds, while the result is open. Default: 5, or `rounds` if that is more.
     pub max_rounds: Option<u32>,

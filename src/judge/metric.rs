@@ -1,7 +1,9 @@
 //! One metric of one kernel, judged: which samples are compared, and how the decision is shown.
 //! The mathematics is in [`crate::verdict::band`].
 
-use crate::verdict::{Change, Decision, Question, Scale, Verdict, against_stored, side_by_side};
+use crate::verdict::{
+    Change, Decision, Question, Scale, Timed, Verdict, against_stored, side_by_side,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +15,7 @@ use crate::finding::Finding;
 use crate::metric::{Direction, Level, Role, Tolerance};
 use crate::profile::{KernelProfile, Profile};
 use crate::statistics::Samples;
+use crate::terms::RoundOrder;
 
 /// What the samples of one side come to, in the metric's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -386,10 +389,30 @@ impl Quantity<'_> {
                 let launches = fewest_launches([before, now]);
                 let learned = learned.map(|samples| samples.with_launches(launches));
                 let base = before.process_values().concat();
-                side_by_side(&base, &processes, learned.as_ref(), &question)
+                let rounds = base.len().max(processes.len()).div_ceil(2);
+                let order = self.round_order();
+                let [base_places, places] =
+                    order.map(|order| order.places(rounds)).unwrap_or_default();
+                let base = Timed {
+                    values: &base,
+                    places: &base_places,
+                };
+                let current = Timed {
+                    values: &processes,
+                    places: &places,
+                };
+                side_by_side(base, current, learned.as_ref(), &question)
             }
         };
         show(comparison, decision);
+    }
+
+    /// In which order the sides took turns; `None` where they state different ones.
+    fn round_order(&self) -> Option<RoundOrder> {
+        let case = &self.case;
+        let [base, current] = [case.reference.profile(), case.current]
+            .map(|side| side.provenance.round_order.unwrap_or(RoundOrder::Repeated));
+        (base == current).then_some(base)
     }
 
     fn question(&self) -> Question {

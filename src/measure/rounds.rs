@@ -170,7 +170,13 @@ impl<'a> Subjects<'a> {
             .map_err(|stop| SideStop::of(Side::Base, stop))?;
         let current = self.current.profile(bench);
         let current = current.map_err(|stop| SideStop::of(Side::Current, stop))?;
-        Ok(Profiles { current, base })
+        let mut profiles = Profiles { current, base };
+        if let Some(base) = &mut profiles.base {
+            for side in [base, &mut profiles.current] {
+                side.provenance.round_order = Some(VariantPlan::ORDER);
+            }
+        }
+        Ok(profiles)
     }
 
     fn discard(&mut self) -> Result<(), Error> {

@@ -412,6 +412,7 @@ impl<'a> Subject<'a> {
         Provenance {
             stripped: false,
             verified_before: self.verified_before.clone(),
+            round_order: None,
             origin: ProfileOrigin::Measured,
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             created: now(),

@@ -11,7 +11,7 @@ mod print;
 
 use crate::config::{Collector, KernelFilter, SanitizerTool, Variant};
 use crate::profiler::only_ncu_selects;
-use crate::terms::{Phase, VariantId};
+use crate::terms::{Phase, RoundOrder, VariantId};
 
 pub use print::{PlanOf, Planned, planned};
 
@@ -93,8 +93,8 @@ pub struct VariantPlan {
     pub variant: VariantId,
     /// Jobs that run once, before any time is measured.
     pub once: Vec<Job>,
-    /// Jobs that are repeated: one process alone, or base, current, current, base side by side. The
-    /// last rounds are left out where the verdict is clear before.
+    /// Jobs that are repeated: one process alone, or two of each side, side by side. The last rounds
+    /// are left out where the verdict is clear before.
     pub rounds: Vec<Vec<Job>>,
     /// After how many rounds the verdict is looked at, ascending; the first is the least that is
     /// measured.
@@ -102,6 +102,9 @@ pub struct VariantPlan {
 }
 
 impl VariantPlan {
+    /// The order of the processes in the rounds of two sides.
+    pub const ORDER: RoundOrder = RoundOrder::Alternating;
+
     /// A variant by itself: processes until the verdict is clear.
     pub fn alone(variant: &Variant) -> VariantPlan {
         let settings = &variant.profile;
@@ -121,8 +124,9 @@ impl VariantPlan {
         }
     }
 
-    /// A variant and its version at the base, in rounds of base, current, current, base: a linear
-    /// drift of the machine within a round cancels.
+    /// A variant and its version at the base, in rounds of two processes a side, in
+    /// [`VariantPlan::ORDER`]: a linear drift of the machine within a round cancels, and neither side
+    /// is always the first.
     pub fn side_by_side(variant: &Variant) -> VariantPlan {
         let settings = &variant.profile;
         let mut jobs = vec![Job::once(variant, Side::Current, Task::Verify)];
@@ -134,11 +138,16 @@ impl VariantPlan {
         }
         let timed = variant.has_phase(Phase::Timing);
         let round = |round: u32| {
+            let (outer, inner) = match Self::ORDER.base_is_outer(round as usize) {
+                true => (Side::Base, Side::Current),
+                false => (Side::Current, Side::Base),
+            };
+            let (first, second) = (2 * round - 1, 2 * round);
             let sides = [
-                (Side::Base, 2 * round - 1),
-                (Side::Current, 2 * round - 1),
-                (Side::Current, 2 * round),
-                (Side::Base, 2 * round),
+                (outer, first),
+                (inner, first),
+                (inner, second),
+                (outer, second),
             ];
             sides.map(|(side, process)| Job::timed(variant, side, round, process))
         };

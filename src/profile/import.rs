@@ -77,6 +77,7 @@ pub fn profile_of(
     let provenance = Provenance {
         stripped: false,
         verified_before: None,
+        round_order: None,
         origin: ProfileOrigin::Imported,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         created: first

@@ -11,7 +11,7 @@ mod total;
 mod trend;
 
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, recorded_folder};
-use crate::terms::{Phase, Seed, Tier, VariantId};
+use crate::terms::{Phase, RoundOrder, Seed, Tier, VariantId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -172,6 +172,10 @@ pub struct Provenance {
     /// When an earlier run verified this program, where the run that measured it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_before: Option<String>,
+    /// In which order the processes of both sides ran, where this is one of two sides. A profile
+    /// without it may be a side whose rounds were all base, current, current, base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_order: Option<RoundOrder>,
     /// Whether it is a copy without what named machine and people: its captures are not those that
     /// were measured, and its GPUs have names that are valid within the copy alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -188,6 +188,33 @@ impl Scatter {
         }
     }
 
+    /// Of groups whose values follow one linear trend in their places: around the mean of each group
+    /// and the trend that all have in common, which costs one degree of freedom. Without two places
+    /// in a group there is no trend to be seen.
+    pub(crate) fn without_trend<const GROUPS: usize>(
+        groups: [(&[f64], &[f64]); GROUPS],
+    ) -> Scatter {
+        let mut all = Scatter::default();
+        let (mut together, mut places_alone) = (0.0, 0.0);
+        for (values, places) in groups {
+            all = all.and(Scatter::of(values));
+            let (center, middle) = (mean(values), mean(places));
+            let timed = values.iter().zip(places);
+            // One sum a group: the order of the groups then does not matter for two.
+            together += timed
+                .map(|(value, place)| (value - center) * (place - middle))
+                .sum::<f64>();
+            places_alone += Scatter::of(places).squares;
+        }
+        if !(places_alone > 0.0) || all.dof == 0 {
+            return all;
+        }
+        Scatter {
+            squares: (all.squares - together * (together / places_alone)).max(0.0),
+            dof: all.dof - 1,
+        }
+    }
+
     /// Both, pooled.
     pub(crate) fn and(self, other: Scatter) -> Scatter {
         Scatter {

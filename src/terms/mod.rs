@@ -1,12 +1,14 @@
 //! The words that every room shares: which variant, measured on which tier, in which phase.
 
 mod phase;
+mod round_order;
 mod seed;
 mod spelled;
 mod tier;
 mod variant_id;
 
 pub use phase::Phase;
+pub use round_order::RoundOrder;
 pub use seed::Seed;
 pub(crate) use spelled::spelled;
 pub use tier::Tier;

@@ -87,8 +87,29 @@ pub struct Decision {
     pub why: String,
 }
 
-/// Judges process values measured in one run, interleaved base, current, current, base: two processes a
-/// side and round, in the order of time. What a machine drifts linearly within a round cancels.
+/// The processes of one side, in the order of time.
+#[derive(Clone, Copy, Debug)]
+pub struct Timed<'a> {
+    /// Their values.
+    pub values: &'a [f64],
+    /// When each ran: its place among the processes of both sides. Without a place for each, no trend
+    /// is looked for.
+    pub places: &'a [f64],
+}
+
+impl<'a> Timed<'a> {
+    fn first(self, processes: usize) -> Timed<'a> {
+        let places = self.places.get(..processes).unwrap_or_default();
+        Timed {
+            values: &self.values[..processes],
+            places,
+        }
+    }
+}
+
+/// Judges process values measured in one run, two processes a side and round, taken in turn so that
+/// both sides have the same mean place in each round. What a machine drifts linearly within a round
+/// cancels in the change; from two rounds on, a linear trend over the run is taken out of the noise.
 ///
 /// Only whole rounds count, except that one process a side is judged where there is no round.
 /// `learned` are the samples of a locked baseline; their spread between processes counts with
@@ -98,29 +119,31 @@ pub struct Decision {
 /// verdict into another clear one. With fewer rounds than the first planned look, one look is
 /// taken at those, which later ones replace.
 pub fn side_by_side(
-    base: &[f64],
-    current: &[f64],
+    base: Timed<'_>,
+    current: Timed<'_>,
     learned: Option<&Samples>,
     question: &Question,
 ) -> Decision {
     for side in [base, current] {
-        if let Some(why) = gap(side) {
+        if let Some(why) = gap(side.values) {
             return not_measured(why);
         }
     }
-    let rounds = base.len().min(current.len()) / 2;
+    let rounds = base.values.len().min(current.values.len()) / 2;
     let look = |rounds: usize| {
         let processes = (2 * rounds).max(1);
-        let (base, current) = (&base[..processes], &current[..processes]);
-        let terms = Terms::of(question, base.iter().chain(current));
-        let (base, current) = (terms.convert(base), terms.convert(current));
+        let (base_side, current_side) = (base.first(processes), current.first(processes));
+        let terms = Terms::of(question, base_side.values.iter().chain(current_side.values));
+        let base = terms.convert(base_side.values);
+        let current = terms.convert(current_side.values);
         let by_round: Vec<f64> = base
             .chunks(2)
             .zip(current.chunks(2))
             .map(|(base, current)| mean(current) - mean(base))
             .collect();
         let learned = learned.map_or(Scatter::default(), |samples| terms.scatter(samples));
-        let (spread, dof) = terms.spread(Scatter::of(&base).and(Scatter::of(&current)), learned);
+        let own = own_scatter([(&base, base_side.places), (&current, current_side.places)]);
+        let (spread, dof) = terms.spread(own, learned);
         Evidence {
             effect: mean(&by_round),
             spread,
@@ -131,6 +154,20 @@ pub fn side_by_side(
         }
     };
     decide(question, rounds, look)
+}
+
+/// How much the process values of both sides, each with their places, vary by themselves. In a single
+/// round the trend would cost half of the evidence of the noise.
+fn own_scatter(sides: [(&[f64], &[f64]); 2]) -> Scatter {
+    let placed =
+        |(values, places): &(&[f64], &[f64])| values.len() > 2 && values.len() == places.len();
+    match sides.iter().all(placed) {
+        true => Scatter::without_trend(sides),
+        false => sides
+            .map(|(values, _)| Scatter::of(values))
+            .into_iter()
+            .fold(Scatter::default(), Scatter::and),
+    }
 }
 
 /// Judges the process values of one machine against a locked baseline of one or more machines.
@@ -555,6 +592,27 @@ fn not_measured(why: &str) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terms::RoundOrder;
+
+    /// Values of both sides in rounds of alternating order.
+    fn in_turn(
+        base: &[f64],
+        current: &[f64],
+        learned: Option<&Samples>,
+        question: &Question,
+    ) -> Decision {
+        let rounds = base.len().max(current.len()).div_ceil(2);
+        let [base_places, current_places] = RoundOrder::Alternating.places(rounds);
+        let base = Timed {
+            values: base,
+            places: &base_places,
+        };
+        let current = Timed {
+            values: current,
+            places: &current_places,
+        };
+        side_by_side(base, current, learned, question)
+    }
 
     fn question(scale: Scale, direction: Direction, tolerance: f64, looks: &[usize]) -> Question {
         Question {
@@ -632,7 +690,7 @@ mod tests {
         // Squares 2 and 2 with two degrees of freedom: sigma is the root of 2, and so is the error
         // of the difference of two means of two. Both bands are 6.9646 of it.
         let (base, current) = ([100.0, 102.0], [110.0, 112.0]);
-        let decision = side_by_side(&base, &current, None, &lower(0.1));
+        let decision = in_turn(&base, &current, None, &lower(0.1));
         assert_eq!(decision.effect, Some(Change::Absolute(10.0)));
         close(decision.sigma, 2.0_f64.sqrt());
         assert_eq!(decision.dof, 2);
@@ -642,15 +700,15 @@ mod tests {
         assert_eq!(decision.allowance, None);
         assert_eq!(decision.verdict, Verdict::Regressed);
         assert!(!decision.open && !decision.not_worse);
-        let decision = side_by_side(&base, &current, None, &lower(1.0));
+        let decision = in_turn(&base, &current, None, &lower(1.0));
         assert_eq!(decision.verdict, Verdict::Inconclusive);
         assert!(decision.open);
-        let decision = side_by_side(&current, &base, None, &lower(0.1));
+        let decision = in_turn(&current, &base, None, &lower(0.1));
         assert_eq!(decision.verdict, Verdict::Improved);
         assert!(decision.not_worse);
-        let decision = side_by_side(&base, &current, None, &lower(19.9));
+        let decision = in_turn(&base, &current, None, &lower(19.9));
         assert_eq!(decision.verdict, Verdict::Pass);
-        let decision = side_by_side(&base, &current, None, &lower(19.8));
+        let decision = in_turn(&base, &current, None, &lower(19.8));
         assert_eq!(decision.verdict, Verdict::Inconclusive);
     }
 
@@ -661,7 +719,7 @@ mod tests {
             looks: vec![1, 2],
             ..lower(1.0)
         };
-        let decision = side_by_side(&[100.0, 102.0], &[110.0, 112.0], None, &asked);
+        let decision = in_turn(&[100.0, 102.0], &[110.0, 112.0], None, &asked);
         // Chances of 0.0025 and 0.005 with two degrees of freedom.
         close(decision.alarm, 14.089_048 * 2.0_f64.sqrt());
         close(decision.pass, 9.924_843 * 2.0_f64.sqrt());
@@ -671,19 +729,49 @@ mod tests {
             direction: Direction::Equal,
             ..asked
         };
-        let decision = side_by_side(&[100.0, 102.0], &[110.0, 112.0], None, &equal);
+        let decision = in_turn(&[100.0, 102.0], &[110.0, 112.0], None, &equal);
         close(decision.alarm, 19.962_480 * 2.0_f64.sqrt());
         close(decision.pass, 9.924_843 * 2.0_f64.sqrt());
     }
 
     #[test]
     fn drift_that_is_linear_within_a_round_cancels() {
-        // Base, current, current, base: the machine drifts by 3 a process.
+        let asked = question(Scale::Absolute, Direction::Lower, 1.0, &[1, 2]);
+        // Base, current, current, base, and the other way round: the machine drifts by 3 a process.
         let at = |time: usize| 1000.0 + 3.0 * time as f64;
-        let base = [at(0), at(3), at(4), at(7)];
-        let current = [at(1) + 2.0, at(2) + 2.0, at(5) + 2.0, at(6) + 2.0];
-        let decision = side_by_side(&base, &current, None, &lower(1.0));
+        let base = [at(0), at(3), at(5), at(6)];
+        let current = [at(1) + 2.0, at(2) + 2.0, at(4) + 2.0, at(7) + 2.0];
+        let decision = in_turn(&base, &current, None, &asked);
         assert_eq!(decision.effect, Some(Change::Absolute(2.0)));
+        // Nothing else varies.
+        assert_eq!((decision.verdict, decision.dof), (Verdict::Regressed, 5));
+        close(decision.sigma, 0.0);
+        // In one round the drift counts as noise.
+        let first = in_turn(&base[..2], &current[..2], None, &asked);
+        assert_eq!((first.verdict, first.dof), (Verdict::Inconclusive, 2));
+    }
+
+    #[test]
+    fn the_trend_costs_one_degree_of_freedom_and_is_found_by_hand() {
+        // Places 0, 3, 5, 6 and 1, 2, 4, 7, all about 3.5: squares 21 and 21. The values of the base
+        // rise with the place but for the last, by 0, 3, 5 and 2; those of current stay.
+        let base = [100.0, 103.0, 105.0, 102.0];
+        let current = [100.0; 4];
+        // Of the base: squares 13 about 102.5; products 3.5 × 2.5 - 0.5 × 0.5 + 1.5 × 2.5
+        // - 2.5 × 0.5.
+        let left: f64 = 13.0 - 11.0 * 11.0 / 42.0;
+        let asked = question(Scale::Absolute, Direction::Lower, 1.0, &[2]);
+        let decision = in_turn(&base, &current, None, &asked);
+        assert_eq!(decision.dof, 5);
+        close(decision.sigma, (left / 5.0).sqrt());
+        // Without places there is no trend to look for.
+        let unplaced = |values| Timed {
+            values,
+            places: &[],
+        };
+        let decision = side_by_side(unplaced(&base), unplaced(&current), None, &asked);
+        assert_eq!(decision.dof, 6);
+        close(decision.sigma, (13.0_f64 / 6.0).sqrt());
     }
 
     #[test]
@@ -691,7 +779,7 @@ mod tests {
         let noiseless = |value: f64| [value; 6];
         let verdict = |direction, base: f64, current: f64| {
             let asked = relative(direction, 0.2);
-            side_by_side(&noiseless(base), &noiseless(current), None, &asked).verdict
+            in_turn(&noiseless(base), &noiseless(current), None, &asked).verdict
         };
         use Direction::{Equal, Higher, Lower};
         for base in [1.0, 1000.0, 3e9, 1e-6] {
@@ -711,9 +799,8 @@ mod tests {
     fn a_counter_that_never_varies_passes_only_without_change_where_none_is_tolerated() {
         for scale in [Scale::Relative, Scale::Absolute] {
             let asked = question(scale, Direction::Lower, 0.0, &[1]);
-            let verdict = |base: f64, current: f64| {
-                side_by_side(&[base; 4], &[current; 4], None, &asked).verdict
-            };
+            let verdict =
+                |base: f64, current: f64| in_turn(&[base; 4], &[current; 4], None, &asked).verdict;
             assert_eq!(verdict(1e12, 1e12), Verdict::Pass);
             assert_eq!(verdict(0.1, 0.1), Verdict::Pass);
             assert_eq!(verdict(1e12, 1e12 + 1.0), Verdict::Regressed);
@@ -727,11 +814,11 @@ mod tests {
     fn a_share_of_nothing_is_nothing() {
         let asked = relative(Direction::Lower, 50.0);
         // Even one process a side shows that zero stayed zero.
-        let decision = side_by_side(&[0.0], &[0.0], None, &asked);
+        let decision = in_turn(&[0.0], &[0.0], None, &asked);
         assert_eq!(decision.verdict, Verdict::Pass);
         assert_eq!(decision.effect, Some(Change::Absolute(0.0)));
         assert_eq!(decision.pass, Some(0.0));
-        let decision = side_by_side(&[0.0, 0.0], &[0.0, 0.1], None, &asked);
+        let decision = in_turn(&[0.0, 0.0], &[0.0, 0.1], None, &asked);
         assert_eq!(decision.verdict, Verdict::Inconclusive);
         assert_eq!(decision.effect, Some(Change::Absolute(0.05)));
     }
@@ -739,7 +826,7 @@ mod tests {
     #[test]
     fn a_rise_of_all_is_never_too_much_of_a_metric_that_should_rise() {
         let asked = relative(Direction::Higher, 100.0);
-        let decision = side_by_side(&[8.0, 9.0], &[1.0, 1.1], None, &asked);
+        let decision = in_turn(&[8.0, 9.0], &[1.0, 1.1], None, &asked);
         assert_eq!(decision.verdict, Verdict::Pass);
         close(decision.threshold, -100.0);
     }
@@ -747,48 +834,48 @@ mod tests {
     #[test]
     fn a_relative_change_is_shown_in_percent() {
         let asked = relative(Direction::Lower, 1.0);
-        let decision = side_by_side(&[50.0; 2], &[51.0; 2], None, &asked);
+        let decision = in_turn(&[50.0; 2], &[51.0; 2], None, &asked);
         let Some(Change::RelativePercent(percent)) = decision.effect else {
             panic!("{decision:?}");
         };
         close(Some(percent), 2.0);
         close(decision.threshold, 1.0);
         let asked = relative(Direction::Higher, 1.0);
-        let decision = side_by_side(&[50.0; 2], &[51.0; 2], None, &asked);
+        let decision = in_turn(&[50.0; 2], &[51.0; 2], None, &asked);
         close(decision.threshold, -1.0);
     }
 
     #[test]
     fn one_process_a_side_is_judged_only_with_a_learned_spread() {
-        let decision = side_by_side(&[10.0], &[20.0], None, &lower(1.0));
+        let decision = in_turn(&[10.0], &[20.0], None, &lower(1.0));
         assert_eq!(decision.verdict, Verdict::Inconclusive);
         assert_eq!(decision.effect, Some(Change::Absolute(10.0)));
         assert!(decision.open && decision.alarm.is_none());
         // Squares 2 with one degree of freedom: 31.82 of twice one.
         let learned = locked(&[&[10.0, 12.0]]);
-        let decision = side_by_side(&[10.0], &[20.0], Some(&learned), &lower(1.0));
+        let decision = in_turn(&[10.0], &[20.0], Some(&learned), &lower(1.0));
         assert_eq!(decision.dof, 1);
         close(decision.alarm, 31.820_516 * 2.0);
         let one = locked(&[&[10.0], &[12.0]]);
-        let decision = side_by_side(&[10.0], &[20.0], Some(&one), &lower(1.0));
+        let decision = in_turn(&[10.0], &[20.0], Some(&one), &lower(1.0));
         assert!(decision.alarm.is_none());
     }
 
     #[test]
     fn a_learned_spread_never_hides_that_this_run_is_noisier() {
         let quiet = locked(&[&[100.0; 9]]);
-        let decision = side_by_side(&[100.0, 102.0], &[110.0, 112.0], Some(&quiet), &lower(1.0));
+        let decision = in_turn(&[100.0, 102.0], &[110.0, 112.0], Some(&quiet), &lower(1.0));
         close(decision.sigma, 2.0_f64.sqrt());
         assert_eq!(decision.dof, 2);
         // Squares of 32 with one, and 4 with two.
         let loud = locked(&[&[100.0, 108.0]]);
-        let decision = side_by_side(&[100.0, 102.0], &[110.0, 112.0], Some(&loud), &lower(1.0));
+        let decision = in_turn(&[100.0, 102.0], &[110.0, 112.0], Some(&loud), &lower(1.0));
         close(decision.sigma, 12.0_f64.sqrt());
         assert_eq!(decision.dof, 3);
         // Zero has no logarithm.
         let zero = locked(&[&[0.0, 108.0]]);
         let asked = relative(Direction::Lower, 1.0);
-        let decision = side_by_side(&[100.0, 102.0], &[110.0, 112.0], Some(&zero), &asked);
+        let decision = in_turn(&[100.0, 102.0], &[110.0, 112.0], Some(&zero), &asked);
         assert_eq!(decision.dof, 2);
     }
 
@@ -853,9 +940,9 @@ mod tests {
         let learned = locked(&[&[100.0; 4]]);
         let asked = question(Scale::Absolute, Direction::Lower, 1.0, &[1, 2]);
         let (base, current) = ([100.0; 4], [100.0, 100.0, 100.0, 150.0]);
-        let first = side_by_side(&base[..2], &current[..2], Some(&learned), &asked);
+        let first = in_turn(&base[..2], &current[..2], Some(&learned), &asked);
         assert_eq!(first.verdict, Verdict::Pass);
-        let later = side_by_side(&base, &current, Some(&learned), &asked);
+        let later = in_turn(&base, &current, Some(&learned), &asked);
         assert_eq!(later.verdict, Verdict::Inconclusive);
         assert!(!later.not_worse);
     }
@@ -868,18 +955,18 @@ mod tests {
         let asked = |tolerance| question(Scale::Absolute, Direction::Lower, tolerance, &[1, 4]);
         let base = [100.0; 8];
         let current = [111.0, 111.0, 89.0, 89.0, 111.0, 111.0, 89.0, 89.0];
-        let first = side_by_side(&base[..2], &current[..2], Some(&learned), &asked(10.0));
+        let first = in_turn(&base[..2], &current[..2], Some(&learned), &asked(10.0));
         assert_eq!(first.verdict, Verdict::Regressed);
         // At the second look the change is 0 and the band about 20: nothing new is claimed, and
         // what was claimed is no longer what the samples say.
-        let later = side_by_side(&base, &current, Some(&learned), &asked(10.0));
+        let later = in_turn(&base, &current, Some(&learned), &asked(10.0));
         assert_eq!((later.verdict, later.looks), (Verdict::Inconclusive, 2));
         // After a first round that is worse by 11, 39 without any change.
         let mut current = [100.0; 80];
         current[..2].fill(111.0);
         let base = [100.0; 80];
         let both = question(Scale::Absolute, Direction::Lower, 10.0, &[1, 40]);
-        let later = side_by_side(&base, &current, Some(&learned), &both);
+        let later = in_turn(&base, &current, Some(&learned), &both);
         assert_eq!(later.verdict, Verdict::Inconclusive);
         assert!(!later.open && !later.not_worse);
         assert!(later.why.contains("contradict"), "{}", later.why);
@@ -889,14 +976,14 @@ mod tests {
     fn looks_are_taken_where_planned_and_otherwise_at_what_is_there() {
         let asked = |looks: &[usize]| question(Scale::Absolute, Direction::Lower, 1.0, looks);
         let (base, current) = ([1.0; 7], [5.0; 9]);
-        let taken = |looks: &[usize]| side_by_side(&base, &current, None, &asked(looks));
+        let taken = |looks: &[usize]| in_turn(&base, &current, None, &asked(looks));
         assert_eq!(taken(&[1, 2, 3, 4]).looks, 3);
         assert_eq!(taken(&[4, 5]).looks, 1);
-        // Two processes a side and round, less one a side.
-        assert_eq!(taken(&[4, 5]).dof, 10);
-        assert_eq!(taken(&[2, 5]).dof, 6);
-        assert_eq!(taken(&[]).dof, 10);
-        assert_eq!(taken(&[0]).dof, 10);
+        // Two processes a side and round, less one a side and one for the trend.
+        assert_eq!(taken(&[4, 5]).dof, 9);
+        assert_eq!(taken(&[2, 5]).dof, 5);
+        assert_eq!(taken(&[]).dof, 9);
+        assert_eq!(taken(&[0]).dof, 9);
         let before = locked(&[&[1.0, 1.0]]);
         let decision = against_stored(&before, &[5.0; 7], None, &asked(&[3, 6, 9]));
         assert_eq!((decision.looks, decision.dof), (2, 6));
@@ -905,17 +992,17 @@ mod tests {
     #[test]
     fn no_number_is_not_measured() {
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            let decision = side_by_side(&[1.0, 1.0], &[1.0, bad], None, &lower(1.0));
+            let decision = in_turn(&[1.0, 1.0], &[1.0, bad], None, &lower(1.0));
             assert_eq!(decision.verdict, Verdict::NotMeasured);
             assert_eq!(decision.effect, None);
             let before = locked(&[&[1.0, 1.0]]);
             let decision = against_stored(&before, &[1.0, 1.0], Some(bad), &lower(1.0));
             assert_eq!(decision.verdict, Verdict::NotMeasured);
-            let decision = side_by_side(&[1.0, 1.0], &[1.0, 1.0], None, &lower(bad));
+            let decision = in_turn(&[1.0, 1.0], &[1.0, 1.0], None, &lower(bad));
             assert_eq!(decision.verdict, Verdict::Inconclusive);
             assert!(!decision.not_worse && !decision.open);
         }
-        let decision = side_by_side(&[], &[1.0], None, &lower(1.0));
+        let decision = in_turn(&[], &[1.0], None, &lower(1.0));
         assert_eq!(decision.verdict, Verdict::NotMeasured);
     }
 }

@@ -4,6 +4,6 @@ mod band;
 mod change;
 mod schedule;
 
-pub use band::{Decision, Question, Scale, against_stored, side_by_side};
+pub use band::{Decision, Question, Scale, Timed, against_stored, side_by_side};
 pub use change::{Change, Verdict};
 pub use schedule::{Bounds, KnownNoise, ProcessCost, Schedule, cheapest};

@@ -8,7 +8,7 @@ use crate::statistics::Samples;
 
 /// Share of unchanged checks that are to be decided by the expected round: 90 %, one-sided normal.
 const USUALLY: f64 = 1.282;
-/// Processes of a round: base, current, current, base.
+/// Processes of a round, of both sides.
 const A_ROUND: u32 = 4;
 
 /// The locked noise of one metric of one kernel, and what it is compared with.
@@ -76,7 +76,8 @@ impl KnownNoise<'_> {
         let chance = MISS / looks.len() as f64;
         looks.iter().copied().find(|round| {
             let processes = 2 * *round as usize;
-            let dof = learned + 2 * (processes - 1);
+            let trend = usize::from(*round > 1);
+            let dof = learned + 2 * (processes - 1) - trend;
             let error = sigma * (1.0 / f64::from(*round)).sqrt();
             error * (upper_quantile(dof, chance) + USUALLY) <= self.tolerance
         })
