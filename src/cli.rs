@@ -129,8 +129,7 @@ pub enum Command {
     ///
     /// In the arguments of a program, and of --verify, `{launches}` is how many launches are needed,
     /// `{skip}` how many of them are left out first, and `{seed}` a number to make the inputs from.
-    /// `{result}` is a file: the program must write there whether its numbers are right (README: The
-    /// launch that is measured is checked).
+    /// `{result}` is a file: the program must write there whether its numbers are right (docs/checked-launches.md).
     #[command(
         after_help = COMPARE_HELP
     )]

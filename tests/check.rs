@@ -1439,10 +1439,10 @@ fn launches_of_longer_processes_do_not_make_up_for_processes_that_are_missing() 
 }
 
 #[test]
-fn the_readme_shows_what_the_program_prints() {
-    let readme = std::fs::read_to_string(common::repository().join("README.md")).unwrap();
+fn the_page_on_reports_shows_what_the_program_prints() {
+    let page = std::fs::read_to_string(common::repository().join("docs/reports.md")).unwrap();
     let start = "$ sparsek-gate check bsr_gemm/cp_async --from ci/recordings/h200-worse\n";
-    let shown = readme.split(start).nth(1).unwrap();
+    let shown = page.split(start).nth(1).unwrap();
     let shown = shown.split("```").next().unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sparsek-gate"));
     common::outside_pull_request(&mut command);

@@ -1,4 +1,4 @@
-//! README shows of the kernels what was measured.
+//! docs/kernels.md shows of the kernels what was measured.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{aloud, repository};
 use std::process::Command;
 
 #[test]
-fn the_table_of_the_kernels_in_the_readme_is_what_the_record_gives() {
+fn the_table_of_the_kernels_is_what_the_record_gives() {
     if Command::new("python3").arg("--version").output().is_err() {
         aloud(
             "SKIPPED: the table of the kernels, there is no python3 on the PATH; \

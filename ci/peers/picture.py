@@ -1,6 +1,6 @@
 """Shows the shipped kernels with their floor and their peers, as ci/compare-peers.sh measured them.
 
-    python3 ci/peers/picture.py            writes the table in README.md, and docs/kernels.svg
+    python3 ci/peers/picture.py            writes the table in docs/kernels.md, and docs/kernels.svg
     python3 ci/peers/picture.py --check    fails if the table differs from the record
 
 The picture needs matplotlib; the table needs nothing.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RECORD = ROOT / "ci/peers/h200.json"
-README = ROOT / "README.md"
+PAGE = ROOT / "docs/kernels.md"
 PICTURE = ROOT / "docs/kernels.svg"
 ALTERNATIVE = "Bars: the time of every variant and peer as a multiple of the floor"
 BEGIN, END = "<!-- kernels -->", "<!-- /kernels -->"
@@ -138,14 +138,14 @@ def problem(family: Family, sizes: dict[str, int], contests: dict[str, Any]) -> 
 
 
 def block(record: Record) -> str:
-    """What README shows between the two comments."""
+    """What the page shows between the two comments."""
     lines = [
         "| problem | kernel | us | floor / time | peers: us (over the fastest of ours) |",
         "|---|---|--:|--:|---|",
     ]
     for one in record.problems:
         lines += rows(one)
-    picture = f"![{ALTERNATIVE}]({PICTURE.relative_to(ROOT)})"
+    picture = f"![{ALTERNATIVE}]({PICTURE.name})"
     return "\n".join([*lines, "", picture, "", caption(record)])
 
 
@@ -180,7 +180,7 @@ def caption(record: Record) -> str:
 
 
 def parts(text: str) -> tuple[str, str, str]:
-    """README before, between and after the two comments."""
+    """The page before, between and after the two comments."""
     before, shown, after = re.split(f"(?<={BEGIN})|(?={END})", text)
     return before, shown, after
 
@@ -339,7 +339,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="ci/peers/picture.py",
         description=(__doc__ or "").splitlines()[0],
-        epilog="exit status: 0 done, or no difference; 1 README differs; 2 something is missing",
+        epilog="exit status: 0 done, or no difference; 1 the page differs; 2 something is missing",
     )
     parser.add_argument("--check", action="store_true", help="compare the table, write nothing")
     options = parser.parse_args(arguments)
@@ -352,13 +352,13 @@ def main(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    before, found, after = parts(README.read_text())
+    before, found, after = parts(PAGE.read_text())
     made = f"\n{block(record)}\n"
     if options.check:
         if found == made:
             return 0
         print(
-            f"README.md does not show the data of {RECORD.relative_to(ROOT)}: "
+            f"{PAGE.relative_to(ROOT)} does not show the data of {RECORD.relative_to(ROOT)}: "
             "to write it, run `python3 ci/peers/picture.py`",
             file=sys.stderr,
         )
@@ -368,7 +368,7 @@ def main(arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         print(f"{error}: run `{sys.executable} -m pip install matplotlib`", file=sys.stderr)
         return 2
-    README.write_text(before + made + after)
+    PAGE.write_text(before + made + after)
     PICTURE.write_text(picture)
     return 0
 

@@ -52,7 +52,7 @@ pub fn below_counters(variant: &Variant, profile: &Profile) -> Option<Finding> {
             "the GPU's counters could not be read: measured by {tier}, which gives only the time of each launch"
         ),
         format!(
-            "give ncu the permission to read the counters (README: Permission to read counters), or {}",
+            "give ncu the permission to read the counters (docs/permission.md), or {}",
             variant.stated_by.accept_tier(tier)
         ),
     );

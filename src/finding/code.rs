@@ -155,7 +155,7 @@ codes! {
     /// The permission to read the GPU's counters is missing.
     NoPermission = "no-permission", Either => Environment,
         "The driver allows only administrators to read counters, or the container lacks the capability.",
-        "Follow \"Permission to read counters\" in the README, then run `sparsek-gate doctor`.";
+        "Follow docs/permission.md, then run `sparsek-gate doctor`.";
     /// The counters could not be read, and a lower tier measured instead.
     CountersDenied = "counters-denied", Either => Environment,
         "The permission to read counters is missing on this machine.",

@@ -164,8 +164,13 @@ impl Browser {
     /// Opens a file and waits until it is loaded.
     #[track_caller]
     pub fn open(&mut self, file: &Path) {
+        self.open_url(&format!("file://{}", file.display()));
+    }
+
+    /// The same for an address.
+    #[track_caller]
+    pub fn open_url(&mut self, url: &str) {
         self.events.clear();
-        let url = format!("file://{}", file.display());
         self.call("Page.navigate", json!({ "url": url }));
         self.wait("Page.loadEventFired");
     }

@@ -1,55 +1,78 @@
-//! Pages of `docs/` that tell a reader what to type, typed.
+//! The pages for readers: what they tell to type is typed, what is made from the code is made again,
+//! and README can be read in five minutes.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper that fails fails its test"
+)]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod generated;
+mod links;
+mod markdown;
+mod readme;
+mod shell;
+mod site;
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
 use common::stand_in::Machine;
-use common::{Project, Ran, aloud, outside_pull_request, repository};
+use common::{Project, Ran, aloud, outside_pull_request};
+use markdown::blocks;
 use regex::Regex;
 
 /// Types the commands of a document in the folder `work` of a project, and counts them. A block
 /// named after a file is that file, and a line after `$` is a command, with lines of what it prints.
 /// What is left out of these stands as `…`.
 fn go(document: &str, project: &Project, more: &[(&str, String)]) -> usize {
-    let document = fs::read_to_string(repository().join(document)).unwrap();
     fs::create_dir_all(project.path("work")).unwrap();
     fs::create_dir_all(project.path("bin")).unwrap();
     let gate = project.path("bin/sparsek-gate");
     symlink(env!("CARGO_BIN_EXE_sparsek-gate"), gate).unwrap();
-    let block = Regex::new(r"(?s)```(\w+)(?: (\S+))?\n(.*?)```").unwrap();
     let mut commands = 0;
-    for found in block.captures_iter(&document) {
-        let body = &found[3];
-        if let Some(file) = found.get(2) {
-            project.write(&format!("work/{}", file.as_str()), body);
+    for block in blocks(document) {
+        if block.language != "console" {
+            if !block.mark.is_empty() {
+                project.write(&format!("work/{}", block.mark), &block.text);
+            }
             continue;
         }
-        if &found[1] != "console" {
-            continue;
-        }
-        for part in body.split("\n$ ").map(|part| part.trim_start_matches("$ ")) {
-            let (command, shown) = part.split_once('\n').unwrap_or((part, ""));
+        for (command, shown) in typed_in(&block.text) {
             commands += 1;
-            typed(project, command, shown, more);
+            typed(
+                &project.path("work"),
+                &project.path("bin"),
+                command,
+                shown,
+                more,
+            );
         }
     }
     commands
 }
 
+/// The commands of a block, each with what it prints.
+fn typed_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split("\n$ ").map(|part| {
+        let part = part.trim_start_matches("$ ");
+        part.split_once('\n').unwrap_or((part, ""))
+    })
+}
+
 /// Runs a command, which must print what is shown.
-fn typed(project: &Project, command: &str, shown: &str, more: &[(&str, String)]) {
+fn typed(folder: &Path, programs: &Path, command: &str, shown: &str, more: &[(&str, String)]) {
     let path = std::env::var("PATH").unwrap();
     let mut shell = Command::new("bash");
     outside_pull_request(&mut shell);
     let ran = shell
         .args(["-c", command])
-        .current_dir(project.path("work"))
-        .env("PATH", format!("{}:{path}", project.path("bin").display()))
+        .current_dir(folder)
+        .env("PATH", format!("{}:{path}", programs.display()))
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_AUTHOR_NAME", "Ada")

@@ -1,0 +1,299 @@
+//! Pages that are made from the code.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+
+use clap::CommandFactory as _;
+use ncu_report::Chip;
+use serde_json::{Map, Value as Json};
+use sparsek_gate::binary::STATIC_METRICS;
+use sparsek_gate::cli::Cli;
+use sparsek_gate::config::schema;
+use sparsek_gate::finding::{Code, ExitCode, Reported};
+use sparsek_gate::metric::{Better, Direction, Level, aliases};
+use sparsek_gate::report::FORMS;
+
+use crate::common::repository;
+
+/// Compares a text with a file of the repository; `UPDATE_DOCS=1` writes that file.
+#[track_caller]
+pub fn is_generated(name: &str, text: &str) {
+    let path = repository().join(name);
+    if std::env::var("UPDATE_DOCS").is_ok_and(|update| update == "1") {
+        fs::write(&path, text).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    let differing = found.lines().zip(text.lines()).position(|(a, b)| a != b);
+    let at = differing.unwrap_or(found.lines().count().min(text.lines().count()));
+    assert!(
+        found == text,
+        "{name} differs from line {} on:\n  was {}\n  is  {}\n\
+         If that is intended: UPDATE_DOCS=1 cargo test --test documents",
+        at + 1,
+        found.lines().nth(at).unwrap_or("nothing"),
+        text.lines().nth(at).unwrap_or("nothing"),
+    );
+}
+
+/// A cell of a table: one line without bars.
+fn cell(text: &str) -> String {
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace('|', "\\|")
+}
+
+#[test]
+fn the_page_of_commands_is_what_help_prints() {
+    let mut cli = Cli::command().term_width(100).disable_help_subcommand(true);
+    cli.build();
+    let mut page = "# Commands\n\nThis page is generated: it is the text of every `--help`.\n\n\
+         | command | what it does |\n|---|---|\n"
+        .to_owned();
+    let mut texts = String::new();
+    for command in cli.get_subcommands_mut().filter(|it| !it.is_hide_set()) {
+        let name = command.get_name().to_owned();
+        let about = command.get_about().map(ToString::to_string).unwrap();
+        writeln!(page, "| [`{name}`](#{name}) | {} |", cell(&about)).unwrap();
+        let help = command.render_long_help().to_string();
+        let help: String = help
+            .lines()
+            .map(|line| format!("{}\n", line.trim_end()))
+            .collect();
+        write!(
+            texts,
+            "\n## {name}\n\n```text help\n{}\n```\n",
+            help.trim_end()
+        )
+        .unwrap();
+    }
+    page.push_str("\nAll commands exit with one of the [exit codes](exit-codes.md).\n");
+    page.push_str(&texts);
+    is_generated("docs/commands.md", &page);
+}
+
+/// The type of a key in words.
+fn kind(schema: &Json, definitions: &Map<String, Json>) -> String {
+    if let Some(of) = schema["$ref"].as_str() {
+        let name = of.rsplit('/').next().unwrap();
+        return kind(&definitions[name], definitions);
+    }
+    if let Some([only]) = schema["allOf"].as_array().map(Vec::as_slice) {
+        return kind(only, definitions);
+    }
+    for choices in ["oneOf", "anyOf"] {
+        if let Some(all) = schema[choices].as_array() {
+            let mut kinds = Vec::new();
+            for one in all {
+                let one = kind(one, definitions);
+                if !kinds.contains(&one) {
+                    kinds.push(one);
+                }
+            }
+            return kinds.join(" or ");
+        }
+    }
+    if let Some(text) = schema["const"].as_str() {
+        return format!("`\"{text}\"`");
+    }
+    match schema["type"].as_str() {
+        Some("array") => format!("list of: {}", kind(&schema["items"], definitions)),
+        Some("object") => "table".to_owned(),
+        Some("string") if schema["format"] == "date" => "date".to_owned(),
+        Some("string") => "text".to_owned(),
+        Some("integer") => "whole number".to_owned(),
+        Some("boolean") => "`true` or `false`".to_owned(),
+        Some(other) => other.to_owned(),
+        None => "any".to_owned(),
+    }
+}
+
+/// The table of keys that a schema describes, or that it holds by name or in a list: its name in the
+/// schema, and what stands behind the key's path.
+fn table_of(schema: &Json, definitions: &Map<String, Json>) -> Option<(String, &'static str)> {
+    let (of, more) = match (
+        &schema["allOf"][0],
+        &schema["additionalProperties"],
+        &schema["items"],
+    ) {
+        (one, _, _) if one.is_object() => (one, ""),
+        (_, by_name, _) if by_name.is_object() => (by_name, ".NAME"),
+        (_, _, item) if item.is_object() => (item, "[]"),
+        _ => return None,
+    };
+    let name = of["$ref"].as_str()?.rsplit('/').next()?.to_owned();
+    definitions[&name]["properties"]
+        .is_object()
+        .then_some((name, more))
+}
+
+#[test]
+fn the_page_of_keys_is_what_the_schema_says() {
+    let schema: Json = serde_json::from_str(&schema()).unwrap();
+    let definitions = schema["definitions"].as_object().unwrap();
+    let mut page =
+        "# Configuration keys\n\nThis page is generated from the schema of `config.toml`. \
+         [Configuration by example](configuration.md) shows how the keys are used. A table that \
+         several keys have is shown once.\n"
+            .to_owned();
+    // Tables in the order in which they are met; a table that several have stands once.
+    let mut waiting = vec![(String::new(), schema.clone())];
+    let mut seen = BTreeSet::new();
+    while !waiting.is_empty() {
+        let (path, table) = waiting.remove(0);
+        let heading = match path.strip_suffix("[]") {
+            _ if path.is_empty() => "Top level".to_owned(),
+            Some(list) => format!("`[[{list}]]`"),
+            None => format!("`[{path}]`"),
+        };
+        write!(page, "\n## {heading}\n\n").unwrap();
+        if let (false, Some(about)) = (path.is_empty(), table["description"].as_str()) {
+            write!(
+                page,
+                "{}\n\n",
+                about.split_whitespace().collect::<Vec<_>>().join(" ")
+            )
+            .unwrap();
+        }
+        page.push_str("| key | type | meaning |\n|---|---|---|\n");
+        let mut below = Vec::new();
+        for (key, value) in table["properties"].as_object().unwrap() {
+            if value["deprecated"] == true {
+                continue;
+            }
+            let is_table = table_of(value, definitions);
+            let of = match is_table {
+                Some((_, "[]")) => "list of tables".to_owned(),
+                Some((_, ".NAME")) => "tables by name".to_owned(),
+                Some(_) => "table".to_owned(),
+                None => kind(value, definitions),
+            };
+            let about = value["description"].as_str().unwrap_or_default();
+            assert!(!about.is_empty(), "{path}.{key} has no description");
+            writeln!(page, "| `{key}` | {} | {} |", cell(&of), cell(about)).unwrap();
+            if let Some((name, more)) = is_table
+                && seen.insert(name.clone())
+            {
+                let dot = if path.is_empty() { "" } else { "." };
+                let mut table = definitions[&name].clone();
+                table["description"] = Json::from(about);
+                below.push((format!("{path}{dot}{key}{more}"), table));
+            }
+        }
+        waiting.splice(0..0, below);
+    }
+    is_generated("docs/configuration-keys.md", &page);
+}
+
+#[test]
+fn the_page_of_exit_codes_is_what_the_program_exits_with() {
+    let mut page =
+        "# Exit codes\n\nThis page is generated from the code. One code has one meaning.\n\n\
+         | code | meaning | findings that fail with it |\n|--:|---|---|\n"
+            .to_owned();
+    let mut codes = ExitCode::ALL;
+    codes.sort_by_key(|code| *code as u8);
+    for code in codes {
+        let mut findings: Vec<&str> = Code::ALL
+            .iter()
+            .filter(|finding| finding.reported() != Reported::Warns && finding.exit_code() == code)
+            .map(|finding| finding.as_str())
+            .collect();
+        findings.sort_unstable();
+        let named: Vec<String> = findings
+            .iter()
+            .map(|name| format!("[`{name}`](findings.md#{name})"))
+            .collect();
+        writeln!(
+            page,
+            "| {} | {} | {} |",
+            code as u8,
+            cell(code.meaning()),
+            named.join(", ")
+        )
+        .unwrap();
+    }
+    page.push_str(
+        "\nWith several findings, the exit code is the first of 5, 3, 4, 1, 6 that applies. So a broken \
+         build is never reported as \"slower\".\n\nA signal that ends the tool itself has the shell's \
+         own code, such as 137.\n",
+    );
+    is_generated("docs/exit-codes.md", &page);
+}
+
+#[test]
+fn the_page_of_counters_is_what_the_code_measures() {
+    let better = |better: Better| match better {
+        Better::Higher => "higher",
+        Better::Lower => "lower",
+        Better::Neither => "–",
+    };
+    let mut page = "# Counters by chip\n\nThis page is generated from the code.\n\n\
+         A metric of the configuration is measured by a counter of ncu. `counter` names it, and may \
+         name another one for each chip. A metric with one of the names below needs no `counter`. \
+         `ncu --query-metrics` lists all counters of a chip.\n"
+        .to_owned();
+    for (chip, what) in [(Chip::Gh100, "GH100: H100, H200, GH200 (`sm_90`, `sm_90a`)")] {
+        write!(
+            page,
+            "\n## {what}\n\n| name | counter | better | note |\n|---|---|---|---|\n"
+        )
+        .unwrap();
+        for alias in aliases(chip) {
+            writeln!(
+                page,
+                "| `{}` | `{}` | {} | {} |",
+                alias.name,
+                alias.counter,
+                better(alias.better),
+                cell(alias.note)
+            )
+            .unwrap();
+        }
+    }
+    page.push_str(
+        "\n## Other chips\n\nThere are no short names for other chips yet: give each metric its \
+         `counter`. A name that is wrong is found when ncu runs, and not before.\n\n\
+         ## What the compiler makes\n\n`check --static` reads these from the compiled code, on every \
+         chip. `[static.NAME]` changes how one is judged.\n\n\
+         | name | unit | better | by default |\n|---|---|---|---|\n",
+    );
+    for metric in STATIC_METRICS {
+        let better = match metric.direction {
+            Direction::Higher => "higher",
+            Direction::Lower => "lower",
+            Direction::Equal => "–",
+        };
+        let judged = match (metric.level, metric.never_zero) {
+            (Level::Record, _) => "shown",
+            (Level::Warn, _) => "warns if it is worse",
+            (Level::Deny, false) => "fails if it is worse",
+            (Level::Deny, true) => "fails if none is left",
+        };
+        writeln!(
+            page,
+            "| `{}` | {} | {better} | {judged} |",
+            metric.name, metric.unit
+        )
+        .unwrap();
+    }
+    page.push_str(
+        "\n[Permission to read counters](permission.md) lists what is measured without counters.\n",
+    );
+    is_generated("docs/counters.md", &page);
+}
+
+#[test]
+fn every_format_of_a_report_is_on_the_page_of_reports() {
+    let page = fs::read_to_string(repository().join("docs/reports.md")).unwrap();
+    let table = page.split("\n## Formats\n").nth(1).unwrap();
+    let rows: String = table.lines().filter(|line| line.starts_with('|')).collect();
+    for form in FORMS.iter().filter(|form| form.name != "text") {
+        let name = format!("`{}`", form.name);
+        assert!(
+            rows.contains(&name),
+            "docs/reports.md has no row for {name}"
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! README can be read in five minutes: it is short, its sentences are, and its words are explained.
+
+use std::process::Command;
+
+use crate::common::{Project, outside_pull_request, repository};
+use crate::markdown::{blocks, read, sentences, texts};
+
+/// The most words, as `wc -w` counts them.
+const WORDS: usize = 1200;
+/// The most words of a sentence.
+const SENTENCE: usize = 25;
+/// The words of this tool that a reader may not know. Where each comes first, it is explained, and
+/// therefore set in italics.
+const TERMS: [&str; 5] = ["baseline", "gated metric", "tolerance", "suite", "variant"];
+
+#[test]
+fn the_readme_is_short_and_so_is_every_sentence() {
+    let readme = read("README.md");
+    let words = readme.split_whitespace().count();
+    assert!(
+        words <= WORDS,
+        "README.md has {words} words, more than {WORDS}"
+    );
+    let all: Vec<String> = texts(&readme)
+        .iter()
+        .flat_map(|text| sentences(text))
+        .collect();
+    assert!(all.len() > 50, "{} sentences", all.len());
+    for sentence in all {
+        let words = sentence.split_whitespace().count();
+        assert!(words <= SENTENCE, "{words} words: {sentence}");
+    }
+}
+
+#[test]
+fn a_long_sentence_is_counted_across_lines_and_code() {
+    let text = "One `--two three` four\nfive. Six (seven!) Eight\n\n* nine";
+    let all: Vec<String> = texts(text)
+        .iter()
+        .flat_map(|text| sentences(text))
+        .collect();
+    assert_eq!(
+        all,
+        ["One --twothree four five", "Six (seven", "Eight", "nine"]
+    );
+}
+
+#[test]
+fn no_word_of_the_tool_stands_in_the_readme_before_it_is_explained() {
+    let readme = read("README.md");
+    let code = regex::Regex::new(r"(?s)```.*?```|`[^`]*`|!\[.*?\]\(.*?\)").unwrap();
+    let prose = code.replace_all(&readme, "").to_lowercase();
+    for term in TERMS {
+        let first = prose.find(term);
+        assert!(
+            first.is_some(),
+            "README.md does not explain `{term}`: remove it here"
+        );
+        let before = &prose[..first.unwrap()];
+        let line = prose[before.len()..].lines().next().unwrap();
+        assert!(
+            before.ends_with('*'),
+            "`{term}` comes before its explanation: {line}"
+        );
+    }
+}
+
+#[test]
+fn the_five_lines_of_configuration_are_enough() {
+    let found = blocks("README.md");
+    let lines = &found
+        .iter()
+        .find(|block| block.language == "toml")
+        .unwrap()
+        .text;
+    assert!(lines.lines().count() <= 5, "{lines}");
+    let project = Project::empty();
+    project.write("config.toml", lines);
+    project.write("kernels/softmax.cu", "");
+    project.run(&["list"]).exits(0).says("softmax/cuda");
+    project
+        .run(&["check", "--dry-run"])
+        .exits(0)
+        .says("timing current, round 1");
+}
+
+/// The file with the picture of a failing report.
+const PICTURE: &str = "docs/failing-report.svg";
+/// The size of the picture in pixels: `tests/documents/site.rs` measures whether all of it is seen.
+const WIDTH: u32 = 860;
+pub const HEIGHT: u32 = 610;
+
+/// The head and the findings of the HTML report on the kernel that was made worse, as a picture.
+fn picture() -> String {
+    let mut gate = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"));
+    outside_pull_request(&mut gate);
+    let output = gate
+        .current_dir(repository())
+        .args([
+            "check",
+            "bsr_gemm/cp_async",
+            "--from",
+            "ci/recordings/h200-worse",
+        ])
+        .args(["--baseline-ref", "none", "--format", "html"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let page = String::from_utf8(output.stdout).unwrap();
+    let part = |from: &str, to: &str| {
+        let start = page
+            .find(from)
+            .unwrap_or_else(|| panic!("the page has no {from}"));
+        let length = page[start..].find(to).unwrap() + to.len();
+        &page[start..start + length]
+    };
+    let style = part("<style>", "</style>");
+    let style = style
+        .trim_start_matches("<style>")
+        .trim_end_matches("</style>");
+    // The body of the page is an element of the picture.
+    let style = style.replace("\nbody {", "\n.body {");
+    assert!(style.contains("\n.body {"));
+    let head = part("<header class=\"top", "</header>");
+    let fails = part("<section id=\"fails\"", "</section>");
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
+         viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\">\n\
+         <title>The report of a failed check</title>\n\
+         <style><![CDATA[\n{style}\n.body {{ height: 100%; border: 1px solid var(--line); \
+         border-radius: 8px; box-sizing: border-box; }}\n]]></style>\n\
+         <foreignObject width=\"{WIDTH}\" height=\"{HEIGHT}\">\n\
+         <div xmlns=\"http://www.w3.org/1999/xhtml\" class=\"body\">{head}<main>{fails}</main></div>\n\
+         </foreignObject>\n</svg>\n"
+    )
+}
+
+#[test]
+fn the_picture_of_a_failing_report_is_what_the_program_makes() {
+    let picture = picture();
+    assert!(uppsala::parse(&picture).is_ok(), "{picture}");
+    for part in ["FAIL", "541.75 us", "bank conflicts ×129", "Next"] {
+        assert!(picture.contains(part), "{part}");
+    }
+    crate::generated::is_generated(PICTURE, &picture);
+}
