@@ -2,6 +2,7 @@
 //!
 //! A form is a file with a constant `FORM`; the table of all is in `forms.rs`.
 
+mod bencher;
 mod checks;
 mod concern;
 mod detail;
@@ -14,6 +15,8 @@ mod html;
 mod json;
 mod junit;
 mod markdown;
+mod openmetrics;
+mod otava;
 pub mod plot;
 mod print;
 mod progress;
@@ -22,6 +25,8 @@ mod rows;
 mod sarif;
 mod target;
 mod terminal;
+mod values;
+mod weight;
 
 pub use checks::checks as checks_text;
 pub use detail::Detail;
