@@ -23,6 +23,7 @@ mod progress;
 mod reference;
 mod rows;
 mod sarif;
+mod site;
 mod target;
 mod terminal;
 mod values;
@@ -40,5 +41,6 @@ pub use print::{
 pub(crate) use print::{clean, json_for_terminals, one_line};
 pub use progress::Progress;
 pub use reference::findings_page;
+pub use site::{Page, history_site, page_name, refuse_foreign, write_site};
 pub use target::{Target, targets};
 pub use terminal::{findings as findings_text, report as outcome_text};
