@@ -473,8 +473,16 @@ fn metrics_whose_names_are_spelled_alike_stay_apart() {
         named("exit_code", None),
         named("x", Some("%")),
         named("x", Some("%")),
+        // Some launches have a value, others have none.
+        Comparison {
+            verdict: Some(Verdict::NotMeasured),
+            ..named("gap", None)
+        },
     ];
     values_fit(&outcome);
+    for format in ["bencher", "otava", "openmetrics"] {
+        assert!(!rendered(&outcome, format).contains("gap"), "{format}");
+    }
     let samples = published::openmetrics(&rendered(&outcome, "openmetrics"));
     let families: BTreeSet<&str> = samples.iter().map(|sample| sample.0.as_str()).collect();
     for family in ["a_b_seconds", "a_b_seconds_2", "exit_code_2", "x_ratio"] {
