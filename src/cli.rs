@@ -144,7 +144,7 @@ pub enum Command {
     Report(ReportArgs),
     /// Show the metrics of a variant over the history of its baseline.
     #[command(
-        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nThe ledger of the lock says who accepted what, and when. Past values come from profiles in git's\ncommits whose sha256 is in the ledger. Without --metric the judged metrics are shown. ± is the\ndifference between processes, or GPUs, when the profile was locked.\n\n--format json: {schema, variant, baselines: [{variant, gpu, tier, acceptances: [{time, who, reason,\ncommit, profile_sha256, norm_sha256, missing, note}], metrics: [{kernel, metric, counter, unit,\nvalues: [{value, noise} or null, one for each acceptance]}]}], findings, exit_code}; `missing` says why an\nacceptance has no values."
+        after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg\n  sparsek-gate history --all --output site\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nThe ledger of the lock says who accepted what, and when. Past values come from profiles in git's\ncommits whose sha256 is in the ledger. Without --metric the judged metrics are shown. ± is the\ndifference between processes, or GPUs, when the profile was locked. A change of level is found by\nE-divisive (Matteson and James 2014), from 12 acceptances on: at most 1 of 100 metrics whose level\nnever changed shows one.\n\n--format json: {schema, variant, baselines: [{variant, gpu, tier, acceptances: [{time, who, reason,\ncommit, profile_sha256, norm_sha256, missing, note}], metrics: [{kernel, metric, counter, unit,\nvalues: [{value, noise} or null, one for each acceptance], changes: [{at, before, after}]}]}], findings,\nexit_code}; `missing` says why an acceptance has no values. With --all: {schema, folder, pages: [{variant,\nfile, baselines}], findings, exit_code}."
     )]
     History(HistoryArgs),
     /// Show two profiles, reports or CSVs side by side; needs no configuration.
@@ -430,13 +430,17 @@ pub struct ReportArgs {
 #[derive(Args, Debug)]
 pub struct HistoryArgs {
     /// The variant, as `suite/variant`.
-    #[arg(value_name = "VARIANT")]
-    pub variant: String,
+    #[arg(value_name = "VARIANT", required_unless_present = "all")]
+    pub variant: Option<String>,
+    /// All variants, as a static site in the folder of --output.
+    #[arg(long, conflicts_with = "variant", requires = "output")]
+    pub all: bool,
     /// Only these metrics. Repeatable.
     #[arg(long, value_name = "NAME")]
     pub metric: Vec<String>,
-    /// Draw it to a file: .svg or .html.
-    #[arg(long, short, value_name = "FILE")]
+    /// Draw it to a file: .svg or .html. With --all, the folder of the site: a new or empty one, or
+    /// one that --all wrote.
+    #[arg(long, short, value_name = "FILE|DIR")]
     pub output: Option<PathBuf>,
     /// Output format.
     #[arg(long, default_value = "text")]

@@ -555,6 +555,33 @@ fn a_kernel_without_a_counted_launch_is_answered_with_the_setting_that_counts_ea
 }
 
 #[test]
+fn a_finding_names_the_grid_only_where_one_kernel_has_several() {
+    let project = Project::locked();
+    project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.5));
+    let report = project.check(&["cp_async"], 1);
+    assert_eq!(report.findings("deny")[0]["launch"], Json::Null);
+    let twice = |profile: &mut Json| {
+        let mut second = profile["kernels"][0].clone();
+        second["grid"] = json!([7, 1, 1]);
+        profile["kernels"].as_array_mut().unwrap().push(second);
+    };
+    project.forge("cp_async", twice);
+    project.edit_profile("cp_async", twice);
+    // The hardware counts twice the work that is declared.
+    let report = project.check(&["cp_async"], 4);
+    let findings = report.findings("deny");
+    let regressed = findings.iter().filter(|one| one["code"] == "regressed");
+    let grids: Vec<String> = regressed
+        .map(|one| one["launch"]["grid"].to_string())
+        .collect();
+    assert_eq!(grids, ["[64,64,1]", "[7,1,1]"]);
+    let shown = project.run(&["check", "cp_async", "--from", common::RECORDED]);
+    shown
+        .exits(4)
+        .says("cp_async, grid (7, 1, 1), block (128, 1, 1): `duration`");
+}
+
+#[test]
 fn one_process_on_both_sides_is_inconclusive_however_equal() {
     let project = Project::locked();
     project.replace("config.toml", "processes = 4", "processes = 1");

@@ -4,11 +4,15 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
 use common::git::has_git;
 use common::{GPU, Project, RECORDED, Ran, copy, repository};
 use serde_json::{Value as Json, json};
+use sparsek_gate::history::{PastVariant, Trend};
+use sparsek_gate::report::{history_page, history_site, history_text};
 
 const CP_ASYNC: &str = "bsr_gemm/cp_async";
 
@@ -255,4 +259,173 @@ fn a_page_of_a_check_shows_how_its_baselines_went() {
         .run(&["report", &report, "--report", &again])
         .exits(0);
     assert_eq!(project.read("again.html"), page);
+}
+
+/// The names and texts of the files in a folder.
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, std::fs::read_to_string(path).unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn all_variants_become_a_site_that_loads_nothing_and_is_the_same_each_time() {
+    if !has_git("no site") {
+        return;
+    }
+    let (project, _) = locked_thrice();
+    let site = ["history", "--all", "--output", "site"];
+    project.run(&site).exits(0).says("wrote 2 pages to site");
+    let pages = files(&project.path("site"));
+    let names: Vec<&String> = pages.keys().collect();
+    assert_eq!(names, ["bsr_gemm.cp_async.html", "index.html"]);
+    let index = &pages["index.html"];
+    assert!(index.contains("<a href=\"bsr_gemm.cp_async.html\">bsr_gemm/cp_async</a>"));
+    // A variant without a baseline is named, and has no page.
+    assert!(index.contains("bsr_gemm/baseline") && index.contains("Not locked"));
+    let page = &pages["bsr_gemm.cp_async.html"];
+    assert!(page.contains("two GPUs &lt;b&gt;now&lt;/b&gt;"));
+    assert!(
+        page.contains("from 12 acceptances on; here are 3"),
+        "{page}"
+    );
+    for text in pages.values() {
+        let loads = text.replace("http://www.w3.org/2000/svg", "");
+        assert!(
+            !loads.contains("://") && !loads.contains("<script"),
+            "{loads}"
+        );
+        assert!(text.contains("default-src 'none'"));
+    }
+    // The page of a variant that is gone goes too.
+    std::fs::write(project.path("site/bsr_gemm.gone.html"), page).unwrap();
+    project.run(&site).exits(0);
+    assert_eq!(files(&project.path("site")), pages);
+    let json = project
+        .run(&[&site[..], &["--metric", "duration", "--format", "json"]].concat())
+        .exits(0)
+        .json()
+        .0;
+    let file = |page: &Json| page["file"].as_str().map(str::to_owned);
+    let listed = json["pages"].as_array().unwrap();
+    assert_eq!(
+        listed.iter().filter_map(file).collect::<Vec<_>>(),
+        ["bsr_gemm.cp_async.html"]
+    );
+
+    // A lock that contradicts itself is no history, and the others are written.
+    let lock = Project::baseline_path("cp_async", "lock.toml");
+    project.replace(&lock, "the first measurement", "another reason");
+    project.run(&site).exits(4).says("the ledger was edited");
+}
+
+#[test]
+fn a_site_is_written_to_no_folder_with_other_files_and_of_no_empty_history() {
+    if !has_git("no site") {
+        return;
+    }
+    let project = Project::unlocked();
+    project.git(&["init", "--quiet"]);
+    let site = ["history", "--all", "--output", "site"];
+    project
+        .run(&site)
+        .exits(4)
+        .says("nothing is locked yet")
+        .says("baseline --lock");
+    assert!(!project.path("site").exists());
+
+    lock(&project, &[RECORDED], "the only one");
+    project.write("site/notes.html", "<p>mine");
+    project
+        .run(&site)
+        .exits(2)
+        .says("notes.html")
+        .says("did not write");
+    assert_eq!(files(&project.path("site")).len(), 1);
+    std::fs::remove_file(project.path("site/notes.html")).unwrap();
+    project.run(&site).exits(0);
+    assert!(
+        project
+            .read("site/bsr_gemm.cp_async.html")
+            .contains("here is 1.")
+    );
+    // Nor through a link.
+    std::fs::rename(project.path("site/index.html"), project.path("kept")).unwrap();
+    std::os::unix::fs::symlink("../kept", project.path("site/index.html")).unwrap();
+    project.run(&site).exits(2).says("index.html");
+
+    for (arguments, says) in [
+        (&["history", "--all"][..], "--output"),
+        (&["history"], "<VARIANT>"),
+        (
+            &["history", CP_ASYNC, "--all", "--output", "x"],
+            "cannot be used with",
+        ),
+        (
+            &["history", "--all", "--output", "x.html"],
+            "names a folder, not a file",
+        ),
+        (
+            &["history", "--all", "--output", "config.toml"],
+            "is a file",
+        ),
+        (
+            &["history", "--all", "--output", "x", "--metric", "duratoin"],
+            "duratoin",
+        ),
+    ] {
+        project.run(arguments).exits(2).says(says);
+    }
+    assert!(!project.path("x").exists());
+}
+
+#[test]
+fn a_change_of_level_is_shown_with_the_acceptance_that_brought_it() {
+    let acceptance = |at: usize| {
+        json!({
+            "time": format!("2026-11-{:02}T00:00:00Z", at + 1), "who": "a tester",
+            "reason": format!("reason {at}"), "commit": null, "profile_sha256": "", "norm_sha256": "",
+            "missing": null, "note": null,
+        })
+    };
+    let value =
+        |at: usize| json!({ "value": if at < 7 { 270_000.0 } else { 280_800.0 }, "noise": null });
+    let trend: Trend = serde_json::from_value(json!({
+        "variant": CP_ASYNC, "gpu": "nvidia-h200", "tier": "counters",
+        "acceptances": (0..14).map(acceptance).collect::<Vec<_>>(),
+        "metrics": [{
+            "kernel": "bsr_gemm_cp_async", "metric": "duration", "unit": "ns",
+            "counter": "gpu__time_duration.sum",
+            "values": (0..14).map(value).collect::<Vec<_>>(),
+            "changes": [{ "at": 7, "before": 270_000.0, "after": 280_800.0 }],
+        }],
+    }))
+    .unwrap();
+    let line = "270.00 us → 280.80 us, +4.00 % from #8 (2026-11-08, reason 7)";
+    let trends = [trend];
+    let text = history_text(&trends);
+    assert!(
+        text.contains(&format!("change of level: duration: {line}")),
+        "{text}"
+    );
+    let page = history_page(&trends);
+    assert!(page.contains(line));
+    assert_eq!(
+        page.matches("class=\"change\"").count(),
+        2,
+        "of a wide and of a narrow picture"
+    );
+    let variant = trends[0].variant.clone();
+    let [baselines] = [trends.to_vec()];
+    let pages = history_site(&[PastVariant { variant, baselines }]);
+    assert!(
+        pages[1].text.contains("+4.00 % from #8 (2026-11-08)"),
+        "{}",
+        pages[1].text
+    );
 }

@@ -139,6 +139,7 @@ fn a_trend_without_a_value_for_each_acceptance_is_refused_and_can_be_shown() {
                 counter: "c".to_owned(),
                 unit: None,
                 values: vec![Some(point); values],
+                changes: Vec::new(),
             }],
         };
         assert!(history_text(std::slice::from_ref(&trend)).contains("s/v"));

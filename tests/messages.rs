@@ -792,6 +792,26 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
         ),
         (
             "source = \"k.cu\"",
+            &["history", "--all", "--output", "site"],
+            4,
+            [
+                "nothing is locked yet",
+                "no history",
+                "baseline --lock --reason",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["history", "--all", "--output", "."],
+            2,
+            [
+                "did not write",
+                "`--output .`",
+                "name a folder that does not exist",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
             &["baseline", "--verify"],
             4,
             ["it has no baseline yet", "s/v", "baseline --lock --reason"],

@@ -11,10 +11,15 @@ use common::browser::{Browser, program};
 use common::outcomes::{every_verdict, large};
 use common::{Project, aloud, repository};
 use serde_json::{Value as Json, json};
+use sparsek_gate::finding::Code;
+use sparsek_gate::history::{PastVariant, Trend};
 use sparsek_gate::judge::{Ended, Outcome};
 use sparsek_gate::report::form;
+use sparsek_gate::report::history_site;
 use sparsek_gate::report::plot::{Picture, picture};
+use sparsek_gate::trust::{Web, WebStyle};
 
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const HOSTILE: &str = "<img src=x onerror=\"document.title='ran'\">]]></script><script>document.title='ran'</script>\u{202e}`x`";
 
 fn html(outcome: &Outcome) -> String {
@@ -34,6 +39,18 @@ fn recorded() -> Outcome {
         ])
         .exits(0);
     serde_json::from_str(&ran.out).unwrap()
+}
+
+/// The same with the address of its repository, as a run on GitHub has it.
+fn linked() -> Outcome {
+    let mut outcome = every_verdict();
+    outcome.web = Some(Web {
+        address: "https://github.com/owner/name".to_owned(),
+        style: WebStyle::Github,
+        commit: COMMIT.to_owned(),
+        folder: "gpu/".to_owned(),
+    });
+    outcome
 }
 
 /// Names, messages and outputs that a program may have chosen.
@@ -60,6 +77,12 @@ fn hostile() -> Outcome {
     outcome.ended = Some(Ended {
         message: HOSTILE.to_owned(),
         exit_code: 3,
+    });
+    outcome.web = Some(Web {
+        address: "javascript:document.title='ran'//".to_owned(),
+        style: WebStyle::Gitlab,
+        commit: COMMIT.to_owned(),
+        folder: HOSTILE.to_owned(),
     });
     outcome
 }
@@ -150,6 +173,81 @@ fn a_page_loads_nothing_and_runs_nothing_that_it_was_given() {
 }
 
 #[test]
+fn what_fails_first_is_shown_with_its_cause_and_the_rest_is_folded() {
+    let mut outcome = every_verdict();
+    outcome
+        .findings
+        .retain(|finding| finding.code == Code::Regressed && finding.denies());
+    assert!(outcome.findings.len() > 8);
+    let page = html(&outcome);
+    let (_, section) = page.split_once("<section id=\"fails\"").unwrap();
+    let (section, _) = section.split_once("</section>").unwrap();
+    let place = |text: &str| section.find(text).unwrap();
+    // The first finding stands open, with what changed with it. The same kernel's others are below it.
+    let first = place("`duration`".trim_matches('`'));
+    assert!(
+        first < place("class=\"cause\"") && place("class=\"cause\"") < place("more of this kernel")
+    );
+    assert!(place("more of this kernel") < place("class=\"brief\""));
+    let in_full = section.split("class=\"brief\"").next().unwrap();
+    let items = regex::Regex::new("<li class=\"bad\"><p class=\"what\">").unwrap();
+    assert!(items.find_iter(in_full).count() >= 3);
+    // Each of the others is one line until it is opened.
+    let folded = section.matches("class=\"brief\"").count();
+    let kernels: HashSet<_> = outcome
+        .findings
+        .iter()
+        .map(|finding| (finding.variant.clone(), finding.kernel.clone()))
+        .collect();
+    assert_eq!(folded, kernels.len() - 3);
+    // A short report has no contents.
+    let contents = |outcome: &Outcome| html(outcome).contains("aria-label=\"Contents\"");
+    assert!(contents(&outcome));
+    outcome.findings.truncate(3);
+    outcome.variants.truncate(2);
+    assert!(!contents(&outcome));
+}
+
+#[test]
+fn commits_and_lines_are_links_where_the_service_shows_them() {
+    let page = html(&linked());
+    let line =
+        format!("https://github.com/owner/name/blob/{COMMIT}/gpu/kernels/faults/spills.cu#L");
+    assert!(page.contains(&line), "{line}");
+    assert!(page.contains(&format!(
+        "href=\"https://github.com/owner/name/commit/{COMMIT}\""
+    )));
+    // The commits of both sides are in the data from which the script builds the variants.
+    assert!(page.contains("[\"current\",\"4abae5abd2\",\"https://github.com/owner/name/commit/"));
+    assert!(!html(&every_verdict()).contains("href=\"http"));
+    assert!(!html(&hostile()).contains("javascript:"));
+}
+
+#[test]
+fn a_finding_names_the_grid_where_one_kernel_has_several() {
+    let mut outcome = every_verdict();
+    let model = outcome
+        .findings
+        .iter()
+        .find(|one| one.code == Code::Regressed);
+    let model = model.unwrap().clone();
+    outcome.findings = [[1, 1, 1], [64, 2, 1]]
+        .map(|grid| model.clone().launched(grid, [128, 1, 1]))
+        .to_vec();
+    for format in ["text", "markdown", "html", "gitlab", "sarif", "github"] {
+        let text = form(format)
+            .unwrap()
+            .render_to_file(&outcome)
+            .replace('\\', "");
+        let text = text.replace("%2C", ",");
+        assert!(
+            text.contains("grid (64, 2, 1), block (128, 1, 1)"),
+            "{format}: {text}"
+        );
+    }
+}
+
+#[test]
 fn pictures_show_what_was_measured_or_state_why_they_are_missing() {
     let recorded = recorded();
     let roofline = picture(&recorded, Picture::Roofline).unwrap();
@@ -178,6 +276,36 @@ fn pictures_show_what_was_measured_or_state_why_they_are_missing() {
     assert_eq!(drawn, roofline);
 }
 
+/// The history of a variant as a site, with a change of level: the page of the variant, the index.
+fn site() -> [sparsek_gate::report::Page; 2] {
+    let acceptance = |at: usize| {
+        json!({
+            "time": format!("2026-11-{:02}T00:00:00Z", at + 1), "who": "a tester",
+            "reason": "a reason that is long enough to need more than one line on a phone",
+            "commit": COMMIT, "profile_sha256": "", "norm_sha256": "", "missing": null, "note": null,
+        })
+    };
+    let course = |metric: usize| {
+        json!({
+            "kernel": "a_kernel_with_a_long_name<float, 128, 64, 32, true>", "metric": format!("m{metric}"),
+            "unit": "ns", "counter": "c",
+            "values": (0..14).map(|at| json!({ "value": 270.0 + f64::from(u8::from(at > 6)), "noise": 0.5 })).collect::<Vec<_>>(),
+            "changes": [{ "at": 7, "before": 270.0, "after": 271.0 }],
+        })
+    };
+    let trend: Trend = serde_json::from_value(json!({
+        "variant": "suite/variant", "gpu": "nvidia-h200", "tier": "counters",
+        "acceptances": (0..14).map(acceptance).collect::<Vec<_>>(),
+        "metrics": (0..12).map(course).collect::<Vec<_>>(),
+    }))
+    .unwrap();
+    let past = PastVariant {
+        variant: trend.variant.clone(),
+        baselines: vec![trend],
+    };
+    history_site(&[past]).try_into().unwrap()
+}
+
 #[test]
 fn the_page_works_in_a_browser_at_every_width_and_in_both_themes() {
     let Some(program) = program() else {
@@ -194,8 +322,9 @@ fn the_page_works_in_a_browser_at_every_width_and_in_both_themes() {
         std::fs::write(&path, text).unwrap();
         path
     };
-    let page = file("page.html", &html(&every_verdict()));
+    let page = file("page.html", &html(&linked()));
     let mut browser = Browser::start(&program);
+    let site = site().map(|page| file(&page.name, &page.text));
     for (width, scheme) in [
         (1280, "light"),
         (390, "dark"),
@@ -203,6 +332,18 @@ fn the_page_works_in_a_browser_at_every_width_and_in_both_themes() {
         (1280, "dark"),
     ] {
         browser.look(width, 900, scheme);
+        for page in &site {
+            browser.open(page);
+            assert_eq!(browser.complaints(), Vec::<String>::new());
+            assert_eq!(browser.requests().len(), 1, "{:?}", browser.requests());
+            let overflow = browser.value("document.documentElement.scrollWidth - innerWidth");
+            assert_eq!(
+                overflow.as_i64().unwrap().max(0),
+                0,
+                "{width} {}",
+                page.display()
+            );
+        }
         browser.open(&page);
         browser.value(
             "document.querySelectorAll('#variants > div > details').forEach(d => d.open = true)",
@@ -223,6 +364,22 @@ fn the_page_works_in_a_browser_at_every_width_and_in_both_themes() {
         assert_eq!(ground, expected);
     }
 
+    // The contents lead to a variant that the script has not built yet.
+    let mut long = large(300, 1, 2);
+    for comparison in long.variants[..200]
+        .iter_mut()
+        .flat_map(|it| &mut it.comparisons)
+    {
+        comparison.verdict = None;
+    }
+    browser.open(&file("long.html", &html(&long)));
+    browser.value("document.querySelectorAll('#troubled a')[15].click()");
+    assert_eq!(
+        browser.value("document.querySelectorAll('#troubled a').length"),
+        20
+    );
+    let opened = browser.value("document.activeElement.closest('details').open");
+    assert_eq!(opened, json!(true));
     browser.open(&page);
     let shut = "document.querySelector('#variants details:not([open])')";
     assert_eq!(

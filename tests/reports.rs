@@ -5,6 +5,8 @@
 mod common;
 #[path = "common/outcome.rs"]
 mod made;
+#[path = "common/published.rs"]
+mod published;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -230,7 +232,7 @@ fn the_outcome_in_the_repository_is_what_a_check_of_the_recordings_writes() {
     is_golden("every_verdict.json", &EVERY_VERDICT);
 }
 
-const FORMS: [(&str, &str); 7] = [
+const FORMS: [(&str, &str); 10] = [
     ("txt", "text"),
     ("md", "markdown"),
     ("json", "json"),
@@ -238,6 +240,9 @@ const FORMS: [(&str, &str); 7] = [
     ("sarif", "sarif"),
     ("github.txt", "github"),
     ("codequality.json", "gitlab"),
+    ("bmf.json", "bencher"),
+    ("otava.csv", "otava"),
+    ("prom", "openmetrics"),
 ];
 
 fn golden_outcome() -> Outcome {
@@ -319,6 +324,7 @@ fn fitting(text: &str, schema: &str) -> Json {
 const SARIF: &str = "tests/data/schemas/sarif-2.1.0.schema.json";
 const GITLAB: &str = "tests/data/schemas/gitlab-codequality.schema.json";
 const OUTCOME: &str = "docs/outcome.schema.json";
+const BENCHER: &str = "tests/data/schemas/bencher-bmf.schema.json";
 
 /// Checks each form against its schema, and its counts against the outcome.
 #[track_caller]
@@ -377,6 +383,237 @@ fn forms_fit(outcome: &Outcome) {
 
     annotations(&rendered(outcome, "github"));
     markdown(&rendered(outcome, "markdown"));
+    values_fit(outcome);
+}
+
+/// Checks the forms that carry values against what is published of them, and counts the values.
+#[track_caller]
+fn values_fit(outcome: &Outcome) {
+    let comparisons = outcome
+        .variants
+        .iter()
+        .flat_map(|report| &report.comparisons);
+    let measured = comparisons
+        .filter(|one| one.current.is_some() && one.verdict != Some(Verdict::NotMeasured))
+        .count();
+    let metrics = fitting(&rendered(outcome, "bencher"), BENCHER);
+    assert_eq!(published::bencher(&metrics).len(), measured);
+    let (columns, rows) = published::otava(&rendered(outcome, "otava"));
+    assert_eq!(columns.len(), measured);
+    assert!(rows.len() <= 1);
+    let samples = published::openmetrics(&rendered(outcome, "openmetrics"));
+    let of_values = |sample: &&published::Sample| sample.1.iter().any(|(key, _)| key == "metric");
+    assert_eq!(samples.iter().filter(of_values).count(), measured);
+}
+
+#[test]
+fn values_for_other_tools_are_those_that_were_measured_in_base_units() {
+    let outcome = golden_outcome();
+    let unpadded = |one: &Comparison| one.metric == "duration";
+    let report = outcome.variants.iter().find(|report| {
+        report.variant.variant == "unpadded" && report.comparisons.iter().any(unpadded)
+    });
+    let comparison = report.unwrap().comparisons.iter().find(|one| unpadded(one));
+    let current = comparison.unwrap().current.unwrap();
+    let name = "ladder/unpadded bsr_gemm_cp_async";
+
+    let metrics = fitting(&rendered(&outcome, "bencher"), BENCHER);
+    let metric = &metrics[name]["duration"];
+    assert_eq!(metric["value"], current.value);
+    assert_eq!(
+        metric["upper_value"],
+        current.value + current.between.unwrap()
+    );
+    let (columns, rows) = published::otava(&rendered(&outcome, "otava"));
+    let at = columns
+        .iter()
+        .position(|column| *column == format!("{name} duration"));
+    assert_eq!(rows[0][at.unwrap()], current.value);
+    let samples = published::openmetrics(&rendered(&outcome, "openmetrics"));
+    let of_variant = |sample: &&published::Sample| {
+        let label = |key: &str, value: &str| sample.1.contains(&(key.to_owned(), value.to_owned()));
+        label("variant", "unpadded") && label("origin", "recorded")
+    };
+    let value = |family: &str| {
+        let mut of_family = samples.iter().filter(|sample| sample.0 == family);
+        of_family.find(of_variant).unwrap().2
+    };
+    assert_eq!(value("sparsek_gate_duration_seconds"), current.value / 1e9);
+    assert!(value("sparsek_gate_tensor_core_ratio") < 1.0);
+    let code = samples
+        .iter()
+        .find(|sample| sample.0 == "sparsek_gate_exit_code");
+    assert_eq!(code.unwrap().2, f64::from(outcome.exit_code() as u8));
+
+    // One launch of `gap` has no duration, so none is known of it: it is left out, and is not zero.
+    let gap = "doubts/gap bsr_gemm_cp_async";
+    assert_eq!(metrics[gap]["duration_narrow"], Json::Null);
+    assert!(!columns.contains(&format!("{gap} duration_narrow")));
+    assert!(columns.iter().any(|column| column.starts_with(gap)));
+}
+
+#[test]
+fn metrics_whose_names_are_spelled_alike_stay_apart() {
+    let mut outcome = golden_outcome();
+    outcome.variants.truncate(1);
+    let report = &mut outcome.variants[0];
+    let model = report.comparisons.iter().find(|one| one.current.is_some());
+    let model = model.unwrap().clone();
+    let named = |metric: &str, unit: Option<&str>| Comparison {
+        metric: metric.to_owned(),
+        unit: unit.map(str::to_owned),
+        verdict: None,
+        ..model.clone()
+    };
+    // The last two are overloads of one kernel at one grid.
+    report.comparisons = vec![
+        named("a-b", Some("ns")),
+        named("a_b", Some("ns")),
+        named("a_b_seconds", None),
+        named("exit_code", None),
+        named("x", Some("%")),
+        named("x", Some("%")),
+        // Some launches have a value, others have none.
+        Comparison {
+            verdict: Some(Verdict::NotMeasured),
+            ..named("gap", None)
+        },
+    ];
+    values_fit(&outcome);
+    for format in ["bencher", "otava", "openmetrics"] {
+        assert!(!rendered(&outcome, format).contains("gap"), "{format}");
+    }
+    let samples = published::openmetrics(&rendered(&outcome, "openmetrics"));
+    let families: BTreeSet<&str> = samples.iter().map(|sample| sample.0.as_str()).collect();
+    for family in ["a_b_seconds", "a_b_seconds_2", "exit_code_2", "x_ratio"] {
+        let family = format!("sparsek_gate_{family}");
+        assert!(families.contains(family.as_str()), "{family}: {families:?}");
+    }
+}
+
+#[test]
+fn the_readers_of_values_reject_broken_files() {
+    let broken = |read: fn(&str), text: &str| {
+        assert!(std::panic::catch_unwind(|| read(text)).is_err(), "{text}");
+    };
+    for text in [
+        "# TYPE a gauge\na{} 1\n",
+        "# TYPE a_s gauge\n# UNIT a_s seconds\na_s{} 1\n# EOF\n",
+        "# TYPE a gauge\na{b=\"\\x\"} 1\n# EOF\n",
+        "# TYPE a gauge\na{} 1\na{} 1\n# EOF\n",
+        "# TYPE a gauge\na{} NaN\n# EOF\n",
+    ] {
+        broken(|text| drop(published::openmetrics(text)), text);
+    }
+    for text in [
+        "time,commit,gpu,origin,a\n2026-11-23T00:00:00Z,,,recorded,\n",
+        "time,commit,gpu,origin,a,a\n2026-11-23T00:00:00Z,,,recorded,1,1\n",
+        "time,commit,gpu,origin,a\nyesterday,,,recorded,1\n",
+    ] {
+        broken(|text| drop(published::otava(text)), text);
+    }
+    let read: fn(&str) = |text| drop(published::bencher(&serde_json::from_str(text).unwrap()));
+    broken(read, r#"{"a": {"b": {"value": 1, "lower_value": 2}}}"#);
+}
+
+/// Gives a text to a Python program that imports a package, and returns what it prints; `None`, said
+/// aloud, where the package is missing.
+fn read_by_python(package: &str, program: &str, text: &str) -> Option<String> {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    let module = package.split(' ').next_back().unwrap();
+    let import = format!("import {module}");
+    let known = Command::new("python3").args(["-c", &import]).output();
+    if !known.is_ok_and(|known| known.status.success()) {
+        let install = package.split(' ').next().unwrap();
+        common::aloud(&format!(
+            "SKIPPED: its own reader did not read the form: pip install {install}"
+        ));
+        return None;
+    }
+    let mut python = Command::new("python3")
+        .args(["-c", program])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = python.stdin.take().unwrap();
+    input.write_all(text.as_bytes()).unwrap();
+    drop(input);
+    let output = python.wait_with_output().unwrap();
+    assert!(output.status.success(), "{package}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn the_readers_of_others_read_as_many_values() {
+    let outcome = golden_outcome();
+    let text = rendered(&outcome, "openmetrics");
+    let program = "import sys\n\
+        from prometheus_client.openmetrics.parser import text_string_to_metric_families as read\n\
+        print(sum(len(family.samples) for family in read(sys.stdin.read())))";
+    if let Some(count) = read_by_python("prometheus_client prometheus_client", program, &text) {
+        let own = published::openmetrics(&text).len();
+        assert_eq!(count.trim(), own.to_string());
+    }
+    let text = rendered(&outcome, "otava");
+    let program = "import sys, tempfile\n\
+        from otava.importer import CsvImporter\n\
+        from otava.test_config import CsvMetric, CsvTestConfig\n\
+        text = sys.stdin.read()\n\
+        file = tempfile.NamedTemporaryFile('w', suffix='.csv')\n\
+        file.write(text)\n\
+        file.flush()\n\
+        import csv, io\n\
+        names = next(csv.reader(io.StringIO(text)))[4:]\n\
+        metrics = [CsvMetric(name, -1, 1.0, name) for name in names]\n\
+        test = CsvTestConfig('t', file.name, metrics=metrics, attributes=['commit', 'gpu', 'origin'])\n\
+        series = CsvImporter().fetch_data(test)\n\
+        print(sum(len(values) for values in series.data.values()))";
+    if let Some(count) = read_by_python("apache-otava otava", program, &text) {
+        assert_eq!(count.trim(), published::otava(&text).0.len().to_string());
+    }
+}
+
+#[test]
+fn every_form_for_people_shows_the_findings_in_one_order() {
+    let outcome = golden_outcome();
+    let of = |format: &str, pattern: &str| -> Vec<(String, String)> {
+        let text = rendered(&outcome, format).replace('\\', "");
+        let entry = regex::Regex::new(pattern).unwrap();
+        entry
+            .captures_iter(&text)
+            .map(|found| (found[1].to_owned(), found[2].to_owned()))
+            .collect()
+    };
+    let terminal = of("text", r"(?m)^(?:warning )?([a-z-]+) ([a-z]+/[a-z_]+): ");
+    let denied = outcome.findings.iter().filter(|one| one.denies()).count();
+    assert_eq!(terminal.len(), outcome.findings.len());
+    let comment = of("markdown", r"(?m)^- `([a-z-]+)` \*\*([a-z]+/[a-z_]+)\*\*: ");
+    assert_eq!(comment, terminal[..comment.len()]);
+    assert!(comment.len() > denied);
+    let page = of(
+        "html",
+        r#"class="code">([a-z-]+)</span> <strong>([a-z]+/[a-z_]+)</strong>"#,
+    );
+    let (failing, _) = terminal.split_at(denied);
+    let shown = page
+        .iter()
+        .zip(failing)
+        .take_while(|(one, other)| one == other)
+        .count();
+    assert!(shown >= 15, "{shown}: {page:?}\n{failing:?}");
+    // What fails is what decides the exit code, and a regression comes before what is open.
+    let codes: Vec<&str> = failing.iter().map(|(code, _)| code.as_str()).collect();
+    let first = |code: &str| codes.iter().position(|other| *other == code).unwrap();
+    assert!(first("regressed") < first("inconclusive"));
+    assert!(first("regressed") < first("not-measured"));
+    let issues: Json = serde_json::from_str(&rendered(&outcome, "gitlab")).unwrap();
+    let issues = issues.as_array().unwrap();
+    let gitlab = issues
+        .iter()
+        .map(|issue| issue["check_name"].as_str().unwrap());
+    assert!(gitlab.eq(terminal.iter().map(|(code, _)| code.as_str())));
 }
 
 /// The annotations, of lines that are nothing else, but for the last.

@@ -93,6 +93,7 @@ fn judged(
         refuse_target(&target.path, &current, arguments.from.as_deref())?;
     }
     let bases = bases(&current, arguments)?;
+    let web = trust::web(&current.root, variable);
     let grounds = trust::establish(current, bases.root, &consent(arguments)?)?;
     let Grounds {
         config,
@@ -106,6 +107,7 @@ fn judged(
     process::pass(&plan.config.env_pass);
     let mut outcome = Outcome::new(origin(arguments));
     outcome.authority = authority.clone();
+    outcome.web = web;
     outcome.findings.extend(findings.iter().cloned());
     outcome.findings.extend(trust::credentials(&plan.config));
     // Before a program could write to the copy of the base's locks.

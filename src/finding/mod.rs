@@ -18,6 +18,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::terms::VariantId;
 
+/// How a kernel is launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Launch {
+    /// Blocks in x, y, z.
+    pub grid: [u64; 3],
+    /// Threads a block in x, y, z.
+    pub block: [u64; 3],
+}
+
+impl Launch {
+    /// For people.
+    pub fn words(&self) -> String {
+        let words = |[x, y, z]: [u64; 3]| format!("({x}, {y}, {z})");
+        format!("grid {}, block {}", words(self.grid), words(self.block))
+    }
+}
+
 /// One thing to report about one variant, or about all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
@@ -31,6 +48,9 @@ pub struct Finding {
     /// The kernel, where it concerns one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kernel: Option<String>,
+    /// How that kernel is launched, where the profile has it at several grids or blocks.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub launch: Option<Box<Launch>>,
     /// The metric's alias, where it concerns one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub metric: Option<String>,
@@ -68,6 +88,7 @@ impl Finding {
             severity: severity(code, None),
             variant: None,
             kernel: None,
+            launch: None,
             metric: None,
             message: message.into(),
             next: next.into(),
@@ -81,11 +102,15 @@ impl Finding {
         self.variant.as_ref() == Some(variant)
     }
 
-    /// The name of what it concerns, for people.
+    /// The name of what it concerns, for people: the variant, and the grid where one kernel has
+    /// several.
     pub fn subject(&self) -> String {
-        self.variant
-            .as_ref()
-            .map_or_else(|| "all variants".to_owned(), VariantId::to_string)
+        let variant = self.variant.as_ref();
+        let name = variant.map_or_else(|| "all variants".to_owned(), VariantId::to_string);
+        match &self.launch {
+            Some(launch) => format!("{name}, {}", launch.words()),
+            None => name,
+        }
     }
 
     /// As a warning, where there is a reason for one that excuses its code.
@@ -143,6 +168,14 @@ impl Finding {
     pub fn metric(self, alias: impl Into<String>) -> Self {
         Finding {
             metric: Some(alias.into()),
+            ..self
+        }
+    }
+
+    /// With how that kernel is launched.
+    pub fn launched(self, grid: [u64; 3], block: [u64; 3]) -> Self {
+        Finding {
+            launch: Some(Box::new(Launch { grid, block })),
             ..self
         }
     }

@@ -24,4 +24,4 @@ pub use revision::{
 };
 pub use settings::settings_from_tree;
 pub use tree::{TreeEntry, Version, files_at, objects_at, tracked, versions};
-pub use worktree::Worktree;
+pub use worktree::{Worktree, folder_in_repository};

@@ -26,7 +26,7 @@ impl Worktree {
     /// [`Error::Usage`] where there is no repository or no such revision; [`Error::Environment`]
     /// where git refuses for another reason.
     pub fn add(root: &Path, revision: &str, places: &Path) -> Result<Worktree, Error> {
-        prefix(root)
+        folder_in_repository(root)
             .map_err(|why| Error::Usage(format!("`--against` needs a git repository: {why}")))?;
         match named(root, revision) {
             Named::Commit(commit) => Worktree::of_commit(root, &commit, places),
@@ -50,7 +50,7 @@ impl Worktree {
             what: format!("git cannot check {commit} out: {why}"),
             next,
         };
-        let prefix = prefix(root)
+        let prefix = folder_in_repository(root)
             .map_err(|why| cannot(why, "run it in a clone of the repository".to_owned()))?;
         std::fs::create_dir_all(places).map_err(Error::io("create", places))?;
         sweep(root, places);
@@ -91,8 +91,11 @@ impl Worktree {
     }
 }
 
-/// The path of a folder from the top of its repository; empty at the top.
-fn prefix(root: &Path) -> Result<String, String> {
+/// The path of a folder from the top of its repository, with a `/` at its end; empty at the top.
+///
+/// # Errors
+/// Git's complaint where the folder is in no repository.
+pub fn folder_in_repository(root: &Path) -> Result<String, String> {
     git(root, &["rev-parse", "--show-prefix"])
 }
 

@@ -4,11 +4,13 @@
 //! A past profile counts only if its sha256 is the one in the ledger's entry, so only accepted
 //! numbers are shown. Where a profile is missing, the reason is shown instead.
 
+mod all;
 mod past;
 mod selection;
 mod trend;
 
-pub use crate::profile::{Acceptance, Course, Point, Trend};
+pub use crate::profile::{Acceptance, Course, LevelChange, Point, Trend};
+pub use all::{PastVariant, all_trends};
 pub use past::{PastKernel, PastProfile, PastSeries};
 pub use selection::{find_variant, judged_only, keep_metrics};
 pub use trend::{trend, trends};

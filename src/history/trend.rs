@@ -8,8 +8,13 @@ use crate::baseline::{Lock, Store, Stored};
 use crate::finding::{Code, Error, Finding};
 use crate::git::{self, Version};
 use crate::hash::sha256_hex;
-use crate::profile::{Acceptance, Course, Point, Trend};
+use crate::profile::{Acceptance, Course, LevelChange, Point, Trend};
+use crate::statistics::median;
 use crate::terms::{Tier, VariantId};
+use crate::verdict::change_points;
+
+/// The chance that the course of a metric whose level never changed shows a change.
+const FALSE_ALARMS: f64 = 0.01;
 
 /// The history of every baseline of a variant, and findings on those that have none.
 ///
@@ -165,7 +170,53 @@ fn courses(profiles: &[Option<PastProfile>]) -> Vec<Course> {
             metric,
             counter,
             unit,
+            changes: changes(&values),
             values,
         })
         .collect()
+}
+
+/// Where the level of accepted values changed. What is not known is left out.
+fn changes(values: &[Option<Point>]) -> Vec<LevelChange> {
+    let (places, known): (Vec<usize>, Vec<f64>) = values
+        .iter()
+        .enumerate()
+        .filter_map(|(at, point)| Some((at, (*point)?.value)))
+        .unzip();
+    let starts = change_points(&known, FALSE_ALARMS);
+    let level = |from: usize, to: usize| median(&known[from..to]);
+    starts
+        .iter()
+        .enumerate()
+        .filter_map(|(index, start)| {
+            let before = index.checked_sub(1).map_or(0, |index| starts[index]);
+            let end = starts.get(index + 1).copied().unwrap_or(known.len());
+            Some(LevelChange {
+                at: places[*start],
+                before: level(before, *start)?,
+                after: level(*start, end)?,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_changes_with_an_acceptance_and_a_gap_is_no_value() {
+        let point = |value| Some(Point { value, noise: None });
+        let mut values = vec![point(270.0); 7];
+        values.extend([None, None]);
+        values.extend(vec![point(280.0); 6]);
+        let found = changes(&values);
+        let expected = LevelChange {
+            at: 9,
+            before: 270.0,
+            after: 280.0,
+        };
+        assert_eq!(found, [expected]);
+        assert_eq!(changes(&values[..11]), []);
+    }
 }

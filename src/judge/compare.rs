@@ -18,7 +18,7 @@ use crate::evidence::{
 };
 use crate::finding::{Code, Finding};
 use crate::metric::{Level, Role, measures};
-use crate::profile::Profile;
+use crate::profile::{KernelProfile, Profile};
 use crate::terms::Tier;
 
 /// How many comparisons a check of these variants judges on a tier. The chance of a false alarm is
@@ -201,6 +201,11 @@ fn judge_pair<'a>(
         comparisons.push(comparison);
     }
     findings.extend(work_findings(case.variant, &mut comparisons, mode));
+    if at_several_shapes(case.current, pair.current) {
+        let (grid, block) = (pair.current.grid, pair.current.block);
+        let named = findings.into_iter();
+        findings = named.map(|found| found.launched(grid, block)).collect();
+    }
     time_first(&mut findings, &comparisons);
     if let Some(at) = findings.iter().position(Finding::says_worse) {
         let code = code.remove(&pair.current.name);
@@ -212,6 +217,14 @@ fn judge_pair<'a>(
     }
     report.comparisons.extend(comparisons);
     findings
+}
+
+/// Whether the profile has this kernel at other grids or blocks too: its name alone does not say which
+/// is meant.
+fn at_several_shapes(profile: &Profile, kernel: &KernelProfile) -> bool {
+    let shape = |one: &KernelProfile| (one.grid, one.block);
+    let mut kernels = profile.kernels.iter();
+    kernels.any(|other| other.name == kernel.name && shape(other) != shape(kernel))
 }
 
 /// Puts that a kernel takes longer first: people look for that first, and it carries the causes.

@@ -1,6 +1,6 @@
 //! The outcome: all findings of a run; it alone decides the exit code.
 
-use crate::trust::Authority;
+use crate::trust::{Authority, Web};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,9 @@ pub struct Outcome {
     /// Why the run ended before everything was judged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ended: Option<Ended>,
+    /// Where the service of the run shows the repository.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub web: Option<Web>,
     /// Where variants and kernels are in the sources, as far as they were found.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub places: Vec<Place>,
@@ -109,6 +112,7 @@ impl Outcome {
             authority: Authority::WorkingTree,
             programs: None,
             ended: None,
+            web: None,
             places: Vec::new(),
             variants: Vec::new(),
             same_programs: Vec::new(),

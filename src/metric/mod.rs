@@ -3,6 +3,7 @@
 
 mod alias;
 mod arch;
+mod base_unit;
 mod display;
 mod family;
 mod role;
@@ -11,6 +12,7 @@ mod terms;
 
 pub use alias::{Alias, Better, aliases, builtin_alias};
 pub use arch::chip_of_arch;
+pub use base_unit::{base_unit, spelled};
 pub use display::{display_value, display_values};
 pub use family::bounds;
 pub(crate) use family::{

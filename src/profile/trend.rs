@@ -55,6 +55,20 @@ pub struct Course {
     pub unit: Option<String>,
     /// One an acceptance; `None` where its profile is not to be had or lacks the metric.
     pub values: Vec<Option<Point>>,
+    /// Where its level changed, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<LevelChange>,
+}
+
+/// A new level of a metric, which begins with an acceptance.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LevelChange {
+    /// The place of that acceptance, from 0.
+    pub at: usize,
+    /// Median of the level before, in the counter's unit.
+    pub before: f64,
+    /// Median of the new level, in the counter's unit.
+    pub after: f64,
 }
 
 /// An accepted value.

@@ -3,10 +3,12 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::form::Form;
-use super::{github, gitlab, html, json, junit, markdown, plot, sarif, terminal};
+use super::{
+    bencher, github, gitlab, html, json, junit, markdown, openmetrics, otava, plot, sarif, terminal,
+};
 
 /// All forms, in the order of the help.
-pub static FORMS: [&Form; 11] = [
+pub static FORMS: [&Form; 14] = [
     &terminal::FORM,
     &markdown::FORM,
     &json::FORM,
@@ -15,6 +17,9 @@ pub static FORMS: [&Form; 11] = [
     &github::FORM,
     &gitlab::FORM,
     &html::FORM,
+    &bencher::FORM,
+    &otava::FORM,
+    &openmetrics::FORM,
     &plot::LADDER,
     &plot::ROOFLINE,
     &plot::SAMPLES,

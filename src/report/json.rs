@@ -123,7 +123,10 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
 fn incomplete_trend(outcome: &Outcome) -> Option<String> {
     outcome.trends.iter().find_map(|trend| {
         let acceptances = trend.acceptances.len();
-        let other = |course: &&Course| course.values.len() != acceptances;
+        let other = |course: &&Course| {
+            let beyond = course.changes.iter().any(|change| change.at >= acceptances);
+            course.values.len() != acceptances || beyond
+        };
         let course = trend.metrics.iter().find(other)?;
         Some(format!(
             "the trend of {} has {acceptances} acceptances, but {} values of {}",

@@ -8,15 +8,17 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::concern::{badness, shortened, worst_first};
+use super::concern::shortened;
 use super::form::{Capability, Form};
 use super::print::{clean, inert};
 use super::rows::{
     Row, causes_and_drift, chosen_launches, headline, left_out, origin, provenance, reused,
     same_programs, several_kernels, several_shapes, shown, time, title, verdict_word,
 };
+use super::weight::{badness, by_weight};
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Comparison, Outcome, VariantReport};
+use crate::terms::VariantId;
 use crate::verdict::Verdict;
 
 /// It identifies the comment of an earlier run.
@@ -102,13 +104,10 @@ fn report(outcome: &Outcome) -> String {
     text
 }
 
-/// Findings, the worst first, as long as there is room. Those in a row that ask for the same next
+/// Findings, the weightiest first, as long as there is room. Those in a row that ask for the same next
 /// step share it: the last of them shows it.
 fn findings<'a>(outcome: &'a Outcome, text: &mut String, left: &mut LeftOut<'a>) {
-    let all: Vec<&Finding> = worst_first(outcome)
-        .iter()
-        .map(|concern| concern.finding)
-        .collect();
+    let all = by_weight(&outcome.findings, &outcome.variants);
     let most = text.len() + MOST_OF_FINDINGS;
     for (title, severity) in [("Findings", Severity::Deny), ("Warnings", Severity::Warn)] {
         let of_severity: Vec<&Finding> = all
@@ -377,11 +376,11 @@ impl LeftOut<'_> {
             let of = |finding: &&&Finding| finding.severity == severity;
             self.findings.iter().filter(of).count()
         };
-        let denied: BTreeSet<String> = self
+        let denied: BTreeSet<Option<&VariantId>> = self
             .findings
             .iter()
             .filter(|finding| finding.severity == Severity::Deny)
-            .map(|finding| finding.subject())
+            .map(|finding| finding.variant.as_ref())
             .collect();
         let mut parts = Vec::new();
         let s = |count: usize| if count == 1 { "" } else { "s" };

@@ -2,6 +2,7 @@
 //!
 //! A form is a file with a constant `FORM`; the table of all is in `forms.rs`.
 
+mod bencher;
 mod checks;
 mod concern;
 mod detail;
@@ -14,14 +15,19 @@ mod html;
 mod json;
 mod junit;
 mod markdown;
+mod openmetrics;
+mod otava;
 pub mod plot;
 mod print;
 mod progress;
 mod reference;
 mod rows;
 mod sarif;
+mod site;
 mod target;
 mod terminal;
+mod values;
+mod weight;
 
 pub use checks::checks as checks_text;
 pub use detail::Detail;
@@ -35,5 +41,6 @@ pub use print::{
 pub(crate) use print::{clean, json_for_terminals, one_line};
 pub use progress::Progress;
 pub use reference::findings_page;
+pub use site::{Page, history_site, page_name, refuse_foreign, write_site};
 pub use target::{Target, targets};
 pub use terminal::{findings as findings_text, report as outcome_text};

@@ -41,6 +41,21 @@ pub(super) fn several_shapes(report: &VariantReport) -> BTreeSet<&str> {
         .collect()
 }
 
+/// The name of a comparison's kernel: with grid and block where `shapes` has it, see
+/// [`several_shapes`].
+pub(super) fn kernel_label(comparison: &Comparison, shapes: &BTreeSet<&str>) -> String {
+    if !shapes.contains(comparison.kernel.as_str()) {
+        return comparison.kernel.clone();
+    }
+    let dimensions = |[x, y, z]: [u64; 3]| format!("({x}, {y}, {z})");
+    format!(
+        "{} {}×{}",
+        comparison.kernel,
+        dimensions(comparison.grid),
+        dimensions(comparison.block)
+    )
+}
+
 impl Row {
     /// The kernels in `shapes` are shown with grid and block, see [`several_shapes`].
     pub(super) fn of(comparison: &Comparison, shapes: &BTreeSet<&str>) -> Row {
@@ -69,17 +84,7 @@ impl Row {
             (None, _) => "–".to_owned(),
         };
         Row {
-            kernel: if shapes.contains(comparison.kernel.as_str()) {
-                let dimensions = |[x, y, z]: [u64; 3]| format!("({x}, {y}, {z})");
-                format!(
-                    "{} {}×{}",
-                    comparison.kernel,
-                    dimensions(comparison.grid),
-                    dimensions(comparison.block)
-                )
-            } else {
-                comparison.kernel.clone()
-            },
+            kernel: kernel_label(comparison, shapes),
             metric: comparison.metric.clone(),
             reference,
             current,

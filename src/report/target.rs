@@ -127,6 +127,9 @@ mod tests {
                 "gitlab",
                 "x/gl-code-quality-report.json",
             ),
+            ("a.bmf.json", "bencher", "a.bmf.json"),
+            ("a.otava.csv", "otava", "a.otava.csv"),
+            ("a.prom", "openmetrics", "a.prom"),
             ("github:log", "github", "log"),
             ("markdown:a:b", "markdown", "a:b"),
             ("junit:a.md", "junit", "a.md"),
@@ -139,7 +142,7 @@ mod tests {
                 "{named}"
             );
         }
-        for named in ["a", "a.pdf", "json", "other:a", "md"] {
+        for named in ["a", "a.pdf", "a.csv", "json", "other:a", "md"] {
             let error = target(Path::new(named)).unwrap_err().to_string();
             for form in FORMS {
                 assert!(error.contains(form.name), "{}: {error}", form.name);

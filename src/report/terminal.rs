@@ -10,6 +10,7 @@ use super::rows::{
     Row, causes_and_drift, chosen_launches, headline, left_out, origin, passed, passes, provenance,
     reused, same_programs, several_kernels, several_shapes, shown, time, title, verdict_word,
 };
+use super::weight::by_weight;
 use crate::finding::{ExitCode, Finding, Severity};
 use crate::judge::{Outcome, VariantReport};
 use crate::verdict::Verdict;
@@ -90,7 +91,7 @@ pub fn report(outcome: &Outcome, detail: Detail) -> String {
     }
     if !outcome.findings.is_empty() {
         text.push('\n');
-        text.push_str(&findings(&outcome.findings));
+        text.push_str(&listed(&by_weight(&outcome.findings, &outcome.variants)));
     }
     text
 }
@@ -169,10 +170,16 @@ fn variant(report: &VariantReport) -> String {
 
 /// Findings, those that deny first. Findings in a row that ask for the same next step share it.
 pub fn findings(findings: &[Finding]) -> String {
+    listed(&by_weight(findings, &[]))
+}
+
+/// Findings in their order, those that deny before the warnings.
+fn listed(findings: &[&Finding]) -> String {
     let mut text = String::new();
     for severity in [Severity::Deny, Severity::Warn] {
         let of_severity: Vec<&Finding> = findings
             .iter()
+            .copied()
             .filter(|finding| finding.severity == severity)
             .collect();
         let (style, label) = match severity {

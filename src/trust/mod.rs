@@ -26,6 +26,7 @@ mod service;
 mod snapshot;
 mod tampered;
 mod tools;
+mod web;
 
 pub use authority::Authority;
 pub use brought::{Brought, brought_by_change, unlike_base};
@@ -36,3 +37,4 @@ pub use merge::refuse_untracked;
 pub use pull_request::pull_request;
 pub use root::{Asked, Bases, Root, bases, is_of_reviewed_code};
 pub use service::variables;
+pub use web::{Web, WebStyle, web};

@@ -124,6 +124,14 @@ fn the_first_gate_goes_as_its_document_tells() {
     );
 }
 
+#[test]
+fn the_outputs_for_other_tools_are_made_as_their_document_tells() {
+    let project = Project::empty();
+    let outcome = repository().join("tests/data/outcomes/every_verdict.json");
+    project.write("work/outcome.json", fs::read(outcome).unwrap());
+    assert_eq!(go("docs/outputs.md", &project, &[]), 5);
+}
+
 /// A benchmark of which the stand-in of ncu hands over what was recorded on an H200; "building" it
 /// again makes it the worse one.
 #[test]

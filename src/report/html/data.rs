@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use crate::finding::{Finding, Severity};
+use super::findings::Listed;
+use crate::finding::Finding;
 use crate::judge::{Comparison, Outcome, VariantReport};
+use crate::profile::Provenance;
 use crate::report::plot::{Process, Strip};
 use crate::report::print::{clean, one_line};
 use crate::report::rows::{
@@ -33,6 +35,9 @@ struct Data {
 struct Variant {
     title: String,
     provenance: String,
+    /// Name, start of the hash and address of each commit that the service shows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    commits: Vec<[String; 3]>,
     class: &'static str,
     counts: Vec<String>,
     lines: Vec<String>,
@@ -103,14 +108,14 @@ impl Words {
     }
 }
 
-/// The JSON, safe within a script element. `shown_findings` of a severity are in the document.
-pub(super) fn embedded(outcome: &Outcome, shown_findings: usize) -> String {
+/// The JSON, safe within a script element, with the findings that are not in the document.
+pub(super) fn embedded(outcome: &Outcome, listed: &[Listed<'_>]) -> String {
     let mut words = Words::default();
     let mut room = ROW_BUDGET;
     let mut variants: Vec<Variant> = outcome
         .variants
         .iter()
-        .map(|report| variant(report, &mut words, &mut room))
+        .map(|report| variant(outcome, report, &mut words, &mut room))
         .collect();
     let mut room = STRIP_BUDGET;
     // Those that did not pass come first: there may be no room for all.
@@ -119,22 +124,16 @@ pub(super) fn embedded(outcome: &Outcome, shown_findings: usize) -> String {
             add_strips(report, variant, passing, &mut words, &mut room);
         }
     }
-    let findings = |severity| {
-        outcome
-            .findings
-            .iter()
-            .filter(|finding| finding.severity == severity)
-            .skip(shown_findings)
-            .map(finding_data)
-            .collect()
-    };
+    let findings = listed.iter().map(|part| {
+        (
+            part.id(),
+            part.further.iter().copied().map(finding_data).collect(),
+        )
+    });
     let data = Data {
         words: words.list,
         variants,
-        findings: BTreeMap::from([
-            ("fails", findings(Severity::Deny)),
-            ("warns", findings(Severity::Warn)),
-        ]),
+        findings: findings.collect(),
         legend: crate::report::plot::LEGEND,
     };
     // No text in it can end the element, or begin another.
@@ -153,7 +152,28 @@ fn finding_data(finding: &Finding) -> FindingData {
     }
 }
 
-fn variant(report: &VariantReport, words: &mut Words, room: &mut usize) -> Variant {
+/// The commits of both sides, each with its name and its page, where the service shows them.
+fn commits(outcome: &Outcome, report: &VariantReport) -> Vec<[String; 3]> {
+    let sides = [
+        (report.mode.reference(), &report.reference),
+        ("current", &report.current),
+    ];
+    let link = |(name, side): (&str, &Provenance)| {
+        let git = side.git.as_deref()?;
+        let commit = git.split_once('+').map_or(git, |(commit, _)| commit);
+        let address = outcome.web.as_ref()?.of_commit(commit)?;
+        let short = commit.chars().take(10).collect();
+        Some([name.to_owned(), short, address])
+    };
+    sides.into_iter().filter_map(link).collect()
+}
+
+fn variant(
+    outcome: &Outcome,
+    report: &VariantReport,
+    words: &mut Words,
+    room: &mut usize,
+) -> Variant {
     let shown = shown(report);
     let shapes = several_shapes(report);
     let mut omitted = 0;
@@ -195,6 +215,7 @@ fn variant(report: &VariantReport, words: &mut Words, room: &mut usize) -> Varia
     Variant {
         title: one_line(&title(report)),
         provenance: one_line(&provenance(report)),
+        commits: commits(outcome, report),
         class: class(crate::report::plot::worst(report)),
         counts: counts.collect(),
         lines: left_out(report)

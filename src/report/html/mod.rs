@@ -5,28 +5,30 @@
 //! page's head admits its own style and script by hash, and nothing else.
 
 mod data;
+mod findings;
+mod prose;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
+use self::findings::{Listed, commit};
 use super::form::{Capability, Form};
 use super::plot::{
     Drawing, PLOT_STYLE, Size, THEME, ladders, rooflines, trend_drawings, troubled_strips,
 };
-use super::print::{clean, one_line};
+use super::print::one_line;
 use super::rows::{chosen_launches, counts, origin, reused, same_programs, time};
-use crate::finding::{ExitCode, Finding, Severity};
+use crate::finding::{ExitCode, Severity};
 use crate::judge::Outcome;
+use crate::trust::Authority;
 
 const PAGE_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Findings of a severity that are in the document; the script shows the others.
-const FINDINGS: usize = 15;
-/// Up to so many warnings are shown unfolded.
-const OPEN_WARNINGS: usize = 4;
+/// A report of more findings, or of more variants, has contents.
+const LONG: usize = 6;
 /// Elements of pictures that are in the document.
 const PICTURE_ELEMENTS: usize = 800;
 
@@ -43,12 +45,13 @@ fn render(outcome: &Outcome) -> String {
     let code = outcome.exit_code();
     let (word, _) = word(code);
     let title = format!("{word}: {} – sparsek-gate", code.meaning());
+    let listed = [Severity::Deny, Severity::Warn].map(|severity| Listed::of(outcome, severity));
     let body = html! {
         a class="skip" href="#main" { "Skip to the findings" }
         (head(outcome))
         main id="main" {
-            (findings(outcome, Severity::Deny, "What fails, and why"))
-            (findings(outcome, Severity::Warn, "Warnings"))
+            (contents(outcome, &listed))
+            @for of_severity in &listed { (of_severity.section(outcome)) }
             (pictures(outcome))
             section id="variants" aria-labelledby="variants-title" {
                 h2 id="variants-title" { "Variants" }
@@ -57,7 +60,27 @@ fn render(outcome: &Outcome) -> String {
         }
         footer { "sparsek-gate " (env!("CARGO_PKG_VERSION")) ", outcome schema " (outcome.schema) ". This page is one file and loads nothing." }
     };
-    document(&title, &body, Some(&data::embedded(outcome, FINDINGS)))
+    document(&title, &body, Some(&data::embedded(outcome, &listed)))
+}
+
+/// Where the parts of a long report are. The script adds the variants that need a reader.
+fn contents(outcome: &Outcome, listed: &[Listed<'_>]) -> Markup {
+    let findings: usize = listed.iter().map(Listed::count).sum();
+    if findings <= LONG && outcome.variants.len() <= LONG {
+        return html! {};
+    }
+    html! {
+        nav class="contents" aria-label="Contents" {
+            ul {
+                @for part in listed.iter().filter(|part| part.count() > 0) {
+                    li { a href=(format!("#{}", part.id())) { (part.title()) } " " span class="count" { (part.count()) } }
+                }
+                li { a href="#pictures" { "Pictures" } }
+                li { a href="#variants" { "Variants" } " " span class="count" { (outcome.variants.len()) } }
+            }
+            ul id="troubled" {}
+        }
+    }
 }
 
 /// A whole page. `data` is JSON for the script.
@@ -142,6 +165,7 @@ fn head(outcome: &Outcome) -> Markup {
                 li class="exit" { "exit code " (code as u8) }
             }
             p class="origin" { (one_line(&origin(outcome))) }
+            (commits(outcome))
             @if let Some(chosen) = chosen_launches(outcome) { p class="origin" { (one_line(&chosen)) } }
             @if let Some(time) = time(outcome) { p class="origin" { (time) } }
             @if let Some(reused) = reused(outcome) { p class="origin" { (one_line(&reused)) } }
@@ -156,74 +180,19 @@ fn head(outcome: &Outcome) -> Markup {
     }
 }
 
-fn findings(outcome: &Outcome, severity: Severity, title: &str) -> Markup {
-    let found: Vec<&Finding> = outcome
-        .findings
-        .iter()
-        .filter(|finding| finding.severity == severity)
-        .collect();
-    let (id, class) = match severity {
-        Severity::Deny => ("fails", "bad"),
-        Severity::Warn => ("warns", "open"),
-    };
-    if found.is_empty() {
+/// Links to the commits that the report is about, where the service shows them.
+fn commits(outcome: &Outcome) -> Markup {
+    let Some(web) = &outcome.web else {
         return html! {};
-    }
-    let shown = &found[..found.len().min(FINDINGS)];
-    let list = html! {
-        ol class="findings" {
-            @for (at, finding) in shown.iter().enumerate() {
-                // Findings in a row that ask for the same next step share it.
-                @let last = found.get(at + 1).is_none_or(|after| after.next != finding.next);
-                (one(finding, class, last))
-            }
-        }
-        @if found.len() > shown.len() {
-            details class="further" data-severity=(id) {
-                summary { (found.len() - shown.len()) " further" }
-            }
-        }
     };
-    let folded = severity == Severity::Warn && found.len() > OPEN_WARNINGS;
+    let rules = match &outcome.authority {
+        Authority::Revision { commit, .. } => Some(commit.as_str()),
+        Authority::WorkingTree => None,
+    };
     html! {
-        section id=(id) aria-labelledby=(format!("{id}-title")) {
-            h2 id=(format!("{id}-title")) { (title) " " span class="count" { (found.len()) } }
-            @if folded {
-                details class="folded" { summary { "Show the warnings; they do not fail the check" } (list) }
-            } @else { (list) }
-        }
-    }
-}
-
-fn one(finding: &Finding, class: &str, shows_next: bool) -> Markup {
-    html! {
-        li class=(class) {
-            p class="what" {
-                span class="code" { (finding.code.as_str()) } " "
-                strong { (one_line(&finding.subject())) }
-            }
-            p { (prose(&finding.message)) }
-            @if let Some(detail) = &finding.detail {
-                details { summary { "output" } pre tabindex="0" { (clean(detail)) } }
-            }
-            @if shows_next {
-                p class="next" { span { "Next" } " " (prose(&finding.next)) }
-            }
-        }
-    }
-}
-
-/// Text, in which the parts between backquotes are code.
-fn prose(text: &str) -> Markup {
-    let text = one_line(text);
-    let parts: Vec<&str> = text.split('`').collect();
-    // A backquote without a second one is text.
-    if parts.len().is_multiple_of(2) {
-        return html! { (text) };
-    }
-    html! {
-        @for (at, part) in parts.iter().enumerate() {
-            @if at % 2 == 1 { code { (part) } } @else { (part) }
+        p class="origin" {
+            "Checked: " (commit(outcome, &web.commit))
+            @if let Some(rules) = rules { "; rules and locks: " (commit(outcome, rules)) }
         }
     }
 }

@@ -4,6 +4,7 @@
   const BOXES = 100;
   const STRIPS = 40;
   const OPEN = 3;
+  const NAMED = 20;
   const SVG = "http://www.w3.org/2000/svg";
   const MARKS = { bad: "✕", open: "?", good: "▲", plain: "✓", quiet: "" };
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -39,6 +40,8 @@
     };
     button.addEventListener("click", more);
     more();
+    // Builds until this one is there.
+    button.upTo = (at) => { while (built <= at && built < count) more(); };
     return button;
   };
 
@@ -160,6 +163,11 @@
 
   const fill = (variant, inside) => {
     inside.append(el("p", { class: "provenance" }, variant.provenance));
+    if (variant.commits) {
+      const links = variant.commits.flatMap(([name, short, href], at) =>
+        [at === 0 ? "commits: " : ", ", `${name} `, el("a", { href, rel: "noreferrer" }, el("code", {}, short))]);
+      inside.append(el("p", { class: "provenance" }, ...links));
+    }
     if (variant.rows.length > 0) inside.append(...table(variant, variant.rows, `Metrics of ${variant.title}`));
     if (variant.lines.length > 0) {
       inside.append(el("ul", { class: "lines" }, ...variant.lines.map((line) => el("li", {}, line))));
@@ -199,6 +207,25 @@
   const boxes = el("div", {});
   const button = inParts(boxes, data.variants.length, BOXES, box);
   places.append(boxes, button);
+  // The contents name the variants that need a reader.
+  const troubled = document.getElementById("troubled");
+  if (troubled !== null) {
+    const all = [...of("bad"), ...of("open")];
+    for (const at of all.slice(0, NAMED)) {
+      const variant = data.variants[at];
+      const link = el("a", { href: "#variants" }, variant.title);
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        button.upTo(at);
+        const found = boxes.children[at];
+        found.open = true;
+        found.scrollIntoView();
+        found.querySelector("summary").focus({ preventScroll: true });
+      });
+      troubled.append(el("li", { class: variant.class }, `${MARKS[variant.class]} `, link));
+    }
+    if (all.length > NAMED) troubled.append(el("li", {}, `and ${all.length - NAMED} more`));
+  }
   if (data.variants.length === 0) places.append(el("p", { class: "note" }, "No variant was judged."));
 
   const finding = (found, look) => {

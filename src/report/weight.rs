@@ -1,0 +1,204 @@
+//! The order in which every form shows findings: the weightiest first.
+//!
+//! What fails comes before what warns, then the order of the exit codes decides; of warnings those
+//! come first that say that something got worse. Among findings of one exit code a kernel that became slower comes first, by how far beyond its limit it is. The findings
+//! on one kernel stay together, in the order in which they were found: the first has the causes.
+
+use std::collections::BTreeMap;
+
+use crate::finding::{ExitCode, Finding, Severity};
+use crate::judge::{Comparison, VariantReport};
+use crate::terms::VariantId;
+
+/// The findings, those first that a reader should see first. `variants` are the reports that say by
+/// how much a metric changed; without them the exit codes and the order found decide.
+pub(super) fn by_weight<'a>(
+    findings: &'a [Finding],
+    variants: &[VariantReport],
+) -> Vec<&'a Finding> {
+    groups(findings, variants).into_iter().flatten().collect()
+}
+
+/// The same, the findings on one kernel together: none of the groups is empty.
+pub(super) fn groups<'a>(
+    findings: &'a [Finding],
+    variants: &[VariantReport],
+) -> Vec<Vec<&'a Finding>> {
+    let sizes = sizes(variants);
+    let mut found: BTreeMap<Key<'a>, Group<'a>> = BTreeMap::new();
+    for (at, finding) in findings.iter().enumerate() {
+        // What concerns no kernel has no size, and comes first among its code.
+        let size = match (&finding.variant, &finding.kernel, &finding.metric) {
+            (Some(variant), Some(kernel), Some(metric)) => {
+                let key = (variant, kernel.as_str(), metric.as_str());
+                sizes.get(&key).copied().unwrap_or_default()
+            }
+            _ => Size {
+                of_time: f64::INFINITY,
+                of_any: f64::INFINITY,
+            },
+        };
+        let group = found.entry(key(finding)).or_insert_with(|| Group {
+            size,
+            first: at,
+            findings: Vec::new(),
+        });
+        group.size.of_time = group.size.of_time.max(size.of_time);
+        group.size.of_any = group.size.of_any.max(size.of_any);
+        group.findings.push(finding);
+    }
+    let mut groups: Vec<(Key<'a>, Group<'a>)> = found.into_iter().collect();
+    groups.sort_by(|(one_key, one), (other_key, other)| {
+        let class = |key: &Key<'a>| (key.warns, key.is_aside, key.rank);
+        class(one_key)
+            .cmp(&class(other_key))
+            .then(other.size.of_time.total_cmp(&one.size.of_time))
+            .then(other.size.of_any.total_cmp(&one.size.of_any))
+            .then(one.first.cmp(&other.first))
+    });
+    groups
+        .into_iter()
+        .map(|(_, group)| group.findings)
+        .collect()
+}
+
+/// What the findings of a group have in common.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a> {
+    warns: bool,
+    /// A warning about something else than that a kernel got worse.
+    is_aside: bool,
+    rank: usize,
+    variant: Option<&'a VariantId>,
+    kernel: Option<&'a str>,
+    launch: Option<([u64; 3], [u64; 3])>,
+}
+
+struct Group<'a> {
+    size: Size,
+    /// The place of its first finding.
+    first: usize,
+    findings: Vec<&'a Finding>,
+}
+
+/// Changes as multiples of the change beyond which they fail.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    /// Of the time of a launch.
+    of_time: f64,
+    of_any: f64,
+}
+
+fn key(finding: &Finding) -> Key<'_> {
+    let warns = finding.severity == Severity::Warn;
+    Key {
+        warns,
+        is_aside: warns && !finding.says_worse(),
+        rank: rank(finding.code.exit_code()),
+        variant: finding.variant.as_ref(),
+        kernel: finding.kernel.as_deref(),
+        launch: finding
+            .launch
+            .as_ref()
+            .map(|launch| (launch.grid, launch.block)),
+    }
+}
+
+/// By variant, kernel and metric. A kernel at several grids has its largest change.
+fn sizes(variants: &[VariantReport]) -> BTreeMap<(&VariantId, &str, &str), Size> {
+    let mut sizes: BTreeMap<(&VariantId, &str, &str), Size> = BTreeMap::new();
+    for report in variants {
+        for comparison in &report.comparisons {
+            let key = (
+                &report.variant,
+                comparison.kernel.as_str(),
+                comparison.metric.as_str(),
+            );
+            let size = badness(comparison);
+            let known = sizes.entry(key).or_default();
+            known.of_any = known.of_any.max(size);
+            if comparison.is_duration() {
+                known.of_time = known.of_time.max(size);
+            }
+        }
+    }
+    sizes
+}
+
+/// A change as a multiple of the change beyond which it fails; infinite where any change fails.
+pub(super) fn badness(comparison: &Comparison) -> f64 {
+    let Some(change) = comparison.change.map(|change| change.value().abs()) else {
+        return 0.0;
+    };
+    match comparison.threshold.map(f64::abs) {
+        Some(threshold) if threshold > 0.0 => change / threshold,
+        _ if change > 0.0 => f64::INFINITY,
+        _ => 0.0,
+    }
+}
+
+/// The number of codes that outrank this one: 0 for the worst.
+pub(super) fn rank(code: ExitCode) -> usize {
+    let outranks = |other: &&ExitCode| **other != code && other.worse(code) == **other;
+    ExitCode::ALL.iter().filter(outranks).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Code;
+
+    fn finding(code: Code, variant: &str, kernel: Option<&str>) -> Finding {
+        let id = VariantId {
+            suite: "s".to_owned(),
+            variant: variant.to_owned(),
+        };
+        let finding = Finding::deny(code, &id, code.as_str(), "next");
+        match kernel {
+            Some(kernel) => finding.kernel(kernel).metric("duration"),
+            None => finding,
+        }
+    }
+
+    #[test]
+    fn what_failed_comes_before_what_is_open_and_that_before_what_warns() {
+        let findings = [
+            finding(Code::ProfileMissing, "c", None),
+            finding(Code::Retried, "a", None),
+            finding(Code::Regressed, "a", Some("k")),
+            finding(Code::Inconclusive, "a", Some("k")),
+            finding(Code::Tampered, "b", None),
+            finding(Code::BuildFailed, "d", None),
+        ];
+        let order: Vec<&str> = by_weight(&findings, &[])
+            .into_iter()
+            .map(|finding| finding.code.as_str())
+            .collect();
+        assert_eq!(
+            order,
+            [
+                "build-failed",
+                "tampered",
+                "regressed",
+                "profile-missing",
+                "inconclusive",
+                "retried"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_findings_on_one_kernel_stay_together() {
+        let findings = [
+            finding(Code::Regressed, "a", Some("k")),
+            finding(Code::Regressed, "b", Some("k")),
+            finding(Code::LimitExceeded, "a", Some("k")),
+        ];
+        let groups = groups(&findings, &[]);
+        let variants: Vec<Vec<String>> = groups
+            .iter()
+            .map(|group| group.iter().map(|finding| finding.subject()).collect())
+            .collect();
+        assert_eq!(variants, [vec!["s/a", "s/a"], vec!["s/b"]]);
+    }
+}
