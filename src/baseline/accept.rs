@@ -155,7 +155,8 @@ impl Candidate<'_> {
                 "it contains `{name}`, which `kernels` does not select"
             ));
         }
-        let again = format!("build it: sparsek-gate build {}", variant.id);
+        let how = variant.makes_static_profile();
+        let again = format!("{how} it: sparsek-gate {how} {}", variant.id);
         let mut findings = incomplete_compiled(variant, profile);
         let reasons = reasons.into_iter();
         findings.extend(reasons.map(|why| self.refuse(Code::NotMeasured, why, &again)));

@@ -400,6 +400,8 @@ pub(super) struct RawVariant {
     pub program: Option<String>,
     /// Shared libraries, fatbins and cubins with further kernels of the program; with `run`. Default: none.
     pub libraries: Option<Vec<String>>,
+    /// The static gate judges the machine code that the program loads while it runs (Triton, NVRTC, torch extensions, CuTe DSL): profiling keeps it in ncu's reports. With `run`, in the place of `program`. Default: false.
+    pub loaded_code: bool,
     /// Arguments of every run, behind those of the suite.
     pub args: Vec<String>,
     /// Further arguments of the verifying run. Default: those of the suite.
