@@ -394,7 +394,7 @@ pub(super) struct RawVariant {
     pub build: Option<Vec<String>>,
     /// The program and its fixed arguments, such as `["python3", "kernel.py"]`.
     pub run: Option<Vec<String>>,
-    /// The files that the program is made of; with `run`. A folder stands for all files below it, and a pattern for those that match: `*` without slashes, `**` for any folders.
+    /// The files that the program is made of; with `run`. A folder stands for all files below it, and a pattern for those that match: `*` without slashes, `**` for any folders. Python scripts in `run`, and the modules of the project that they import, need not be named.
     pub inputs: Option<Vec<String>>,
     /// The executable that contains the kernels, such as `build/bench`; with `run`. Its machine code for `toolchain.arch` is what the static gate judges. Default: none; the static gate then does not judge the variant.
     pub program: Option<String>,
