@@ -186,6 +186,54 @@ fn a_file_that_changes_while_the_variant_is_run_is_reported() {
         .says("`src/a.py` changed");
 }
 
+#[test]
+fn a_profile_of_another_filter_is_not_locked() {
+    let Some(machine) = machine("[\"src/*.py\"]") else {
+        return;
+    };
+    machine.run(&["profile"]).exits(0);
+    let lock = ["baseline", "--lock", "--reason", "first"];
+    for (now, words) in [
+        ("kernels = \"regex:_gemm_\"", "and now `regex:_gemm_`"),
+        ("", "and now every kernel"),
+    ] {
+        let was = "kernels = \"regex:^bsr_gemm_\"";
+        let original = machine.project.read("config.toml");
+        machine.project.replace("config.toml", was, now);
+        machine
+            .run(&lock)
+            .exits(6)
+            .says("`kernels` changed since it was measured: it selected `regex:^bsr_gemm_`")
+            .says(words);
+        machine.project.write("config.toml", original);
+    }
+    machine.run(&lock).exits(0);
+}
+
+#[test]
+fn profile_prints_a_line_and_every_value_where_it_is_asked_for() {
+    let Some(machine) = machine("[\"src/*.py\"]") else {
+        return;
+    };
+    let line = "bsr_gemm/baseline on NVIDIA H200: duration of bsr_gemm_baseline ";
+    let short = machine.run(&["profile"]).exits(0).out;
+    assert!(short.starts_with(line), "{short}");
+    assert!(
+        short.contains(" us, 80 launches in 4 processes\n"),
+        "{short}"
+    );
+    assert!(!short.contains("sm_active"), "{short}");
+    let all = machine.run(&["profile", "-v"]).exits(0).out;
+    assert!(
+        all.contains("bsr_gemm/baseline on NVIDIA H200\n  "),
+        "{all}"
+    );
+    assert!(all.contains("\n  sm_active: "), "{all}");
+    let quiet = machine.run(&["profile", "-q"]).exits(0).out;
+    assert!(!quiet.contains("bsr_gemm/baseline"), "{quiet}");
+    assert!(quiet.contains("profiles in "), "{quiet}");
+}
+
 /// A machine whose only variant is a Python program with modules of its own.
 fn python_machine() -> Option<Machine> {
     if Command::new("python3").arg("--version").output().is_err() {

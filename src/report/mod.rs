@@ -16,6 +16,7 @@ mod junit;
 mod markdown;
 pub mod plot;
 mod print;
+mod profiles;
 mod progress;
 mod reference;
 mod rows;
@@ -33,6 +34,7 @@ pub use print::{
     Color, Part, color, is_plain, print, print_commands, print_error, print_json, print_parts, say,
 };
 pub(crate) use print::{clean, json_for_terminals, one_line};
+pub use profiles::text as profiles_text;
 pub use progress::Progress;
 pub use reference::findings_page;
 pub use target::{Target, targets};

@@ -24,7 +24,7 @@ use log::{Logs, judge};
 pub(crate) use log::NCU_LOCK;
 pub use log::Trouble;
 pub use tool::Ncu;
-pub(crate) use tool::home;
+pub(crate) use tool::{filter_in, home};
 
 impl Profiler for Ncu {
     fn tier(&self) -> Tier {
