@@ -304,3 +304,66 @@ fn a_static_profile_that_is_not_that_of_its_captures_is_found_and_not_locked() {
         .exits(4)
         .says("profile-altered");
 }
+
+/// A slower kernel of which nothing but the choice of its autotuner is known.
+#[test]
+fn a_regression_names_the_choice_of_the_autotuner_first() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let config = CONFIG
+        .replace("loaded_code = true\n", "")
+        .replace("bsr_gemm_wmma", "bsr_gemm_cp_async");
+    machine.project.write("config.toml", config);
+    let program = |recorded: &str, warps: u32| {
+        let says = sentence(&format!("M: 128, num_warps: {warps}"));
+        let says = says.replace(KERNEL, "bsr_gemm_cp_async");
+        let text =
+            format!("echo 'variant: cp_async'\necho 'recorded: {recorded}'\necho '{says}'\n");
+        machine.project.write("bench.sh", text);
+    };
+    program("h200", 4);
+    machine.project.git(&["init", "--quiet"]);
+    let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n";
+    machine.project.write(".git/info/exclude", ours);
+    locked(&machine);
+    machine.project.git(&["add", "--all"]);
+    machine
+        .project
+        .git(&["commit", "--quiet", "--message", "base"]);
+    program("h200-worse", 8);
+    let steps = "num_warps 4 → 8 (now M: 128, num_warps: 8)";
+    // Beside the base the change is judged for what it does, against the lock it is a change.
+    for (arguments, code, severity) in [(&[][..], 4, "deny"), (&["--against", "HEAD"], 1, "warn")] {
+        let all = [&["check", "--format", "json"], arguments].concat();
+        let report = machine.run(&all).exits(code).json().0;
+        let regressed = messages(&report, "regressed");
+        assert!(
+            regressed[0].contains("with it: ") && regressed[0].contains(steps),
+            "{regressed:?}"
+        );
+        let findings = report["findings"].as_array().unwrap();
+        let tuned: Vec<&Json> = findings
+            .iter()
+            .filter(|finding| finding["code"] == "tuning-changed")
+            .collect();
+        assert_eq!(tuned.len(), 1, "{findings:#?}");
+        assert_eq!(tuned[0]["severity"], severity);
+        assert!(tuned[0]["message"].as_str().unwrap().contains(steps));
+    }
+}
+
+#[test]
+fn processes_that_choose_differently_are_a_warning_where_no_code_is_gated() {
+    let Some(machine) = machine() else { return };
+    let config = CONFIG.replace("loaded_code = true\n", "");
+    machine.project.write("config.toml", config);
+    let text = "n=$(grep -c . journal)\necho 'variant: v'\necho 'recorded: first'\n\
+        echo \"Triton autotuning for function bsr_gemm_wmma finished after 1s; best config selected: N: $n;\"\n";
+    machine.project.write("bench.sh", text);
+    machine
+        .run(&["profile"])
+        .exits(0)
+        .says("warning code-varies s/v")
+        .says("chose different configurations of `bsr_gemm_wmma`: N: 0; N: 1");
+}

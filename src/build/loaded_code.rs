@@ -65,5 +65,5 @@ fn varies(variant: &Variant, kernel: &str) -> Finding {
         format!("`{kernel}` was measured with different machine code in one measurement"),
         "keep the choice of an autotuner (Triton: `env = { TRITON_CACHE_AUTOTUNING = \"1\" }`), measure only between cudaProfilerStart and cudaProfilerStop (`profiler_range`), and make a variant of each shape that has code of its own",
     )
-    .kernel(&ncu_report::base_name(kernel))
+    .kernel(ncu_report::base_name(kernel))
 }

@@ -34,7 +34,7 @@ const MOST_CHARACTERS: usize = 400;
 
 const BEGIN: &str = "Triton autotuning for function ";
 const CHOSEN: &str = "best config selected: ";
-/// Most bytes from the name of the function to the end of the sentence: its key may be long.
+/// Most characters from the name of the function to the end of the sentence: its key may be long.
 const MOST_OF_SENTENCE: usize = 16 << 10;
 
 #[derive(Default)]
@@ -68,8 +68,8 @@ impl Found {
 pub fn tuned(log: &str, result: &[u8]) -> Vec<Tuned> {
     let mut found = Found::default();
     for sentence in log.split(BEGIN).skip(1) {
-        let end = sentence.floor_char_boundary(MOST_OF_SENTENCE.min(sentence.len()));
-        let sentence = &sentence[..end];
+        let most = sentence.char_indices().nth(MOST_OF_SENTENCE);
+        let sentence = &sentence[..most.map_or(sentence.len(), |(end, _)| end)];
         let name = sentence.split([' ', ',', '\n']).next().unwrap_or_default();
         let Some((_, rest)) = sentence.split_once(CHOSEN) else {
             continue;
