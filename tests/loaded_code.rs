@@ -76,7 +76,7 @@ fn program(machine: &Machine, recorded: &str, prints: &str) {
 }
 
 /// The recorded report under another name, with other bytes: no two processes leave the same.
-fn record(machine: &Machine, name: &str, edit: impl Fn(&mut Vec<u8>)) {
+fn record(machine: &Machine, name: &str, edit: impl Fn(&mut [u8])) {
     let folder = format!("recordings/{name}/bsr_gemm/v");
     let data = repository().join("tests/data/ncu");
     let csv = fs::read(data.join("twenty_launches.raw.csv")).unwrap();
@@ -94,7 +94,7 @@ fn record(machine: &Machine, name: &str, edit: impl Fn(&mut Vec<u8>)) {
 }
 
 /// Another instruction in the kernel: a byte of its `.text` is another one.
-fn other_instruction(report: &mut Vec<u8>) {
+fn other_instruction(report: &mut [u8]) {
     let (start, cubin) = cubin(report);
     let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*cubin).unwrap();
     let section = object::Object::section_by_name(&file, &format!(".text.{MANGLED}")).unwrap();
@@ -104,7 +104,7 @@ fn other_instruction(report: &mut Vec<u8>) {
 }
 
 /// The kernel takes more registers: what `.nv.info` states of it is another number.
-fn more_registers(report: &mut Vec<u8>) {
+fn more_registers(report: &mut [u8]) {
     let (start, cubin) = cubin(report);
     // EIATTR_REGCOUNT: format, attribute, size of the payload, index of the symbol, registers.
     let begins = [0x04, 0x2f, 0x08, 0x00];
