@@ -492,6 +492,18 @@ part_examples() {
   fi
   if has_torch "the examples of Python"; then
     example triton softmax.py -e 's/num_warps=8/num_warps=1/'
+    cd "$work/triton" || exit 70
+    expect "what Triton compiled is locked" 0 "matmul_kernel" \
+      grep -h matmul_kernel baselines/*+static/matmul/triton.profile.json
+    expect "what the autotuner chose is recorded" 0 "num_stages" \
+      grep -h num_stages baselines/nvidia-*/matmul/triton.profile.json
+    sed -i -e 's/num_stages=[34]/num_stages=2/' matmul.py
+    expect "another choice of the autotuner is named" 4 "tuning-changed" "$gate" check matmul
+    git checkout -q matmul.py
+    # Each process tunes anew, and nothing says where that ends.
+    sed -i -e 's/^profiler_range.*//' -e '/^env = /d' config.toml
+    expect "tuning in the measured range is refused" 6 "tuning-measured" "$gate" profile matmul
+    cd "$work" || exit 70
     example pytorch block.py -e 's/layer_norm(x, /layer_norm(x.float(), /; s/, weight) @ up/, weight.float()).to(x.dtype) @ up/'
   fi
 }

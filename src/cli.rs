@@ -305,6 +305,9 @@ pub struct ProfileArgs {
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
+    /// How much is printed.
+    #[command(flatten)]
+    pub verbosity: Verbosity,
 }
 
 /// Arguments of `import`.

@@ -396,6 +396,9 @@ impl Run {
         for capture in &mut provenance.captures {
             pseudonym(scrubber, &mut capture.gpu_uuid);
             lines(scrubber, &mut capture.argv);
+            for tuned in &mut capture.tuned {
+                lines(scrubber, &mut tuned.chosen);
+            }
             for process in capture
                 .device
                 .iter_mut()

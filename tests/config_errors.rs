@@ -139,6 +139,7 @@ run = ["./b"]
 inputs = ["b.py"]
 program = "build/b"
 libraries = ["build/libb.so", "b.cubin"]
+loaded_code = false
 
 [suite.made.variant.c]
 matrix = { n = [1, 0.5], mode = { fast = ["--fast", "{n}"], exact = [] } }
@@ -1181,6 +1182,21 @@ fn a_variant_has_a_source_or_a_command_and_what_belongs_to_it() {
         "flags = [\"-G\"]",
         "libraries = [\"a.so\"]",
         &["`libraries` belongs to a variant with `run`"],
+    );
+    refused(
+        "flags = [\"-G\"]",
+        "loaded_code = true",
+        &["`loaded_code` belongs to a variant with `run`"],
+    );
+    refused(
+        "loaded_code = false",
+        "loaded_code = true",
+        &["`loaded_code` does not work with `program` and `libraries`"],
+    );
+    refused(
+        "loaded_code = false",
+        "loaded_code = \"yes\"",
+        &["loaded_code = \"yes\""],
     );
     refused(
         "\"build/libb.so\"",

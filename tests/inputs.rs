@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::Command;
 
 mod common;
 
@@ -183,6 +184,161 @@ fn a_file_that_changes_while_the_variant_is_run_is_reported() {
         .run(&["profile"])
         .exits(5)
         .says("`src/a.py` changed");
+}
+
+#[test]
+fn a_profile_of_another_filter_is_not_locked() {
+    let Some(machine) = machine("[\"src/*.py\"]") else {
+        return;
+    };
+    machine.run(&["profile"]).exits(0);
+    let lock = ["baseline", "--lock", "--reason", "first"];
+    for (now, words) in [
+        ("kernels = \"regex:_gemm_\"", "and now `regex:_gemm_`"),
+        ("", "and now every kernel"),
+    ] {
+        let was = "kernels = \"regex:^bsr_gemm_\"";
+        let original = machine.project.read("config.toml");
+        machine.project.replace("config.toml", was, now);
+        machine
+            .run(&lock)
+            .exits(6)
+            .says("`kernels` changed since it was measured: it selected `regex:^bsr_gemm_`")
+            .says(words);
+        machine.project.write("config.toml", original);
+    }
+    machine.run(&lock).exits(0);
+}
+
+#[test]
+fn profile_prints_a_line_and_every_value_where_it_is_asked_for() {
+    let Some(machine) = machine("[\"src/*.py\"]") else {
+        return;
+    };
+    let line = "bsr_gemm/baseline on NVIDIA H200: duration of bsr_gemm_baseline ";
+    let short = machine.run(&["profile"]).exits(0).out;
+    assert!(short.starts_with(line), "{short}");
+    assert!(
+        short.contains(" us, 80 launches in 4 processes\n"),
+        "{short}"
+    );
+    assert!(!short.contains("sm_active"), "{short}");
+    let all = machine.run(&["profile", "-v"]).exits(0).out;
+    assert!(
+        all.contains("bsr_gemm/baseline on NVIDIA H200\n  "),
+        "{all}"
+    );
+    assert!(all.contains("\n  sm_active: "), "{all}");
+    let quiet = machine.run(&["profile", "-q"]).exits(0).out;
+    assert!(!quiet.contains("bsr_gemm/baseline"), "{quiet}");
+    assert!(quiet.contains("profiles in "), "{quiet}");
+}
+
+/// A machine whose only variant is a Python program with modules of its own.
+fn python_machine() -> Option<Machine> {
+    if Command::new("python3").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "python3 is missing");
+        common::aloud("SKIPPED: Python programs, there is no python3 (apt install python3)");
+        return None;
+    }
+    let machine = Machine::new()?.configured(
+        "source = \"kernels/a.cu\"",
+        "run = [\"python3\", \"bench/bench.py\"]\ninputs = [\"bench/data.txt\"]",
+    );
+    for (file, text) in [
+        ("bench/data.txt", ""),
+        (
+            "bench/bench.py",
+            "import json, ops.gemm as gemm\nfrom late import *\ngemm.say()\n",
+        ),
+        ("bench/ops/__init__.py", ""),
+        (
+            "bench/ops/gemm.py",
+            "from . import (\n    words,\n)\ndef say():\n    words.say()\n",
+        ),
+        (
+            "bench/ops/words.py",
+            "def say():\n    print('variant: baseline\\nrecorded: h200')\n",
+        ),
+        ("bench/ops/unused.py", ""),
+        ("bench/late.py", "import importlib\n"),
+        ("json.py", ""),
+    ] {
+        machine.project.write(file, text);
+    }
+    Some(machine)
+}
+
+#[test]
+fn the_modules_that_a_python_program_imports_are_inputs() {
+    let Some(machine) = python_machine() else {
+        return;
+    };
+    let files = [
+        "bench/bench.py",
+        "bench/data.txt",
+        "bench/late.py",
+        "bench/ops/__init__.py",
+        "bench/ops/gemm.py",
+        "bench/ops/words.py",
+    ];
+    assert_eq!(sources(&machine), files);
+    let lock = ["baseline", "--lock", "--reason", "first"];
+    machine.run(&lock).exits(0);
+    machine
+        .project
+        .replace("bench/ops/words.py", "h200", "h200 h200");
+    let ran = machine.run(&["check", "--from", ".sparsek-gate/profiles"]);
+    ran.says("profile-stale").says("bench/ops/words.py");
+    machine
+        .run(&lock)
+        .exits(6)
+        .says("`bench/ops/words.py` changed");
+    machine
+        .project
+        .replace("bench/ops/words.py", "h200 h200", "h200");
+    // A module that is imported from now on.
+    machine
+        .project
+        .write("bench/late.py", "import ops.unused\n");
+    machine.run(&lock).exits(6).says("bench/ops/unused.py");
+}
+
+#[test]
+fn a_python_program_is_measured_for_any_change_whatever_it_seems_to_import() {
+    let Some(machine) = python_machine() else {
+        return;
+    };
+    let project = &machine.project;
+    project.git(&["init", "--quiet"]);
+    let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n__pycache__/\n";
+    project.write(".git/info/exclude", ours);
+    machine.run(&["profile"]).exits(0);
+    machine
+        .run(&["baseline", "--lock", "--reason", "first"])
+        .exits(0);
+    let commit = || {
+        project.git(&["add", "--all"]);
+        project.git(&["commit", "--quiet", "--message", "a step"]);
+    };
+    commit();
+    let measured = |why: &str| {
+        project.write("journal", "");
+        let ran = machine.run(&["check", "--against", "HEAD"]).exits(0);
+        let measured = !project.read("journal").is_empty();
+        assert_eq!(measured, !why.is_empty(), "{}", ran.err);
+        assert!(ran.err.contains(why), "{}", ran.err);
+    };
+    measured("");
+    // Imported, and not seen to be.
+    project.write(
+        "bench/ops/words.py",
+        project.read("bench/ops/words.py") + "#",
+    );
+    measured("its program differs");
+    project.git(&["checkout", "--quiet", "."]);
+    project.write("bench/ops/unused.py", "#");
+    measured("what it reads is not known for certain, and `bench/ops/unused.py` changed");
 }
 
 /// What the tool says of these inputs, in a project with an empty folder.

@@ -592,6 +592,16 @@ fn a_mistake_in_a_variant_is_answered_with_what_where_and_the_next_step() {
             ],
         ),
         (
+            "run = [\"sh\", \"bench.sh\"]\nlibraries = [\"a.so\"]\nloaded_code = true",
+            LIST,
+            2,
+            [
+                "`loaded_code` does not work with `program` and `libraries`",
+                "loaded_code = true",
+                "make two variants",
+            ],
+        ),
+        (
             "source = \"k.cu\"\n[gpu]\ndevice = -1",
             LIST,
             2,

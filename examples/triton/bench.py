@@ -27,11 +27,12 @@ def measured(launches, launch):
     torch.cuda.cudart().cudaProfilerStop()
 
 
-def judged(found, expected, rtol, atol):
-    """Tells the gate how many values are wrong; the exit status."""
+def judged(found, expected, rtol, atol, tuned=None):
+    """Tells the gate how many values are wrong, and what an autotuner chose; the exit status."""
     wrong = int((~torch.isclose(found.float(), expected.float(), rtol=rtol, atol=atol)).sum())
     if path := os.environ.get("SPARSEK_GATE_RESULT"):
         with open(path, "w") as file:
-            json.dump({"correct": wrong == 0, "wrong": wrong, "checked": found.numel()}, file)
+            result = {"correct": wrong == 0, "wrong": wrong, "checked": found.numel()}
+            json.dump({**result, "tuned": tuned or {}}, file)
     print(f"{wrong} of {found.numel()} values are wrong")
     return wrong != 0

@@ -10,7 +10,7 @@ use sparsek_gate::binary::{census, compiler_warnings, has_kernels, kernels_of, l
 use sparsek_gate::build::definitions::Kernels;
 use sparsek_gate::capture::counter_records::{self, CounterCapture, ProcessCounters};
 use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
-use sparsek_gate::capture::{Format, event_times};
+use sparsek_gate::capture::{Format, event_times, tuned};
 use sparsek_gate::config::{Config, KernelFilter, Trust, VersionRange};
 use sparsek_gate::diff::{Diff, Side};
 use sparsek_gate::git::printed;
@@ -54,7 +54,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-static TARGETS: [Target; 30] = [
+static TARGETS: [Target; 31] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -81,6 +81,7 @@ static TARGETS: [Target; 30] = [
     target("kernel_records", 1024, Mutation::Bytes, read_kernel_records),
     target("counter_records", 1024, Mutation::Bytes, counters),
     target("times", 512, Mutation::Bytes, times),
+    target("tuning", 1024, Mutation::Bytes, tuning),
     target("strip_report", 16384, Mutation::Report, strip_report),
     target("strip_page", 4096, Mutation::Bytes, strip_page),
     target("strip_json", 4096, Mutation::Json, strip_json),
@@ -563,6 +564,18 @@ fn times(input: &[u8]) {
             );
         }
         used(&recording, Format::EventTimes);
+    }
+}
+
+/// What a program prints, and its result file.
+fn tuning(input: &[u8]) {
+    for one in tuned(&String::from_utf8_lossy(input), input) {
+        assert!(!one.kernel.is_empty() && !one.chosen.is_empty());
+        assert!(one.chosen.is_sorted() && one.chosen.len() <= 16);
+        for text in &one.chosen {
+            assert!(text.chars().count() <= 400, "{text}");
+            assert!(!text.contains(char::is_control), "{text}");
+        }
     }
 }
 

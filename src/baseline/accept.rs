@@ -13,6 +13,7 @@ use crate::evidence::{Purpose, disturbed, incomplete, incomplete_compiled};
 use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
 use crate::profile::{Profile, ProfileOrigin, norm_text, now};
+use crate::profiler::filter_in;
 use crate::terms::{Phase, Tier};
 
 /// Who accepts, when, and why.
@@ -155,7 +156,8 @@ impl Candidate<'_> {
                 "it contains `{name}`, which `kernels` does not select"
             ));
         }
-        let again = format!("build it: sparsek-gate build {}", variant.id);
+        let how = variant.makes_static_profile();
+        let again = format!("{how} it: sparsek-gate {how} {}", variant.id);
         let mut findings = incomplete_compiled(variant, profile);
         let reasons = reasons.into_iter();
         findings.extend(reasons.map(|why| self.refuse(Code::NotMeasured, why, &again)));
@@ -236,6 +238,7 @@ impl Candidate<'_> {
             .map(|change| format!("{change} changed since it was measured"))
             .map(|message| self.refuse(Code::NotMeasured, message, &again))
             .collect();
+        findings.extend(self.other_filter());
         if provenance.origin == ProfileOrigin::Measured && provenance.captures.is_empty() {
             findings.push(self.refuse(
                 Code::CaptureMissing,
@@ -252,6 +255,32 @@ impl Candidate<'_> {
             ));
         }
         findings
+    }
+
+    /// That ncu selected by another filter than the configuration's: what a wider one selects was not
+    /// measured, and the next check would find it new.
+    fn other_filter(&self) -> Option<Finding> {
+        let provenance = &self.profile.provenance;
+        if provenance.origin != ProfileOrigin::Measured || provenance.stripped {
+            return None;
+        }
+        let now = self.variant.kernels.as_deref().unwrap_or_default();
+        let mut captures = provenance.captures.iter();
+        let was = captures
+            .find_map(|capture| filter_in(&capture.argv).filter(|filter| *filter != now))?;
+        let named = |filter: &str| match filter {
+            "" => "every kernel".to_owned(),
+            filter => format!("`{filter}`"),
+        };
+        Some(self.refuse(
+            Code::NotMeasured,
+            format!(
+                "`kernels` changed since it was measured: it selected {}, and now {}",
+                named(was),
+                named(now)
+            ),
+            &self.profile_again(),
+        ))
     }
 
     /// The baseline with its lock, if there is no finding.

@@ -92,6 +92,18 @@ impl CaptureIndex {
         Some(capture::read_file(path))
     }
 
+    /// The bytes of a capture; `None` where there is no capture of its hash.
+    pub(super) fn bytes(&self, capture: &FileHash) -> Option<Vec<u8>> {
+        let beside = self.files.iter();
+        let beside = beside.filter(|path| self.is_beside(path, &capture.file));
+        let read = |path: &PathBuf| read_regular_up_to(path, most::BINARY).ok();
+        let own = |bytes: &Vec<u8>| sha256_hex(bytes) == capture.sha256;
+        beside
+            .filter_map(read)
+            .find(own)
+            .or_else(|| read(self.hashed().by_hash.get(&capture.sha256)?).filter(own))
+    }
+
     /// Whether a capture of this name is in the folder itself, and can be read.
     pub(super) fn has_beside(&self, name: &str) -> bool {
         self.hashed().beside.contains(name)

@@ -10,6 +10,7 @@ use super::accept::{Acceptance, Candidate, Decision};
 use super::capture_index::CaptureIndex;
 use super::lock::{Entry, Lock};
 use super::norm_line::{NormLine, norm_lines};
+use super::rederive_loaded::rederive_loaded;
 use super::signature::{Signer, unknown_key};
 use super::store::{NewBaseline, Store};
 use crate::comparable::merge;
@@ -205,6 +206,17 @@ impl Locking<'_> {
         let Some(profile) = self.compiled_profile(variant)? else {
             return Ok(());
         };
+        if variant.loaded_code {
+            let (measured, captures) = self.recorded(variant)?;
+            for measured in &measured {
+                let config = self.config;
+                if let Some(altered) =
+                    rederive_loaded(config, variant, measured, &profile, &captures)?
+                {
+                    return Err(altered.into());
+                }
+            }
+        }
         let pins = &profile.provenance.pins;
         self.warnings
             .extend(unpinned(&variant.id, "compiled", pins));
@@ -223,20 +235,22 @@ impl Locking<'_> {
 
     /// The static profile of a variant, the same in all folders that contain one.
     fn compiled_profile(&self, variant: &Variant) -> Result<Option<Profile>, Stop> {
+        let how = variant.makes_static_profile();
         let mut profiles = Vec::new();
         for folder in self.order.folders {
             let profile = Profile::recorded_static(folder, &variant.id);
-            profiles.extend(readable(profile, variant, "build")?);
+            profiles.extend(readable(profile, variant, how)?);
         }
         let Some((profile, others)) = profiles.split_first() else {
-            if !self.order.static_only {
+            // Every measurement makes one of what it loaded.
+            if !self.order.static_only && !variant.loaded_code {
                 return Ok(None);
             }
             return Err(Finding::deny(
                 Code::ProfileMissing,
                 &variant.id,
                 "it has no static profile",
-                format!("build it: sparsek-gate build {}", variant.id),
+                format!("{how} it: sparsek-gate {how} {}", variant.id),
             )
             .into());
         };

@@ -7,6 +7,7 @@ mod lock;
 mod lock_selected;
 mod norm_line;
 mod rederive;
+mod rederive_loaded;
 mod sign_selected;
 mod signature;
 mod store;
@@ -22,6 +23,7 @@ pub use lock_selected::{
 };
 pub use norm_line::{NormLine, norm_lines};
 pub use rederive::rederive;
+pub use rederive_loaded::rederive_loaded;
 pub use sign_selected::{SignReport, sign_selected};
 pub use signature::{PASSWORD_VARIABLE, Signer, unsigned};
 pub use store::{FILES, NewBaseline, Store, Stored};

@@ -27,14 +27,7 @@ pub(super) fn compiled_in(
     files: &[String],
     nvdisasm: Option<&Nvdisasm>,
 ) -> Result<ReadCode, Stop> {
-    let mut reader = Reader {
-        arch: &config.toolchain.arch,
-        variant,
-        nvdisasm,
-        kernels: BTreeMap::new(),
-        others: BTreeSet::new(),
-        compilers: BTreeSet::new(),
-    };
+    let mut reader = Reader::new(config, variant, nvdisasm);
     let mut hashes = BTreeMap::new();
     for file in files {
         let path = config.root.join(file);
@@ -56,14 +49,8 @@ pub(super) fn compiled_in(
     if reader.kernels.is_empty() {
         return Err(reader.no_kernel(files).into());
     }
-    let compilers: Vec<String> = reader.compilers.into_iter().collect();
-    let compilers = compilers.join(", ");
     Ok(ReadCode {
-        compiled: Compiled {
-            kernels: reader.kernels,
-            warnings: Vec::new(),
-            stated_compiler: (!compilers.is_empty()).then_some(compilers),
-        },
+        compiled: reader.compiled(),
         files: hashes,
     })
 }
@@ -90,7 +77,7 @@ fn unreadable(config: &Config, variant: &Variant, file: &str, error: &BinaryErro
 }
 
 /// Why a file gives no kernels.
-enum Unreadable {
+pub(super) enum Unreadable {
     Binary(BinaryError),
     Stop(Stop),
 }
@@ -101,7 +88,8 @@ impl From<BinaryError> for Unreadable {
     }
 }
 
-struct Reader<'a> {
+/// Collects the selected kernels of cubins.
+pub(super) struct Reader<'a> {
     arch: &'a str,
     variant: &'a Variant,
     nvdisasm: Option<&'a Nvdisasm>,
@@ -112,15 +100,52 @@ struct Reader<'a> {
     compilers: BTreeSet<String>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// Nothing is read yet.
+    pub(super) fn new(
+        config: &'a Config,
+        variant: &'a Variant,
+        nvdisasm: Option<&'a Nvdisasm>,
+    ) -> Reader<'a> {
+        Reader {
+            arch: &config.toolchain.arch,
+            variant,
+            nvdisasm,
+            kernels: BTreeMap::new(),
+            others: BTreeSet::new(),
+            compilers: BTreeSet::new(),
+        }
+    }
+
+    /// The kernels so far.
+    pub(super) fn compiled(self) -> Compiled {
+        let compilers: Vec<String> = self.compilers.into_iter().collect();
+        let compilers = compilers.join(", ");
+        Compiled {
+            kernels: self.kernels,
+            warnings: Vec::new(),
+            stated_compiler: (!compilers.is_empty()).then_some(compilers),
+        }
+    }
+
+    /// Reads all kernels of a file that match.
     fn read(&mut self, file: &[u8]) -> Result<(), Unreadable> {
+        self.read_where(file, &|_| true)
+    }
+
+    /// Reads the kernels of a file that match, of those whose mangled names `ran` is true of.
+    pub(super) fn read_where(
+        &mut self,
+        file: &[u8],
+        ran: &dyn Fn(&str) -> bool,
+    ) -> Result<(), Unreadable> {
         let filter = self.variant.kernel_filter();
         for code in binary::machine_code(file, self.arch)? {
             let cubin = code.cubin()?;
             let mut selected = BTreeMap::new();
             for (mangled, kernel) in binary::kernels_of(&cubin, self.arch)? {
                 let name = base_name(&mangled);
-                if filter.matches(&name) {
+                if filter.matches(&name) && ran(&mangled) {
                     selected.insert(mangled, kernel);
                 } else if self.others.len() < MOST_NAMED {
                     self.others.insert(name);

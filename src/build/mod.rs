@@ -16,6 +16,7 @@ mod depfile;
 mod flags;
 mod inputs;
 mod known_flags;
+mod loaded_code;
 mod machine_code;
 mod nvcc;
 mod opened;
@@ -30,6 +31,7 @@ pub use artifact::{Artifact, Built};
 pub use builder::{Builder, built_program, stated_flags};
 #[doc(hidden)]
 pub use depfile::{assembled, prerequisites};
+pub use loaded_code::{code_not_kept, cubins_of, loaded_code};
 pub use planned::{BuildState, PlannedBuild, UNBUILT, planned_build};
 pub use static_profile::compiled_profile;
 pub use witness::Witness;

@@ -11,6 +11,7 @@ pub mod counter_records;
 pub mod event_times;
 pub mod kernel_records;
 mod times;
+mod tuning;
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -19,6 +20,7 @@ use ncu_report::{ReadError, Recording, csv, report};
 
 use crate::files::{most, read_regular_up_to};
 use crate::terms::Tier;
+pub use tuning::{Tuned, tuned};
 
 /// Which reader a file needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -46,7 +46,8 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
     if selected.overrides.is_empty() {
         let folder = selected.profiles(None)?;
         let git = crate::git::revision(&selected.config.root);
-        for variant in &variants {
+        // What was loaded while a program ran is not made again by a build.
+        for variant in variants.iter().filter(|variant| !variant.loaded_code) {
             clear_compiled(&folder, &variant.id)?;
         }
         let folder = |variant: &Variant| variant_folder(&folder, &variant.id);

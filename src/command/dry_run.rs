@@ -57,7 +57,7 @@ pub(super) fn of_check(
     };
     let variants: Vec<PlanOf<'_>> = variants
         .into_iter()
-        .filter(|variant| measured || variant.has_static_gate())
+        .filter(|variant| measured || variant.why_nothing_without_gpu().is_none())
         .map(|variant| PlanOf {
             config: &selected.config,
             variant,

@@ -1,6 +1,6 @@
 //! `sparsek-gate profile`.
 
-use super::answer::answer;
+use super::answer::answer_in;
 use super::dry_run;
 use super::select::{load, variable};
 use std::path::{Path, PathBuf};
@@ -11,9 +11,8 @@ use serde::Serialize;
 use crate::cli::ProfileArgs;
 use crate::finding::{Error, ExitCode};
 use crate::measure::{Batch, Order, RecordUse, measure};
-use crate::profile::{Profile, norm_text};
-use crate::report::Progress;
-use crate::terms::Tier;
+use crate::profile::Profile;
+use crate::report::{Progress, profiles_text};
 use crate::trust;
 
 #[derive(Serialize)]
@@ -56,29 +55,14 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
         profiles: measured.profiles,
     };
     let findings = [measured.findings, measured.gaps].concat();
-    answer(arguments.format, &content, &findings, || {
-        let mut text = String::new();
-        for profile in &content.profiles {
-            let norm = norm_text(profile).unwrap_or_else(|| "a value is missing\n".to_owned());
-            let tier = match profile.identity.tier {
-                Tier::Counters => String::new(),
-                Tier::InProcessCounters => ", by CUPTI in the program".to_owned(),
-                lower => format!(", by {lower} without counters"),
-            };
-            text.push_str(&format!(
-                "\n{} on {}{tier}\n",
-                profile.variant, profile.identity.gpu
-            ));
-            for line in norm.lines() {
-                text.push_str(&format!("  {line}\n"));
-            }
-        }
-        text.push_str(&format!(
-            "\n{:.1} s, {:.1} s of it in nvcc, the programs and ncu; profiles in {}\n",
+    let detail = arguments.verbosity.detail();
+    answer_in(detail, arguments.format, &content, &findings, || {
+        format!(
+            "{}\n{:.1} s, {:.1} s of it in nvcc, the programs and ncu; profiles in {}\n",
+            profiles_text(&content.profiles, detail),
             content.wall_s,
             content.tools_wall_s,
             content.folder.display()
-        ));
-        text
+        )
     })
 }

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::model::{Config, Recipe, Variant};
+use super::python_imports::imported;
 use crate::finding::Error;
 
 /// The most files of one entry of `inputs`: more are a slip, such as the folder of the project.
@@ -23,7 +24,8 @@ impl Config {
     /// The files that the configuration names as the variant's: its sources, or its `inputs`, each
     /// once. Names are relative to the root. A folder stands for all files below it, and a pattern
     /// for those that match; both leave out `.git`, `__pycache__`, and the folders of the tool. A
-    /// file that is named by itself need not exist.
+    /// file that is named by itself need not exist. The scripts that a Python program runs, and the
+    /// modules of the project that they import, are among them without being named.
     ///
     /// # Errors
     /// [`Error::Config`] where a folder or a pattern has no files, or too many, or cannot be read.
@@ -42,6 +44,10 @@ impl Config {
             })?;
             files.extend(found.into_iter().filter(|file| seen.insert(file.clone())));
         }
+        // What the interpreter would not find without them is a part of the program.
+        let imported = imported(&self.root, variant, &files).into_iter();
+        let named: BTreeSet<String> = files.iter().map(|file| plain(file)).collect();
+        files.extend(imported.filter(|file| !named.contains(file)));
         Ok(files)
     }
 

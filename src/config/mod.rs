@@ -10,6 +10,7 @@ mod old_words;
 mod pinned;
 mod pins;
 mod program;
+mod python_imports;
 mod raw;
 mod schema;
 mod selected;

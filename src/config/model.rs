@@ -177,6 +177,8 @@ pub struct Variant {
     pub static_metrics: Vec<Metric>,
     /// What is known of the kernel's launches before they happen.
     pub launch: LaunchShape,
+    /// Whether the static gate judges the machine code that its program loads while it runs.
+    pub loaded_code: bool,
     /// The work that its suite declares.
     pub work: Work,
     /// A reference whose sources must not change.
@@ -456,11 +458,26 @@ impl Variant {
     pub fn why_no_static_gate(&self) -> Option<&'static str> {
         let gated = |metric: &Metric| metric.level != Level::Record;
         match self.recipe {
-            Recipe::Command { ref code, .. } if code.is_empty() => {
+            Recipe::Command { ref code, .. } if code.is_empty() && !self.loaded_code => {
                 Some("its program is built by its own command, and no `program` is stated")
             }
             _ if self.static_metrics.iter().any(gated) => None,
             _ => Some("every static metric is only recorded"),
+        }
+    }
+
+    /// Why nothing of it can be judged without a GPU; `None` where a build shows its code.
+    pub fn why_nothing_without_gpu(&self) -> Option<&'static str> {
+        let loaded = "its machine code is loaded while it runs (`loaded_code`), so that only a measurement shows it";
+        self.why_no_static_gate()
+            .or(self.loaded_code.then_some(loaded))
+    }
+
+    /// The subcommand that makes its static profile.
+    pub fn makes_static_profile(&self) -> &'static str {
+        match self.loaded_code {
+            true => "profile",
+            false => "build",
         }
     }
 

@@ -397,12 +397,14 @@ pub(super) struct RawVariant {
     pub build: Option<Vec<String>>,
     /// The program and its fixed arguments, such as `["python3", "kernel.py"]`.
     pub run: Option<Vec<String>>,
-    /// The files that the program is made of; with `run`. A folder stands for all files below it, and a pattern for those that match: `*` without slashes, `**` for any folders.
+    /// The files that the program is made of; with `run`. A folder stands for all files below it, and a pattern for those that match: `*` without slashes, `**` for any folders. Python scripts in `run`, and the modules of the project that they import, need not be named.
     pub inputs: Option<Vec<String>>,
     /// The executable that contains the kernels, such as `build/bench`; with `run`. Its machine code for `toolchain.arch` is what the static gate judges. Default: none; the static gate then does not judge the variant.
     pub program: Option<String>,
     /// Shared libraries, fatbins and cubins with further kernels of the program; with `run`. Default: none.
     pub libraries: Option<Vec<String>>,
+    /// The static gate judges the machine code that the program loads while it runs (Triton, NVRTC, torch extensions, CuTe DSL): profiling keeps it in ncu's reports. With `run`, in the place of `program`. Default: false.
+    pub loaded_code: bool,
     /// Arguments of every run, behind those of the suite.
     pub args: Vec<String>,
     /// Further arguments of the verifying run. Default: those of the suite.

@@ -7,6 +7,7 @@ mod other_launches;
 mod pins;
 mod plausible;
 mod proven;
+mod tuning;
 
 pub use complete::{incomplete, incomplete_compiled, incomplete_side};
 pub(crate) use complete::{
@@ -19,3 +20,5 @@ pub use other_launches::{interleaved_launches, other_launches};
 pub use pins::{gpu_pins, pins_of, recorded_unpinned, unpinned};
 pub use plausible::{Measurand, Purpose, Side, device_findings, implausible, too_good};
 pub use proven::numbers_unchecked;
+pub(crate) use tuning::chosen;
+pub use tuning::{tuning_measured, tuning_varies};

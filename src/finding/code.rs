@@ -176,6 +176,18 @@ codes! {
     LaunchMismatch = "launch-mismatch", Either => Failed,
         "The program loads other machine code, or another grid, block or shared-memory size is launched.",
         "Compare the two values in the message, then correct the program or the configuration.";
+    /// A kernel had different machine code, or different configurations of its autotuner, in one measurement.
+    CodeVaries = "code-varies", Either => Inconclusive,
+        "An autotuner chose anew in each process, launches of its tuning were measured, or the kernel is compiled anew for each shape.",
+        "Keep the choice of the autotuner, measure only after warm-up (`profiler_range`), and make a variant of each shape.";
+    /// An autotuner chose another configuration of a kernel than in the reference.
+    TuningChanged = "tuning-changed", Either => Baseline,
+        "Other candidates, another version of the compiler or the driver, or candidates that are equally fast.",
+        "Compare the two configurations in the message. If the new one is intended, lock a new baseline.";
+    /// A measured process tuned a kernel, and nothing separates the launches of the tuning from those that are measured.
+    TuningMeasured = "tuning-measured", Either => Inconclusive,
+        "The program tunes in the process that is profiled, and `profiler_range` or `nvtx` is not set.",
+        "Launch once before cudaProfilerStart, launch what is measured up to cudaProfilerStop, and set `profiler_range = true`. See docs/triton.md.";
     /// A report or a CSV cannot be read.
     CaptureUnreadable = "capture-unreadable", Either => Failed,
         "The file is cut, damaged, or of a format that this version does not know.",

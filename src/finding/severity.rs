@@ -52,7 +52,7 @@ reasons! {
     /// The configuration does not enforce its pins, or the run that measured was not refused.
     PinsNotEnforced => ToolchainMismatch,
     /// The base was measured beside it: the kernels of the change are what is judged.
-    SideBySide => LaunchChanged | KernelRenamed,
+    SideBySide => LaunchChanged | KernelRenamed | TuningChanged,
     /// Two programs are compared with each other, and the work of both differs from launch to launch.
     Programs => Inconclusive,
     /// All captures were affected alike.
@@ -69,6 +69,10 @@ reasons! {
     NoReview => ProfileAltered | ProfileStale,
     /// No measured baseline demands a measured profile.
     ImportAllowed => ProfileImported,
+    /// Nothing is gated: the launches of a program are listed, or two programs are compared.
+    NoGate => TuningMeasured,
+    /// The machine code that the variant loads is not gated.
+    CodeNotGated => CodeVaries,
     /// Constants were overridden for a trial.
     Trial => LaunchMismatch,
     /// The change under review was accepted from outside of it.

@@ -42,7 +42,7 @@ impl Fresh<'_> {
     pub fn compile(&self, judge: &Judge<'_>, outcome: &mut Outcome) -> Result<(), Error> {
         let mut gated = Vec::new();
         for variant in &self.selected.variants {
-            match variant.why_no_static_gate() {
+            match variant.why_nothing_without_gpu() {
                 None => gated.push(variant),
                 Some(why) => outcome.findings.push(no_static_gate(variant, why)),
             }

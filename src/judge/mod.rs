@@ -29,6 +29,7 @@ mod speed;
 mod stall;
 mod total;
 mod trends;
+mod tuning;
 mod unchecked;
 mod unmeasured;
 mod variant_report;

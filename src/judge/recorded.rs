@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::outcome::Outcome;
 use super::variants::{Judge, Profiles};
-use crate::baseline::{CaptureIndex, rederive};
+use crate::baseline::{CaptureIndex, rederive, rederive_loaded};
 use crate::comparable::{changes_since, words};
 use crate::config::{Config, Selected, Variant};
 use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, recorded_base_folder, recorded_folder};
@@ -109,7 +109,15 @@ impl Recorded {
             _ => None,
         };
         let altered = own.map_or(Ok(Vec::new()), |profile| {
-            Ok(rederive(variant, profile, &CaptureIndex::of(&folder)?))
+            let captures = CaptureIndex::of(&folder)?;
+            let mut found = rederive(variant, profile, &captures);
+            if variant.loaded_code
+                && let Ok(Some(compiled)) = Profile::at(&folder.join(STATIC_PROFILE_FILE))
+            {
+                let other = rederive_loaded(config, variant, profile, &compiled, &captures)?;
+                found.extend(other);
+            }
+            Ok(found)
         });
         let current = own.filter(|_| side == Side::Current);
         Recorded {
@@ -236,7 +244,11 @@ impl Reading<'_> {
             Code::ProfileUnreadable,
             &variant.id,
             format!("its static profile cannot be used: {why}"),
-            format!("make it again: sparsek-gate build {}", variant.id),
+            format!(
+                "make it again: sparsek-gate {} {}",
+                variant.makes_static_profile(),
+                variant.id
+            ),
         ));
         None
     }

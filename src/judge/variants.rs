@@ -8,17 +8,19 @@ use super::compare::{compare, compare_with_code, comparison_count};
 use super::compiled::compare_compiled;
 use super::control::Control;
 use super::drift::{drifted, unvouched};
+use super::explain::CodeChanges;
 use super::metric::{Case, Reference};
 use super::mode::Mode;
 use super::next::lock_command;
 use super::outcome::{Origin, Outcome};
+use super::tuning::{tuning_changes, tuning_findings, unexplained_code};
 use super::variant_report::VariantReport;
 use crate::baseline::{Store, Trusted, immutable_additions, verify_stored};
 use crate::comparable::{changes_since, words};
 use crate::config::{Selected, Variant};
 use crate::evidence::{
     Purpose, below_counters, disturbed, incomplete, incomplete_compiled, numbers_unchecked,
-    other_launches, recorded_unpinned, unpinned,
+    other_launches, recorded_unpinned, tuning_measured, tuning_varies, unpinned,
 };
 use crate::finding::{Code, Error, Finding};
 use crate::parallel;
@@ -305,7 +307,22 @@ impl<'a> Judge<'a> {
                 base: of(variant, bases),
                 locked: self.locked(&variant.id, current),
             });
-            self.judge_code(variant, sides, reported, outcome);
+            let measured = of(variant, &profiles.current);
+            let references = [
+                of(variant, &profiles.bases),
+                measured.and_then(|one| self.locked(&variant.id, one)),
+            ];
+            let reference = references.into_iter().flatten().next();
+            let tuned = measured
+                .zip(reference)
+                .map(|(is, was)| tuning_changes(was, is));
+            self.judge_code(
+                variant,
+                sides,
+                reported,
+                &tuned.unwrap_or_default(),
+                outcome,
+            );
         }
     }
 
@@ -322,7 +339,13 @@ impl<'a> Judge<'a> {
             base: of(variant, bases),
             locked: self.locked(&variant.id, current),
         });
-        self.judge_code(variant, sides, Reported::default(), outcome);
+        self.judge_code(
+            variant,
+            sides,
+            Reported::default(),
+            &CodeChanges::new(),
+            outcome,
+        );
     }
 
     /// Judges a measured profile.
@@ -368,6 +391,10 @@ impl<'a> Judge<'a> {
         outcome.findings.extend(unchecked);
         let others = other_launches(variant, &references, current);
         outcome.findings.extend(others);
+        outcome.findings.extend(tuning_varies(variant, current));
+        let captures = current.provenance.captures.iter();
+        let mut tuned = captures.filter_map(|capture| tuning_measured(variant, &capture.tuned));
+        outcome.findings.extend(tuned.next());
         let lacking = self.without_lock(variant, current, judged);
         outcome.findings.extend(lacking);
         reported
@@ -385,8 +412,12 @@ impl<'a> Judge<'a> {
             .zip(of(variant, &profiles.compiled_bases))
             .map(|(current, base)| code_changes(base, current));
         let reference = self.beside(base, sides.locked);
+        let tuned = tuning_changes(base, sides.current);
         let case = self.case(variant, reference, sides.current);
-        let (mut report, mut findings) = compare_with_code(&case, code.unwrap_or_default());
+        let code = with_tuning(code.unwrap_or_default(), &tuned);
+        let (mut report, mut findings) = compare_with_code(&case, code);
+        let (mode, tier) = (reference.mode(), sides.current.identity.tier);
+        findings.extend(tuning_findings(variant, mode, tier, &tuned));
         match self.stored(variant, base, None) {
             Some((drift, _)) => {
                 let locked = self.locked(&variant.id, base);
@@ -419,8 +450,13 @@ impl<'a> Judge<'a> {
             locked: sides.locked?,
             control: control.as_ref(),
         };
+        let tuned = tuning_changes(sides.locked?, sides.current);
         let case = self.case(variant, reference, sides.current);
-        Some(compare_with_code(&case, code.unwrap_or_default()))
+        let code = with_tuning(code.unwrap_or_default(), &tuned);
+        let (report, mut findings) = compare_with_code(&case, code);
+        let tier = sides.current.identity.tier;
+        findings.extend(tuning_findings(variant, Mode::Stored, tier, &tuned));
+        Some((report, findings))
     }
 
     /// Conditions in the configuration that neither profile was measured under. That the profiles
@@ -452,6 +488,7 @@ impl<'a> Judge<'a> {
         variant: &Variant,
         sides: Option<Sides<'_>>,
         reported: Reported,
+        tuned: &CodeChanges,
         outcome: &mut Outcome,
     ) {
         let Some(sides) = sides else {
@@ -471,6 +508,8 @@ impl<'a> Judge<'a> {
             (Some(base), locked) => {
                 let (mut report, mut findings) =
                     compare_compiled(variant, base, Mode::Against, current, as_fast);
+                let other = unexplained_code(variant, Mode::Against, base, current, tuned);
+                findings.extend(other);
                 match locked {
                     Some(locked) if is_brought(outcome) => {
                         let (drift, _) =
@@ -484,13 +523,13 @@ impl<'a> Judge<'a> {
                 }
                 Some((report, findings))
             }
-            (None, Some(locked)) => Some(compare_compiled(
-                variant,
-                locked,
-                Mode::Stored,
-                current,
-                false,
-            )),
+            (None, Some(locked)) => {
+                let (report, mut findings) =
+                    compare_compiled(variant, locked, Mode::Stored, current, false);
+                let other = unexplained_code(variant, Mode::Stored, locked, current, tuned);
+                findings.extend(other);
+                Some((report, findings))
+            }
             (None, None) => None,
         };
         let judged = answer.is_some();
@@ -520,7 +559,10 @@ impl<'a> Judge<'a> {
                 Code::ProfileMissing,
                 &variant.id,
                 "it has no static profile: its compiled code is unknown",
-                format!("build it: sparsek-gate check --static {}", variant.id),
+                match variant.loaded_code {
+                    true => format!("measure it: sparsek-gate profile {}", variant.id),
+                    false => format!("build it: sparsek-gate check --static {}", variant.id),
+                },
             )
         })
     }
@@ -605,6 +647,16 @@ fn is_brought(outcome: &Outcome) -> bool {
 fn of<'p>(variant: &Variant, profiles: &'p [Profile]) -> Option<&'p Profile> {
     let mut profiles = profiles.iter();
     profiles.find(|profile| profile.variant == variant.id)
+}
+
+/// How the code of kernels differs, with what an autotuner chose first: it is the cause.
+fn with_tuning(mut code: CodeChanges, tuned: &CodeChanges) -> CodeChanges {
+    for (kernel, text) in tuned {
+        let text = format!("tuned otherwise: {text}");
+        let whole = code.get(kernel).map(|code| format!("{text}; {code}"));
+        code.insert(kernel.clone(), whole.unwrap_or(text));
+    }
+    code
 }
 
 fn same_code(base: &Profile, locked: Option<&Profile>) -> bool {

@@ -137,6 +137,7 @@ impl BaseProject {
         Ok(Variant {
             metrics: current.metrics.clone(),
             static_metrics: current.static_metrics.clone(),
+            loaded_code: current.loaded_code,
             work: current.work,
             profile: current.profile.clone(),
             // The base is only compared with: its errors are not those of this change.

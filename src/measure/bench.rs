@@ -113,7 +113,9 @@ impl<'a> Bench<'a> {
             found.code,
             Code::NoPermission | Code::ProfilerUnsupported | Code::KernelTimesUnavailable
         );
-        let code_alone = out_of_reach && variant.accepts(Tier::Static) && variant.has_static_gate();
+        let code_alone = out_of_reach
+            && variant.accepts(Tier::Static)
+            && variant.why_nothing_without_gpu().is_none();
         let found = found.warn_for(code_alone.then_some(WarnReason::TierAccepted));
         let denied = self.denied(variant).get();
         let denied = denied.filter(|_| tier != variant.tier());

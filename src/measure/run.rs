@@ -22,7 +22,7 @@ use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, StatedBy, Variant, Verification};
 use crate::device::{Gpu, GpuLock};
 use crate::evidence::{
-    Purpose, disturbed, incomplete, incomplete_side, interleaved_launches, unpinned,
+    Purpose, disturbed, incomplete, incomplete_side, interleaved_launches, tuning_varies, unpinned,
 };
 use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity, Stop};
@@ -736,14 +736,37 @@ impl<'a> Run<'a> {
         self.order.batch.watch.ended(variant, "profile", &text);
         gaps.extend(unpinned(&variant.id, "measured", &current.provenance.pins));
         gaps.extend(interleaved_launches(variant, &current));
+        gaps.extend(tuning_varies(variant, &current));
         self.measured.findings.extend(findings);
         self.measured.gaps.extend(gaps);
+        let loaded = self.loaded(&subjects.current, &current, |finding| finding)?;
+        self.measured.compiled.extend(loaded);
         if let (Some(profile), Some(subject)) = (base, &subjects.base) {
             subject.keep(&profile)?;
+            let loaded = self.loaded(subject, &profile, Finding::in_base)?;
+            self.measured.compiled_bases.extend(loaded);
             self.measured.bases.push(profile);
         }
         self.measured.profiles.push(current);
         Ok(())
+    }
+
+    /// The static profile of what a side loaded while it ran. That it is not known is a finding, and
+    /// the measured profile stays.
+    fn loaded(
+        &mut self,
+        subject: &Subject<'_>,
+        profile: &Profile,
+        of_side: fn(Finding) -> Finding,
+    ) -> Result<Option<Profile>, Error> {
+        match subject.keep_loaded_code(&self.bench, profile) {
+            Ok(loaded) => Ok(loaded),
+            Err(stop) => {
+                let found = of_side(stop.finding()?);
+                self.measured.findings.push(found);
+                Ok(None)
+            }
+        }
     }
 }
 

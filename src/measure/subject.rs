@@ -9,11 +9,12 @@ use super::bench::Bench;
 use super::cost::Cost;
 use super::seal::{Seal, listed};
 use crate::binary::Listing;
-use crate::build::{Artifact, compiled_profile};
+use crate::build::{Artifact, code_not_kept, compiled_profile, cubins_of, loaded_code};
 use crate::config::{Config, Pin, Variant};
 use crate::evidence::{gpu_pins, launch_mismatches};
-use crate::files::{PROFILE_FILE, write_atomically};
+use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, most, read_regular_up_to, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
+use crate::hash::sha256_hex;
 use crate::plan::{Job, Side, Task};
 use crate::profile::{
     CaptureRecord, Conditions, Derived, FileHash, LaunchList, Profile, ProfileOrigin, Provenance,
@@ -273,6 +274,57 @@ impl<'a> Subject<'a> {
         findings
     }
 
+    /// The static profile of the machine code that its measured processes loaded, left beside their
+    /// captures; `None` where the variant does not ask for it.
+    ///
+    /// # Errors
+    /// A finding that says why that code is not known; an error where the machine failed.
+    pub(super) fn keep_loaded_code(
+        &self,
+        bench: &Bench<'_>,
+        measured: &Profile,
+    ) -> Result<Option<Profile>, Stop> {
+        let (config, variant) = (self.config, self.variant);
+        if !variant.loaded_code {
+            return Ok(None);
+        }
+        let not_kept = |why: &str| code_not_kept(variant, why);
+        if self.tier != Tier::Counters {
+            let why = format!("only ncu keeps it, and {} measured it", self.tier);
+            return Err(not_kept(&why).into());
+        }
+        let mut cubins = Vec::new();
+        for capture in &self.captures {
+            let path = &capture.report_path;
+            let bytes = read_regular_up_to(path, most::BINARY).map_err(Error::io("read", path))?;
+            // That it changed is reported by itself.
+            if sha256_hex(&bytes) != capture.report_sha256 {
+                return Err(not_kept("a capture changed while programs ran").into());
+            }
+            cubins.extend(cubins_of(&bytes).map_err(|why| not_kept(&why))?);
+        }
+        let nvdisasm = Nvdisasm::without_nvcc(&config.toolchain);
+        let compiled = loaded_code(config, variant, measured, &cubins, nvdisasm.as_ref())?;
+        let has = |mangled: &String| compiled.kernels.contains_key(mangled);
+        let mut kernels = measured.kernels.iter();
+        if let Some(kernel) = kernels.find(|kernel| !kernel.mangled.as_ref().is_some_and(has)) {
+            let why = format!("the reports have no machine code of `{}`", kernel.name);
+            return Err(not_kept(&why).into());
+        }
+        let artifact = Artifact {
+            compiled: Some(compiled),
+            ..self.artifact.clone()
+        };
+        let (overrides, git) = (bench.overrides, self.git.clone());
+        let profile = compiled_profile(&config.toolchain, variant, &artifact, overrides, git);
+        if let Some(profile) = &profile {
+            let path = self.folder.join(STATIC_PROFILE_FILE);
+            write_atomically(&path, profile.to_json().as_bytes())
+                .map_err(Error::io("write", &path))?;
+        }
+        Ok(profile)
+    }
+
     /// Whether a file that one of its processes left is another one now.
     pub(super) fn altered(&mut self) -> Option<Finding> {
         for capture in &self.captures {
@@ -444,6 +496,7 @@ impl<'a> Subject<'a> {
                     argv: capture.argv.clone(),
                     seed: capture.seed,
                     checked: capture.checked,
+                    tuned: capture.tuned.clone(),
                 })
                 .collect(),
             unselected: Vec::new(),

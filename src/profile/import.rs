@@ -122,6 +122,7 @@ fn capture((recording, file): &(Recording, FileHash)) -> CaptureRecord {
         argv: words.map(str::to_owned).collect(),
         seed: None,
         checked: false,
+        tuned: Vec::new(),
     }
 }
 

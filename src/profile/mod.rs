@@ -27,6 +27,7 @@ pub use total::TOTAL;
 pub use trend::{Acceptance, Course, LevelChange, Point, Trend};
 
 use crate::binary::CompilerWarning;
+use crate::capture::Tuned;
 use crate::config::{
     CacheControl, ClockControl, GraphProfiling, Pin, ProfileSettings, ReplayMode, Variant,
 };
@@ -216,6 +217,9 @@ pub struct CaptureRecord {
     /// Whether the process itself reported that the numbers of the measured launches are correct.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub checked: bool,
+    /// What autotuners chose in the process, where it shows that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tuned: Vec<Tuned>,
 }
 
 /// A file by name and content.

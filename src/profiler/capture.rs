@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ncu_report::Recording;
 
+use crate::capture::Tuned;
 use crate::device::State;
 use crate::finding::{Error, Stop};
 use crate::profile::LaunchList;
@@ -32,6 +33,8 @@ pub struct Capture {
     pub seed: Option<Seed>,
     /// Whether the process itself reported that the numbers of the measured launches are correct.
     pub checked: bool,
+    /// What autotuners chose in the process, where it shows that.
+    pub tuned: Vec<Tuned>,
     /// What the process launched in all, where the profiler sees it.
     pub launch_list: Option<LaunchList>,
 }

@@ -10,14 +10,18 @@ use super::capture::{Capture, Pending, Times};
 use super::cupti::Launched;
 use super::first_launch::{FirstLaunch, LogSign};
 use crate::build::{Artifact, Given, program_argv};
-use crate::config::{Config, Variant};
+use crate::capture::{Tuned, tuned};
+use crate::config::{Config, Recipe, Variant};
 use crate::device::{Gpu, State, Watcher};
+use crate::evidence::tuning_measured;
 use crate::files::{read_regular, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop};
 use crate::hash::sha256_hex;
 use crate::process::{self, Ending, Finished, Invocation};
 use crate::terms::{Phase, Seed, Tier};
 use crate::verify::{Failure, Proof, asks_for_result, remove_result};
+
+const PRINT_AUTOTUNING: &str = "TRITON_PRINT_AUTOTUNING";
 
 /// What measures the launches of a program on one tier.
 ///
@@ -120,6 +124,8 @@ pub struct Ran {
     pub line: String,
     /// Whether it reported that the numbers of its launches are correct.
     pub checked: bool,
+    /// What autotuners chose in it, where it shows that.
+    pub tuned: Vec<Tuned>,
 }
 
 impl Session<'_> {
@@ -182,10 +188,16 @@ impl Session<'_> {
             launches: self.variant.launches_needed(self.phase),
             seed: self.seed,
         };
+        let mut env = given.env(self.env, self.variant);
+        if matches!(self.variant.recipe, Recipe::Command { .. }) {
+            // Triton then prints what it chose. Nothing else reads the variable.
+            env.entry(PRINT_AUTOTUNING.to_owned())
+                .or_insert_with(|| "1".to_owned());
+        }
         Invocation {
             argv,
             dir: self.config.root.clone(),
-            env: given.env(self.env, self.variant),
+            env,
             timeout: self.variant.profile.timeout,
             stdout: self.path("program.log"),
             stderr: self.path("program.log"),
@@ -200,8 +212,10 @@ impl Session<'_> {
 /// A finding that says why the variant was not measured, or an error where the machine failed.
 pub fn run(profiler: &dyn Profiler, session: &Session<'_>) -> Result<Pending, Stop> {
     let (ran, unproven) = execute(profiler, session)?;
+    let tuning = tuning_measured(session.variant, &ran.tuned).filter(Finding::denies);
     let pending = profiler.finish(session, ran)?;
-    match unproven {
+    // Before more processes are measured in the same way.
+    match unproven.or(tuning) {
         Some(finding) => Err(finding.into()),
         None => Ok(pending),
     }
@@ -275,7 +289,11 @@ pub(super) fn execute(
         device,
         line,
         checked: false,
+        tuned: Vec::new(),
     };
+    let log = read_regular(&ran.invocation.stdout).unwrap_or_default();
+    let stated = read_regular(&result).unwrap_or_default();
+    ran.tuned = tuned(&String::from_utf8_lossy(&log), &stated);
     let (further, of_times) = profiler.further(session.variant);
     let unproven = match Proof::read(&result, asks_for_result(further), of_times) {
         Proof::None => None,
@@ -362,6 +380,7 @@ impl Ran {
             report,
             seed: session.seed,
             checked: self.checked,
+            tuned: self.tuned,
             launch_list: None,
         })
     }

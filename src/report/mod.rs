@@ -19,6 +19,7 @@ mod openmetrics;
 mod otava;
 pub mod plot;
 mod print;
+mod profiles;
 mod progress;
 mod reference;
 mod rows;
@@ -39,6 +40,7 @@ pub use print::{
     Color, Part, color, is_plain, print, print_commands, print_error, print_json, print_parts, say,
 };
 pub(crate) use print::{clean, json_for_terminals, one_line};
+pub use profiles::text as profiles_text;
 pub use progress::Progress;
 pub use reference::findings_page;
 pub use site::{Page, history_site, page_name, refuse_foreign, write_site};

@@ -206,6 +206,13 @@ fn flag(path: &[&str], is_true: bool) -> Option<(bool, String)> {
             let word = if is_true { "is now" } else { "is no longer" };
             (!is_true, format!("{suite}/{variant} {word} immutable"))
         }
+        ["suite", suite, "variant", variant, "loaded_code"] => {
+            let word = if is_true { "is now" } else { "is no longer" };
+            (
+                !is_true,
+                format!("the machine code that {suite}/{variant} loads {word} judged"),
+            )
+        }
         ["suite", suite, "variant", variant, "experimental"] if is_true => (
             true,
             format!("{suite}/{variant} is left out of checks, as experimental"),

@@ -158,3 +158,86 @@ fn a_foreign_project_is_gated_in_six_commands_as_its_document_tells() {
     let commands = go("docs/any-program.md", &machine.project, &env);
     assert!(commands <= 6, "{commands} commands");
 }
+
+/// The settings of a block of docs/benchmarks.md, below what every configuration has.
+fn of_benchmarks(file: &str) -> String {
+    let page = fs::read_to_string(repository().join("docs/benchmarks.md")).unwrap();
+    let (_, block) = page.split_once(&format!("```toml {file}\n")).unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    format!(
+        "[toolchain]\narch = \"sm_90a\"\nncu = \"bin/ncu\"\n\n\
+         [profile]\nclock_control = \"none\"\nprocesses = 2\nmax_processes = 2\n\n\
+         [metric.duration]\ndirection = \"lower\"\n\
+         tolerance = {{ relative_percent = 3.0 }}\n\n{block}"
+    )
+}
+
+#[test]
+fn the_configurations_for_benchmark_frameworks_are_valid() {
+    for (file, argument) in [
+        ("google-benchmark.toml", "--benchmark_repetitions=20"),
+        ("nvbench.toml", "--axis 'Elements[pow2]=24'"),
+    ] {
+        let project = Project::empty();
+        project.write("config.toml", of_benchmarks(file));
+        project.run(&["list"]).exits(0);
+        fs::create_dir_all(project.path("src")).unwrap();
+        fs::create_dir_all(project.path("bench")).unwrap();
+        project.write("src/a.cu", "");
+        project.write("bench/a.cu", "");
+        let plan = project.run(&["profile", "--dry-run"]).exits(0).out;
+        assert!(plan.contains(argument), "{plan}");
+    }
+}
+
+const OF_GOOGLE_BENCHMARK: &str = r#"
+#include <benchmark/benchmark.h>
+#include <cstdio>
+static int launches = 0;
+static void axpy(benchmark::State& state) { for (auto _ : state) ++launches; }
+BENCHMARK(axpy)->Arg(8192)->Arg(81920);
+int main(int count, char** words) {
+  benchmark::Initialize(&count, words);
+  benchmark::RunSpecifiedBenchmarks();
+  std::FILE* file = std::fopen("launches.txt", "a");
+  std::fprintf(file, "%d\n", launches);
+  std::fclose(file);
+  std::printf("variant: baseline\nrecorded: h200\n");
+  return 0;
+}
+"#;
+
+#[test]
+fn google_benchmark_launches_as_often_as_it_is_asked() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let project = &machine.project;
+    project.write("bench.cc", OF_GOOGLE_BENCHMARK);
+    project.write("src/a.cu", "");
+    fs::create_dir_all(project.path("build")).unwrap();
+    let compiled = Command::new("g++")
+        .args(["bench.cc", "-o", "build/bench", "-lbenchmark", "-lpthread"])
+        .current_dir(project.path(""))
+        .output();
+    if !compiled.is_ok_and(|output| output.status.success()) {
+        aloud("SKIPPED: Google Benchmark is not here (apt install g++ libbenchmark-dev)");
+        return;
+    }
+    let config = of_benchmarks("google-benchmark.toml")
+        .replace("kernels = \"axpy_kernel\"", "kernels = \"regex:_gemm_\"")
+        .replace("build = [\"cmake\", \"--build\", \"build\"]\n", "");
+    let config: Vec<&str> = config
+        .lines()
+        .filter(|line| !line.starts_with("program"))
+        .collect();
+    let config = config.join("\n").replace(
+        "[suite.axpy]",
+        "[suite.axpy]\nverify_args = [\"--benchmark_min_time=0\"]",
+    );
+    project.write("config.toml", config);
+    machine.run(&["profile"]).exits(0);
+    let launches = project.read("launches.txt");
+    // It verifies, and two processes are measured.
+    assert_eq!(launches.lines().collect::<Vec<_>>(), ["1", "20", "20"]);
+}

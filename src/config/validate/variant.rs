@@ -79,6 +79,7 @@ impl File<'_> {
                 dynamic_shared_bytes: raw.dynamic_shared_bytes,
                 threads: raw.threads_per_block,
             },
+            loaded_code: raw.loaded_code,
             work,
             immutable: raw.immutable,
             experimental: raw.experimental,
@@ -139,6 +140,7 @@ impl File<'_> {
             ("inputs", raw.inputs.is_some()),
             ("program", raw.program.is_some()),
             ("libraries", raw.libraries.is_some()),
+            ("loaded_code", raw.loaded_code),
         ] {
             if present {
                 return Err(self.error(
@@ -228,6 +230,15 @@ impl File<'_> {
                 code.push(file.clone());
             }
         }
+        if raw.loaded_code && !code.is_empty() {
+            let error = self.error(
+                &key("loaded_code"),
+                "`loaded_code` does not work with `program` and `libraries`: the static gate judges either what these files contain or what is loaded",
+            );
+            return Err(error.help(Some(
+                "make two variants with the same `run`, one with each".into(),
+            )));
+        }
         if raw.immutable && inputs.is_empty() {
             return Err(self.error(
                 &key("immutable"),
@@ -267,7 +278,10 @@ impl File<'_> {
         let last = message.lines().last().unwrap_or_default();
         // ncu accepts look-around and back-references; this library reports them as not supported.
         let only_ncu = last.contains("not supported");
-        let by_ncu_alone = raw.source.is_none() && raw.program.is_none() && raw.libraries.is_none();
+        let by_ncu_alone = raw.source.is_none()
+            && raw.program.is_none()
+            && raw.libraries.is_none()
+            && !raw.loaded_code;
         if last.is_empty() || only_ncu && by_ncu_alone {
             return Ok(kernels.cloned());
         }

@@ -12,6 +12,7 @@ use ncu_report::{ReadError, agree, csv, report};
 use super::capture::{Capture, Page, Pending};
 use super::first_launch::LogSign;
 use super::session::{Profiler, Ran, Session};
+use crate::capture::Tuned;
 use crate::device::State;
 use crate::files::{most, read_regular, read_regular_up_to};
 use crate::finding::{Code, Error, Finding, Stop};
@@ -23,7 +24,7 @@ use log::{Logs, judge};
 pub(crate) use log::NCU_LOCK;
 pub use log::Trouble;
 pub use tool::Ncu;
-pub(crate) use tool::home;
+pub(crate) use tool::{filter_in, home};
 
 impl Profiler for Ncu {
     fn tier(&self) -> Tier {
@@ -85,6 +86,7 @@ impl Profiler for Ncu {
             argv: ran.invocation.argv,
             seed: session.seed,
             checked: ran.checked,
+            tuned: ran.tuned,
             import: Invocation {
                 argv: self.csv_argv(&report_path),
                 stdout: csv_path.clone(),
@@ -111,6 +113,7 @@ struct Reader {
     argv: Vec<String>,
     seed: Option<Seed>,
     checked: bool,
+    tuned: Vec<Tuned>,
     import: Invocation,
     /// The report.
     bytes: Vec<u8>,
@@ -148,6 +151,7 @@ impl Reader {
             report,
             seed: self.seed,
             checked: self.checked,
+            tuned: self.tuned,
             launch_list: None,
         })
     }

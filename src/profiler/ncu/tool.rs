@@ -112,7 +112,7 @@ impl Ncu {
         option("--target-processes", "all".to_owned());
         option(
             "--import-sass",
-            if settings.keep_sass || hotspots {
+            if settings.keep_sass || hotspots || variant.loaded_code {
                 "yes"
             } else {
                 "no"
@@ -210,6 +210,26 @@ impl Ncu {
 fn kernel_id(variant: &Variant, selection: LaunchSelection) -> String {
     let name = variant.kernels.as_deref().unwrap_or_default();
     format!("::{name}:{}", selection.pattern())
+}
+
+/// The filter of kernels in an argv that [`Ncu::profile_argv`] made, empty where it has none; `None` of
+/// any other argv. What follows the last option is the program's.
+pub(crate) fn filter_in(argv: &[String]) -> Option<&str> {
+    let own = argv.iter().position(|word| word == "--force-overwrite")?;
+    let options = argv.get(..own)?;
+    let value = |name: &str| {
+        let at = options.iter().position(|word| word == name)?;
+        options.get(at + 1).map(String::as_str)
+    };
+    if let Some(filter) = value("--kernel-name") {
+        return Some(filter);
+    }
+    let Some(id) = value("--kernel-id") else {
+        return Some("");
+    };
+    // `::FILTER:INVOCATIONS`, and a filter contains no colon but that of `regex:`.
+    let (filter, _) = id.strip_prefix("::")?.rsplit_once(':')?;
+    Some(filter)
 }
 
 /// The folder of section files of a process whose files begin with `stem`. It is empty.

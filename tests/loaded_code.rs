@@ -1,0 +1,369 @@
+//! The machine code that a program loads while it runs, and what its autotuner chose, on a machine
+//! without a GPU. The reports are those that ncu recorded on an H200, with the cubins in them.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::fs;
+
+use common::stand_in::Machine;
+use common::{Ran, repository};
+use serde_json::Value as Json;
+
+const KERNEL: &str = "bsr_gemm_wmma";
+const MANGLED: &str = "_Z13bsr_gemm_wmmaPKiS0_PK6__halfS3_Pfi";
+
+const CONFIG: &str = r#"
+[toolchain]
+arch = "sm_90a"
+ncu = "bin/ncu"
+
+[profile]
+launches = 20
+processes = 2
+max_processes = 2
+rounds = 1
+max_rounds = 1
+profiler_range = true
+clock_control = "none"
+
+[metric.duration]
+direction = "lower"
+tolerance = { relative_percent = 3.0 }
+against = { relative_percent = 3.0 }
+
+[static.tensor_instructions]
+level = "record"
+[static.wgmma_instructions]
+level = "record"
+
+[suite.s]
+kernels = "bsr_gemm_wmma"
+
+[suite.s.variant.v]
+run = ["sh", "bench.sh"]
+inputs = ["bench.sh"]
+loaded_code = true
+"#;
+
+/// The sentence by which Triton reports what it chose.
+fn sentence(chosen: &str) -> String {
+    format!(
+        "Triton autotuning for function {KERNEL} finished after 0.48s; best config selected: {chosen};"
+    )
+}
+
+/// A project whose program has ncu hand over the recording `first`.
+fn machine() -> Option<Machine> {
+    let machine = Machine::new()?;
+    machine.project.write("config.toml", CONFIG);
+    machine.ncu(&format!(
+        "export RECORDINGS='{}'",
+        machine.project.path("recordings").display()
+    ));
+    for name in ["first", "again"] {
+        record(&machine, name, |_| {});
+    }
+    program(&machine, "recorded: first", "");
+    Some(machine)
+}
+
+/// A program that prints this, and the name of a recording.
+fn program(machine: &Machine, recorded: &str, prints: &str) {
+    let text = format!("echo 'variant: v'\necho '{recorded}'\ncat <<'END'\n{prints}\nEND\n");
+    machine.project.write("bench.sh", text);
+}
+
+/// The recorded report under another name, with other bytes: no two processes leave the same.
+fn record(machine: &Machine, name: &str, edit: impl Fn(&mut [u8])) {
+    let folder = format!("recordings/{name}/bsr_gemm/v");
+    let data = repository().join("tests/data/ncu");
+    let csv = fs::read(data.join("twenty_launches.raw.csv")).unwrap();
+    for capture in 1..=4 {
+        let mut report = fs::read(data.join("twenty_launches.ncu-rep")).unwrap();
+        // The name of the host, in the session.
+        let host = report.windows(9).position(|bytes| bytes == b"127.0.0.1");
+        let own = format!("127.0.{}.{capture}", name.len());
+        report[host.unwrap()..][..own.len()].copy_from_slice(own.as_bytes());
+        edit(&mut report);
+        let path = format!("{folder}/capture-{capture}");
+        machine.project.write(&format!("{path}.ncu-rep"), report);
+        machine.project.write(&format!("{path}.csv"), &csv);
+    }
+}
+
+/// Another instruction in the kernel: a byte of its `.text` is another one.
+fn other_instruction(report: &mut [u8]) {
+    let (start, cubin) = cubin(report);
+    let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*cubin).unwrap();
+    let section = object::Object::section_by_name(&file, &format!(".text.{MANGLED}")).unwrap();
+    let (offset, size) = object::ObjectSection::file_range(&section).unwrap();
+    let at = start + usize::try_from(offset + size / 2).unwrap();
+    report[at] ^= 1;
+}
+
+/// The kernel takes more registers: what `.nv.info` states of it is another number.
+fn more_registers(report: &mut [u8]) {
+    let (start, cubin) = cubin(report);
+    // EIATTR_REGCOUNT: format, attribute, size of the payload, index of the symbol, registers.
+    let begins = [0x04, 0x2f, 0x08, 0x00];
+    let at = (0..cubin.len() - 12)
+        .find(|at| cubin[*at..].starts_with(&begins) && cubin[at + 8..at + 12] == [230, 0, 0, 0]);
+    report[start + at.unwrap() + 8] = 240;
+    other_instruction(report);
+}
+
+/// Where the cubin of a report begins, and its bytes.
+fn cubin(report: &[u8]) -> (usize, Vec<u8>) {
+    let codes = ncu_report::report::machine_code(report).unwrap();
+    let cubin = codes[0].cubin.to_vec();
+    let at = report.windows(cubin.len()).position(|bytes| bytes == cubin);
+    (at.unwrap(), cubin)
+}
+
+fn locked(machine: &Machine) -> Ran {
+    machine.run(&["profile"]).exits(0);
+    machine
+        .run(&["baseline", "--lock", "--reason", "first", "--who", "Ada"])
+        .exits(0)
+}
+
+fn check(machine: &Machine, code: i32) -> Json {
+    let ran = machine.run(&["check", "--format", "json"]).exits(code);
+    ran.json().0
+}
+
+fn messages(report: &Json, code: &str) -> Vec<String> {
+    let findings = report["findings"].as_array().unwrap();
+    let of_code = findings.iter().filter(|finding| finding["code"] == code);
+    of_code
+        .map(|finding| finding["message"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn code_that_a_program_loads_is_kept_locked_and_compared() {
+    let Some(machine) = machine() else { return };
+    locked(&machine);
+    let profile: Json = machine
+        .project
+        .json(".sparsek-gate/profiles/s/v/static.json");
+    let kernels = profile["kernels"].as_array().unwrap();
+    assert_eq!(kernels.len(), 1, "only what was measured");
+    assert_eq!(kernels[0]["mangled"], MANGLED);
+    // As `cuobjdump -res-usage` prints them of the same cubin.
+    assert_eq!(kernels[0]["metrics"]["registers"]["value"], 230.0);
+    assert_eq!(
+        kernels[0]["metrics"]["static_shared_bytes"]["value"],
+        16384.0
+    );
+    assert_eq!(profile["identity"]["tier"], "static");
+    let argv = machine
+        .project
+        .read(".sparsek-gate/profiles/s/v/capture-1.argv");
+    assert!(argv.contains("--import-sass yes"), "{argv}");
+    assert!(
+        machine
+            .project
+            .path("baselines/sm-90a+static/s/v.lock.toml")
+            .is_file()
+    );
+
+    let same = check(&machine, 0);
+    assert_eq!(messages(&same, "tuning-changed"), [""; 0]);
+    // The same files, and other code.
+    record(&machine, "first", more_registers);
+    let other = check(&machine, 4);
+    assert_eq!(
+        messages(&other, "regressed"),
+        ["`registers` of bsr_gemm_wmma: 230 → 240 (tolerance 0)"]
+    );
+    let why = messages(&other, "tuning-changed");
+    assert!(
+        why[0].contains("its files and its compiler are the same"),
+        "{why:?}"
+    );
+    // Other files: no autotuner is needed for other code.
+    program(&machine, "recorded: first", "# other");
+    let other = check(&machine, 1);
+    assert_eq!(messages(&other, "tuning-changed"), [""; 0]);
+    assert_eq!(messages(&other, "regressed").len(), 1);
+}
+
+#[test]
+fn what_an_autotuner_chose_otherwise_is_named_as_the_cause() {
+    let Some(machine) = machine() else { return };
+    program(
+        &machine,
+        "recorded: first",
+        &sentence("M: 128, num_warps: 4, num_stages: 3"),
+    );
+    locked(&machine);
+    program(
+        &machine,
+        "recorded: again",
+        &sentence("M: 128, num_warps: 8, num_stages: 3"),
+    );
+    record(&machine, "again", more_registers);
+    let found = check(&machine, 4);
+    assert_eq!(
+        messages(&found, "tuning-changed"),
+        [
+            "`bsr_gemm_wmma` is tuned otherwise than in the baseline: num_warps 4 → 8 (now M: 128, num_warps: 8, num_stages: 3)"
+        ]
+    );
+    assert_eq!(messages(&found, "regressed").len(), 1);
+}
+
+#[test]
+fn a_process_that_tunes_what_it_measures_is_refused_after_the_first() {
+    let Some(machine) = machine() else { return };
+    let config = CONFIG.replace("profiler_range = true\n", "");
+    machine.project.write("config.toml", config);
+    program(&machine, "recorded: first", &sentence("M: 128"));
+    let ran = machine.run(&["profile"]).exits(6);
+    ran.says("the measured process tuned `bsr_gemm_wmma`")
+        .says("profiler_range = true");
+    let profiled = machine.project.read("journal");
+    assert_eq!(profiled.lines().count(), 1, "{profiled}");
+    // Of a kernel that is not measured it may tune what it likes.
+    program(
+        &machine,
+        "recorded: first",
+        &sentence("M: 128").replace(KERNEL, "another"),
+    );
+    machine.run(&["profile"]).exits(0);
+}
+
+#[test]
+fn code_that_differs_from_process_to_process_is_no_static_profile() {
+    let Some(machine) = machine() else { return };
+    record(&machine, "again", other_instruction);
+    program(&machine, "recorded: first again", "");
+    machine
+        .run(&["profile"])
+        .exits(6)
+        .says("code-varies")
+        .says("`_Z13bsr_gemm_wmma")
+        .says("TRITON_CACHE_AUTOTUNING");
+    machine
+        .run(&["baseline", "--lock", "--reason", "first", "--who", "Ada"])
+        .exits(6)
+        .says("it has no static profile");
+}
+
+#[test]
+fn code_that_was_not_kept_is_said_and_the_measured_profile_stays() {
+    let Some(machine) = machine() else { return };
+    record(&machine, "first", |report| {
+        let (start, _) = cubin(report);
+        report[start] = 0;
+    });
+    machine
+        .run(&["profile"])
+        .exits(6)
+        .says("the machine code that it loaded is not known");
+    assert!(
+        machine
+            .project
+            .path(".sparsek-gate/profiles/s/v/profile.json")
+            .is_file()
+    );
+    assert!(
+        !machine
+            .project
+            .path(".sparsek-gate/profiles/s/v/static.json")
+            .exists()
+    );
+}
+
+#[test]
+fn without_a_gpu_loaded_code_is_reported_as_not_judged() {
+    let Some(machine) = machine() else { return };
+    locked(&machine);
+    machine
+        .run(&["check", "--static"])
+        .says("the static gate cannot judge it: its machine code is loaded while it runs")
+        .says("sparsek-gate check s/v");
+}
+
+#[test]
+fn a_static_profile_that_is_not_that_of_its_captures_is_found_and_not_locked() {
+    let Some(machine) = machine() else { return };
+    locked(&machine);
+    let path = ".sparsek-gate/profiles/s/v/static.json";
+    machine.project.edit(path, |profile| {
+        profile["kernels"][0]["code"]["text_sha256"] = "0".repeat(64).into();
+    });
+    let from = machine.project.path(".sparsek-gate/profiles");
+    let ran = machine.run(&["check", "--from", from.to_str().unwrap()]);
+    ran.says("the static profile differs from the captures: `bsr_gemm_wmma` has other code");
+    machine
+        .run(&["baseline", "--lock", "--reason", "again", "--who", "Ada"])
+        .exits(4)
+        .says("profile-altered");
+}
+
+/// A slower kernel of which nothing but the choice of its autotuner is known.
+#[test]
+fn a_regression_names_the_choice_of_the_autotuner_first() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let config = CONFIG
+        .replace("loaded_code = true\n", "")
+        .replace("bsr_gemm_wmma", "bsr_gemm_cp_async");
+    machine.project.write("config.toml", config);
+    let program = |recorded: &str, warps: u32| {
+        let says = sentence(&format!("M: 128, num_warps: {warps}"));
+        let says = says.replace(KERNEL, "bsr_gemm_cp_async");
+        let text =
+            format!("echo 'variant: cp_async'\necho 'recorded: {recorded}'\necho '{says}'\n");
+        machine.project.write("bench.sh", text);
+    };
+    program("h200", 4);
+    machine.project.git(&["init", "--quiet"]);
+    let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n";
+    machine.project.write(".git/info/exclude", ours);
+    locked(&machine);
+    machine.project.git(&["add", "--all"]);
+    machine
+        .project
+        .git(&["commit", "--quiet", "--message", "base"]);
+    program("h200-worse", 8);
+    let steps = "num_warps 4 → 8 (now M: 128, num_warps: 8)";
+    // Beside the base the change is judged for what it does, against the lock it is a change.
+    for (arguments, code, severity) in [(&[][..], 4, "deny"), (&["--against", "HEAD"], 1, "warn")] {
+        let all = [&["check", "--format", "json"], arguments].concat();
+        let report = machine.run(&all).exits(code).json().0;
+        let regressed = messages(&report, "regressed");
+        assert!(
+            regressed[0].contains("with it: ") && regressed[0].contains(steps),
+            "{regressed:?}"
+        );
+        let findings = report["findings"].as_array().unwrap();
+        let tuned: Vec<&Json> = findings
+            .iter()
+            .filter(|finding| finding["code"] == "tuning-changed")
+            .collect();
+        assert_eq!(tuned.len(), 1, "{findings:#?}");
+        assert_eq!(tuned[0]["severity"], severity);
+        assert!(tuned[0]["message"].as_str().unwrap().contains(steps));
+    }
+}
+
+#[test]
+fn processes_that_choose_differently_are_a_warning_where_no_code_is_gated() {
+    let Some(machine) = machine() else { return };
+    let config = CONFIG.replace("loaded_code = true\n", "");
+    machine.project.write("config.toml", config);
+    let text = "n=$(grep -c . journal)\necho 'variant: v'\necho 'recorded: first'\n\
+        echo \"Triton autotuning for function bsr_gemm_wmma finished after 1s; best config selected: N: $n;\"\n";
+    machine.project.write("bench.sh", text);
+    machine
+        .run(&["profile"])
+        .exits(0)
+        .says("warning code-varies s/v")
+        .says("chose different configurations of `bsr_gemm_wmma`: N: 0; N: 1");
+}
