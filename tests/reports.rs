@@ -476,12 +476,15 @@ fn metrics_whose_names_are_spelled_alike_stay_apart() {
         // Some launches have a value, others have none.
         Comparison {
             verdict: Some(Verdict::NotMeasured),
-            ..named("gap", None)
+            ..named("half_measured", None)
         },
     ];
     values_fit(&outcome);
     for format in ["bencher", "otava", "openmetrics"] {
-        assert!(!rendered(&outcome, format).contains("gap"), "{format}");
+        assert!(
+            !rendered(&outcome, format).contains("half_measured"),
+            "{format}"
+        );
     }
     let samples = published::openmetrics(&rendered(&outcome, "openmetrics"));
     let families: BTreeSet<&str> = samples.iter().map(|sample| sample.0.as_str()).collect();
