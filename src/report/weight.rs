@@ -1,8 +1,9 @@
 //! The order in which every form shows findings: the weightiest first.
 //!
 //! What fails comes before what warns, then the order of the exit codes decides; of warnings those
-//! come first that say that something got worse. Among findings of one exit code a kernel that became slower comes first, by how far beyond its limit it is. The findings
-//! on one kernel stay together, in the order in which they were found: the first has the causes.
+//! come first that say that something got worse. Among findings of one exit code a kernel that became
+//! slower comes first, by how far beyond its limit it is. The findings on one kernel stay together, in
+//! the order in which they were found: the first has the causes.
 
 use std::collections::BTreeMap;
 

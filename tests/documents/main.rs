@@ -127,7 +127,7 @@ fn the_first_gate_goes_as_its_document_tells() {
 #[test]
 fn the_outputs_for_other_tools_are_made_as_their_document_tells() {
     let project = Project::empty();
-    let outcome = repository().join("tests/data/outcomes/every_verdict.json");
+    let outcome = common::repository().join("tests/data/outcomes/every_verdict.json");
     project.write("work/outcome.json", fs::read(outcome).unwrap());
     assert_eq!(go("docs/outputs.md", &project, &[]), 5);
 }
@@ -161,7 +161,7 @@ fn a_foreign_project_is_gated_in_six_commands_as_its_document_tells() {
 
 /// The settings of a block of docs/benchmarks.md, below what every configuration has.
 fn of_benchmarks(file: &str) -> String {
-    let page = fs::read_to_string(repository().join("docs/benchmarks.md")).unwrap();
+    let page = fs::read_to_string(common::repository().join("docs/benchmarks.md")).unwrap();
     let (_, block) = page.split_once(&format!("```toml {file}\n")).unwrap();
     let (block, _) = block.split_once("```").unwrap();
     format!(
