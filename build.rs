@@ -1,8 +1,9 @@
 //! Compiles the library that the CUDA driver loads into measured programs, and that is embedded into
-//! the tool, which stays one binary.
+//! the tool, which stays one binary. States which commit the tool is built from.
 
 use std::env;
 use std::error::Error;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -12,10 +13,11 @@ const SOURCE: &str = "src/profiler/cupti/injection/mod.rs";
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={FOLDER}");
+    state_origin(Path::new("."))?;
     let library = Path::new(&env::var("OUT_DIR")?).join("libinjection.so");
     if env::var("CARGO_CFG_TARGET_OS")? != "linux" || env::var("CARGO_CFG_TARGET_ENV")? != "gnu" {
         // The driver is a glibc library, so it can load the library only into a program with glibc.
-        std::fs::write(&library, [])?;
+        fs::write(&library, [])?;
         return Ok(());
     }
     let mut compiler = Command::new(env::var("RUSTC")?);
@@ -47,4 +49,79 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err(format!("{SOURCE} does not compile: {status}").into());
     }
     Ok(())
+}
+
+/// Sets SPARSEK_GATE_ORIGIN, which `--version` prints after the version.
+fn state_origin(sources: &Path) -> Result<(), Box<dyn Error>> {
+    // A debug build is for whoever changes the sources, and would be compiled again after each commit.
+    let origin = if env::var("PROFILE")? == "debug" {
+        None
+    } else {
+        // What `--dirty` says depends on all of them.
+        for path in ["src", "crates", "Cargo.toml", "Cargo.lock"] {
+            println!("cargo::rerun-if-changed={path}");
+        }
+        for name in ["HEAD", "logs/HEAD"] {
+            if let Some(path) = git(sources, &["rev-parse", "--git-path", name])
+                && Path::new(&path).exists()
+            {
+                println!("cargo::rerun-if-changed={path}");
+            }
+        }
+        origin(sources, &env::var("CARGO_PKG_VERSION")?)
+    };
+    let text = origin.map_or(String::new(), |origin| format!(" ({origin})"));
+    println!("cargo::rustc-env=SPARSEK_GATE_ORIGIN={text}");
+    Ok(())
+}
+
+/// The commit of the sources and its date, such as `5f6b1aac41 2026-11-23`. Of a package that cargo
+/// made, without git, the date is that of its version in the changelog. Nothing of it depends on when
+/// or where the tool is built.
+pub(crate) fn origin(sources: &Path, version: &str) -> Option<String> {
+    if let Ok(packed) = fs::read_to_string(sources.join(".cargo_vcs_info.json")) {
+        let (_, rest) = packed.split_once("\"sha1\"")?;
+        let commit: String = rest.split('"').nth(1)?.chars().take(10).collect();
+        return Some(match released(sources, version) {
+            Some(date) => format!("{commit} {date}"),
+            None => commit,
+        });
+    }
+    // Sources that lie in somebody else's repository are not of its commit.
+    let top = git(sources, &["rev-parse", "--show-toplevel"])?;
+    if fs::canonicalize(top).ok()? != fs::canonicalize(sources).ok()? {
+        return None;
+    }
+    let commit = git(
+        sources,
+        &[
+            "describe",
+            "--always",
+            "--abbrev=10",
+            "--exclude=*",
+            "--dirty=+changes",
+        ],
+    )?;
+    let date = git(sources, &["log", "-1", "--format=%cs"])?;
+    Some(format!("{commit} {date}"))
+}
+
+/// The day that the changelog gives for a version.
+fn released(sources: &Path, version: &str) -> Option<String> {
+    let changelog = fs::read_to_string(sources.join("CHANGELOG.md")).ok()?;
+    let start = format!("## [{version}] - ");
+    let date = changelog
+        .lines()
+        .find_map(|line| line.strip_prefix(&start))?;
+    let is_date = date.starts_with(|first: char| first.is_ascii_digit());
+    is_date.then(|| date.trim().to_owned())
+}
+
+/// What git prints, without the line's end. `None` where it fails, or is not there.
+fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let mut git = Command::new("git");
+    let output = git.arg("-C").arg(folder).args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let text = text.trim_end();
+    (output.status.success() && !text.is_empty()).then(|| text.to_owned())
 }

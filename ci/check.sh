@@ -10,7 +10,8 @@
 # In a pull request the rules come from the tip of the target branch. If the service does not name it,
 # the check exits with 4: add --baseline-ref refs/remotes/origin/main.
 #
-# If the program is not on the PATH, set $SPARSEK_GATE to its path.
+# If the program is not on the PATH, set $SPARSEK_GATE to its path. `ci/install.sh FOLDER` downloads the
+# released one and verifies it.
 set -euo pipefail
 reports=${1:?usage: ci/check.sh FOLDER [ARGUMENT OF check...]}
 shift
@@ -41,7 +42,7 @@ case $code in
 5) meaning='a variant failed: build, wrong numbers, crash, time-out, unreadable output' ;;
 6) meaning='inconclusive or not measured, and nothing worse' ;;
 70) meaning='an error of sparsek-gate itself: please report it' ;;
-126 | 127) meaning="there is no program $gate: set SPARSEK_GATE" ;;
+126 | 127) meaning="there is no program $gate: set SPARSEK_GATE to its path; ci/install.sh FOLDER downloads the released one" ;;
 130 | 143) meaning='interrupted' ;;
 *) meaning='not an exit code of sparsek-gate: a signal ended it' ;;
 esac

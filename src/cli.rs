@@ -8,6 +8,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
 use crate::report::{Color, Detail, Form, form_parser, report_help};
 
+/// The version, and the commit that the tool was built from with its date, where they are known.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("SPARSEK_GATE_ORIGIN"));
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0   every gate passed
@@ -57,7 +60,7 @@ findings, exit_code}; a value that was not measured is null.";
 /// From one config.toml: build every variant of a kernel, check that its numbers are right,
 /// profile it under ncu, lock the measured profiles, and fail when a kernel gets worse.
 #[derive(Debug, Parser)]
-#[command(version, after_long_help = EXIT_CODES, propagate_version = true)]
+#[command(version = VERSION, after_long_help = EXIT_CODES, propagate_version = true)]
 pub struct Cli {
     /// The configuration file.
     #[arg(long, short = 'C', global = true, value_name = "FILE", default_value = crate::config::FILE_NAME)]

@@ -18,8 +18,9 @@ use serde_json::{Value as Json, json};
 use sparsek_gate::cli::Cli;
 
 /// To copy, and the one that publishes the site of this repository.
-const WORKFLOWS: [&str; 5] = [
+const WORKFLOWS: [&str; 6] = [
     ".github/workflows/site.yml",
+    ".github/workflows/release.yml",
     "ci/github/gpu-check.yml",
     "ci/github/kernels-pr.yml",
     "ci/github/kernels-report.yml",
@@ -49,8 +50,9 @@ fn scripts() -> Vec<PathBuf> {
     let mut found = vec![
         repository().join("ci/check.sh"),
         repository().join("ci/site.sh"),
+        repository().join("ci/install.sh"),
     ];
-    for folder in ["ci/github", "ci/gitlab"] {
+    for folder in ["ci/github", "ci/gitlab", "ci/release"] {
         let entries = fs::read_dir(repository().join(folder)).unwrap();
         found.extend(entries.map(|entry| entry.unwrap().path()));
     }
@@ -627,6 +629,7 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
     );
     let service = service
         .with("PATH", &path)
+        .with("BUILD", "true")
         .with("GITHUB_WORKSPACE", checkout.to_str().unwrap())
         .with("CARGO_BUILD_RUSTC_WRAPPER", "tools/cargo")
         .with("RUSTC", "tools/cargo")
@@ -698,6 +701,7 @@ fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
     let path = format!("{}:/usr/bin:/bin", service.project.path("bin").display());
     let service = service
         .with("PATH", &path)
+        .with("BUILD", "true")
         .with("GITHUB_EVENT_NAME", "pull_request")
         .with("BASE_SHA", &base);
     // From elsewhere it is the action that the workflow names.
@@ -717,6 +721,83 @@ fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
         .says("ref: ${{ github.event.pull_request.base.sha }}");
     git(&["checkout", "--quiet", &base]);
     service.run(script, &["program-2"]).exits(0).says("built");
+}
+
+#[test]
+fn the_action_downloads_unless_it_is_asked_to_build_and_never_by_a_checksum_of_the_change() {
+    let service = building();
+    for file in ["ci/install.sh", "ci/release.sha256"] {
+        let text = fs::read(repository().join(file)).unwrap();
+        service.project.write(&format!("action/{file}"), text);
+    }
+    let path = "action/ci/install.sh";
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(service.project.path(path), mode.clone()).unwrap();
+    let script = service.project.path("action/ci/github/install.sh");
+    let script = script.to_str().unwrap();
+    // Nothing is published yet, and nothing is built without being asked for.
+    service
+        .run(script, &["program"])
+        .exits(3)
+        .says("is published")
+        .says("With the input 'build: true' the action builds it");
+    assert!(!service.project.path("seen/argv").exists());
+
+    let installer = "#!/bin/sh\nmkdir -p \"$1\"\nprintf '#!/bin/sh\\necho released\\n' >\"$1/sparsek-gate\"\nchmod +x \"$1/sparsek-gate\"\n";
+    service.project.write(path, installer);
+    fs::set_permissions(service.project.path(path), mode).unwrap();
+    service.run(script, &["program"]).exits(0).says("released");
+    assert_eq!(service.project.read("path").trim(), "program/bin");
+
+    let action = service.project.path("action");
+    git(&action, &["init", "--quiet"]);
+    git(
+        &action,
+        &[
+            "commit",
+            "--quiet",
+            "--allow-empty",
+            "--message",
+            "the change",
+        ],
+    );
+    let service = service
+        .with("GITHUB_EVENT_NAME", "pull_request")
+        .with("BASE_SHA", &"0".repeat(40))
+        .with("GITHUB_WORKSPACE", action.to_str().unwrap());
+    service
+        .run(script, &["other"])
+        .exits(3)
+        .says("are those of the pull request");
+    assert!(!service.project.path("other").exists());
+}
+
+#[test]
+fn a_release_publishes_only_for_a_tag_the_reader_before_the_gate() {
+    let document = yaml(".github/workflows/release.yml");
+    let jobs = document["jobs"].as_object().unwrap();
+    let mut publishing = 0;
+    for (name, job) in jobs {
+        let writes = job["permissions"].as_object().unwrap().values();
+        if writes.filter(|right| **right == "write").count() == 0 {
+            continue;
+        }
+        publishing += 1;
+        assert_eq!(job["if"], "github.event_name == 'push'", "{name}");
+        assert_eq!(job["environment"], "release", "{name}");
+        let after = job["needs"].to_string();
+        assert!(
+            after.contains("build") || after.contains("github"),
+            "{name}: {after}"
+        );
+    }
+    assert_eq!(publishing, 3);
+    let on = document.get("on").unwrap_or(&document["true"]);
+    assert_eq!(on["push"], json!({ "tags": ["v[0-9]+.[0-9]+.[0-9]+"] }));
+    let steps = jobs["crates"]["steps"].as_array().unwrap();
+    let script = steps.iter().find_map(|step| step["run"].as_str()).unwrap();
+    let at = |package: &str| script.find(package).unwrap();
+    assert!(at("--package ncu-report") < at("--package sparsek-gate"));
 }
 
 #[test]

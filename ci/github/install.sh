@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Puts sparsek-gate on the PATH of the following steps. Uses $BINARY, else the program in FOLDER from
-# an earlier run. Otherwise builds $VERSION from crates.io, or the sources of this action.
+# Puts sparsek-gate on the PATH of the following steps: $BINARY; with BUILD=true, or with a $VERSION
+# from crates.io, a program that is built here, or was in an earlier run (in FOLDER); otherwise the
+# released program, by the checksum that this action has (ci/install.sh).
 #
 # The folder where a job starts is the checkout of a change. A `rust-toolchain.toml` or a
 # `.cargo/config.toml` there chooses the cargo and the compiler. So the build happens in a folder of
@@ -43,15 +44,15 @@ sources=$(real "${BASH_SOURCE[0]%/*}/../..")
 PATH=$(safe_path)
 export PATH
 
-# Whether the action's sources may be built: in a pull request not those that it brings itself.
-refuse_sources_of_change() {
+# Whether the action's files may choose the program: in a pull request not those that it brings itself.
+refuse_files_of_change() {
   case "${GITHUB_EVENT_NAME-}" in pull_request*) ;; *) return 0 ;; esac
   in_checkout "$sources" || return 0
   local commit
   commit=$(git -C "$sources" rev-parse --verify --quiet HEAD || true)
   [ -n "$commit" ] && [ "$commit" = "${BASE_SHA-}" ] && return 0
   # shellcheck disable=SC2016
-  fail 'the sources of this action are those of the pull request, which would choose what judges it; check out the base (`ref: ${{ github.event.pull_request.base.sha }}`, with a `path` of its own) and use the action from there'
+  fail 'the files of this action are those of the pull request, which would choose what judges it; check out the base (`ref: ${{ github.event.pull_request.base.sha }}`, with a `path` of its own) and use the action from there'
 }
 
 # Runs a program in a folder of its own with what cargo needs, and nothing else of the job's
@@ -83,7 +84,7 @@ build() {
   if [ -n "${VERSION-}" ]; then
     what=(--version "$VERSION" sparsek-gate)
   else
-    refuse_sources_of_change
+    refuse_files_of_change
     (cd "$sources" && cp -R Cargo.toml Cargo.lock build.rs LICENSE README.md benches crates src "$work/sources")
     mkdir "$work/sources/ci"
     cp "$sources/ci/evaluate.rs" "$work/sources/ci"
@@ -96,10 +97,19 @@ if [ -n "${BINARY-}" ]; then
   program=$(command -v "$BINARY") || fail "there is no program $BINARY (input 'binary')"
   mkdir -p "$folder/bin"
   ln -sf "$(realpath "$program")" "$folder/bin/sparsek-gate"
-elif [ ! -x "$folder/bin/sparsek-gate" ]; then
-  command -v cargo >/dev/null ||
-    fail "building it needs Rust (https://rustup.rs) on this runner; or name an existing program with the input 'binary'"
-  build
+elif [ "${BUILD-}" = true ] || [ -n "${VERSION-}" ]; then
+  if [ ! -x "$folder/bin/sparsek-gate" ]; then
+    command -v cargo >/dev/null ||
+      fail "building it needs Rust (https://rustup.rs) on this runner; or name an existing program with the input 'binary'"
+    build
+  fi
+else
+  refuse_files_of_change
+  said=$("$sources/ci/install.sh" "$folder/bin" 2>&1) || {
+    echo "$said"
+    fail "${said##*ci/install.sh: } With the input 'build: true' the action builds it, which needs Rust on the runner and takes minutes; with 'binary' it takes a program that is there."
+  }
+  echo "$said"
 fi
 "$folder/bin/sparsek-gate" --version
 echo "$folder/bin" >>"$GITHUB_PATH"
