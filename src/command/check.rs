@@ -19,6 +19,11 @@ use crate::report::{self, Capability, Progress, Target};
 use crate::trust::{self, Asked, Authority, Bases, Consent, Grounds};
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
+    if arguments.slice.is_some() || arguments.archive.is_some() {
+        return Err(Error::Usage(
+            "this build cannot measure archives and slices yet".to_owned(),
+        ));
+    }
     if arguments.dry_run {
         return dry_run(config, arguments);
     }

@@ -7,12 +7,14 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+mod place;
 mod print;
 
 use crate::config::{Collector, KernelFilter, SanitizerTool, Variant};
 use crate::profiler::only_ncu_selects;
 use crate::terms::{Phase, VariantId};
 
+pub use place::{MOST_SLICES, SliceAsked, SlicePlace};
 pub use print::{PlanOf, Planned, planned};
 
 /// Which code a job runs.
