@@ -532,21 +532,9 @@ pub struct CheckArgs {
     /// GPU.
     #[arg(long, conflicts_with = "from")]
     pub r#static: bool,
-    /// Take baselines, locks, tolerances and waivers from this revision, and only the code from the
-    /// working tree, merged with it if needed; `none`: all from the working tree [default: in the
-    /// pipeline of a pull request the tip of its target, of a push the tip before it, of a merge
-    /// queue its base; `none` where no CI service runs it; required in other pipelines]
-    #[arg(long, value_name = "REV")]
-    pub baseline_ref: Option<String>,
-    /// Accept what a finding on the change under review reports: the token that the finding prints,
-    /// valid for one action on one path, from one content to another, in one pull request. To be
-    /// set from outside the change. Repeatable, or separated by commas.
-    #[arg(long, value_name = "TOKEN", value_delimiter = ',')]
-    pub accept: Vec<String>,
-    /// The number of the pull request that is judged, which tokens are valid for [default: the one
-    /// that the CI service names]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub pull_request: Option<u64>,
+    /// Whose rules count.
+    #[command(flatten)]
+    pub trusted: TrustArgs,
     /// Print what would be built and run, with every argv, and do neither; with `--format text` or
     /// `json`.
     #[arg(long, conflicts_with_all = ["from", "report"])]
@@ -636,16 +624,22 @@ pub struct MergeArgs {
     pub format: &'static Form,
 }
 
-/// Whose rules count, as in `check`.
+/// Whose rules count.
 #[derive(Args, Clone, Debug)]
 pub struct TrustArgs {
-    /// Take baselines, locks, tolerances and waivers from this revision, as `check` does.
+    /// Take baselines, locks, tolerances and waivers from this revision, and only the code from the
+    /// working tree, merged with it if needed; `none`: all from the working tree [default: in the
+    /// pipeline of a pull request the tip of its target, of a push the tip before it, of a merge
+    /// queue its base; `none` where no CI service runs it; required in other pipelines]
     #[arg(long, value_name = "REV")]
     pub baseline_ref: Option<String>,
-    /// Accept what a finding on the change under review reports, as `check` does. Repeatable.
+    /// Accept what a finding on the change under review reports: the token that the finding prints,
+    /// valid for one action on one path, from one content to another, in one pull request. To be
+    /// set from outside the change. Repeatable, or separated by commas.
     #[arg(long, value_name = "TOKEN", value_delimiter = ',')]
     pub accept: Vec<String>,
-    /// The number of the pull request that is judged, as in `check`.
+    /// The number of the pull request that is judged, which tokens are valid for [default: the one
+    /// that the CI service names]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub pull_request: Option<u64>,
 }

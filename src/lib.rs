@@ -11,6 +11,8 @@
 //! them with the rule in [`verdict`], and [`report`] renders the outcome. [`command`] combines the
 //! steps into the subcommands of [`cli`].
 //!
+//! [`slice`] carries what other machines measured of a plan.
+//!
 //! Besides these: [`evidence`] finds incomplete, disturbed or implausible measurements, [`binary`]
 //! reads what the compiler made, [`device`] watches the GPU, [`toolchain`] finds compiler and tools,
 //! [`history`] follows a baseline through the commits, [`diff`] compares two files, [`strip`] copies
@@ -45,6 +47,7 @@ pub mod profile;
 pub mod profiler;
 pub mod report;
 pub mod sanitize;
+pub mod slice;
 pub mod statistics;
 pub mod strip;
 pub mod terms;

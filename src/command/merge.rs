@@ -2,11 +2,117 @@
 
 use std::path::Path;
 
-use crate::cli::MergeArgs;
-use crate::finding::{Error, ExitCode};
+use super::answer;
+use super::judging::{Judging, refuse_targets};
+use crate::cli::{MergeArgs, Selection};
+use crate::config::Config;
+use crate::finding::{Code, Error, ExitCode, Finding};
+use crate::judge::{Judge, Origin, Outcome, SameProgram, read_recorded};
+use crate::measure::Spent;
+use crate::report::{self, Target};
+use crate::slice::{Slices, Wanted, plan_sha256, read_slices};
+use crate::trust::Authority;
 
-pub(super) fn run(_config: &Path, _arguments: &MergeArgs) -> Result<ExitCode, Error> {
-    Err(Error::Usage(
-        "this build cannot merge slices yet".to_owned(),
-    ))
+pub(super) fn run(config: &Path, arguments: &MergeArgs) -> Result<ExitCode, Error> {
+    let targets = report::targets(&arguments.report)?;
+    let mut authority = Authority::default();
+    let (outcome, ended) = match judged(config, arguments, &targets, &mut authority) {
+        Ok(outcome) => (outcome, None),
+        Err(refused @ Error::Usage(_)) => return Err(refused),
+        // The report must say why there is no verdict.
+        Err(error) => {
+            let mut outcome = Outcome::new(Origin::Measured);
+            outcome.authority = authority;
+            outcome.ended = Some(answer::ended(&error));
+            (outcome, Some(error))
+        }
+    };
+    let detail = arguments.verbosity.detail();
+    answer::report(&outcome, ended, arguments.format, detail, &targets)
+}
+
+fn judged(
+    config: &Path,
+    arguments: &MergeArgs,
+    targets: &[Target],
+    authority: &mut Authority,
+) -> Result<Outcome, Error> {
+    let read: Vec<&Path> = arguments
+        .slices
+        .iter()
+        .map(|folder| folder.as_path())
+        .collect();
+    let current = Config::load(config)?;
+    refuse_targets(targets, Some(&current), &read)?;
+    let selection = Selection {
+        names: arguments.select.clone(),
+        experimental: arguments.experimental,
+    };
+    let judging = Judging::in_checkout(current, &arguments.trusted, None, &selection)?;
+    authority.clone_from(&judging.grounds.authority);
+    let wanted = Wanted {
+        plan: &judging.plan,
+        sha256: &plan_sha256(&judging.plan),
+        archive: None,
+    };
+    let slices = read_slices(&arguments.slices, wanted);
+    let mut outcome = of_slices(&judging, slices, &[])?;
+    judging.complete(&mut outcome, targets, arguments.format)?;
+    Ok(outcome)
+}
+
+/// Judges what slices brought.
+fn of_slices(
+    judging: &Judging,
+    slices: Slices,
+    same_programs: &[SameProgram],
+) -> Result<Outcome, Error> {
+    let plan = &judging.plan;
+    let (judge, of_locks) = Judge::new(plan, judging.store())?;
+    let judge = judge.of_slices();
+    let mut outcome = judging.outcome(match &slices.recording {
+        Some(folder) => Origin::Recorded(folder.clone()),
+        None => Origin::Measured,
+    });
+    outcome.findings.extend(slices.findings);
+    let (before, after) = match slices.recording {
+        Some(_) => (Vec::new(), of_locks),
+        None => (of_locks, Vec::new()),
+    };
+    outcome.findings.extend(before);
+    let mut spent: Option<Spent> = None;
+    for run in slices.runs {
+        run.times.note(&plan.config.work, |name| {
+            plan.config
+                .variants()
+                .any(|variant| variant.id.to_string() == name)
+        });
+        outcome.findings.extend(run.findings);
+        outcome.chosen_launches.extend(run.chosen_launches);
+        outcome
+            .reused_verifications
+            .extend(run.reused_verifications);
+        *spent.get_or_insert_default() += run.spent;
+    }
+    outcome.spent = spent;
+    for same in slices.same_programs {
+        // Only who packed the programs knows that they are equal.
+        match same_programs.contains(&same) || !judging.is_change() {
+            true => outcome.same_programs.push(same),
+            false => outcome.findings.push(unproved(&same)),
+        }
+    }
+    let recorded = read_recorded(&slices.recordings, plan, &judge, &mut outcome)?;
+    outcome.findings.extend(after);
+    judge.all(&recorded, &mut outcome);
+    Ok(outcome)
+}
+
+fn unproved(same: &SameProgram) -> Finding {
+    Finding::deny(
+        Code::NotMeasured,
+        &same.variant,
+        "the slices say that its program is the base's, and only the archive shows that",
+        "merge with --archive FILE and the --archive-sha256 that the job printed which packed it",
+    )
 }

@@ -51,6 +51,8 @@ pub struct Judge<'a> {
     changed: BTreeSet<VariantId>,
     /// Whether a variant must have a baseline. Without, two programs are compared with each other.
     needs_locks: bool,
+    /// Whether the profiles come from slices, which are their author's word as a recording is.
+    of_slices: bool,
 }
 
 /// The profiles of a variant that are judged together.
@@ -96,6 +98,7 @@ impl<'a> Judge<'a> {
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: true,
+            of_slices: false,
         };
         let mut variants = plan.variants();
         variants.extend(judge.controls_beside());
@@ -126,7 +129,22 @@ impl<'a> Judge<'a> {
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: false,
+            of_slices: false,
         }
+    }
+
+    /// The same for profiles that slices brought.
+    pub fn of_slices(self) -> Judge<'a> {
+        Judge {
+            of_slices: true,
+            ..self
+        }
+    }
+
+    /// Whether the author of the change under review supplied both sides of a comparison.
+    fn is_brought(&self, outcome: &Outcome) -> bool {
+        let recorded = self.of_slices || matches!(outcome.origin, Origin::Recorded(_));
+        outcome.authority != Authority::WorkingTree && recorded
     }
 
     /// Controls of the selected suites that are not themselves selected.
@@ -392,7 +410,7 @@ impl<'a> Judge<'a> {
                 findings.extend(drifted(variant, &drift, same_code(base, locked)));
                 report.drift = drift.comparisons;
             }
-            None if is_brought(outcome) => findings.push(unvouched(variant, base)),
+            None if self.is_brought(outcome) => findings.push(unvouched(variant, base)),
             None => {}
         }
         (report, findings)
@@ -470,13 +488,13 @@ impl<'a> Judge<'a> {
                 let (mut report, mut findings) =
                     compare_compiled(variant, base, Mode::Against, current);
                 match locked {
-                    Some(locked) if is_brought(outcome) => {
+                    Some(locked) if self.is_brought(outcome) => {
                         let (drift, _) = compare_compiled(variant, locked, Mode::Stored, base);
                         let same_code = same_code(base, Some(locked));
                         findings.extend(drifted(variant, &drift, same_code));
                         report.drift = drift.comparisons;
                     }
-                    None if is_brought(outcome) => findings.push(unvouched(variant, base)),
+                    None if self.is_brought(outcome) => findings.push(unvouched(variant, base)),
                     _ => {}
                 }
                 Some((report, findings))
@@ -586,11 +604,6 @@ impl<'a> Judge<'a> {
             None
         }
     }
-}
-
-/// Whether the author of the change under review supplied both sides of a comparison.
-fn is_brought(outcome: &Outcome) -> bool {
-    outcome.authority != Authority::WorkingTree && matches!(outcome.origin, Origin::Recorded(_))
 }
 
 fn of<'p>(variant: &Variant, profiles: &'p [Profile]) -> Option<&'p Profile> {

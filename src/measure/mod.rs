@@ -20,7 +20,7 @@ pub use base::BaseProject;
 pub use batch::Batch;
 pub use bench::{Bench, gpu_env};
 pub use compile::compile;
-pub use cost::Spent;
+pub use cost::{Spent, Times};
 pub use rounds::StillOpen;
 pub use run::{Built, Choose, CompiledSources, Measured, Order, Pair, build, measure};
 pub use same::{ChangedFiles, must_measure};
