@@ -11,7 +11,8 @@
 //! them with the rule in [`verdict`], and [`report`] renders the outcome. [`command`] combines the
 //! steps into the subcommands of [`cli`].
 //!
-//! [`slice`] carries what other machines measured of a plan.
+//! [`archive`] packs programs and rules for another machine, and [`slice`] carries what that machine
+//! measured.
 //!
 //! Besides these: [`evidence`] finds incomplete, disturbed or implausible measurements, [`binary`]
 //! reads what the compiler made, [`device`] watches the GPU, [`toolchain`] finds compiler and tools,
@@ -20,6 +21,7 @@
 //! [`finding`] and [`terms`] are shared words; [`process`], [`files`], [`git`] and [`hash`] reach
 //! the system, and [`parallel`] uses all of its cores.
 
+pub mod archive;
 pub mod baseline;
 pub mod binary;
 pub mod build;

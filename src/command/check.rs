@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::judging::{Judging, consent, refuse_targets};
 use super::select::{select, variable};
-use super::{answer, dry_run, slice};
+use super::{answer, archive, dry_run, slice};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected};
 use crate::device::Gpu;
@@ -83,12 +83,46 @@ pub(super) fn refuse_without_folder(folder: &Path) -> Result<(), Error> {
     }
 }
 
+/// Measures what was packed, and judges it by the rules that were packed.
+fn of_archive(
+    file: &Path,
+    arguments: &CheckArgs,
+    targets: &[Target],
+    authority: &mut Authority,
+) -> Result<Outcome, Error> {
+    refuse_targets(targets, None, &[file])?;
+    let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
+    let judging = &opened.judging;
+    authority.clone_from(&judging.grounds.authority);
+    let plan = &judging.plan;
+    let mut outcome = judging.outcome(Origin::Measured);
+    Gpu::query(plan.config.device)?;
+    let (judge, of_locks) = Judge::new(plan, judging.store())?;
+    outcome.findings.extend(of_locks);
+    let fresh = Fresh {
+        selected: plan,
+        base: opened.base.as_ref(),
+        output: &plan.profiles(arguments.output.as_deref())?,
+        watch: &Progress::with(arguments.verbosity.detail()),
+        measure_all: true,
+        records: archive::NO_RECORDS,
+        packed: Some(opened.packed()),
+        part: None,
+    };
+    fresh.measure(&judge, &mut outcome)?;
+    judging.complete(&mut outcome, targets, arguments.format)?;
+    Ok(outcome)
+}
+
 fn judged(
     config: &Path,
     arguments: &CheckArgs,
     targets: &[Target],
     authority: &mut Authority,
 ) -> Result<Outcome, Error> {
+    if let Some(file) = &arguments.archive {
+        return of_archive(file, arguments, targets, authority);
+    }
     let current = Config::load(config)?;
     let read: Vec<&Path> = arguments.from.as_deref().into_iter().collect();
     refuse_targets(targets, Some(&current), &read)?;
@@ -136,6 +170,8 @@ fn fresh(judging: &Judging, arguments: &CheckArgs, outcome: &mut Outcome) -> Res
             reads: true,
             writes: is_of_reviewed_code(plan, arguments)?,
         },
+        packed: None,
+        part: None,
     };
     if arguments.r#static {
         fresh.compile(&judge, outcome)

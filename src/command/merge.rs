@@ -1,13 +1,14 @@
 //! `sparsek-gate merge`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::answer;
+use super::archive::{self, Opened};
 use super::judging::{Judging, refuse_targets};
 use crate::cli::{MergeArgs, Selection};
 use crate::config::Config;
 use crate::finding::{Code, Error, ExitCode, Finding};
-use crate::judge::{Judge, Origin, Outcome, SameProgram, read_recorded};
+use crate::judge::{Judge, Origin, Outcome, PackedBase, SameProgram, read_recorded};
 use crate::measure::Spent;
 use crate::report::{self, Target};
 use crate::slice::{Slices, Wanted, plan_sha256, read_slices};
@@ -37,11 +38,12 @@ fn judged(
     targets: &[Target],
     authority: &mut Authority,
 ) -> Result<Outcome, Error> {
-    let read: Vec<&Path> = arguments
-        .slices
-        .iter()
-        .map(|folder| folder.as_path())
-        .collect();
+    let mut read: Vec<&Path> = arguments.slices.iter().map(PathBuf::as_path).collect();
+    if let Some(file) = &arguments.archive {
+        read.push(file);
+        refuse_targets(targets, None, &read)?;
+        return by_archive(file, arguments, targets, authority);
+    }
     let current = Config::load(config)?;
     refuse_targets(targets, Some(&current), &read)?;
     let selection = Selection {
@@ -56,7 +58,29 @@ fn judged(
         archive: None,
     };
     let slices = read_slices(&arguments.slices, wanted);
-    let mut outcome = of_slices(&judging, slices, &[])?;
+    let mut outcome = of_slices(&judging, slices, None)?;
+    judging.complete(&mut outcome, targets, arguments.format)?;
+    Ok(outcome)
+}
+
+/// Judges slices by the rules, the locks and the plan of an archive.
+fn by_archive(
+    file: &Path,
+    arguments: &MergeArgs,
+    targets: &[Target],
+    authority: &mut Authority,
+) -> Result<Outcome, Error> {
+    let expected = arguments.archive_sha256.as_deref().unwrap_or_default();
+    let opened = archive::open(file, Some(expected))?;
+    let judging = &opened.judging;
+    authority.clone_from(&judging.grounds.authority);
+    let wanted = Wanted {
+        plan: &judging.plan,
+        sha256: &plan_sha256(&judging.plan),
+        archive: Some((&opened.sha256, &opened.same_programs)),
+    };
+    let slices = read_slices(&arguments.slices, wanted);
+    let mut outcome = of_slices(judging, slices, Some(&opened))?;
     judging.complete(&mut outcome, targets, arguments.format)?;
     Ok(outcome)
 }
@@ -64,8 +88,8 @@ fn judged(
 /// Judges what slices brought.
 fn of_slices(
     judging: &Judging,
-    slices: Slices,
-    same_programs: &[SameProgram],
+    mut slices: Slices,
+    archive: Option<&Opened>,
 ) -> Result<Outcome, Error> {
     let plan = &judging.plan;
     let (judge, of_locks) = Judge::new(plan, judging.store())?;
@@ -97,11 +121,18 @@ fn of_slices(
     outcome.spent = spent;
     for same in slices.same_programs {
         // Only who packed the programs knows that they are equal.
-        match same_programs.contains(&same) || !judging.is_change() {
+        match archive.is_some() || !judging.is_change() {
             true => outcome.same_programs.push(same),
             false => outcome.findings.push(unproved(&same)),
         }
     }
+    slices.recordings.packed_base = archive.map(|opened| {
+        let base = opened.base.as_ref();
+        base.map(|base| PackedBase {
+            commit: base.commit().unwrap_or_default().to_owned(),
+            root: base.config().ok().map(|config| config.root.clone()),
+        })
+    });
     let recorded = read_recorded(&slices.recordings, plan, &judge, &mut outcome)?;
     outcome.findings.extend(after);
     judge.all(&recorded, &mut outcome);

@@ -91,6 +91,13 @@ impl Worktree {
     }
 }
 
+impl Worktree {
+    /// The top of it.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
 /// The path of a folder from the top of its repository; empty at the top.
 fn prefix(root: &Path) -> Result<String, String> {
     git(root, &["rev-parse", "--show-prefix"])

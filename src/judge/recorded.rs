@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::outcome::Outcome;
-use super::recordings::Recordings;
+use super::recordings::{PackedBase, Recordings};
 use super::variants::{Judge, Profiles};
 use crate::baseline::{CaptureIndex, rederive};
 use crate::comparable::{changes_since, words};
@@ -82,7 +82,12 @@ pub fn read_recorded(
     reading.trials();
     if reading.is_change() {
         reading.other_bases()?;
-        reading.part_of_change()?;
+        if recordings.packed_base.is_none() {
+            reading.part_of_change()?;
+        }
+    }
+    if let Some(packed) = &recordings.packed_base {
+        reading.beside_base(packed.as_ref(), outcome);
     }
     let Reading {
         profiles, findings, ..
@@ -345,12 +350,49 @@ impl Reading<'_> {
         let bases = self.profiles.bases.iter();
         for base in bases.chain(&self.profiles.compiled_bases) {
             let sources = &base.provenance.sources;
-            let unlike = unlike_base(&self.config.root, self.authority, sources)?;
+            let unlike = match &self.recordings.packed_base {
+                None => unlike_base(&self.config.root, self.authority, sources)?,
+                Some(Some(packed)) => packed.unlike(sources),
+                Some(None) => Vec::new(),
+            };
             if !unlike.is_empty() {
                 self.findings.push(of_other_base(base, &unlike));
             }
         }
         Ok(())
+    }
+
+    /// Where an archive says which base is measured, each variant must have been measured beside it,
+    /// unless a finding says why it was not.
+    fn beside_base(&mut self, packed: Option<&PackedBase>, outcome: &Outcome) {
+        let Some(packed) = packed else {
+            return;
+        };
+        let excused = |id: &VariantId| {
+            let mut findings = outcome.findings.iter();
+            let unavailable =
+                findings.any(|one| one.concerns(id) && one.code == Code::BaseUnavailable);
+            unavailable || outcome.denies(id)
+        };
+        for current in &self.profiles.current {
+            let mut bases = self.profiles.bases.iter();
+            let base = bases.find(|base| base.variant == current.variant);
+            let why = match base {
+                None if excused(&current.variant) => continue,
+                None => "its slice measured no base beside it, and does not say why".to_owned(),
+                Some(base) if base.provenance.git.as_ref() == Some(&packed.commit) => continue,
+                Some(_) => format!(
+                    "its base is not the commit {} of the archive",
+                    packed.commit
+                ),
+            };
+            self.findings.push(Finding::deny(
+                Code::NotMeasured,
+                &current.variant,
+                why,
+                "run its slice again, and merge all of them",
+            ));
+        }
     }
 
     fn part_of_change(&mut self) -> Result<(), Error> {

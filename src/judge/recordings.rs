@@ -1,9 +1,10 @@
 //! Where recorded profiles are: in one folder, or in those of several slices.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::finding::Finding;
+use crate::hash::sha256_file;
 use crate::terms::VariantId;
 
 /// Recorded profiles, and what reports call their place.
@@ -18,6 +19,37 @@ pub struct Recordings {
     /// Whether machines measured them for this check, so that a variant of which a finding says why
     /// it was not measured need not have a profile.
     pub measured: bool,
+    /// Where an archive supplies the rules: the base that is in it, if there is one. Git is not asked
+    /// then.
+    pub packed_base: Option<Option<PackedBase>>,
+}
+
+/// The base that an archive has.
+#[derive(Clone, Debug)]
+pub struct PackedBase {
+    /// The commit.
+    pub commit: String,
+    /// The folder of its project; `None` where it has none.
+    pub root: Option<PathBuf>,
+}
+
+impl PackedBase {
+    /// Sources that differ from those that a profile says that it was made of.
+    pub(super) fn unlike<'s>(&self, stated: &'s BTreeMap<String, String>) -> Vec<&'s str> {
+        let Some(root) = &self.root else {
+            return stated.keys().map(String::as_str).collect();
+        };
+        let is_below = |path: &str| {
+            let mut parts = Path::new(path).components();
+            parts.all(|part| matches!(part, Component::Normal(_)))
+        };
+        let stated = stated.iter().filter(|(path, _)| is_below(path));
+        let unlike = stated.filter(|(path, sha256)| {
+            let path = root.join(path);
+            path.is_file() && !sha256_file(&path).is_ok_and(|now| now == **sha256)
+        });
+        unlike.map(|(path, _)| path.as_str()).collect()
+    }
 }
 
 impl Recordings {

@@ -199,6 +199,12 @@ impl<'a> Judge<'a> {
             .is_some_and(|locked| locked.provenance.origin == ProfileOrigin::Measured)
     }
 
+    /// Whether a measured baseline of the variant is locked, on any GPU model.
+    pub(super) fn is_locked(&self, id: &VariantId) -> bool {
+        let mut locks = self.locks_of(id);
+        locks.any(|locked| locked.identity.tier != Tier::Static)
+    }
+
     /// Unchanged variants that must be measured beside those that were asked for.
     pub fn controls_to_add(&self) -> Vec<&'a Variant> {
         let plan = self.plan;

@@ -351,6 +351,7 @@ fn recordings(slices: &[Slice<'_>], common: &Common) -> Recordings {
         measured: common.recording.is_none(),
         folders: Some(folders),
         controls,
+        packed_base: None,
     }
 }
 
