@@ -178,6 +178,8 @@ fn side(
         is_below(below).then(|| below.to_owned())
     };
     let (work, baselines) = (real(&config.work), real(&config.baselines));
+    // The checkout of a base lies in the work folder.
+    let in_work = |path: &Path| path.starts_with(&work) && !top.starts_with(&work);
     let mut wanted = git::shown(&top).unwrap_or_default();
     wanted.retain(|path| {
         let whole = top.join(path);
@@ -208,7 +210,7 @@ fn side(
         let place = |path: &Path, sha256: &str| -> Option<Place> {
             let path = real(path);
             match below(&path) {
-                Some(below) if !path.starts_with(&work) => Some(Place::Checkout(below)),
+                Some(below) if !in_work(&path) => Some(Place::Checkout(below)),
                 _ => {
                     let name = path.file_name()?.to_str()?.to_owned();
                     Some(Place::Program(sha256.to_owned(), name))
@@ -228,7 +230,7 @@ fn side(
     }
     wanted.sort_unstable();
     wanted.dedup();
-    wanted.retain(|path| is_below(path) && !real(&top.join(path)).starts_with(&work));
+    wanted.retain(|path| is_below(path) && !in_work(&real(&top.join(path))));
     let paths: Vec<(String, PathBuf)> = wanted
         .into_iter()
         .map(|path| (path.clone(), real(&top.join(path))))

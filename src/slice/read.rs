@@ -37,9 +37,6 @@ pub struct Slices {
     pub findings: Vec<Finding>,
 }
 
-/// Why nothing of a slice is there.
-const MISSING: &str = "it is missing";
-
 /// A slice that was read.
 struct Slice<'f> {
     folder: &'f Path,
@@ -77,85 +74,126 @@ impl Slice<'_> {
 /// measured.
 pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
     let mut found = Slices::default();
-    let mut slices: Vec<Slice<'_>> = Vec::new();
+    let mut reading = Reading::default();
     for folder in folders {
         match Manifest::read(folder) {
-            Ok(manifest) => slices.push(Slice { folder, manifest }),
-            Err(why) => found.findings.push(unusable(folder, None, &why)),
+            Ok(manifest) => reading.slices.push(Slice { folder, manifest }),
+            Err(why) => reading.findings.push(unusable(folder, None, &why)),
         }
     }
-    slices.retain(|slice| match other_plan(slice, wanted) {
-        None => true,
-        Some(why) => {
-            found
-                .findings
-                .push(unusable(slice.folder, Some(slice), &why));
-            false
-        }
-    });
-    let Some(common) = most_common(&slices) else {
+    reading.refuse(|slice| other_plan(slice, wanted));
+    let Some(common) = most_common(&reading.slices) else {
         let same = wanted.archive.map_or(&[][..], |(_, same)| same);
         found.same_programs = same.to_vec();
-        found
-            .findings
-            .extend(nothing_of(wanted, same, &BTreeMap::new()));
+        found.findings = reading.findings;
+        let unmeasured = nothing_of(wanted, same, &BTreeMap::new());
+        found.findings.extend(unmeasured);
         return found;
     };
-    slices.retain(|slice| match differs(&slice.common(), &common) {
-        None => true,
-        Some(why) => {
-            found
-                .findings
-                .push(unusable(slice.folder, Some(slice), &why));
-            false
-        }
-    });
-    let count = common.slices.len();
-    let mut used: Vec<Slice<'_>> = Vec::new();
-    let mut why_not: BTreeMap<VariantId, String> = BTreeMap::new();
-    for at in 0..count {
-        let index = u32::try_from(at).unwrap_or(u32::MAX).saturating_add(1);
-        let (same, others): (Vec<_>, Vec<_>) = slices
-            .into_iter()
-            .partition(|slice| slice.manifest.place.index == index);
-        slices = others;
-        let unmeasured = match one_whole(same, &mut found.findings) {
-            Ok(slice) => {
-                used.push(slice);
-                continue;
-            }
-            Err(why) => {
-                if why == MISSING {
-                    found.findings.push(missing(index, count));
-                }
-                format!("slice {index}/{count} should have measured it: {why}")
-            }
-        };
-        let own = common.slices.get(at).into_iter().flatten();
-        why_not.extend(own.map(|variant| (variant.clone(), unmeasured.clone())));
-    }
+    reading.refuse(|slice| differs(&slice.common(), &common));
+    let (used, why_not) = reading.one_of_each(&common);
     found.recordings = recordings(&used, &common);
-    let unmeasured = nothing_of(wanted, &common.same_programs, &why_not);
+    found.findings = reading.findings;
     let folders = found.recordings.folders.iter().flatten();
     let there: BTreeSet<&VariantId> = folders.map(|(variant, _)| variant).collect();
-    let is_there = |finding: &Finding| {
-        finding
-            .variant
-            .as_ref()
-            .is_some_and(|one| there.contains(one))
-    };
-    let unmeasured: Vec<Finding> = unmeasured
-        .into_iter()
-        .filter(|finding| !is_there(finding))
-        .collect();
-    found.findings.extend(unmeasured);
+    let is_there = |one: &Finding| one.variant.as_ref().is_some_and(|id| there.contains(id));
+    let unmeasured = nothing_of(wanted, &common.same_programs, &why_not).into_iter();
+    found
+        .findings
+        .extend(unmeasured.filter(|one| !is_there(one)));
     found.same_programs = common.same_programs;
     found.recording = common.recording;
-    found.runs = used
-        .into_iter()
-        .filter_map(|slice| slice.manifest.run)
-        .collect();
+    let runs = used.into_iter().filter_map(|slice| slice.manifest.run);
+    found.runs = runs.collect();
     found
+}
+
+/// Slices while they are sorted out.
+#[derive(Default)]
+struct Reading<'f> {
+    slices: Vec<Slice<'f>>,
+    findings: Vec<Finding>,
+    /// Which slices were refused.
+    refused: BTreeSet<u32>,
+}
+
+impl<'f> Reading<'f> {
+    /// Refuses the slices of which `why_not` says why.
+    fn refuse(&mut self, why_not: impl Fn(&Slice<'_>) -> Option<String>) {
+        for slice in std::mem::take(&mut self.slices) {
+            match why_not(&slice) {
+                None => self.slices.push(slice),
+                Some(why) => {
+                    let finding = unusable(slice.folder, Some(&slice), &why);
+                    self.findings.push(finding);
+                    self.refused.insert(slice.manifest.place.index);
+                }
+            }
+        }
+    }
+
+    /// The one whole slice of each place, and why variants of the others were not measured.
+    fn one_of_each(&mut self, common: &Common) -> (Vec<Slice<'f>>, BTreeMap<VariantId, String>) {
+        let count = common.slices.len();
+        let mut used: Vec<Slice<'f>> = Vec::new();
+        let mut why_not: BTreeMap<VariantId, String> = BTreeMap::new();
+        for (index, own) in (1..).zip(&common.slices) {
+            let slices = std::mem::take(&mut self.slices).into_iter();
+            let (same, others) = slices.partition(|slice| slice.manifest.place.index == index);
+            self.slices = others;
+            let why = match self.one_whole(same, (index, count)) {
+                Ok(slice) => {
+                    used.push(slice);
+                    continue;
+                }
+                Err(why) => format!("slice {index}/{count} should have measured it: {why}"),
+            };
+            why_not.extend(own.iter().map(|variant| (variant.clone(), why.clone())));
+        }
+        (used, why_not)
+    }
+
+    /// The one slice of a place, if its files are those that its manifest names; otherwise why there
+    /// is none.
+    fn one_whole(
+        &mut self,
+        mut same: Vec<Slice<'f>>,
+        (index, count): (u32, usize),
+    ) -> Result<Slice<'f>, String> {
+        let Some(slice) = same.pop() else {
+            if self.refused.contains(&index) {
+                return Err("what was given of it is not used".to_owned());
+            }
+            self.findings.push(missing(index, count));
+            return Err("it is missing".to_owned());
+        };
+        if !same.is_empty() {
+            same.push(slice);
+            let places = same.iter().map(|slice| slice.folder.display().to_string());
+            let places: Vec<String> = places.collect();
+            let why = format!("it was given {} times", same.len());
+            let slices = same.iter().map(|slice| slice.manifest.place);
+            let place = slices.map(|place| place.to_string()).next();
+            self.findings.push(Finding::of_project(
+                Code::SliceUnusable,
+                format!(
+                    "slice {} is not used: {why}, in {}",
+                    place.unwrap_or_default(),
+                    places.join(" and ")
+                ),
+                "merge one folder of each slice",
+            ));
+            return Err(why);
+        }
+        match altered(&slice) {
+            None => Ok(slice),
+            Some(why) => {
+                self.findings
+                    .push(unusable(slice.folder, Some(&slice), &why));
+                Err(why)
+            }
+        }
+    }
 }
 
 /// Why a slice is not of the plan that is judged.
@@ -251,35 +289,6 @@ fn differs(own: &Common, common: &Common) -> Option<String> {
     }
     (own.slices != common.slices)
         .then(|| "it is of another plan: it shares the variants out in another way".to_owned())
-}
-
-/// The one slice of a place, if its files are those that its manifest names; otherwise why there is
-/// none.
-fn one_whole<'f>(
-    mut same: Vec<Slice<'f>>,
-    findings: &mut Vec<Finding>,
-) -> Result<Slice<'f>, String> {
-    let Some(slice) = same.pop() else {
-        return Err(MISSING.to_owned());
-    };
-    if !same.is_empty() {
-        same.push(slice);
-        let places = same.iter().map(|slice| slice.folder.display().to_string());
-        let why = format!("it was given {} times", same.len());
-        let all: Vec<String> = places.collect();
-        for slice in &same {
-            let why = format!("{why}: {}", all.join(", "));
-            findings.push(unusable(slice.folder, Some(slice), &why));
-        }
-        return Err(why);
-    }
-    match altered(&slice) {
-        None => Ok(slice),
-        Some(why) => {
-            findings.push(unusable(slice.folder, Some(&slice), &why));
-            Err(why)
-        }
-    }
 }
 
 /// How the files of a slice differ from those that its manifest names.
