@@ -276,6 +276,32 @@ fn a_slice_cannot_vouch_for_what_its_captures_do_not_show() {
 }
 
 #[test]
+fn a_finding_that_is_waived_does_not_stand_in_for_a_measurement() {
+    let project = Project::locked();
+    let waiver = "\n[[waiver]]\nvariant = \"bsr_gemm/cp_async\"\nmetric = \"duration\"\n\
+        reason = \"known\"\nwho = \"Ada\"\nexpires = 2099-01-31\n";
+    project.write("config.toml", project.read("config.toml") + waiver);
+    let all = slices(&project, 1);
+    let gone = "bsr_gemm/cp_async/";
+    fs::remove_dir_all(project.path(&format!("slices/1/profiles/{gone}"))).unwrap();
+    edit(&project, "slices/1/slice.json", |slice| {
+        let files = slice["files"].as_object_mut().unwrap();
+        files.retain(|name, _| !name.starts_with(gone));
+        // As if it had been measured, and had been found slower.
+        slice.as_object_mut().unwrap().remove("recording");
+        slice["run"] = json!({
+            "findings": [{
+                "code": "regressed", "severity": "deny", "variant": "bsr_gemm/cp_async",
+                "metric": "duration", "message": "slower", "next": "wait",
+            }],
+            "spent": {"build_s": 0.0, "verify_s": 0.0, "profile_s": 1.0, "profiled": 1},
+        });
+    });
+    let report = merge(&project, &all, &["--format", "json"]).exits(6).json();
+    assert_eq!(unmeasured(&report), ["bsr_gemm/cp_async"]);
+}
+
+#[test]
 fn a_slice_replaces_an_earlier_one_and_nothing_else() {
     let project = Project::shipped();
     slice(&project, 1, 2);

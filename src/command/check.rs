@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::judging::{Judging, consent, refuse_targets};
+use super::judging::{Judging, consent, refuse_targets, refuse_without_folder};
 use super::select::{select, variable};
 use super::{answer, archive, dry_run, slice};
 use crate::cli::CheckArgs;
@@ -70,17 +70,6 @@ fn dry_run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
         arguments,
         bases.against.as_deref(),
     )
-}
-
-/// The folder of a recording, which must exist.
-pub(super) fn refuse_without_folder(folder: &Path) -> Result<(), Error> {
-    match folder.is_dir() {
-        true => Ok(()),
-        false => Err(Error::Usage(format!(
-            "`--from {}` is not a folder\n  next: `profile --output DIR` makes one, on a machine with a GPU",
-            folder.display()
-        ))),
-    }
 }
 
 /// Measures what was packed, and judges it by the rules that were packed.

@@ -138,3 +138,14 @@ fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Resul
     }
     Ok(())
 }
+
+/// The folder of a recording, which must exist.
+pub(super) fn refuse_without_folder(folder: &Path) -> Result<(), Error> {
+    match folder.is_dir() {
+        true => Ok(()),
+        false => Err(Error::Usage(format!(
+            "`--from {}` is not a folder\n  next: `profile --output DIR` makes one, on a machine with a GPU",
+            folder.display()
+        ))),
+    }
+}

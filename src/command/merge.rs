@@ -6,12 +6,13 @@ use super::answer;
 use super::archive::{self, Opened};
 use super::judging::{Judging, refuse_targets};
 use crate::cli::{MergeArgs, Selection};
-use crate::config::Config;
+use crate::config::{Config, Variant};
 use crate::finding::{Code, Error, ExitCode, Finding};
-use crate::judge::{Judge, Origin, Outcome, PackedBase, SameProgram, read_recorded};
+use crate::judge::{Judge, Origin, Outcome, PackedBase, SameProgram, VariantReport, read_recorded};
 use crate::measure::Spent;
 use crate::report::{self, Target};
 use crate::slice::{Slices, Wanted, plan_sha256, read_slices};
+use crate::terms::Tier;
 use crate::trust::Authority;
 
 pub(super) fn run(config: &Path, arguments: &MergeArgs) -> Result<ExitCode, Error> {
@@ -60,6 +61,7 @@ fn judged(
     let slices = read_slices(&arguments.slices, wanted);
     let mut outcome = of_slices(&judging, slices, None)?;
     judging.complete(&mut outcome, targets, arguments.format)?;
+    account_for_all(&judging, &mut outcome);
     Ok(outcome)
 }
 
@@ -82,6 +84,7 @@ fn by_archive(
     let slices = read_slices(&arguments.slices, wanted);
     let mut outcome = of_slices(judging, slices, Some(&opened))?;
     judging.complete(&mut outcome, targets, arguments.format)?;
+    account_for_all(judging, &mut outcome);
     Ok(outcome)
 }
 
@@ -137,6 +140,33 @@ fn of_slices(
     outcome.findings.extend(after);
     judge.all(&recorded, &mut outcome);
     Ok(outcome)
+}
+
+/// Each planned variant was judged, needs no measurement, or fails the run. A finding that a slice
+/// brought may be waived, and then explains nothing.
+fn account_for_all(judging: &Judging, outcome: &mut Outcome) {
+    let is_accounted = |variant: &&Variant| {
+        let mut reports = outcome.variants.iter();
+        let mut same = outcome.same_programs.iter();
+        let judged =
+            |report: &VariantReport| report.tier != Tier::Static || variant.accepts(Tier::Static);
+        reports.any(|report| report.variant == variant.id && judged(report))
+            || same.any(|same| same.variant == variant.id)
+            || outcome.denies(&variant.id)
+    };
+    let variants = judging.plan.variants.iter();
+    let missing = variants.filter(|variant| !is_accounted(variant));
+    let findings: Vec<Finding> = missing
+        .map(|variant| {
+            Finding::deny(
+                Code::NotMeasured,
+                &variant.id,
+                "its slice has no measurement of it",
+                "run its slice again, and merge all of them",
+            )
+        })
+        .collect();
+    outcome.findings.extend(findings);
 }
 
 fn unproved(same: &SameProgram) -> Finding {

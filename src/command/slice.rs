@@ -5,8 +5,7 @@ use std::path::Path;
 
 use super::answer;
 use super::archive::{self, Opened};
-use super::check::refuse_without_folder;
-use super::judging::Judging;
+use super::judging::{Judging, refuse_without_folder};
 use super::select::variable;
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected, Variant};

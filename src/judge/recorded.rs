@@ -45,8 +45,8 @@ pub fn read_recorded(
         .filter(|variant| recordings.of(&variant.id).is_some())
         .collect();
     if recordings.measured {
-        let denied = variants.iter().filter(|one| outcome.denies(&one.id));
-        reading.explained = denied.map(|one| one.id.clone()).collect();
+        let explained = variants.iter().filter(|one| is_explained(one, outcome));
+        reading.explained = explained.map(|one| one.id.clone()).collect();
     }
     let mut controls = judge.controls_beside();
     controls.retain(|variant| recordings.of(&variant.id).is_some());
@@ -97,6 +97,14 @@ pub fn read_recorded(
         .findings
         .extend(findings.map(|finding| recordings.shown(finding)));
     Ok(profiles)
+}
+
+/// Whether a finding says why a variant was not measured: it fails the run, or its code alone may be
+/// judged.
+fn is_explained(variant: &Variant, outcome: &Outcome) -> bool {
+    let mut findings = outcome.findings.iter();
+    let code_alone = variant.accepts(Tier::Static) && variant.has_static_gate();
+    outcome.denies(&variant.id) || code_alone && findings.any(|one| one.concerns(&variant.id))
 }
 
 /// Which profile of a variant.

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::watch::TimeLeft;
-use crate::files::{bounded_json, most, read_regular_up_to, write_atomically};
+use crate::files::{bounded_json, create_work_folder, most, read_regular_up_to, write_atomically};
 use crate::plan::{Task, VariantPlan};
 use crate::terms::VariantId;
 use crate::verdict::ProcessCost;
@@ -104,6 +104,7 @@ impl Times {
         if new.is_empty() {
             return;
         }
+        let _ = create_work_folder(work);
         let mut costs = Costs::of(work);
         for (name, each) in new {
             costs.variants.insert(name.clone(), each.clone());

@@ -78,10 +78,6 @@ impl Manifest {
     /// # Errors
     /// In words, what is wrong with it.
     pub(super) fn read(folder: &Path) -> Result<Manifest, String> {
-        #[derive(Deserialize)]
-        struct Schema {
-            schema: u32,
-        }
         let path = folder.join(MANIFEST_FILE);
         let cut_off =
             || format!("it was cut off: it has no {MANIFEST_FILE}, which is written last");
@@ -92,9 +88,21 @@ impl Manifest {
             Err(_) if !is_there(&path) => return Err(cut_off()),
             Err(error) => return Err(format!("its {MANIFEST_FILE} cannot be read: {error}")),
         };
-        bounded_json(&bytes).map_err(|why| format!("its {MANIFEST_FILE} is refused: {why}"))?;
+        Manifest::parse(&bytes)
+    }
+
+    /// Reads a manifest from its JSON form.
+    ///
+    /// # Errors
+    /// In words, what is wrong with it.
+    pub fn parse(bytes: &[u8]) -> Result<Manifest, String> {
+        #[derive(Deserialize)]
+        struct Schema {
+            schema: u32,
+        }
+        bounded_json(bytes).map_err(|why| format!("its {MANIFEST_FILE} is refused: {why}"))?;
         let wrong = |error: serde_json::Error| format!("its {MANIFEST_FILE} is damaged: {error}");
-        let found: Schema = serde_json::from_slice(&bytes).map_err(wrong)?;
+        let found: Schema = serde_json::from_slice(bytes).map_err(wrong)?;
         if found.schema != Manifest::SCHEMA {
             return Err(format!(
                 "its {MANIFEST_FILE} has schema {}, and this version reads {}",
@@ -102,7 +110,7 @@ impl Manifest {
                 Manifest::SCHEMA
             ));
         }
-        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(wrong)?;
+        let manifest: Manifest = serde_json::from_slice(bytes).map_err(wrong)?;
         let SlicePlace { index, count } = manifest.place;
         SlicePlace::new(index, count).map_err(|why| format!("its {MANIFEST_FILE} says: {why}"))?;
         if manifest.slices.len() != count as usize {
