@@ -19,6 +19,7 @@ use crate::git;
 use crate::hash::{Hashing, sha256_file};
 use crate::measure::{PrebuiltSide, Times};
 use crate::parallel;
+use crate::terms::VariantId;
 
 /// What was packed.
 #[derive(Clone, Debug)]
@@ -204,30 +205,22 @@ fn side(
     wanted.extend(own.filter_map(|path| below(&path)));
     let config_path = root.join(config.path.file_name().unwrap_or_default());
     let config_file = below(&config_path).ok_or("the configuration is not in its checkout")?;
-    let mut artifacts = BTreeMap::new();
-    let mut packed_programs: Vec<PathBuf> = Vec::new();
-    for (id, artifact) in &built.artifacts {
-        let place = |path: &Path, sha256: &str| -> Option<Place> {
-            let path = real(path);
-            match below(&path) {
-                Some(below) if !in_work(&path) => Some(Place::Checkout(below)),
-                _ => {
-                    let name = path.file_name()?.to_str()?.to_owned();
-                    Some(Place::Program(sha256.to_owned(), name))
-                }
-            }
-        };
-        let packed = artifact_of(artifact, &place)
-            .ok_or_else(|| format!("a program of {id} has a name that is not UTF-8"))?;
-        for (place, _) in &packed.programs {
-            match place {
-                Place::Checkout(path) => wanted.push(path.clone()),
-                Place::Program(..) => {}
+    let place = |path: &Path, sha256: &str| -> Option<Place> {
+        let path = real(path);
+        match below(&path) {
+            Some(below) if !in_work(&path) => Some(Place::Checkout(below)),
+            _ => {
+                let name = path.file_name()?.to_str()?.to_owned();
+                Some(Place::Program(sha256.to_owned(), name))
             }
         }
-        packed_programs.extend(artifact.programs.keys().cloned());
-        artifacts.insert(id.clone(), packed);
-    }
+    };
+    let artifacts = artifacts_of(built, &place)?;
+    let programs = artifacts.values().flat_map(|artifact| &artifact.programs);
+    wanted.extend(programs.filter_map(|(place, _)| match place {
+        Place::Checkout(path) => Some(path.clone()),
+        Place::Program(..) => None,
+    }));
     wanted.sort_unstable();
     wanted.dedup();
     wanted.retain(|path| is_below(path) && !in_work(&real(&top.join(path))));
@@ -238,9 +231,10 @@ fn side(
         .filter(|(_, path)| path.starts_with(&top) && path.is_file())
         .collect();
     let files = contents(&paths, blobs)?;
-    let programs: Vec<(String, PathBuf)> = packed_programs
-        .into_iter()
-        .map(|path| (path.display().to_string(), path))
+    let programs = built.artifacts.values();
+    let programs = programs.flat_map(|artifact| artifact.programs.keys());
+    let programs: Vec<(String, PathBuf)> = programs
+        .map(|path| (path.display().to_string(), path.clone()))
         .collect();
     contents(&programs, blobs)?;
     Ok(PackedSide {
@@ -250,6 +244,20 @@ fn side(
         artifacts,
         findings: built.findings.clone(),
     })
+}
+
+/// What was built, with the place of each file of a program.
+fn artifacts_of(
+    built: &PrebuiltSide,
+    place: &dyn Fn(&Path, &str) -> Option<Place>,
+) -> Result<BTreeMap<VariantId, PackedArtifact>, String> {
+    let artifacts = built.artifacts.iter().map(|(id, artifact)| {
+        let packed = artifact_of(artifact, place);
+        let packed =
+            packed.ok_or_else(|| format!("a program of {id} has a name that is not UTF-8"))?;
+        Ok((id.clone(), packed))
+    });
+    artifacts.collect()
 }
 
 fn artifact_of(
