@@ -6,6 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
+use crate::plan::SliceAsked;
 use crate::report::{Color, Detail, Form, form_parser, report_help};
 
 /// The version, and the commit that the tool was built from with its date, where they are known.
@@ -54,6 +55,24 @@ JSON: of two programs as of `check` (`sparsek-gate schema --outcome`), with `pro
 {schema, argv, gpu, kernels [{kernel, grid, block, launches, time_percent, duration_ns,
 sm_active_percent, tensor_percent, dram_percent, registers, bound {unit, percent, words}}],
 findings, exit_code}; a value that was not measured is null.";
+
+const ARCHIVE_HELP: &str = "\
+Examples:
+  sparsek-gate archive --output gate.tar.zst
+  sparsek-gate archive --output gate.tar.zst --against refs/remotes/origin/main
+  sparsek-gate check --archive gate.tar.zst                       # on a machine with a GPU
+  sparsek-gate check --archive gate.tar.zst --slice 2/8 --slice-output slices/2
+
+Prints the SHA-256 of the file, for `merge --archive-sha256`. Equal content makes an equal file.
+A variant that cannot be built is reported, and is part of the archive as one that failed.";
+
+const MERGE_HELP: &str = "\
+Examples:
+  sparsek-gate merge slices/1 slices/2 --report outcome.json
+  sparsek-gate merge slices/* --archive gate.tar.zst --archive-sha256 HASH
+
+Report and exit code are those of one `check`. A slice that is missing, cut off, of another plan or
+archive, or given twice is named; what it should have measured is not measured (6).";
 
 /// Gate CUDA kernels on the hardware counters that Nsight Compute reads.
 ///
@@ -123,6 +142,22 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate check                                   # measure, then judge\n  sparsek-gate check --from profiles --report out.md   # judge recorded profiles\n  sparsek-gate check --static                          # registers, spills, machine code: no GPU\n  sparsek-gate check bsr_gemm --format json"
     )]
     Check(CheckArgs),
+    /// Pack what a machine with a GPU needs into one file: programs, configuration, rules, locks.
+    ///
+    /// Builds every variant, and with --against those of the base, and needs nvcc and git, but no GPU.
+    /// The machine that measures needs neither of them: `check --archive FILE`.
+    #[command(
+        after_help = ARCHIVE_HELP
+    )]
+    Archive(ArchiveArgs),
+    /// Judge the slices of one check, which other machines measured, as one check.
+    ///
+    /// Rules, locks and the plan come from this checkout, as `check` takes them, or from an archive
+    /// whose SHA-256 is given. The slices supply measurements alone.
+    #[command(
+        after_help = MERGE_HELP
+    )]
+    Merge(MergeArgs),
     /// Measure two programs side by side and judge the second by the first; or show what one
     /// launches.
     ///
@@ -506,6 +541,101 @@ pub struct CheckArgs {
     /// GPU.
     #[arg(long, conflicts_with = "from")]
     pub r#static: bool,
+    /// Whose rules count.
+    #[command(flatten)]
+    pub trusted: TrustArgs,
+    /// Print what would be built and run, with every argv, and do neither; with `--format text` or
+    /// `json`.
+    #[arg(long, conflicts_with_all = ["from", "report"])]
+    pub dry_run: bool,
+    /// Folder for new profiles and captures [default: profiles in the work folder]
+    #[arg(long, short, value_name = "DIR", conflicts_with_all = ["from", "slice"])]
+    pub output: Option<PathBuf>,
+    /// Measure what `archive` packed: its programs, by its rules and locks. Needs no nvcc, no git and
+    /// no checkout.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "experimental", "from", "against", "static", "baseline_ref", "accept", "pull_request", "dry_run"])]
+    pub archive: Option<PathBuf>,
+    /// Refuse an archive with another SHA-256.
+    #[arg(long, value_name = "HASH", requires = "archive")]
+    pub archive_sha256: Option<String>,
+    /// Measure one slice of the plan and judge nothing: `2/8`, counted from 1; `auto` as
+    /// SLURM_ARRAY_TASK_ID, CI_NODE_INDEX or BUILDKITE_PARALLEL_JOB say; `auto/8` also as
+    /// JOB_COMPLETION_INDEX says. Requires --archive or --from. Exits with 0 once the slice is
+    /// complete, whatever was found; `merge` judges.
+    #[arg(long, value_name = "I/N", requires = "slice_output", conflicts_with_all = ["report", "static", "dry_run"])]
+    pub slice: Option<SliceAsked>,
+    /// Folder for the slice; created where it does not exist.
+    #[arg(long, value_name = "DIR", requires = "slice")]
+    pub slice_output: Option<PathBuf>,
+    /// Files to write the report to.
+    #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
+    pub report: Vec<PathBuf>,
+    /// How much is printed.
+    #[command(flatten)]
+    pub verbosity: Verbosity,
+    /// Output format.
+    #[arg(long, default_value = "text", value_parser = form_parser())]
+    pub format: &'static Form,
+}
+
+/// Arguments of `archive`.
+#[derive(Args, Debug)]
+pub struct ArchiveArgs {
+    /// Selected variants.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// The file to write, `.tar.zst`; its folder is created where it does not exist.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Also pack this git revision, to measure both, interleaved on the same GPU.
+    #[arg(long, value_name = "REV")]
+    pub against: Option<String>,
+    /// Also pack variants whose program is the same on both sides for measuring.
+    #[arg(long, requires = "against")]
+    pub measure_all: bool,
+    /// Whose rules count.
+    #[command(flatten)]
+    pub trusted: TrustArgs,
+    /// Output format.
+    #[arg(long, default_value = "text")]
+    pub format: Format,
+}
+
+/// Arguments of `merge`.
+#[derive(Args, Debug)]
+pub struct MergeArgs {
+    /// The folders of the slices.
+    #[arg(required = true, value_name = "DIR")]
+    pub slices: Vec<PathBuf>,
+    /// The variants that the slices were asked for, as `check` takes them. Repeatable.
+    #[arg(long, value_name = "VARIANT", conflicts_with = "archive")]
+    pub select: Vec<String>,
+    /// Include experimental variants.
+    #[arg(long, conflicts_with = "archive")]
+    pub experimental: bool,
+    /// Take rules, locks and plan from this archive, and not from the checkout.
+    #[arg(long, value_name = "FILE", requires = "archive_sha256", conflicts_with_all = ["baseline_ref", "accept", "pull_request"])]
+    pub archive: Option<PathBuf>,
+    /// The SHA-256 of the archive, from a job that the change cannot influence.
+    #[arg(long, value_name = "HASH", requires = "archive")]
+    pub archive_sha256: Option<String>,
+    /// Whose rules count.
+    #[command(flatten)]
+    pub trusted: TrustArgs,
+    /// Files to write the report to.
+    #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
+    pub report: Vec<PathBuf>,
+    /// How much is printed.
+    #[command(flatten)]
+    pub verbosity: Verbosity,
+    /// Output format.
+    #[arg(long, default_value = "text", value_parser = form_parser())]
+    pub format: &'static Form,
+}
+
+/// Whose rules count.
+#[derive(Args, Clone, Debug)]
+pub struct TrustArgs {
     /// Take baselines, locks, tolerances and waivers from this revision, and only the code from the
     /// working tree, merged with it if needed; `none`: all from the working tree [default: in the
     /// pipeline of a pull request the tip of its target, of a push the tip before it, of a merge
@@ -521,22 +651,6 @@ pub struct CheckArgs {
     /// that the CI service names]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub pull_request: Option<u64>,
-    /// Print what would be built and run, with every argv, and do neither; with `--format text` or
-    /// `json`.
-    #[arg(long, conflicts_with_all = ["from", "report"])]
-    pub dry_run: bool,
-    /// Folder for new profiles and captures [default: profiles in the work folder]
-    #[arg(long, short, value_name = "DIR", conflicts_with = "from")]
-    pub output: Option<PathBuf>,
-    /// Files to write the report to.
-    #[arg(long, value_name = "[FORMAT:]FILE", help = report_help())]
-    pub report: Vec<PathBuf>,
-    /// How much is printed.
-    #[command(flatten)]
-    pub verbosity: Verbosity,
-    /// Output format.
-    #[arg(long, default_value = "text", value_parser = form_parser())]
-    pub format: &'static Form,
 }
 
 /// Arguments of `compare`.

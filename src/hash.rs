@@ -35,6 +35,47 @@ pub fn sha256_file(path: &Path) -> io::Result<String> {
     }
 }
 
+/// Passes bytes on, and takes their sha256.
+pub struct Hashing<T> {
+    inner: T,
+    hasher: Sha256,
+}
+
+impl<T> Hashing<T> {
+    /// Around a reader or a writer.
+    pub fn new(inner: T) -> Hashing<T> {
+        Hashing {
+            inner,
+            hasher: Sha256::new(),
+        }
+    }
+
+    /// The sha256 of all that passed.
+    pub fn sha256(self) -> String {
+        hex(&self.hasher.finalize())
+    }
+}
+
+impl<R: io::Read> io::Read for Hashing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.hasher.update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+impl<W: io::Write> io::Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -11,6 +11,9 @@
 //! them with the rule in [`verdict`], and [`report`] renders the outcome. [`command`] combines the
 //! steps into the subcommands of [`cli`].
 //!
+//! [`archive`] packs programs and rules for another machine, and [`mod@slice`] carries what that machine
+//! measured.
+//!
 //! Besides these: [`evidence`] finds incomplete, disturbed or implausible measurements, [`binary`]
 //! reads what the compiler made, [`device`] watches the GPU, [`toolchain`] finds compiler and tools,
 //! [`history`] follows a baseline through the commits, [`diff`] compares two files, [`strip`] copies
@@ -18,6 +21,7 @@
 //! [`finding`] and [`terms`] are shared words; [`process`], [`files`], [`git`] and [`hash`] reach
 //! the system, and [`parallel`] uses all of its cores.
 
+pub mod archive;
 pub mod baseline;
 pub mod binary;
 pub mod build;
@@ -45,6 +49,7 @@ pub mod profile;
 pub mod profiler;
 pub mod report;
 pub mod sanitize;
+pub mod slice;
 pub mod statistics;
 pub mod strip;
 pub mod terms;

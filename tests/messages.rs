@@ -724,6 +724,64 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
         ),
         (
             "source = \"k.cu\"",
+            &[
+                "check",
+                "--slice",
+                "9/8",
+                "--slice-output",
+                "d",
+                "--from",
+                "r",
+            ],
+            2,
+            ["--slice <I/N>", "there is no slice 9", "from 1 to 8"],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["check", "--slice", "1/2"],
+            2,
+            ["required", "--slice-output <DIR>", "try '--help'"],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["check", "--slice", "auto/2", "--slice-output", "d"],
+            2,
+            ["--slice auto", "JOB_COMPLETION_INDEX", "such as 2/8"],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["check", "--slice", "1/2", "--slice-output", "d"],
+            2,
+            [
+                "`--slice` requires",
+                "--archive FILE",
+                "next: sparsek-gate archive",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["merge", "nowhere"],
+            6,
+            [
+                "the slice in nowhere is not used",
+                "there is no such folder",
+                "next: run that slice again",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["merge", "d", "--archive", "gate.tar.zst"],
+            2,
+            ["required", "--archive-sha256 <HASH>", "try '--help'"],
+        ),
+        (
+            "source = \"k.cu\"",
+            &["check", "--archive", "gate.tar.zst", "--against", "HEAD"],
+            2,
+            ["--archive <FILE>", "cannot be used with", "--against <REV>"],
+        ),
+        (
+            "source = \"k.cu\"",
             &["chek"],
             2,
             [

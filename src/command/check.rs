@@ -3,24 +3,25 @@
 use std::path::Path;
 use std::time::Instant;
 
+use super::judging::{Judging, consent, refuse_targets, refuse_without_folder};
 use super::select::{select, variable};
-use super::{answer, dry_run};
-use crate::baseline::Store;
+use super::{answer, archive, dry_run, slice};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
-use crate::judge::{
-    Fresh, Judge, Origin, Outcome, places, read_recorded, trends, unchecked, waive,
-};
+use crate::judge::{Fresh, Judge, Origin, Outcome, Recordings, read_recorded};
 use crate::measure::{BaseProject, RecordUse};
 use crate::process;
-use crate::report::{self, Capability, Progress, Target};
-use crate::trust::{self, Asked, Authority, Bases, Consent, Grounds};
+use crate::report::{self, Progress, Target};
+use crate::trust::{self, Asked, Authority};
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
     if arguments.dry_run {
         return dry_run(config, arguments);
+    }
+    if let Some(asked) = arguments.slice {
+        return slice::run(config, arguments, asked);
     }
     let started = Instant::now();
     let targets = report::targets(&arguments.report)?;
@@ -55,8 +56,12 @@ fn origin(arguments: &CheckArgs) -> Origin {
 /// Prints what the check would do.
 fn dry_run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
     let current = Config::load(config)?;
-    let bases = bases(&current, arguments)?;
-    let grounds = trust::establish(current, bases.root, &consent(arguments)?)?;
+    let asked = Asked {
+        baseline_ref: arguments.trusted.baseline_ref.as_deref(),
+        against: arguments.against.as_deref(),
+    };
+    let bases = trust::bases(&current.root, asked, variable)?;
+    let grounds = trust::establish(current, bases.root, &consent(&arguments.trusted)?)?;
     let selected = select(grounds.config.clone(), &arguments.selection, None)?;
     process::pass(&selected.config.env_pass);
     dry_run::of_check(
@@ -67,19 +72,35 @@ fn dry_run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
     )
 }
 
-/// What was accepted, for the pull request of this run.
-fn consent(arguments: &CheckArgs) -> Result<Consent, Error> {
-    let pull_request = trust::pull_request(arguments.pull_request, variable)?;
-    Consent::new(&arguments.accept, pull_request)
-}
-
-/// Whose rules count, and the commit to compare with.
-fn bases(current: &Config, arguments: &CheckArgs) -> Result<Bases, Error> {
-    let asked = Asked {
-        baseline_ref: arguments.baseline_ref.as_deref(),
-        against: arguments.against.as_deref(),
+/// Measures what was packed, and judges it by the rules that were packed.
+fn of_archive(
+    file: &Path,
+    arguments: &CheckArgs,
+    targets: &[Target],
+    authority: &mut Authority,
+) -> Result<Outcome, Error> {
+    refuse_targets(targets, None, &[file])?;
+    let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
+    let judging = &opened.judging;
+    authority.clone_from(&judging.grounds.authority);
+    let plan = &judging.plan;
+    let mut outcome = judging.outcome(Origin::Measured);
+    Gpu::query(plan.config.device)?;
+    let (judge, of_locks) = Judge::new(plan, judging.store())?;
+    outcome.findings.extend(of_locks);
+    let fresh = Fresh {
+        selected: plan,
+        base: opened.base.as_ref(),
+        output: &plan.profiles(arguments.output.as_deref())?,
+        watch: &Progress::with(arguments.verbosity.detail()),
+        measure_all: true,
+        records: archive::NO_RECORDS,
+        packed: Some(opened.packed()),
+        part: None,
     };
-    trust::bases(&current.root, asked, variable)
+    fresh.measure(&judge, &mut outcome)?;
+    judging.complete(&mut outcome, targets, arguments.format)?;
+    Ok(outcome)
 }
 
 fn judged(
@@ -88,81 +109,44 @@ fn judged(
     targets: &[Target],
     authority: &mut Authority,
 ) -> Result<Outcome, Error> {
-    let current = Config::load(config)?;
-    for target in targets {
-        refuse_target(&target.path, &current, arguments.from.as_deref())?;
+    if let Some(file) = &arguments.archive {
+        return of_archive(file, arguments, targets, authority);
     }
-    let bases = bases(&current, arguments)?;
-    let web = trust::web(&current.root, variable);
-    let grounds = trust::establish(current, bases.root, &consent(arguments)?)?;
-    let Grounds {
-        config,
-        store,
-        authority: found,
-        findings,
-        ..
-    } = &grounds;
-    authority.clone_from(found);
-    let plan = select(config.clone(), &arguments.selection, None)?;
-    process::pass(&plan.config.env_pass);
-    let mut outcome = Outcome::new(origin(arguments));
-    outcome.authority = authority.clone();
-    outcome.web = web;
-    outcome.findings.extend(findings.iter().cloned());
-    outcome.findings.extend(trust::credentials(&plan.config));
-    // Before a program could write to the copy of the base's locks.
-    let unchecked = unchecked(&plan, store)?;
+    let current = Config::load(config)?;
+    let read: Vec<&Path> = arguments.from.as_deref().into_iter().collect();
+    refuse_targets(targets, Some(&current), &read)?;
+    let against = arguments.against.as_deref();
+    let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
+    authority.clone_from(&judging.grounds.authority);
+    let mut outcome = judging.outcome(origin(arguments));
     match &arguments.from {
         Some(folder) => {
-            if !folder.is_dir() {
-                return Err(Error::Usage(format!(
-                    "`--from {}` is not a folder\n  next: `profile --output DIR` makes one, on a machine with a GPU",
-                    folder.display()
-                )));
-            }
-            let (judge, of_locks) = Judge::new(&plan, store)?;
-            let recorded = read_recorded(folder, &plan, &judge, &mut outcome)?;
+            refuse_without_folder(folder)?;
+            let (judge, of_locks) = Judge::new(&judging.plan, judging.store())?;
+            let recordings = Recordings::in_folder(folder);
+            let recorded = read_recorded(&recordings, &judging.plan, &judge, &mut outcome)?;
             outcome.findings.extend(of_locks);
             judge.all(&recorded, &mut outcome);
         }
-        None => fresh(
-            &plan,
-            store,
-            arguments,
-            bases.against.as_deref(),
-            &mut outcome,
-        )?,
+        None => fresh(&judging, arguments, &mut outcome)?,
     };
-    outcome.findings.extend(unchecked);
-    waive(&plan.config.waivers, &mut outcome);
-    outcome.places = places(&plan, &outcome);
-    let forms = targets.iter().map(|target| target.format);
-    if forms
-        .chain([arguments.format])
-        .any(|form| form.has(Capability::Trends))
-    {
-        outcome.trends = trends(&plan, store, &grounds.baselines, &outcome)?;
-    }
+    judging.complete(&mut outcome, targets, arguments.format)?;
     Ok(outcome)
 }
 
 /// Builds or measures the variants, and judges them.
-fn fresh(
-    plan: &Selected,
-    store: &Store,
-    arguments: &CheckArgs,
-    against: Option<&str>,
-    outcome: &mut Outcome,
-) -> Result<(), Error> {
+fn fresh(judging: &Judging, arguments: &CheckArgs, outcome: &mut Outcome) -> Result<(), Error> {
+    let plan = &judging.plan;
     // A slip in the revision is reported before anything is asked of the machine.
-    let base = against.map(|commit| BaseProject::check_out(&plan.config, commit));
+    let base = judging.against.as_deref();
+    let base = base.map(|commit| BaseProject::check_out(&plan.config, commit));
     let base = base.transpose()?;
     trust::refuse_untracked(&plan.config)?;
     if !arguments.r#static && base.is_none() {
         // Without a GPU nothing can be measured, and that comes before what is wrong with a lock.
         Gpu::query(plan.config.device)?;
     }
-    let (judge, of_locks) = Judge::new(plan, store)?;
+    let (judge, of_locks) = Judge::new(plan, judging.store())?;
     outcome.findings.extend(of_locks);
     let folder = plan.profiles(arguments.output.as_deref())?;
     let fresh = Fresh {
@@ -175,6 +159,8 @@ fn fresh(
             reads: true,
             writes: is_of_reviewed_code(plan, arguments)?,
         },
+        packed: None,
+        part: None,
     };
     if arguments.r#static {
         fresh.compile(&judge, outcome)
@@ -185,40 +171,7 @@ fn fresh(
 
 /// Whether no pull request's code is checked, as far as the service and the command line say.
 fn is_of_reviewed_code(plan: &Selected, arguments: &CheckArgs) -> Result<bool, Error> {
-    let pull_request = trust::pull_request(arguments.pull_request, variable)?;
+    let pull_request = trust::pull_request(arguments.trusted.pull_request, variable)?;
     let reviewed = trust::is_of_reviewed_code(&plan.config.checkout, variable);
     Ok(pull_request.is_none() && reviewed)
-}
-
-/// A report must have a folder to lie in, and must not replace what the check reads.
-fn refuse_target(path: &Path, project: &Config, from: Option<&Path>) -> Result<(), Error> {
-    let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
-    if !whole.parent().is_some_and(Path::is_dir) {
-        return Err(Error::Usage(format!(
-            "`--report {}`: its folder does not exist",
-            path.display()
-        )));
-    }
-    // Links and `..` lead to what they lead to.
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let target = if whole.exists() {
-        real(&whole)
-    } else {
-        real(whole.parent().unwrap_or(&whole))
-    };
-    let output = project.work.join("profiles");
-    let (config, baselines) = (project.path.as_path(), project.baselines.as_path());
-    let kept = [Some(config), Some(baselines), from, Some(&output)];
-    if whole.exists()
-        && kept
-            .iter()
-            .flatten()
-            .any(|folder| target.starts_with(real(folder)))
-    {
-        return Err(Error::Usage(format!(
-            "`--report {}` would replace a file that the check reads",
-            path.display()
-        )));
-    }
-    Ok(())
 }

@@ -159,6 +159,8 @@ fn compared(
         // What is the same program may be measured with other arguments.
         measure_all: true,
         records: NO_RECORDS,
+        packed: None,
+        part: None,
     };
     fresh.measure(&judge, outcome)
 }

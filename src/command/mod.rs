@@ -1,6 +1,7 @@
 //! The subcommands: each composes the stages.
 
 mod answer;
+mod archive;
 mod baseline;
 mod build;
 mod check;
@@ -14,13 +15,16 @@ mod history;
 mod import;
 mod init;
 mod inspect;
+mod judging;
 mod list;
 mod man;
+mod merge;
 mod profile;
 mod program;
 mod report;
 mod schema;
 mod select;
+mod slice;
 mod strip;
 mod survey;
 mod verify;
@@ -44,6 +48,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Baseline(arguments) => baseline::run(&config, &arguments),
         Command::Check(arguments) => check::run(&config, &arguments),
+        Command::Archive(arguments) => archive::run(&config, &arguments),
+        Command::Merge(arguments) => merge::run(&config, &arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::History(arguments) => history::run(&config, &arguments),

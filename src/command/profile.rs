@@ -45,6 +45,7 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
             reads: false,
             writes: trust::is_of_reviewed_code(&selected.config.root, variable),
         },
+        prebuilt: None,
     };
     let measured = measure(order, &mut |_, _, _| false)?;
     drop(progress);

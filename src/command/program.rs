@@ -73,6 +73,7 @@ impl Place {
             output: &self.output,
             overrides: &[],
             records: NO_RECORDS,
+            prebuilt: None,
         };
         measure(order, &mut |_, _, _| false)
     }

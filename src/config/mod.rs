@@ -25,8 +25,8 @@ pub(crate) use error::{nearest, suggest};
 pub use kernel_filter::KernelFilter;
 pub use launches::LaunchSelection;
 pub use model::{
-    Config, Counts, FILE_NAME, Metric, Plausible, ProfileSettings, Recipe, Suite, Toolchain, Trust,
-    Variant, Verification, Waiver, Work,
+    Config, Counts, FILE_NAME, Metric, Plausible, ProfileSettings, Recipe, SourceText, Suite,
+    Toolchain, Trust, Variant, Verification, Waiver, Work,
 };
 pub(crate) use pins::NEXT as PINS_NEXT;
 pub use pins::{Mismatch, Pin, Pins};

@@ -25,9 +25,22 @@ use crate::terms::{Phase, Tier, VariantId};
 /// The name of the configuration file.
 pub const FILE_NAME: &str = "config.toml";
 
+/// The text that a configuration was made of. It does not show in `Debug`: configurations of one
+/// meaning are equal whatever their texts are.
+#[derive(Clone, Default)]
+pub struct SourceText(pub String);
+
+impl std::fmt::Debug for SourceText {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("..")
+    }
+}
+
 /// A validated configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The text that was validated.
+    pub text: SourceText,
     /// The file it was read from.
     pub path: PathBuf,
     /// The folder of the file; every relative path starts here, and every program runs here.

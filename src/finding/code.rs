@@ -196,6 +196,10 @@ codes! {
     ReadersDisagree = "readers-disagree", Fails => Failed,
         "One of the two files was changed, or a reader has a defect.",
         "Profile again. If it persists, report it with both files.";
+    /// A slice of the check is missing, incomplete, or does not belong to the others.
+    SliceUnusable = "slice-unusable", Fails => Inconclusive,
+        "The job of the slice failed or was killed, its folder was not collected or is there twice, or it was measured from another archive, configuration or selection.",
+        "Run the slice that the message names again with the same archive, and merge all of them again.";
     /// A recorded profile is missing.
     ProfileMissing = "profile-missing", Fails => Inconclusive,
         "The variant was not profiled into this folder, or its recording failed.",

@@ -146,6 +146,28 @@ fn folder_and_name(file: &Path) -> Result<(&Path, &str), String> {
         .ok_or_else(|| format!("{} does not name a file in a folder", file.display()))
 }
 
+/// The files that git tracks or does not ignore, by their paths from `top`, the folder of the working
+/// tree.
+///
+/// # Errors
+/// Git's complaint, or a name that is not UTF-8.
+pub fn shown(top: &Path) -> Result<Vec<String>, String> {
+    let arguments = [
+        "ls-files",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "-z",
+    ];
+    let listing = String::from_utf8(git_bytes(top, &arguments, String::new())?)
+        .map_err(|_| "a file has a name that is not UTF-8".to_owned())?;
+    let names = listing.split('\0').filter(|name| !name.is_empty());
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
 /// The paths that git tracks at a path and below it, with the commit of each that is a submodule.
 /// `top` is the folder of the working tree; paths are relative to it.
 ///

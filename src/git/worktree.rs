@@ -91,6 +91,13 @@ impl Worktree {
     }
 }
 
+impl Worktree {
+    /// The top of it.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
 /// The path of a folder from the top of its repository, with a `/` at its end; empty at the top.
 ///
 /// # Errors

@@ -22,7 +22,8 @@ pub struct ChosenLaunches {
 }
 
 impl ChosenLaunches {
-    pub(super) fn new(variant: VariantId, schedule: Schedule) -> ChosenLaunches {
+    /// Of a variant.
+    pub fn new(variant: VariantId, schedule: Schedule) -> ChosenLaunches {
         ChosenLaunches {
             variant,
             launches: schedule.launches,

@@ -5,13 +5,14 @@ use std::path::Path;
 
 use super::chosen_launches::ChosenLaunches;
 use super::outcome::Outcome;
+use super::same_program::SameProgram;
 use super::variants::{Judge, Profiles};
 use crate::config::{Selected, Variant};
 use crate::device::Gpu;
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::{
-    BaseProject, Batch, Bench, ChangedFiles, Measured, Order, RecordUse, Watch, build, compile,
-    measure,
+    BaseProject, Batch, Bench, ChangedFiles, Measured, Order, Prebuilt, RecordUse, Spent, Watch,
+    build, compile, measure,
 };
 use crate::profile::Profile;
 use crate::terms::VariantId;
@@ -31,6 +32,19 @@ pub struct Fresh<'a> {
     pub measure_all: bool,
     /// What is done with records of verifications.
     pub records: RecordUse,
+    /// What another machine built, where nothing is built here.
+    pub packed: Option<Packed<'a>>,
+    /// The variants of one slice, where not all are measured here.
+    pub part: Option<&'a [VariantId]>,
+}
+
+/// What another machine built, and found out.
+#[derive(Clone, Copy, Debug)]
+pub struct Packed<'a> {
+    /// The programs.
+    pub programs: &'a Prebuilt,
+    /// The variants that need no measurement.
+    pub same_programs: &'a [SameProgram],
 }
 
 impl Fresh<'_> {
@@ -63,10 +77,7 @@ impl Fresh<'_> {
     /// # Errors
     /// [`Error`] where the machine failed.
     pub fn measure(&self, judge: &Judge<'_>, outcome: &mut Outcome) -> Result<(), Error> {
-        let measured = match self.base {
-            Some(base) => self.side_by_side(base, judge, outcome)?,
-            None => self.alone(judge)?,
-        };
+        let measured = self.measured(judge, outcome)?;
         outcome.spent = Some(measured.spent);
         let chosen = measured.schedules.into_iter();
         outcome.chosen_launches = chosen
@@ -91,6 +102,73 @@ impl Fresh<'_> {
         Ok(())
     }
 
+    /// Measures the variants, beside the base where there is one, and judges only whether more has to
+    /// be measured. The outcome gets those that need no measurement.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine failed.
+    pub fn measured(&self, judge: &Judge<'_>, outcome: &mut Outcome) -> Result<Measured, Error> {
+        match self.base {
+            Some(base) => self.side_by_side(base, judge, outcome),
+            None => self.alone(judge),
+        }
+    }
+
+    /// Builds the variants, and the base's where there is one, to be measured on another machine: the
+    /// programs, and the variants that need no measurement.
+    ///
+    /// # Errors
+    /// [`Error`] where the machine failed.
+    pub fn programs(
+        &self,
+        judge: &Judge<'_>,
+    ) -> Result<(Prebuilt, Vec<SameProgram>, Spent), Error> {
+        let variants = match self.base {
+            Some(_) => self.selected.variants(),
+            None => measuring_order(self.selected, judge),
+        };
+        // A variant that has no base on the machine that measures is judged beside a control.
+        let mut variants = variants;
+        for control in judge.controls_to_add() {
+            if !variants.iter().any(|variant| variant.id == control.id) {
+                variants.push(control);
+            }
+        }
+        let order = Order {
+            base: self.base,
+            ..self.order(&variants)
+        };
+        let built = build(order)?;
+        let same = match self.base {
+            Some(base) => match self.changed(base, &variants) {
+                Some(changed) => {
+                    let config = &self.selected.config;
+                    let mut same = judge.same_programs(config, &built, base, &changed, self.watch);
+                    let selected = &self.selected.variants;
+                    same.retain(|same| selected.iter().any(|one| one.id == same.variant));
+                    same
+                }
+                None => Vec::new(),
+            },
+            None => Vec::new(),
+        };
+        let mut programs = built.programs();
+        let measured = built.unmeasured();
+        programs.current.findings = measured.findings;
+        Ok((programs, same, measured.spent))
+    }
+
+    /// Whether a variant is measured here, for its own verdict.
+    fn is_own(&self, variant: &VariantId) -> bool {
+        self.part.is_none_or(|part| part.contains(variant))
+    }
+
+    /// Whether a variant of the suite is measured here.
+    fn has_suite(&self, suite: &str) -> bool {
+        let mut part = self.part.into_iter().flatten();
+        self.part.is_none() || part.any(|own| own.suite == suite)
+    }
+
     fn batch<'b>(&'b self, variants: &'b [&'b Variant]) -> Batch<'b> {
         Batch {
             config: &self.selected.config,
@@ -106,11 +184,20 @@ impl Fresh<'_> {
             output: self.output,
             overrides: &[],
             records: self.records,
+            prebuilt: self.packed.map(|packed| packed.programs),
         }
     }
 
     fn alone(&self, judge: &Judge<'_>) -> Result<Measured, Error> {
-        let variants = measuring_order(self.selected, judge);
+        let mut variants = measuring_order(self.selected, judge);
+        // A control is measured on every GPU whose variants it is for.
+        variants.retain(|variant| {
+            let control = variant.immutable && judge.is_locked(&variant.id);
+            self.is_own(&variant.id) || control && self.has_suite(&variant.id.suite)
+        });
+        if variants.is_empty() {
+            return Ok(Measured::default());
+        }
         let mut seen: BTreeMap<VariantId, Profile> = BTreeMap::new();
         measure(self.order(&variants), &mut |variant, profile, _| {
             still_open(judge, &mut seen, variant, profile)
@@ -123,12 +210,24 @@ impl Fresh<'_> {
         judge: &Judge<'_>,
         outcome: &mut Outcome,
     ) -> Result<Measured, Error> {
-        let variants = self.selected.variants();
+        let mut variants = self.selected.variants();
+        if let Some(packed) = self.packed {
+            let same = packed.same_programs;
+            outcome.same_programs = same.to_vec();
+            variants.retain(|variant| !same.iter().any(|same| same.variant == variant.id));
+        }
+        variants.retain(|variant| self.is_own(&variant.id));
+        if variants.is_empty() {
+            return Ok(Measured::default());
+        }
         let order = Order {
             base: Some(base),
             ..self.order(&variants)
         };
-        let changed = self.changed(base, &variants);
+        let changed = match self.packed {
+            Some(_) => None,
+            None => self.changed(base, &variants),
+        };
         let must_measure = |changed: &ChangedFiles| variants.iter().any(|one| changed.concern(one));
         // What the machine lacks is reported before anything is built, where it is surely needed.
         let bench = match changed.as_ref().is_none_or(&must_measure) {
@@ -167,7 +266,7 @@ impl Fresh<'_> {
     /// The machine that measures. A missing GPU is reported before anything else that is missing.
     fn bench<'b>(&self, order: Order<'b>) -> Result<Bench<'b>, Error> {
         Gpu::query(self.selected.config.device)?;
-        Bench::new(order.batch, order.overrides)
+        Bench::new(order.batch, order.overrides, order.prebuilt)
     }
 
     /// What changed since the base; `None` where everything is to be measured, or where git cannot
@@ -200,6 +299,11 @@ impl Fresh<'_> {
             .map(|current| current.variant.suite.as_str())
             .collect();
         let mut controls = judge.controls_to_add();
+        if self.part.is_some() {
+            let variants = self.selected.variants();
+            let others = variants.into_iter().filter(|one| !self.is_own(&one.id));
+            controls.extend(others.filter(|one| one.immutable && judge.is_locked(&one.id)));
+        }
         controls.retain(|control| alone.contains(&control.id.suite.as_str()));
         if !controls.is_empty() {
             let further = measure(self.order(&controls), &mut |_, _, _| false)?;

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::outcome::Outcome;
+use super::recordings::{PackedBase, Recordings};
 use super::variants::{Judge, Profiles};
 use crate::baseline::{CaptureIndex, rederive, rederive_loaded};
 use crate::comparable::{changes_since, words};
@@ -23,33 +24,49 @@ use crate::trust::{Authority, brought_by_change, unlike_base};
 /// # Errors
 /// [`Error`] where files or git cannot be read; what concerns one variant is a finding.
 pub fn read_recorded(
-    folder: &Path,
+    recordings: &Recordings,
     plan: &Selected,
     judge: &Judge<'_>,
     outcome: &mut Outcome,
 ) -> Result<Profiles, Error> {
     let mut reading = Reading {
-        folder,
+        recordings,
         config: &plan.config,
         judge,
         authority: &outcome.authority,
         profiles: Profiles::default(),
         findings: Vec::new(),
         stale: BTreeSet::new(),
+        explained: BTreeSet::new(),
     };
-    let (variants, controls) = (plan.variants(), judge.controls_beside());
+    let variants: Vec<&Variant> = plan
+        .variants()
+        .into_iter()
+        .filter(|variant| recordings.of(&variant.id).is_some())
+        .collect();
+    if recordings.measured {
+        let explained = variants.iter().filter(|one| is_explained(one, outcome));
+        reading.explained = explained.map(|one| one.id.clone()).collect();
+    }
+    let mut controls = judge.controls_beside();
+    controls.retain(|variant| recordings.of(&variant.id).is_some());
     // What takes long is done on all cores. Findings are made from it in the order of the variants.
     let sides = variants
         .iter()
         .flat_map(|variant| [(Side::Current, *variant), (Side::Base, *variant)]);
-    let sides: Vec<_> = sides
+    let sides = sides
         .chain(controls.iter().map(|variant| (Side::Control, *variant)))
-        .collect();
-    let read = parallel::map(&sides, |(side, variant)| {
+        .filter_map(|(side, variant)| Some((side, variant, recordings.of(&variant.id)?)));
+    let further = recordings.controls.iter().filter_map(|(id, folder)| {
+        let variant = plan.config.variant(id)?;
+        Some((Side::Control, variant, folder.as_path()))
+    });
+    let sides: Vec<_> = sides.chain(further).collect();
+    let read = parallel::map(&sides, |(side, variant, folder)| {
         Recorded::read(folder, &plan.config, *side, variant)
     });
     let mut read = sides.iter().zip(read);
-    for ((side, variant), recorded) in read.by_ref().take(2 * variants.len()) {
+    for ((side, variant, _), recorded) in read.by_ref().take(2 * variants.len()) {
         match side {
             Side::Base => reading.base(variant, recorded)?,
             _ => reading.current(variant, recorded)?,
@@ -59,19 +76,35 @@ pub fn read_recorded(
         reading.compiled(variant);
         reading.compiled_base(variant);
     }
-    for ((_, variant), recorded) in read {
+    for ((_, variant, _), recorded) in read {
         reading.control(variant, recorded)?;
     }
     reading.trials();
     if reading.is_change() {
         reading.other_bases()?;
-        reading.part_of_change()?;
+        if recordings.packed_base.is_none() {
+            reading.part_of_change()?;
+        }
+    }
+    if let Some(packed) = &recordings.packed_base {
+        reading.beside_base(packed.as_ref(), outcome);
     }
     let Reading {
         profiles, findings, ..
     } = reading;
-    outcome.findings.extend(findings);
+    let findings = findings.into_iter();
+    outcome
+        .findings
+        .extend(findings.map(|finding| recordings.shown(finding)));
     Ok(profiles)
+}
+
+/// Whether a finding says why a variant was not measured: it fails the run, or its code alone may be
+/// judged.
+fn is_explained(variant: &Variant, outcome: &Outcome) -> bool {
+    let mut findings = outcome.findings.iter();
+    let code_alone = variant.accepts(Tier::Static) && variant.has_static_gate();
+    outcome.denies(&variant.id) || code_alone && findings.any(|one| one.concerns(&variant.id))
 }
 
 /// Which profile of a variant.
@@ -140,7 +173,7 @@ fn base(file: &Path) -> Result<Option<Profile>, Error> {
 }
 
 struct Reading<'a> {
-    folder: &'a Path,
+    recordings: &'a Recordings,
     config: &'a Config,
     judge: &'a Judge<'a>,
     authority: &'a Authority,
@@ -148,9 +181,16 @@ struct Reading<'a> {
     findings: Vec<Finding>,
     /// Variants whose measured profile is of other code.
     stale: BTreeSet<VariantId>,
+    /// Variants of which a finding says why they were not measured.
+    explained: BTreeSet<VariantId>,
 }
 
 impl Reading<'_> {
+    /// The place that reports name.
+    fn shown(&self) -> std::path::Display<'_> {
+        self.recordings.shown.display()
+    }
+
     /// Whether a change is under review: its author made the recording, and others judge it.
     fn is_change(&self) -> bool {
         *self.authority != Authority::WorkingTree
@@ -171,13 +211,14 @@ impl Reading<'_> {
                 return Ok(());
             }
             Ok(Some(profile)) => of_another(variant, &recorded.folder, &profile),
+            Ok(None) if self.explained.contains(&variant.id) => return Ok(()),
             Ok(None) => Finding::deny(
                 Code::ProfileMissing,
                 &variant.id,
-                format!("{} contains no profile of it", self.folder.display()),
+                format!("{} contains no profile of it", self.shown()),
                 format!(
                     "record one: sparsek-gate profile --output {} {}",
-                    self.folder.display(),
+                    self.shown(),
                     variant.id
                 ),
             ),
@@ -209,7 +250,10 @@ impl Reading<'_> {
 
     /// The static profile of a variant, where there is one.
     fn compiled(&mut self, variant: &Variant) {
-        let found = Profile::recorded_static(self.folder, &variant.id);
+        let Some(folder) = self.recordings.of(&variant.id) else {
+            return;
+        };
+        let found = Profile::recorded_static(folder, &variant.id);
         if let Some(profile) = self.static_profile(variant, found) {
             if !self.stale.contains(&variant.id) {
                 self.findings.extend(stale(self.config, variant, &profile));
@@ -220,7 +264,10 @@ impl Reading<'_> {
 
     /// The same of the base revision.
     fn compiled_base(&mut self, variant: &Variant) {
-        let file = recorded_base_folder(self.folder, &variant.id).join(STATIC_PROFILE_FILE);
+        let Some(folder) = self.recordings.of(&variant.id) else {
+            return;
+        };
+        let file = recorded_base_folder(folder, &variant.id).join(STATIC_PROFILE_FILE);
         let profile = self.static_profile(variant, Profile::at(&file));
         self.profiles.compiled_bases.extend(profile);
     }
@@ -323,7 +370,11 @@ impl Reading<'_> {
         let bases = self.profiles.bases.iter();
         for base in bases.chain(&self.profiles.compiled_bases) {
             let sources = &base.provenance.sources;
-            let unlike = unlike_base(&self.config.root, self.authority, sources)?;
+            let unlike = match &self.recordings.packed_base {
+                None => unlike_base(&self.config.root, self.authority, sources)?,
+                Some(Some(packed)) => packed.unlike(sources),
+                Some(None) => Vec::new(),
+            };
             if !unlike.is_empty() {
                 self.findings.push(of_other_base(base, &unlike));
             }
@@ -331,8 +382,48 @@ impl Reading<'_> {
         Ok(())
     }
 
+    /// Where an archive says which base is measured, each variant must have been measured beside it,
+    /// unless a finding says why it was not.
+    fn beside_base(&mut self, packed: Option<&PackedBase>, outcome: &Outcome) {
+        let Some(packed) = packed else {
+            return;
+        };
+        let excused = |id: &VariantId| {
+            let mut findings = outcome.findings.iter();
+            let unavailable =
+                findings.any(|one| one.concerns(id) && one.code == Code::BaseUnavailable);
+            unavailable || outcome.denies(id)
+        };
+        for current in &self.profiles.current {
+            let mut bases = self.profiles.bases.iter();
+            let base = bases.find(|base| base.variant == current.variant);
+            let why = match base {
+                None if excused(&current.variant) => continue,
+                None => "its slice measured no base beside it, and does not say why".to_owned(),
+                Some(base) if base.provenance.git.as_ref() == Some(&packed.commit) => continue,
+                Some(_) => format!(
+                    "its base is not the commit {} of the archive",
+                    packed.commit
+                ),
+            };
+            self.findings.push(Finding::deny(
+                Code::NotMeasured,
+                &current.variant,
+                why,
+                "run its slice again, and merge all of them",
+            ));
+        }
+    }
+
     fn part_of_change(&mut self) -> Result<(), Error> {
-        let brought = brought_by_change(&self.config.checkout, self.authority, self.folder)?;
+        let mut brought = Vec::new();
+        for folder in self.recordings.all() {
+            brought.extend(brought_by_change(
+                &self.config.checkout,
+                self.authority,
+                folder,
+            )?);
+        }
         self.findings.extend(brought.first().map(|first| {
             Finding::of_project(
                 Code::RecordedInChange,

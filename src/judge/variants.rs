@@ -54,6 +54,8 @@ pub struct Judge<'a> {
     changed: BTreeSet<VariantId>,
     /// Whether a variant must have a baseline. Without, two programs are compared with each other.
     needs_locks: bool,
+    /// Whether the profiles come from slices, which are their author's word as a recording is.
+    of_slices: bool,
 }
 
 /// The profiles of a variant that are judged together.
@@ -99,6 +101,7 @@ impl<'a> Judge<'a> {
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: true,
+            of_slices: false,
         };
         let mut variants = plan.variants();
         variants.extend(judge.controls_beside());
@@ -129,7 +132,22 @@ impl<'a> Judge<'a> {
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: false,
+            of_slices: false,
         }
+    }
+
+    /// The same for profiles that slices brought.
+    pub fn of_slices(self) -> Judge<'a> {
+        Judge {
+            of_slices: true,
+            ..self
+        }
+    }
+
+    /// Whether the author of the change under review supplied both sides of a comparison.
+    fn is_brought(&self, outcome: &Outcome) -> bool {
+        let recorded = self.of_slices || matches!(outcome.origin, Origin::Recorded(_));
+        outcome.authority != Authority::WorkingTree && recorded
     }
 
     /// Controls of the selected suites that are not themselves selected.
@@ -182,6 +200,12 @@ impl<'a> Judge<'a> {
     pub(crate) fn is_locked_measured(&self, profile: &Profile) -> bool {
         self.locked(&profile.variant, profile)
             .is_some_and(|locked| locked.provenance.origin == ProfileOrigin::Measured)
+    }
+
+    /// Whether a measured baseline of the variant is locked, on any GPU model.
+    pub(super) fn is_locked(&self, id: &VariantId) -> bool {
+        let mut locks = self.locks_of(id);
+        locks.any(|locked| locked.identity.tier != Tier::Static)
     }
 
     /// Unchanged variants that must be measured beside those that were asked for.
@@ -424,7 +448,7 @@ impl<'a> Judge<'a> {
                 findings.extend(drifted(variant, &drift, same_code(base, locked)));
                 report.drift = drift.comparisons;
             }
-            None if is_brought(outcome) => findings.push(unvouched(variant, base)),
+            None if self.is_brought(outcome) => findings.push(unvouched(variant, base)),
             None => {}
         }
         (report, findings)
@@ -511,14 +535,14 @@ impl<'a> Judge<'a> {
                 let other = unexplained_code(variant, Mode::Against, base, current, tuned);
                 findings.extend(other);
                 match locked {
-                    Some(locked) if is_brought(outcome) => {
+                    Some(locked) if self.is_brought(outcome) => {
                         let (drift, _) =
                             compare_compiled(variant, locked, Mode::Stored, base, false);
                         let same_code = same_code(base, Some(locked));
                         findings.extend(drifted(variant, &drift, same_code));
                         report.drift = drift.comparisons;
                     }
-                    None if is_brought(outcome) => findings.push(unvouched(variant, base)),
+                    None if self.is_brought(outcome) => findings.push(unvouched(variant, base)),
                     _ => {}
                 }
                 Some((report, findings))
@@ -637,11 +661,6 @@ impl<'a> Judge<'a> {
             None
         }
     }
-}
-
-/// Whether the author of the change under review supplied both sides of a comparison.
-fn is_brought(outcome: &Outcome) -> bool {
-    outcome.authority != Authority::WorkingTree && matches!(outcome.origin, Origin::Recorded(_))
 }
 
 fn of<'p>(variant: &Variant, profiles: &'p [Profile]) -> Option<&'p Profile> {

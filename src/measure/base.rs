@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::batch::Batch;
+use super::prebuilt::PrebuiltSide;
 use super::watch::{Silent, Watch};
 use crate::build::{Artifact, Witness};
 use crate::config::{self, Config, Mismatch, Pins, Toolchain, Variant};
@@ -35,9 +36,32 @@ pub struct BaseProject {
 #[derive(Debug)]
 enum BaseSource {
     /// A commit, checked out in a worktree of its own.
-    Revision { commit: String, _worktree: Worktree },
+    Revision {
+        commit: String,
+        /// `None` where its files were packed on another machine.
+        worktree: Option<Worktree>,
+    },
     /// Another program. Nothing else can be compared with, so without it nothing is judged.
     Program,
+}
+
+/// The base's configuration, to be measured beside the current one.
+fn beside(base: Config, current: &Config) -> Config {
+    Config {
+        // One cache of builds serves both revisions.
+        work: current.work.clone(),
+        device: current.device,
+        // Both are measured with the versions that are pinned now. Where the base has another
+        // compiler, this is reported and does not end the run.
+        toolchain: Toolchain {
+            pins: Pins {
+                mismatch: Mismatch::Warn,
+                ..current.toolchain.pins.clone()
+            },
+            ..base.toolchain
+        },
+        ..base
+    }
 }
 
 impl BaseProject {
@@ -55,29 +79,42 @@ impl BaseProject {
             .file_name()
             .map_or_else(|| PathBuf::from(config::FILE_NAME), PathBuf::from);
         let config = Config::load(&worktree.project.join(name))
-            .map(|base| Config {
-                // One cache of builds serves both revisions.
-                work: current.work.clone(),
-                device: current.device,
-                // Both are measured with the versions that are pinned now. Where the base has another
-                // compiler, this is reported and does not end the run.
-                toolchain: Toolchain {
-                    pins: Pins {
-                        mismatch: Mismatch::Warn,
-                        ..current.toolchain.pins.clone()
-                    },
-                    ..base.toolchain
-                },
-                ..base
-            })
+            .map(|base| beside(base, current))
             .map_err(|error| error.summary());
         Ok(BaseProject {
             source: BaseSource::Revision {
                 commit: worktree.commit.clone(),
-                _worktree: worktree,
+                worktree: Some(worktree),
             },
             config,
         })
+    }
+
+    /// A revision that was packed on another machine, with its configuration or why there is none.
+    pub fn packed(commit: String, config: Result<Config, String>, current: &Config) -> BaseProject {
+        BaseProject {
+            source: BaseSource::Revision {
+                commit,
+                worktree: None,
+            },
+            config: config.map(|base| beside(base, current)),
+        }
+    }
+
+    /// Its configuration, or why there is none.
+    ///
+    /// # Errors
+    /// Why, in words.
+    pub fn config(&self) -> Result<&Config, &str> {
+        self.config.as_ref().map_err(String::as_str)
+    }
+
+    /// The top of its checkout, where it has one.
+    pub fn checkout(&self) -> Option<&Path> {
+        match &self.source {
+            BaseSource::Revision { worktree, .. } => worktree.as_ref().map(Worktree::folder),
+            BaseSource::Program => None,
+        }
     }
 
     /// Another program, as the variant of the same name in its configuration.
@@ -164,6 +201,7 @@ impl BaseProject {
     pub(super) fn build(
         &self,
         current: &[&Variant],
+        prebuilt: Option<&PrebuiltSide>,
         watch: &dyn Watch,
     ) -> Result<Vec<Result<BaseVariant<'_>, Finding>>, Error> {
         let variants: Vec<Result<Variant, String>> = current
@@ -177,11 +215,15 @@ impl BaseProject {
                 return Ok(current.iter().map(unavailable).collect());
             }
         };
+        let there: Vec<&Variant> = variants.iter().flatten().collect();
         let batch = Batch {
             config,
-            variants: &variants.iter().flatten().collect::<Vec<_>>(),
+            variants: &there,
             watch,
         };
+        if let Some(prebuilt) = prebuilt {
+            return Ok(self.of_another_machine(config, variants, current, prebuilt));
+        }
         let (artifacts, findings) = batch.build()?;
         let why_not = |variant: &Variant| {
             let mut findings = findings.iter();
@@ -212,6 +254,34 @@ impl BaseProject {
                 }
             })
             .collect())
+    }
+
+    /// The base's versions of variants, as another machine built them.
+    fn of_another_machine<'p>(
+        &'p self,
+        config: &'p Config,
+        variants: Vec<Result<Variant, String>>,
+        current: &[&Variant],
+        prebuilt: &PrebuiltSide,
+    ) -> Vec<Result<BaseVariant<'p>, Finding>> {
+        let both = variants.into_iter().zip(current);
+        both.map(|(variant, current)| {
+            let variant = variant.map_err(|why| self.unavailable(current, &why))?;
+            let Some(artifact) = prebuilt.artifacts.get(&variant.id).cloned() else {
+                let mut findings = prebuilt.findings.iter();
+                let why = findings.find(|finding| finding.concerns(&variant.id));
+                let unknown = || self.unavailable(&variant, "it was not packed");
+                return Err(why.cloned().unwrap_or_else(unknown));
+            };
+            Ok(BaseVariant {
+                witness: Witness::of(&config.root, &artifact),
+                project: self,
+                config,
+                variant,
+                artifact,
+            })
+        })
+        .collect()
     }
 
     /// What to report of a base that was not measured because of a finding.

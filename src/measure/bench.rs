@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use ncu_report::{Existence, exists};
 
 use super::batch::Batch;
+use super::prebuilt::Prebuilt;
 use super::watch::Watch;
 use crate::config::{Collector, Config, Variant};
 use crate::device::{Gpu, GpuLock, Health, Unwatched};
@@ -39,7 +40,11 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// [`Error`] where the machine lacks something.
-    pub fn new(batch: Batch<'a>, overrides: &'a [String]) -> Result<Bench<'a>, Error> {
+    pub fn new(
+        batch: Batch<'a>,
+        overrides: &'a [String],
+        prebuilt: Option<&Prebuilt>,
+    ) -> Result<Bench<'a>, Error> {
         let (config, variants) = (batch.config, batch.variants);
         let ncu = Ncu::locate(&config.toolchain, &config.work)?;
         let sanitizer = batch.locate_sanitizer()?;
@@ -47,7 +52,10 @@ impl<'a> Bench<'a> {
         let toolchain = &config.toolchain;
         let mut pins = gpu_pins(toolchain, &gpu);
         pins.extend(toolchain.pins.ncu(&ncu.version));
-        if variants.iter().any(|variant| variant.needs_nvcc()) {
+        if let Some(prebuilt) = prebuilt {
+            let compilers = prebuilt.current.compilers().into_iter();
+            pins.extend(compilers.filter_map(|version| toolchain.pins.cuda(version)));
+        } else if variants.iter().any(|variant| variant.needs_nvcc()) {
             let nvcc = Nvcc::locate(toolchain, &config.work)?;
             pins.extend(toolchain.pins.cuda(&nvcc.version));
         }

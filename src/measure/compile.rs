@@ -25,7 +25,7 @@ pub fn compile(
     let started = std::time::Instant::now();
     // The base first: a build command of the change could write to the base's sources.
     let built = match base {
-        Some(base) => base.build(batch.variants, &OfBase(batch.watch))?,
+        Some(base) => base.build(batch.variants, None, &OfBase(batch.watch))?,
         None => Vec::new(),
     };
     let (artifacts, findings) = batch.build_without_commands()?;

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::watch::TimeLeft;
-use crate::files::{bounded_json, most, read_regular_up_to, write_atomically};
+use crate::files::{bounded_json, create_work_folder, most, read_regular_up_to, write_atomically};
 use crate::plan::{Task, VariantPlan};
 use crate::terms::VariantId;
 use crate::verdict::ProcessCost;
@@ -78,6 +78,41 @@ pub(super) struct Costs {
     variants: BTreeMap<String, Each>,
 }
 
+/// What earlier runs took, to be moved to another machine: it decides how a plan is shared out, and
+/// nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Times(BTreeMap<String, Each>);
+
+impl Times {
+    /// Those in a work folder. A file that cannot be read has none.
+    pub fn of(work: &Path) -> Times {
+        Times(Costs::of(work).variants)
+    }
+
+    /// How long a variant takes with the fewest rounds, in seconds; `None` where it never ran.
+    pub fn seconds(&self, plan: &VariantPlan) -> Option<f64> {
+        let each = self.0.get(&plan.variant.to_string())?;
+        Some(each.of(plan).least_s)
+    }
+
+    /// Notes them in a work folder, of variants that `is_known`. What is no time is left out. Nothing
+    /// depends on the file, so a failed write is ignored.
+    pub fn note(&self, work: &Path, is_known: impl Fn(&str) -> bool) {
+        let sound = |(name, each): &(&String, &Each)| each.is_sound() && is_known(name);
+        let new: Vec<(&String, &Each)> = self.0.iter().filter(sound).collect();
+        if new.is_empty() {
+            return;
+        }
+        let _ = create_work_folder(work);
+        let mut costs = Costs::of(work);
+        for (name, each) in new {
+            costs.variants.insert(name.clone(), each.clone());
+        }
+        costs.write();
+    }
+}
+
 /// What one process of a variant took, in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Each {
@@ -105,12 +140,7 @@ impl Costs {
             let bytes = read_regular_up_to(&path, most::CONFIG).ok()?;
             bounded_json(&bytes).ok()?;
             let read: BTreeMap<String, Each> = serde_json::from_slice(&bytes).ok()?;
-            let sound = |one: &Each| {
-                let mut all = [one.verify_s, one.profile_s].into_iter();
-                let mut timings = one.timing_s.values();
-                all.all(|s| s >= 0.0) && timings.all(|s| *s >= 0.0)
-            };
-            read.values().all(sound).then_some(read)
+            read.values().all(Each::is_sound).then_some(read)
         };
         let variants = read().unwrap_or_default();
         Costs { path, variants }
@@ -131,6 +161,10 @@ impl Costs {
             let timing_s = cost.timing.as_secs_f64() / f64::from(cost.timed);
             each.timing_s.insert(cost.launches, timing_s);
         }
+        self.write();
+    }
+
+    fn write(&self) {
         let text = serde_json::to_vec(&self.variants).unwrap_or_default();
         let _ = write_atomically(&self.path, &text);
     }
@@ -191,6 +225,12 @@ impl Costs {
 }
 
 impl Each {
+    fn is_sound(&self) -> bool {
+        let mut all = [self.verify_s, self.profile_s].into_iter();
+        let mut timings = self.timing_s.values();
+        all.all(|s| s >= 0.0) && timings.all(|s| *s >= 0.0)
+    }
+
     /// The time of a plan.
     fn of(&self, plan: &VariantPlan) -> TimeLeft {
         let count = |task: fn(Task) -> bool| {

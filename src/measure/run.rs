@@ -8,6 +8,7 @@ use super::base::{BaseProject, BaseVariant};
 use super::batch::Batch;
 use super::bench::Bench;
 use super::cost::{Cost, Costs, Spent};
+use super::prebuilt::{Prebuilt, PrebuiltSide};
 use super::readable::ReadableFiles;
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
@@ -73,6 +74,8 @@ pub struct Order<'a> {
     pub overrides: &'a [String],
     /// What is done with records of verifications.
     pub records: RecordUse,
+    /// What another machine built, where nothing is built here.
+    pub prebuilt: Option<&'a Prebuilt>,
 }
 
 /// Measures variants. While `open` says so, and within the configured bound, a variant is measured
@@ -83,7 +86,7 @@ pub struct Order<'a> {
 /// [`Error`] where the machine failed; what concerns one variant is a finding.
 pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, Error> {
     // What the machine lacks is reported before anything is built.
-    let bench = Bench::new(order.batch, order.overrides)?;
+    let bench = Bench::new(order.batch, order.overrides, order.prebuilt)?;
     build(order)?.measure(bench, &|_, _, _| None, open)
 }
 
@@ -109,8 +112,9 @@ pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     }
     let mut built = Built {
         // Where two programs are compared, no commit says which is which.
-        git: match order.base {
-            Some(base) if base.commit().is_none() => None,
+        git: match (order.prebuilt, order.base) {
+            (Some(prebuilt), _) => prebuilt.git.clone(),
+            (None, Some(base)) if base.commit().is_none() => None,
             _ => crate::git::revision(&batch.config.root),
         },
         order,
@@ -234,6 +238,34 @@ impl<'a> Built<'a> {
                 (sides.variant.id.clone(), sources.cloned().collect())
             })
             .collect()
+    }
+
+    /// What was built, to be packed.
+    pub fn programs(&self) -> Prebuilt {
+        let id = |sides: &Sides<'_>| sides.variant.id.clone();
+        let current = self.sides.iter().filter_map(|sides| {
+            let (artifact, _) = sides.current.as_ref()?;
+            Some((id(sides), artifact.clone()))
+        });
+        let base = self.sides.iter().filter_map(|sides| {
+            let base = sides.base.as_ref()?.as_ref().ok()?;
+            Some((id(sides), base.artifact.clone()))
+        });
+        let of_base = self.sides.iter().filter_map(|sides| {
+            let base = sides.base.as_ref()?.as_ref();
+            base.err().cloned()
+        });
+        Prebuilt {
+            current: PrebuiltSide {
+                artifacts: current.collect(),
+                findings: self.measured.findings.clone(),
+            },
+            base: PrebuiltSide {
+                artifacts: base.collect(),
+                findings: of_base.collect(),
+            },
+            git: self.git.clone(),
+        }
     }
 
     /// Whether a variant of a suite can be measured only without a base.
@@ -393,10 +425,16 @@ impl<'a> Built<'a> {
         let started = std::time::Instant::now();
         // The base first: a build command of the change could write to the base's sources.
         let bases = match self.order.base {
-            Some(base) => base.build(batch.variants, &OfBase(batch.watch))?,
+            Some(base) => {
+                let prebuilt = self.order.prebuilt.map(|prebuilt| &prebuilt.base);
+                base.build(batch.variants, prebuilt, &OfBase(batch.watch))?
+            }
             None => Vec::new(),
         };
-        let (artifacts, findings) = batch.build()?;
+        let (artifacts, findings) = match self.order.prebuilt {
+            Some(prebuilt) => prebuilt.current.of(batch.variants),
+            None => batch.build()?,
+        };
         self.measured.findings.extend(findings);
         self.measured.spent.build_s += started.elapsed().as_secs_f64();
         let folder = |variant: &Variant| variant_folder(output, &variant.id);

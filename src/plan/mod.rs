@@ -7,13 +7,17 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+mod place;
 mod print;
+mod share;
 
 use crate::config::{Collector, KernelFilter, SanitizerTool, Variant};
 use crate::profiler::only_ncu_selects;
 use crate::terms::{Phase, RoundOrder, VariantId};
 
+pub use place::{MOST_SLICES, SliceAsked, SlicePlace};
 pub use print::{PlanOf, Planned, planned};
+pub use share::shared_out;
 
 /// Which code a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]

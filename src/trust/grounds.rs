@@ -33,6 +33,24 @@ pub struct Grounds {
 }
 
 impl Grounds {
+    /// Those that were packed on another machine.
+    pub fn packed(
+        config: Config,
+        store: Store,
+        authority: Authority,
+        findings: Vec<Finding>,
+    ) -> Grounds {
+        Grounds {
+            baselines: config.baselines.clone(),
+            config,
+            store,
+            authority,
+            findings,
+            _snapshot: None,
+            _merged: None,
+        }
+    }
+
     /// Whether the rules come from outside the working tree.
     pub fn is_outside(&self) -> bool {
         self.authority != Authority::WorkingTree

@@ -22,7 +22,7 @@ use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
 use super::error::ConfigError;
-use super::model::Config;
+use super::model::{Config, SourceText};
 use super::old_words::{in_current_words, twice_named};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
@@ -121,6 +121,7 @@ impl File<'_> {
             .map(|(index, waiver)| self.waiver(index, waiver, &suites))
             .collect::<Result<_, _>>()?;
         Ok(Config {
+            text: SourceText(self.source.to_owned()),
             path: self.path.to_path_buf(),
             checkout: root.clone(),
             root,

@@ -1,0 +1,387 @@
+//! Reading an archive: with bounds, and without links or paths that lead out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::frames::Decompressing;
+use super::index::{
+    BLOBS, INDEX, Index, PackedArtifact, PackedSide, Place, Word, is_below, is_sha256, most,
+};
+use crate::baseline::Store;
+use crate::build::Artifact;
+use crate::config::{Config, Selected};
+use crate::files::{bounded_json, most as most_of_files, open_regular};
+use crate::finding::{Error, Finding};
+use crate::hash::Hashing;
+use crate::judge::SameProgram;
+use crate::measure::{BaseProject, Prebuilt, PrebuiltSide, Times};
+use crate::trust::Authority;
+
+/// An archive, unpacked in a temporary folder.
+pub struct Unpacked {
+    /// sha256 of the file.
+    pub sha256: String,
+    /// The variants, under the rules that count.
+    pub plan: Selected,
+    /// The base that is measured beside them.
+    pub base: Option<BaseProject>,
+    /// What was built of both.
+    pub programs: Prebuilt,
+    /// The variants that need no measurement.
+    pub same_programs: Vec<SameProgram>,
+    /// Whose rules they are.
+    pub authority: Authority,
+    /// What was found before any measurement.
+    pub findings: Vec<Finding>,
+    /// The locks that count.
+    pub store: Store,
+    /// How long variants took before.
+    pub times: Times,
+    /// Everything is in it; removed at the end.
+    pub folder: TempDir,
+}
+
+/// Where the parts of an archive are put.
+struct Places {
+    folder: PathBuf,
+}
+
+impl Places {
+    fn current(&self) -> PathBuf {
+        self.folder.join("current")
+    }
+
+    fn base(&self) -> PathBuf {
+        self.folder.join("base")
+    }
+
+    fn locks(&self) -> PathBuf {
+        self.folder.join("locks")
+    }
+
+    fn program(&self, sha256: &str, name: &str) -> PathBuf {
+        self.folder.join("programs").join(sha256).join(name)
+    }
+}
+
+/// A file to be made of a content.
+struct Target {
+    path: PathBuf,
+    executable: bool,
+}
+
+/// Unpacks an archive, and refuses one with another SHA-256 than is `expected`, where one is.
+///
+/// # Errors
+/// [`Error::Input`] where it is damaged, too large, or not the expected one; [`Error::Io`].
+pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacked, Error> {
+    let refused = |cause: String| Error::Input {
+        path: file.to_path_buf(),
+        cause,
+    };
+    let opened = open_regular(file).map_err(Error::named(file))?;
+    let folder = tempfile::Builder::new().prefix("sparsek-gate-").tempdir();
+    let folder = folder.map_err(Error::io("create", std::env::temp_dir()))?;
+    // Programs run there, and messages name it.
+    let real = folder
+        .path()
+        .canonicalize()
+        .map_err(Error::io("find", folder.path()))?;
+    let places = Places { folder: real };
+    let reader = Decompressing::new(Hashing::new(opened));
+    let (index, sha256) = match read(reader, &places) {
+        Ok(read) => read,
+        Err(error) => {
+            let why = Error::unless_full(folder.path(), error)?;
+            return Err(refused(format!("it cannot be unpacked: {why}")));
+        }
+    };
+    if let Some(expected) = expected
+        && !expected.eq_ignore_ascii_case(&sha256)
+    {
+        return Err(refused(format!(
+            "its SHA-256 is {sha256}, and {expected} was expected"
+        )));
+    }
+    project(index, sha256, places, folder).map_err(|error| match error {
+        Error::Usage(cause) | Error::Config(cause) => refused(cause),
+        error => error,
+    })
+}
+
+/// The index, with all files made, and the sha256 of the archive.
+fn read<R: Read>(
+    mut reader: Decompressing<Hashing<R>>,
+    places: &Places,
+) -> io::Result<(Index, String)> {
+    let mut archive = tar::Archive::new(&mut reader);
+    // Without extensions: neither long names nor sparse files nor attributes.
+    let mut entries = archive.entries()?.raw(true);
+    let mut first = entries.next().ok_or_else(|| damaged("it is empty"))??;
+    let index = index(&mut first)?;
+    let mut targets = targets(&index, places)?;
+    for entry in entries {
+        let mut entry = entry?;
+        let name = name_of(&entry)?;
+        let sha256 = name.strip_prefix(BLOBS).unwrap_or_default().to_owned();
+        let size = index.blobs.get(&sha256);
+        let (Some(size), Some(made_of)) = (size, targets.remove(&sha256)) else {
+            return Err(damaged(&format!("`{name}` is not in its index, or twice")));
+        };
+        if entry.size() != *size {
+            return Err(damaged(&format!(
+                "`{name}` has another size than its index says"
+            )));
+        }
+        make(&mut entry, &sha256, &made_of)?;
+    }
+    if let Some(missing) = targets.keys().next() {
+        return Err(damaged(&format!(
+            "it was cut off: `{BLOBS}{missing}` is missing"
+        )));
+    }
+    // What follows the end of a tar, and the rest of the file, belong to its hash.
+    io::copy(&mut (&mut reader).take(most::BYTES), &mut io::sink())?;
+    let hashing = reader
+        .into_inner()
+        .ok_or_else(|| damaged("it does not end"))?;
+    Ok((index, hashing.sha256()))
+}
+
+fn damaged(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.to_owned())
+}
+
+/// The name of a regular file in a tar.
+fn name_of<R: Read>(entry: &tar::Entry<'_, R>) -> io::Result<String> {
+    let bytes = entry.path_bytes();
+    let name = String::from_utf8_lossy(&bytes).into_owned();
+    match entry.header().entry_type() {
+        tar::EntryType::Regular => Ok(name),
+        _ => Err(damaged(&format!("`{name}` is not a regular file"))),
+    }
+}
+
+/// Reads the index, which comes first.
+fn index<R: Read>(entry: &mut tar::Entry<'_, R>) -> io::Result<Index> {
+    #[derive(serde::Deserialize)]
+    struct Schema {
+        schema: u32,
+    }
+    if name_of(entry)? != INDEX || entry.size() > most_of_files::TEXT {
+        return Err(damaged("it is no archive of sparsek-gate"));
+    }
+    let mut bytes = Vec::new();
+    entry.take(most_of_files::TEXT).read_to_end(&mut bytes)?;
+    bounded_json(&bytes).map_err(|why| damaged(&why))?;
+    let json = |error: serde_json::Error| damaged(&format!("its {INDEX} is damaged: {error}"));
+    let found: Schema = serde_json::from_slice(&bytes).map_err(json)?;
+    if found.schema != Index::SCHEMA {
+        return Err(damaged(&format!(
+            "it has schema {}, and this version reads {}",
+            found.schema,
+            Index::SCHEMA
+        )));
+    }
+    let index: Index = serde_json::from_slice(&bytes).map_err(json)?;
+    match index.tool == env!("CARGO_PKG_VERSION") {
+        true => Ok(index),
+        false => Err(damaged(&format!(
+            "sparsek-gate {} packed it, and this is {}: use the same version",
+            index.tool,
+            env!("CARGO_PKG_VERSION")
+        ))),
+    }
+}
+
+/// The files that are made of each content.
+fn targets(index: &Index, places: &Places) -> io::Result<BTreeMap<String, Vec<Target>>> {
+    let mut targets: BTreeMap<String, Vec<Target>> = index
+        .blobs
+        .keys()
+        .map(|sha256| (sha256.clone(), Vec::new()))
+        .collect();
+    let (mut count, mut bytes) = (0_usize, 0_u64);
+    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut add = |sha256: &str, path: PathBuf, executable: bool| -> io::Result<()> {
+        if !seen.insert(path.clone()) {
+            return Ok(());
+        }
+        let size = index.blobs.get(sha256).copied().unwrap_or_default();
+        (count, bytes) = (count + 1, bytes.saturating_add(size));
+        if count > most::FILES || bytes > most::BYTES {
+            return Err(damaged("it has too many files, or they are too large"));
+        }
+        let of = targets.get_mut(sha256);
+        let of = of.ok_or_else(|| damaged("its index names a content that it does not list"))?;
+        of.push(Target { path, executable });
+        Ok(())
+    };
+    let out = |path: &str| damaged(&format!("`{path}` leads out of the archive"));
+    let of_base = index.base.as_ref().and_then(|base| base.side.as_ref().ok());
+    let sides = [
+        (Some(&index.current), places.current()),
+        (of_base, places.base()),
+    ];
+    for (side, folder) in sides {
+        let Some(side) = side else { continue };
+        for (path, file) in &side.files {
+            if !is_below(path) {
+                return Err(out(path));
+            }
+            add(&file.sha256, folder.join(path), file.executable)?;
+        }
+        let artifacts = side
+            .artifacts
+            .values()
+            .flat_map(|artifact| &artifact.programs);
+        for (place, sha256) in artifacts {
+            if let Place::Program(of, name) = place {
+                if !is_sha256(of) || of != sha256 || !is_below(name) || name.contains('/') {
+                    return Err(out(name));
+                }
+                add(sha256, places.program(of, name), true)?;
+            }
+        }
+    }
+    for (path, sha256) in &index.locks {
+        if !is_below(path) {
+            return Err(out(path));
+        }
+        add(sha256, places.locks().join(path), false)?;
+    }
+    if index.blobs.len() > most::FILES || !index.blobs.keys().all(|sha256| is_sha256(sha256)) {
+        return Err(damaged("its index lists contents that are none"));
+    }
+    Ok(targets)
+}
+
+/// Makes files of a content, which must have its hash.
+fn make<R: Read>(
+    entry: &mut tar::Entry<'_, R>,
+    sha256: &str,
+    targets: &[Target],
+) -> io::Result<()> {
+    let mut content = Hashing::new(entry);
+    let Some((first, others)) = targets.split_first() else {
+        io::copy(&mut content, &mut io::sink())?;
+        return Ok(());
+    };
+    let create = |target: &Target| -> io::Result<fs::File> {
+        let folder = target.path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        let mode = if target.executable { 0o755 } else { 0o644 };
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&target.path)
+    };
+    io::copy(&mut content, &mut create(first)?)?;
+    if content.sha256() != sha256 {
+        return Err(damaged(&format!(
+            "`{BLOBS}{sha256}` has another content than its name says"
+        )));
+    }
+    for target in others {
+        io::copy(&mut open_regular(&first.path)?, &mut create(target)?)?;
+    }
+    Ok(())
+}
+
+/// The project in an unpacked archive.
+fn project(
+    index: Index,
+    sha256: String,
+    places: Places,
+    folder: TempDir,
+) -> Result<Unpacked, Error> {
+    let Index { current, base, .. } = index;
+    let out = |path: &str| Error::Usage(format!("`{path}` leads out of the archive"));
+    let load = |side: &PackedSide, top: &Path| -> Result<Config, Error> {
+        if !is_below(&side.config_file) {
+            return Err(out(&side.config_file));
+        }
+        let path = top.join(&side.config_file);
+        let parent = path.parent().unwrap_or(top);
+        fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        let config = Config::parse(&path, &side.config)?;
+        Ok(Config {
+            work: places.folder.join("work"),
+            baselines: places.locks(),
+            ..config
+        })
+    };
+    let config = load(&current, &places.current())?;
+    fs::create_dir_all(&config.work).map_err(Error::io("create", &config.work))?;
+    let mut programs = Prebuilt {
+        current: prebuilt(&current, &places.current(), &places)?,
+        base: PrebuiltSide::default(),
+        git: index.git,
+    };
+    let base = match base {
+        None => None,
+        Some(base) => {
+            let of_base = match base.side {
+                Err(why) => Err(why),
+                Ok(side) => {
+                    programs.base = prebuilt(&side, &places.base(), &places)?;
+                    Ok(load(&side, &places.base())?)
+                }
+            };
+            Some(BaseProject::packed(base.commit, of_base, &config))
+        }
+    };
+    let names = &index.selected.names;
+    let plan = Selected::new(config, names, index.selected.experimental, &[])?;
+    Ok(Unpacked {
+        sha256,
+        base,
+        programs,
+        same_programs: index.same_programs,
+        authority: index.authority,
+        findings: index.findings,
+        store: Store::open(&places.locks())?,
+        times: index.times,
+        plan,
+        folder,
+    })
+}
+
+fn prebuilt(side: &PackedSide, top: &Path, places: &Places) -> Result<PrebuiltSide, Error> {
+    let path_of = |place: &Place| match place {
+        Place::Checkout(path) if is_below(path) => Ok(top.join(path)),
+        Place::Checkout(path) => Err(Error::Usage(format!("`{path}` leads out of the archive"))),
+        // Its parts were looked at before anything was unpacked.
+        Place::Program(sha256, name) => Ok(places.program(sha256, name)),
+    };
+    let artifact = |packed: &PackedArtifact| -> Result<Artifact, Error> {
+        let words = packed.run.iter().map(|word| match word {
+            Word::Text(text) => Ok(text.clone()),
+            Word::File(place) => path_of(place).map(|path| path.display().to_string()),
+        });
+        let programs = packed.programs.iter();
+        let programs = programs.map(|(place, sha256)| Ok((path_of(place)?, sha256.clone())));
+        Ok(Artifact {
+            run: words.collect::<Result<_, Error>>()?,
+            compiler: packed.compiler.clone(),
+            sha256: packed.sha256.clone(),
+            programs: programs.collect::<Result<_, Error>>()?,
+            build_argv: packed.build_argv.clone(),
+            sources: packed.sources.clone(),
+            compiled: packed.compiled.clone(),
+            cached: true,
+        })
+    };
+    let artifacts = side.artifacts.iter();
+    let artifacts = artifacts.map(|(id, packed)| Ok((id.clone(), artifact(packed)?)));
+    Ok(PrebuiltSide {
+        artifacts: artifacts.collect::<Result<_, Error>>()?,
+        findings: side.findings.clone(),
+    })
+}

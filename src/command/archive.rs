@@ -1,0 +1,163 @@
+//! `sparsek-gate archive`.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::answer;
+use super::judging::Judging;
+use crate::archive::{Packing, SelectedNames, Unpacked, pack};
+use crate::cli::{ArchiveArgs, Format};
+use crate::config::Config;
+use crate::finding::{Error, ExitCode, Finding};
+use crate::judge::{Fresh, Judge, Packed, SameProgram};
+use crate::measure::{BaseProject, Prebuilt, RecordUse, Times};
+use crate::report::{self, Progress};
+use crate::trust::{self, Grounds};
+
+/// What was packed, for scripts.
+#[derive(Serialize)]
+struct Content {
+    archive: String,
+    sha256: String,
+    bytes: u64,
+    contents: usize,
+    files: usize,
+    variants: usize,
+    same_programs: usize,
+}
+
+pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Error> {
+    let current = Config::load(config)?;
+    let against = arguments.against.as_deref();
+    let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
+    let plan = &judging.plan;
+    let base = judging.against.as_deref();
+    let base = base.map(|commit| BaseProject::check_out(&plan.config, commit));
+    let base = base.transpose()?;
+    trust::refuse_untracked(&plan.config)?;
+    let (judge, _) = Judge::new(plan, judging.store())?;
+    // What is compiled is kept in the cache of builds; the profiles of it are made again.
+    let output = tempfile::tempdir().map_err(Error::io("create", std::env::temp_dir()))?;
+    let fresh = Fresh {
+        selected: plan,
+        base: base.as_ref(),
+        output: output.path(),
+        watch: &Progress::new(),
+        measure_all: arguments.measure_all,
+        records: NO_RECORDS,
+        packed: None,
+        part: None,
+    };
+    let (programs, same_programs, _) = fresh.programs(&judge)?;
+    let selected = SelectedNames {
+        names: arguments.selection.names.clone(),
+        experimental: arguments.selection.experimental,
+    };
+    let packing = Packing {
+        plan,
+        selected: &selected,
+        base: base.as_ref(),
+        programs: &programs,
+        same_programs: &same_programs,
+        authority: &judging.grounds.authority,
+        findings: &judging.grounds.findings,
+        locks: judging.store().root(),
+    };
+    let summary = pack(packing, &arguments.output)?;
+    let packed = Content {
+        archive: arguments.output.display().to_string(),
+        sha256: summary.sha256,
+        bytes: summary.bytes,
+        contents: summary.contents,
+        files: summary.files,
+        variants: plan.variants.len(),
+        same_programs: same_programs.len(),
+    };
+    let findings = judging
+        .grounds
+        .findings
+        .iter()
+        .chain(&programs.current.findings);
+    let findings: Vec<Finding> = findings.cloned().collect();
+    let format = arguments.format;
+    // `merge` judges: what was found so far is in the archive.
+    answer::answer(format, &packed, &findings, || text(&packed))?;
+    if format == Format::Text && findings.iter().any(Finding::denies) {
+        report::say("these findings are part of the archive; `merge` judges them");
+    }
+    Ok(ExitCode::Pass)
+}
+
+/// No run on another machine reuses a verification, or is reused.
+pub(super) const NO_RECORDS: RecordUse = RecordUse {
+    reads: false,
+    writes: false,
+};
+
+fn text(packed: &Content) -> String {
+    let Content {
+        archive,
+        sha256,
+        bytes,
+        contents,
+        files,
+        variants,
+        same_programs,
+    } = packed;
+    let same = match same_programs {
+        0 => String::new(),
+        count => format!("; {count} need no measurement, because their program is the base's"),
+    };
+    format!(
+        "{archive}: {variants} variants{same}; {files} files of {contents} contents, {bytes} bytes\nsha256 {sha256}\n  next: sparsek-gate check --archive {archive}, on a machine with a GPU\n"
+    )
+}
+
+/// An archive, ready to be measured or judged by.
+pub(super) struct Opened {
+    pub judging: Judging,
+    pub sha256: String,
+    pub base: Option<BaseProject>,
+    pub programs: Prebuilt,
+    pub same_programs: Vec<SameProgram>,
+    pub times: Times,
+    /// Everything is in it; removed at the end.
+    _folder: tempfile::TempDir,
+}
+
+impl Opened {
+    /// What was built, and needs no measurement.
+    pub fn packed(&self) -> Packed<'_> {
+        Packed {
+            programs: &self.programs,
+            same_programs: &self.same_programs,
+        }
+    }
+}
+
+/// Unpacks an archive.
+pub(super) fn open(file: &Path, expected: Option<&str>) -> Result<Opened, Error> {
+    let Unpacked {
+        sha256,
+        plan,
+        base,
+        programs,
+        same_programs,
+        authority,
+        findings,
+        store,
+        times,
+        folder,
+    } = crate::archive::unpack(file, expected)?;
+    let grounds = Grounds::packed(plan.config.clone(), store, authority, findings);
+    Ok(Opened {
+        judging: Judging::of(grounds, plan, None)?,
+        sha256,
+        base,
+        programs,
+        same_programs,
+        times,
+        _folder: folder,
+    })
+}

@@ -1,0 +1,157 @@
+//! What every command does that judges: whose rules count, and what the outcome lacks at the end.
+
+use std::path::Path;
+
+use super::select::{select, variable};
+use crate::baseline::Store;
+use crate::cli::{Selection, TrustArgs};
+use crate::config::{Config, Selected};
+use crate::finding::{Error, Finding};
+use crate::judge::{Origin, Outcome, places, trends, unchecked, waive};
+use crate::process;
+use crate::report::{Capability, Form, Target};
+use crate::trust::{self, Asked, Authority, Consent, Grounds, Web};
+
+/// The rules of a run, and what it judges by them.
+pub(super) struct Judging {
+    pub plan: Selected,
+    pub grounds: Grounds,
+    /// The commit to compare with.
+    pub against: Option<String>,
+    /// Locked variants that are not judged.
+    unchecked: Vec<Finding>,
+    /// The repository as the service of this run shows it.
+    web: Option<Web>,
+}
+
+/// What was accepted, for the pull request of this run.
+pub(super) fn consent(trusted: &TrustArgs) -> Result<Consent, Error> {
+    let pull_request = trust::pull_request(trusted.pull_request, variable)?;
+    Consent::new(&trusted.accept, pull_request)
+}
+
+impl Judging {
+    /// By the rules of a checkout, or of the revision that counts there. From then on programs get the
+    /// variables that these name.
+    pub fn in_checkout(
+        current: Config,
+        trusted: &TrustArgs,
+        against: Option<&str>,
+        selection: &Selection,
+    ) -> Result<Judging, Error> {
+        let asked = Asked {
+            baseline_ref: trusted.baseline_ref.as_deref(),
+            against,
+        };
+        let bases = trust::bases(&current.root, asked, variable)?;
+        let web = trust::web(&current.root, variable);
+        let grounds = trust::establish(current, bases.root, &consent(trusted)?)?;
+        let plan = select(grounds.config.clone(), selection, None)?;
+        let judging = Judging::of(grounds, plan, bases.against)?;
+        Ok(Judging { web, ..judging })
+    }
+
+    /// By these rules.
+    pub fn of(grounds: Grounds, plan: Selected, against: Option<String>) -> Result<Judging, Error> {
+        process::pass(&plan.config.env_pass);
+        Ok(Judging {
+            // Before a program could write to the copy of the base's locks.
+            unchecked: unchecked(&plan, &grounds.store)?,
+            plan,
+            grounds,
+            against,
+            web: None,
+        })
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.grounds.store
+    }
+
+    /// Whether a change is under review.
+    pub fn is_change(&self) -> bool {
+        self.grounds.authority != Authority::WorkingTree
+    }
+
+    /// An outcome with what is found without any measurement.
+    pub fn outcome(&self, origin: Origin) -> Outcome {
+        let mut outcome = Outcome::new(origin);
+        outcome.authority = self.grounds.authority.clone();
+        outcome.web = self.web.clone();
+        let findings = self.grounds.findings.iter().cloned();
+        outcome.findings.extend(findings);
+        outcome
+            .findings
+            .extend(trust::credentials(&self.plan.config));
+        outcome
+    }
+
+    /// Adds what is found after all verdicts, and what the reports show besides.
+    pub fn complete(
+        &self,
+        outcome: &mut Outcome,
+        targets: &[Target],
+        form: &Form,
+    ) -> Result<(), Error> {
+        outcome.findings.extend(self.unchecked.iter().cloned());
+        waive(&self.plan.config.waivers, outcome);
+        outcome.places = places(&self.plan, outcome);
+        let forms = targets.iter().map(|target| target.format);
+        if forms.chain([form]).any(|form| form.has(Capability::Trends)) {
+            let baselines = &self.grounds.baselines;
+            outcome.trends = trends(&self.plan, self.store(), baselines, outcome)?;
+        }
+        Ok(())
+    }
+}
+
+/// A report must have a folder to lie in, and must not replace what the command reads.
+pub(super) fn refuse_targets(
+    targets: &[Target],
+    project: Option<&Config>,
+    read: &[&Path],
+) -> Result<(), Error> {
+    for target in targets {
+        refuse_target(&target.path, project, read)?;
+    }
+    Ok(())
+}
+
+fn refuse_target(path: &Path, project: Option<&Config>, read: &[&Path]) -> Result<(), Error> {
+    let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
+    if !whole.parent().is_some_and(Path::is_dir) {
+        return Err(Error::Usage(format!(
+            "`--report {}`: its folder does not exist",
+            path.display()
+        )));
+    }
+    // Links and `..` lead to what they lead to.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let target = if whole.exists() {
+        real(&whole)
+    } else {
+        real(whole.parent().unwrap_or(&whole))
+    };
+    let output = project.map(|project| project.work.join("profiles"));
+    let own = project.map(|project| [project.path.as_path(), project.baselines.as_path()]);
+    let own = own.into_iter().flatten().chain(output.as_deref());
+    let mut kept = own.chain(read.iter().copied());
+    if whole.exists() && kept.any(|folder| target.starts_with(real(folder))) {
+        return Err(Error::Usage(format!(
+            "`--report {}` would replace a file that the check reads",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The folder of a recording, which must exist.
+pub(super) fn refuse_without_folder(folder: &Path) -> Result<(), Error> {
+    match folder.is_dir() {
+        true => Ok(()),
+        false => Err(Error::Usage(format!(
+            "`--from {}` is not a folder\n  next: `profile --output DIR` makes one, on a machine with a GPU",
+            folder.display()
+        ))),
+    }
+}

@@ -1,0 +1,179 @@
+//! `sparsek-gate merge`.
+
+use std::path::{Path, PathBuf};
+
+use super::answer;
+use super::archive::{self, Opened};
+use super::judging::{Judging, refuse_targets};
+use crate::cli::{MergeArgs, Selection};
+use crate::config::{Config, Variant};
+use crate::finding::{Code, Error, ExitCode, Finding};
+use crate::judge::{Judge, Origin, Outcome, PackedBase, SameProgram, VariantReport, read_recorded};
+use crate::measure::Spent;
+use crate::report::{self, Target};
+use crate::slice::{Slices, Wanted, plan_sha256, read_slices};
+use crate::terms::Tier;
+use crate::trust::Authority;
+
+pub(super) fn run(config: &Path, arguments: &MergeArgs) -> Result<ExitCode, Error> {
+    let targets = report::targets(&arguments.report)?;
+    let mut authority = Authority::default();
+    let (outcome, ended) = match judged(config, arguments, &targets, &mut authority) {
+        Ok(outcome) => (outcome, None),
+        Err(refused @ Error::Usage(_)) => return Err(refused),
+        // The report must say why there is no verdict.
+        Err(error) => {
+            let mut outcome = Outcome::new(Origin::Measured);
+            outcome.authority = authority;
+            outcome.ended = Some(answer::ended(&error));
+            (outcome, Some(error))
+        }
+    };
+    let detail = arguments.verbosity.detail();
+    answer::report(&outcome, ended, arguments.format, detail, &targets)
+}
+
+fn judged(
+    config: &Path,
+    arguments: &MergeArgs,
+    targets: &[Target],
+    authority: &mut Authority,
+) -> Result<Outcome, Error> {
+    let mut read: Vec<&Path> = arguments.slices.iter().map(PathBuf::as_path).collect();
+    if let Some(file) = &arguments.archive {
+        read.push(file);
+        refuse_targets(targets, None, &read)?;
+        return by_archive(file, arguments, targets, authority);
+    }
+    let current = Config::load(config)?;
+    refuse_targets(targets, Some(&current), &read)?;
+    let selection = Selection {
+        names: arguments.select.clone(),
+        experimental: arguments.experimental,
+    };
+    let judging = Judging::in_checkout(current, &arguments.trusted, None, &selection)?;
+    authority.clone_from(&judging.grounds.authority);
+    let wanted = Wanted {
+        plan: &judging.plan,
+        sha256: &plan_sha256(&judging.plan),
+        archive: None,
+    };
+    let slices = read_slices(&arguments.slices, wanted);
+    let mut outcome = of_slices(&judging, slices, None)?;
+    judging.complete(&mut outcome, targets, arguments.format)?;
+    account_for_all(&judging, &mut outcome);
+    Ok(outcome)
+}
+
+/// Judges slices by the rules, the locks and the plan of an archive.
+fn by_archive(
+    file: &Path,
+    arguments: &MergeArgs,
+    targets: &[Target],
+    authority: &mut Authority,
+) -> Result<Outcome, Error> {
+    let expected = arguments.archive_sha256.as_deref().unwrap_or_default();
+    let opened = archive::open(file, Some(expected))?;
+    let judging = &opened.judging;
+    authority.clone_from(&judging.grounds.authority);
+    let wanted = Wanted {
+        plan: &judging.plan,
+        sha256: &plan_sha256(&judging.plan),
+        archive: Some((&opened.sha256, &opened.same_programs)),
+    };
+    let slices = read_slices(&arguments.slices, wanted);
+    let mut outcome = of_slices(judging, slices, Some(&opened))?;
+    judging.complete(&mut outcome, targets, arguments.format)?;
+    account_for_all(judging, &mut outcome);
+    Ok(outcome)
+}
+
+/// Judges what slices brought.
+fn of_slices(
+    judging: &Judging,
+    mut slices: Slices,
+    archive: Option<&Opened>,
+) -> Result<Outcome, Error> {
+    let plan = &judging.plan;
+    let (judge, of_locks) = Judge::new(plan, judging.store())?;
+    let judge = judge.of_slices();
+    let mut outcome = judging.outcome(match &slices.recording {
+        Some(folder) => Origin::Recorded(folder.clone()),
+        None => Origin::Measured,
+    });
+    outcome.findings.extend(slices.findings);
+    let (before, after) = match slices.recording {
+        Some(_) => (Vec::new(), of_locks),
+        None => (of_locks, Vec::new()),
+    };
+    outcome.findings.extend(before);
+    let mut spent: Option<Spent> = None;
+    for run in slices.runs {
+        run.times.note(&plan.config.work, |name| {
+            plan.config
+                .variants()
+                .any(|variant| variant.id.to_string() == name)
+        });
+        outcome.findings.extend(run.findings);
+        outcome.chosen_launches.extend(run.chosen_launches);
+        outcome
+            .reused_verifications
+            .extend(run.reused_verifications);
+        *spent.get_or_insert_default() += run.spent;
+    }
+    outcome.spent = spent;
+    for same in slices.same_programs {
+        // Only who packed the programs knows that they are equal.
+        match archive.is_some() || !judging.is_change() {
+            true => outcome.same_programs.push(same),
+            false => outcome.findings.push(unproved(&same)),
+        }
+    }
+    slices.recordings.packed_base = archive.map(|opened| {
+        let base = opened.base.as_ref();
+        base.map(|base| PackedBase {
+            commit: base.commit().unwrap_or_default().to_owned(),
+            root: base.config().ok().map(|config| config.root.clone()),
+        })
+    });
+    let recorded = read_recorded(&slices.recordings, plan, &judge, &mut outcome)?;
+    outcome.findings.extend(after);
+    judge.all(&recorded, &mut outcome);
+    Ok(outcome)
+}
+
+/// Each planned variant was judged, needs no measurement, or fails the run. A finding that a slice
+/// brought may be waived, and then explains nothing.
+fn account_for_all(judging: &Judging, outcome: &mut Outcome) {
+    let is_accounted = |variant: &&Variant| {
+        let mut reports = outcome.variants.iter();
+        let mut same = outcome.same_programs.iter();
+        let judged =
+            |report: &VariantReport| report.tier != Tier::Static || variant.accepts(Tier::Static);
+        reports.any(|report| report.variant == variant.id && judged(report))
+            || same.any(|same| same.variant == variant.id)
+            || outcome.denies(&variant.id)
+    };
+    let variants = judging.plan.variants.iter();
+    let missing = variants.filter(|variant| !is_accounted(variant));
+    let findings: Vec<Finding> = missing
+        .map(|variant| {
+            Finding::deny(
+                Code::NotMeasured,
+                &variant.id,
+                "its slice has no measurement of it",
+                "run its slice again, and merge all of them",
+            )
+        })
+        .collect();
+    outcome.findings.extend(findings);
+}
+
+fn unproved(same: &SameProgram) -> Finding {
+    Finding::deny(
+        Code::NotMeasured,
+        &same.variant,
+        "the slices say that its program is the base's, and only the archive shows that",
+        "merge with --archive FILE and the --archive-sha256 that the job printed which packed it",
+    )
+}

@@ -1,0 +1,209 @@
+//! `sparsek-gate check --slice`: one machine's part of the measurements, and no verdict.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::answer;
+use super::archive::{self, Opened};
+use super::judging::{Judging, refuse_without_folder};
+use super::select::variable;
+use crate::cli::CheckArgs;
+use crate::config::{Config, Selected, Variant};
+use crate::device::Gpu;
+use crate::finding::{Error, ExitCode};
+use crate::judge::{ChosenLaunches, Fresh, Judge, Origin};
+use crate::measure::Times;
+use crate::plan::{SliceAsked, SlicePlace, VariantPlan, shared_out};
+use crate::report::{self, Progress};
+use crate::slice::{Manifest, Run, SliceFolder, copy_recorded, plan_sha256};
+use crate::terms::VariantId;
+
+pub(super) fn run(
+    config: &Path,
+    arguments: &CheckArgs,
+    asked: SliceAsked,
+) -> Result<ExitCode, Error> {
+    let place = asked.place(&variable);
+    let place = place.map_err(|why| Error::Usage(format!("`--slice auto`: {why}")))?;
+    let Some(output) = &arguments.slice_output else {
+        return Err(Error::Usage(
+            "`--slice` requires `--slice-output DIR`".to_owned(),
+        ));
+    };
+    match &arguments.from {
+        Some(recording) => of_recording(config, arguments, recording, place, output),
+        None if arguments.archive.is_some() => of_archive(arguments, place, output),
+        None => Err(Error::Usage(
+            "`--slice` requires `--archive FILE`, or `--from DIR`\n  next: sparsek-gate archive --output gate.tar.zst".to_owned(),
+        )),
+    }
+}
+
+/// Copies one slice's part of a recording.
+fn of_recording(
+    config: &Path,
+    arguments: &CheckArgs,
+    recording: &Path,
+    place: SlicePlace,
+    output: &Path,
+) -> Result<ExitCode, Error> {
+    let current = Config::load(config)?;
+    refuse_without_folder(recording)?;
+    let judging = Judging::in_checkout(current, &arguments.trusted, None, &arguments.selection)?;
+    let plan = &judging.plan;
+    let variants: Vec<VariantId> = plan.variants.iter().map(|one| one.id.clone()).collect();
+    let slices = shared_out(&variants, place.count, |_| None);
+    let own = slices
+        .get(place.index as usize - 1)
+        .cloned()
+        .unwrap_or_default();
+    let controls = controls_beside(plan, &own);
+    let folder = SliceFolder::create(output)?;
+    for variant in own.iter().chain(&controls) {
+        copy_recorded(recording, variant, &folder.profiles())?;
+    }
+    let count = own.len();
+    folder.finish(Manifest {
+        recording: Some(recording.display().to_string()),
+        controls,
+        ..manifest(plan, place, slices)
+    })?;
+    say_whole(place, count, output)
+}
+
+/// Measures one slice of what was packed.
+fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result<ExitCode, Error> {
+    let file = arguments.archive.as_deref().unwrap_or(Path::new(""));
+    let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
+    let Opened {
+        judging,
+        base,
+        same_programs,
+        times,
+        ..
+    } = &opened;
+    let plan = &judging.plan;
+    let is_same = |variant: &Variant| same_programs.iter().any(|same| same.variant == variant.id);
+    let measured: Vec<&Variant> = plan.variants.iter().filter(|one| !is_same(one)).collect();
+    let ids: Vec<VariantId> = measured.iter().map(|variant| variant.id.clone()).collect();
+    let seconds = |id: &VariantId| {
+        let variant = measured.iter().find(|variant| variant.id == *id)?;
+        times.seconds(&match base {
+            Some(_) => VariantPlan::side_by_side(variant),
+            None => VariantPlan::alone(variant),
+        })
+    };
+    let slices = shared_out(&ids, place.count, seconds);
+    let own = slices
+        .get(place.index as usize - 1)
+        .cloned()
+        .unwrap_or_default();
+    let folder = SliceFolder::create(output)?;
+    let (run, controls) = match own.is_empty() {
+        true => (Run::default(), Vec::new()),
+        false => measure(&opened, arguments, &own, &folder)?,
+    };
+    let denied = run.findings.iter().filter(|finding| finding.denies());
+    let mut codes = denied.map(|finding| finding.code.exit_code());
+    let machine_failed = codes.any(|code| code == ExitCode::Environment);
+    let findings = run.findings.clone();
+    let count = own.len();
+    folder.finish(Manifest {
+        archive: Some(opened.sha256.clone()),
+        same_programs: same_programs.clone(),
+        controls,
+        run: Some(run),
+        ..manifest(plan, place, slices)
+    })?;
+    answer::print(&report::clean(&report::findings_text(&findings)))?;
+    let code = say_whole(place, count, output)?;
+    // An engine may then start the slice again, on another machine.
+    Ok(match machine_failed {
+        true => ExitCode::Environment,
+        false => code,
+    })
+}
+
+/// Measures the variants of a slice, and the controls that they need: what was found, and the
+/// controls.
+fn measure(
+    opened: &Opened,
+    arguments: &CheckArgs,
+    own: &[VariantId],
+    folder: &SliceFolder,
+) -> Result<(Run, Vec<VariantId>), Error> {
+    let judging = &opened.judging;
+    let plan = &judging.plan;
+    Gpu::query(plan.config.device)?;
+    let (judge, _) = Judge::new(plan, judging.store())?;
+    let fresh = Fresh {
+        selected: plan,
+        base: opened.base.as_ref(),
+        output: &folder.profiles(),
+        watch: &Progress::with(arguments.verbosity.detail()),
+        measure_all: true,
+        records: archive::NO_RECORDS,
+        packed: Some(opened.packed()),
+        part: Some(own),
+    };
+    // Whether more has to be measured is decided by the rules and the size of the whole plan.
+    let mut outcome = judging.outcome(Origin::Measured);
+    let measured = fresh.measured(&judge, &mut outcome)?;
+    let profiles = measured
+        .profiles
+        .iter()
+        .map(|profile| profile.variant.clone());
+    let controls = profiles.filter(|variant| !own.contains(variant)).collect();
+    let chosen = measured.schedules.into_iter();
+    let run = Run {
+        findings: measured.findings,
+        chosen_launches: chosen
+            .map(|(variant, schedule)| ChosenLaunches::new(variant, schedule))
+            .collect(),
+        reused_verifications: measured.reused,
+        spent: measured.spent,
+        times: Times::of(&plan.config.work),
+    };
+    Ok((run, controls))
+}
+
+/// A manifest without what was measured.
+fn manifest(plan: &Selected, place: SlicePlace, slices: Vec<Vec<VariantId>>) -> Manifest {
+    Manifest {
+        schema: Manifest::SCHEMA,
+        tool: env!("CARGO_PKG_VERSION").to_owned(),
+        plan: plan_sha256(plan),
+        place,
+        archive: None,
+        recording: None,
+        slices,
+        same_programs: Vec::new(),
+        controls: Vec::new(),
+        run: None,
+        files: BTreeMap::new(),
+    }
+}
+
+/// The unchanged variants that bound the others' bands on this machine.
+fn controls_beside(plan: &Selected, own: &[VariantId]) -> Vec<VariantId> {
+    let of_suite = |suite: &str| own.iter().any(|variant| variant.suite == suite);
+    let immutable = plan.config.variants().filter(|variant| variant.immutable);
+    let controls = immutable.map(|variant| &variant.id);
+    controls
+        .filter(|variant| of_suite(&variant.suite) && !own.contains(variant))
+        .cloned()
+        .collect()
+}
+
+fn say_whole(place: SlicePlace, variants: usize, output: &Path) -> Result<ExitCode, Error> {
+    let variants = match variants {
+        1 => "1 variant".to_owned(),
+        count => format!("{count} variants"),
+    };
+    answer::print(&report::clean(&format!(
+        "slice {place} is complete: {variants} in {}; nothing is judged yet\n  next: sparsek-gate merge, with the folders of all {} slices\n",
+        output.display(),
+        place.count
+    )))?;
+    Ok(ExitCode::Pass)
+}

@@ -1,0 +1,107 @@
+//! Where recorded profiles are: in one folder, or in those of several slices.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use crate::finding::Finding;
+use crate::hash::sha256_file;
+use crate::terms::VariantId;
+
+/// Recorded profiles, and what reports call their place.
+#[derive(Debug, Default)]
+pub struct Recordings {
+    /// What reports call it.
+    pub shown: PathBuf,
+    /// The folder with the profiles of each variant; `None` where all are in `shown`.
+    pub folders: Option<BTreeMap<VariantId, PathBuf>>,
+    /// Further profiles of controls, which ran on other GPUs.
+    pub controls: Vec<(VariantId, PathBuf)>,
+    /// Whether machines measured them for this check, so that a variant of which a finding says why
+    /// it was not measured need not have a profile.
+    pub measured: bool,
+    /// Where an archive supplies the rules: the base that is in it, if there is one. Git is not asked
+    /// then.
+    pub packed_base: Option<Option<PackedBase>>,
+}
+
+/// The base that an archive has.
+#[derive(Clone, Debug)]
+pub struct PackedBase {
+    /// The commit.
+    pub commit: String,
+    /// The folder of its project; `None` where it has none.
+    pub root: Option<PathBuf>,
+}
+
+impl PackedBase {
+    /// Sources that differ from those that a profile says that it was made of.
+    pub(super) fn unlike<'s>(&self, stated: &'s BTreeMap<String, String>) -> Vec<&'s str> {
+        let Some(root) = &self.root else {
+            return stated.keys().map(String::as_str).collect();
+        };
+        let is_below = |path: &str| {
+            let mut parts = Path::new(path).components();
+            parts.all(|part| matches!(part, Component::Normal(_)))
+        };
+        let stated = stated.iter().filter(|(path, _)| is_below(path));
+        let unlike = stated.filter(|(path, sha256)| {
+            let path = root.join(path);
+            path.is_file() && !sha256_file(&path).is_ok_and(|now| now == **sha256)
+        });
+        unlike.map(|(path, _)| path.as_str()).collect()
+    }
+}
+
+impl Recordings {
+    /// Those of a recording.
+    pub fn in_folder(folder: &Path) -> Recordings {
+        Recordings {
+            shown: folder.to_path_buf(),
+            ..Recordings::default()
+        }
+    }
+
+    /// The folder that has the profiles of a variant; `None` where nobody brought them.
+    pub(super) fn of(&self, variant: &VariantId) -> Option<&Path> {
+        match &self.folders {
+            None => Some(&self.shown),
+            Some(folders) => folders.get(variant).map(PathBuf::as_path),
+        }
+    }
+
+    /// Every folder that is read.
+    pub(super) fn all(&self) -> Vec<&Path> {
+        let folders = self.folders.iter().flat_map(BTreeMap::values);
+        let controls = self.controls.iter().map(|(_, folder)| folder);
+        let mut all: Vec<&Path> = folders.chain(controls).map(PathBuf::as_path).collect();
+        all.sort_unstable();
+        all.dedup();
+        // A folder of another machine may not exist here.
+        if self.shown.is_dir() {
+            all.insert(0, &self.shown);
+        }
+        all
+    }
+
+    /// The same finding with the place that reports name.
+    pub(super) fn shown(&self, finding: Finding) -> Finding {
+        let Some(folders) = &self.folders else {
+            return finding;
+        };
+        let own = finding
+            .variant
+            .as_ref()
+            .and_then(|variant| folders.get(variant));
+        let (Some(own), false) = (own, self.shown.as_os_str().is_empty()) else {
+            return finding;
+        };
+        let (own, shown) = (own.display().to_string(), self.shown.display().to_string());
+        let put = |text: String| text.replace(&own, &shown);
+        Finding {
+            message: put(finding.message),
+            next: put(finding.next),
+            detail: finding.detail.map(put),
+            ..finding
+        }
+    }
+}

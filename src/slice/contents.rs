@@ -1,0 +1,92 @@
+//! The files of a slice's folder.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::files;
+use crate::hash::sha256_file;
+use crate::parallel;
+
+/// What a slice may have at most.
+pub mod most {
+    /// Files.
+    pub const FILES: usize = 200_000;
+    /// Folders inside of one another.
+    pub const DEPTH: usize = 8;
+    /// Bytes of all files together: 64 GiB.
+    pub const BYTES: u64 = 64 << 30;
+}
+
+/// The folder of profiles and captures in a slice's folder.
+pub(super) const PROFILES: &str = "profiles";
+
+/// The regular files below a folder, by their paths from there with `/` between the parts.
+///
+/// # Errors
+/// In words, where there is anything else, too much, or it cannot be read.
+pub(super) fn listed(folder: &Path) -> Result<BTreeMap<String, PathBuf>, String> {
+    let mut found = BTreeMap::new();
+    let mut bytes = 0;
+    list(folder, "", 0, &mut found, &mut bytes)?;
+    Ok(found)
+}
+
+fn list(
+    folder: &Path,
+    place: &str,
+    depth: usize,
+    found: &mut BTreeMap<String, PathBuf>,
+    bytes: &mut u64,
+) -> Result<(), String> {
+    if depth > most::DEPTH {
+        return Err(format!("`{place}` is deeper than {} folders", most::DEPTH));
+    }
+    let unreadable = |error: std::io::Error| format!("`{place}` cannot be read: {error}");
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let name = entry.file_name();
+        let name = name
+            .to_str()
+            .ok_or_else(|| format!("`{place}` has a file whose name is not UTF-8"))?;
+        let below = match place {
+            "" => name.to_owned(),
+            place => format!("{place}/{name}"),
+        };
+        let kind = entry.file_type().map_err(unreadable)?;
+        if kind.is_dir() {
+            list(&entry.path(), &below, depth + 1, found, bytes)?;
+        } else if kind.is_file() {
+            let size = entry.metadata().map_err(unreadable)?.len();
+            *bytes = bytes.saturating_add(size);
+            if size > files::most::BINARY || *bytes > most::BYTES {
+                return Err(format!("`{below}` makes it too large"));
+            }
+            if found.len() == most::FILES {
+                return Err(format!("it has more than {} files", most::FILES));
+            }
+            found.insert(below, entry.path());
+        } else {
+            return Err(format!("`{below}` is neither a file nor a folder"));
+        }
+    }
+    Ok(())
+}
+
+/// The sha256 of each of these files.
+///
+/// # Errors
+/// In words, which file cannot be read.
+pub(super) fn hashed(
+    files: &BTreeMap<String, PathBuf>,
+) -> Result<BTreeMap<String, String>, String> {
+    let files: Vec<(&String, &PathBuf)> = files.iter().collect();
+    let hashes = parallel::map(&files, |(name, path)| {
+        let hash = sha256_file(path);
+        hash.map_err(|error| format!("`{name}` cannot be read: {error}"))
+    });
+    let names = files.into_iter().map(|(name, _)| name.clone());
+    names
+        .zip(hashes)
+        .map(|(name, hash)| Ok((name, hash?)))
+        .collect()
+}

@@ -1,0 +1,411 @@
+//! Reading slices: which of them belong together, and what is missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::contents::{PROFILES, hashed, listed};
+use super::manifest::{Manifest, Run};
+use crate::config::Selected;
+use crate::files::PROFILE_FILE;
+use crate::finding::{Code, Finding};
+use crate::judge::{Recordings, SameProgram};
+use crate::terms::VariantId;
+
+/// What slices must be of.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The plan, as whoever judges it knows it.
+    pub plan: &'a Selected,
+    /// Its sha256.
+    pub sha256: &'a str,
+    /// The archive, where one is given: its sha256, and the variants that it says need no measurement.
+    pub archive: Option<(&'a str, &'a [SameProgram])>,
+}
+
+/// Slices that belong together.
+#[derive(Debug, Default)]
+pub struct Slices {
+    /// Their profiles.
+    pub recordings: Recordings,
+    /// The recording that they were copied from; `None` where they were measured.
+    pub recording: Option<String>,
+    /// The variants that need no measurement, as the slices say.
+    pub same_programs: Vec<SameProgram>,
+    /// What the machines found besides, in the order of the slices.
+    pub runs: Vec<Run>,
+    /// What is wrong with slices, and which variants were not measured therefore.
+    pub findings: Vec<Finding>,
+}
+
+/// A slice that was read.
+struct Slice<'f> {
+    folder: &'f Path,
+    manifest: Manifest,
+}
+
+/// What slices of one check have in common.
+#[derive(Clone, PartialEq)]
+struct Common {
+    archive: Option<String>,
+    recording: Option<String>,
+    slices: Vec<Vec<VariantId>>,
+    same_programs: Vec<SameProgram>,
+}
+
+impl Slice<'_> {
+    fn common(&self) -> Common {
+        let Manifest {
+            archive,
+            recording,
+            slices,
+            same_programs,
+            ..
+        } = &self.manifest;
+        Common {
+            same_programs: same_programs.clone(),
+            archive: archive.clone(),
+            recording: recording.clone(),
+            slices: slices.clone(),
+        }
+    }
+}
+
+/// Reads slices. What is wrong with one is a finding, and so is each variant that therefore was not
+/// measured.
+pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
+    let mut found = Slices::default();
+    let mut reading = Reading::default();
+    for folder in folders {
+        match Manifest::read(folder) {
+            Ok(manifest) => reading.slices.push(Slice { folder, manifest }),
+            Err(why) => reading.findings.push(unusable(folder, None, &why)),
+        }
+    }
+    reading.refuse(|slice| other_plan(slice, wanted));
+    let Some(common) = most_common(&reading.slices) else {
+        let same = wanted.archive.map_or(&[][..], |(_, same)| same);
+        found.same_programs = same.to_vec();
+        found.findings = reading.findings;
+        let unmeasured = nothing_of(wanted, same, &BTreeMap::new());
+        found.findings.extend(unmeasured);
+        return found;
+    };
+    reading.refuse(|slice| differs(&slice.common(), &common));
+    let (used, why_not) = reading.one_of_each(&common);
+    found.recordings = recordings(&used, &common);
+    found.findings = reading.findings;
+    let folders = found.recordings.folders.iter().flatten();
+    let there: BTreeSet<&VariantId> = folders.map(|(variant, _)| variant).collect();
+    let is_there = |one: &Finding| one.variant.as_ref().is_some_and(|id| there.contains(id));
+    let unmeasured = nothing_of(wanted, &common.same_programs, &why_not).into_iter();
+    found
+        .findings
+        .extend(unmeasured.filter(|one| !is_there(one)));
+    found.same_programs = common.same_programs;
+    found.recording = common.recording;
+    let runs = used.into_iter().filter_map(|slice| slice.manifest.run);
+    found.runs = runs.collect();
+    found
+}
+
+/// Slices while they are sorted out.
+#[derive(Default)]
+struct Reading<'f> {
+    slices: Vec<Slice<'f>>,
+    findings: Vec<Finding>,
+    /// Which slices were refused.
+    refused: BTreeSet<u32>,
+}
+
+impl<'f> Reading<'f> {
+    /// Refuses the slices of which `why_not` says why.
+    fn refuse(&mut self, why_not: impl Fn(&Slice<'_>) -> Option<String>) {
+        for slice in std::mem::take(&mut self.slices) {
+            match why_not(&slice) {
+                None => self.slices.push(slice),
+                Some(why) => {
+                    let finding = unusable(slice.folder, Some(&slice), &why);
+                    self.findings.push(finding);
+                    self.refused.insert(slice.manifest.place.index);
+                }
+            }
+        }
+    }
+
+    /// The one whole slice of each place, and why variants of the others were not measured.
+    fn one_of_each(&mut self, common: &Common) -> (Vec<Slice<'f>>, BTreeMap<VariantId, String>) {
+        let count = common.slices.len();
+        let mut used: Vec<Slice<'f>> = Vec::new();
+        let mut why_not: BTreeMap<VariantId, String> = BTreeMap::new();
+        for (index, own) in (1..).zip(&common.slices) {
+            let slices = std::mem::take(&mut self.slices).into_iter();
+            let (same, others) = slices.partition(|slice| slice.manifest.place.index == index);
+            self.slices = others;
+            let why = match self.one_whole(same, (index, count)) {
+                Ok(slice) => {
+                    used.push(slice);
+                    continue;
+                }
+                Err(why) => format!("slice {index}/{count} should have measured it: {why}"),
+            };
+            why_not.extend(own.iter().map(|variant| (variant.clone(), why.clone())));
+        }
+        (used, why_not)
+    }
+
+    /// The one slice of a place, if its files are those that its manifest names; otherwise why there
+    /// is none.
+    fn one_whole(
+        &mut self,
+        mut same: Vec<Slice<'f>>,
+        (index, count): (u32, usize),
+    ) -> Result<Slice<'f>, String> {
+        let Some(slice) = same.pop() else {
+            if self.refused.contains(&index) {
+                return Err("what was given of it is not used".to_owned());
+            }
+            self.findings.push(missing(index, count));
+            return Err("it is missing".to_owned());
+        };
+        if !same.is_empty() {
+            same.push(slice);
+            let places = same.iter().map(|slice| slice.folder.display().to_string());
+            let places: Vec<String> = places.collect();
+            let why = format!("it was given {} times", same.len());
+            let slices = same.iter().map(|slice| slice.manifest.place);
+            let place = slices.map(|place| place.to_string()).next();
+            self.findings.push(Finding::of_project(
+                Code::SliceUnusable,
+                format!(
+                    "slice {} is not used: {why}, in {}",
+                    place.unwrap_or_default(),
+                    places.join(" and ")
+                ),
+                "merge one folder of each slice",
+            ));
+            return Err(why);
+        }
+        match altered(&slice) {
+            None => Ok(slice),
+            Some(why) => {
+                self.findings
+                    .push(unusable(slice.folder, Some(&slice), &why));
+                Err(why)
+            }
+        }
+    }
+}
+
+/// Why a slice is not of the plan that is judged.
+fn other_plan(slice: &Slice<'_>, wanted: Wanted<'_>) -> Option<String> {
+    let Manifest {
+        archive,
+        plan,
+        tool,
+        slices,
+        ..
+    } = &slice.manifest;
+    if let Some((wanted, _)) = wanted.archive
+        && archive.as_deref() != Some(wanted)
+    {
+        let of = match archive {
+            Some(other) => format!("the archive with SHA-256 {other}"),
+            None => "no archive".to_owned(),
+        };
+        return Some(format!("it was made of {of}, and not of {wanted}"));
+    }
+    if tool != env!("CARGO_PKG_VERSION") {
+        return Some(format!(
+            "it is of another plan: sparsek-gate {tool} made it, and this is {}",
+            env!("CARGO_PKG_VERSION")
+        ));
+    }
+    if let Some((_, same)) = wanted.archive
+        && same != slice.manifest.same_programs
+    {
+        return Some("it is of another plan: the archive leaves out other variants".to_owned());
+    }
+    let same = slice
+        .manifest
+        .same_programs
+        .iter()
+        .map(|same| &same.variant);
+    let own: BTreeSet<&VariantId> = slices.iter().flatten().chain(same).collect();
+    let planned = wanted.plan.variants.iter().map(|variant| &variant.id);
+    let planned: BTreeSet<&VariantId> = planned.collect();
+    if let Some(lacks) = planned.iter().find(|variant| !own.contains(*variant)) {
+        return Some(format!(
+            "it is of another plan, which lacks {lacks}: the slices must have the selection and the configuration that are judged"
+        ));
+    }
+    if let Some(more) = own.iter().find(|variant| !planned.contains(*variant)) {
+        return Some(format!(
+            "it is of another plan, which has {more}: the slices must have the selection and the configuration that are judged"
+        ));
+    }
+    (plan != wanted.sha256).then(|| {
+        "it is of another plan: the configuration that is judged measures these variants in another way".to_owned()
+    })
+}
+
+/// What most slices have in common; of several the first's. A slice that lists a variant twice has
+/// nothing in common with others.
+fn most_common(slices: &[Slice<'_>]) -> Option<Common> {
+    let mut all: Vec<(Common, usize)> = Vec::new();
+    for slice in slices {
+        let common = slice.common();
+        match all.iter_mut().find(|(other, _)| *other == common) {
+            Some((_, count)) => *count += 1,
+            None => all.push((common, 1)),
+        }
+    }
+    let mut best: Option<(Common, usize)> = None;
+    for (common, count) in all {
+        if best.as_ref().is_none_or(|(_, most)| count > *most) {
+            best = Some((common, count));
+        }
+    }
+    best.map(|(common, _)| common)
+}
+
+/// How a slice differs from what most of them have in common.
+fn differs(own: &Common, common: &Common) -> Option<String> {
+    let (count, others) = (own.slices.len(), common.slices.len());
+    if count != others {
+        return Some(format!(
+            "it is of another plan: one of {count} slices, and most have {others}"
+        ));
+    }
+    if own.archive != common.archive {
+        let other = |archive: &Option<String>| archive.clone().unwrap_or_else(|| "none".to_owned());
+        return Some(format!(
+            "it is from another archive ({}) than most ({})",
+            other(&own.archive),
+            other(&common.archive)
+        ));
+    }
+    if own.recording != common.recording {
+        return Some("it is from another recording than most, or from none".to_owned());
+    }
+    (own.slices != common.slices)
+        .then(|| "it is of another plan: it shares the variants out in another way".to_owned())
+}
+
+/// How the files of a slice differ from those that its manifest names.
+fn altered(slice: &Slice<'_>) -> Option<String> {
+    let named = &slice.manifest.files;
+    let files = match listed(&slice.folder.join(PROFILES)) {
+        Ok(files) => files,
+        Err(why) => return Some(why),
+    };
+    if let Some(missing) = named.keys().find(|name| !files.contains_key(*name)) {
+        return Some(format!("it was cut off: `{missing}` is missing"));
+    }
+    if let Some(more) = files.keys().find(|name| !named.contains_key(*name)) {
+        return Some(format!("`{more}` was added to it"));
+    }
+    match hashed(&files) {
+        Err(why) => Some(why),
+        Ok(hashes) => {
+            let mut hashes = hashes.iter();
+            let other = hashes.find(|(name, hash)| named.get(*name) != Some(hash));
+            other.map(|(name, _)| {
+                format!("it was cut off or changed: `{name}` is not what was written")
+            })
+        }
+    }
+}
+
+/// Where the profiles of each variant are: of its own slice, of a control that none has to measure of
+/// the first that did. Controls on other machines are further ones.
+fn recordings(slices: &[Slice<'_>], common: &Common) -> Recordings {
+    let mut folders: BTreeMap<VariantId, PathBuf> = BTreeMap::new();
+    let mut controls = Vec::new();
+    let of_profile = |slice: &Slice<'_>, variant: &VariantId| {
+        let name = format!("{}/{}/{PROFILE_FILE}", variant.suite, variant.variant);
+        slice.manifest.files.get(&name).cloned()
+    };
+    let mut seen: BTreeMap<VariantId, BTreeSet<String>> = BTreeMap::new();
+    for slice in slices {
+        for variant in slice.manifest.own() {
+            folders.insert(variant.clone(), slice.folder.join(PROFILES));
+            let hash = of_profile(slice, variant);
+            seen.entry(variant.clone()).or_default().extend(hash);
+        }
+    }
+    let planned: BTreeSet<&VariantId> = common.slices.iter().flatten().collect();
+    for slice in slices {
+        for variant in &slice.manifest.controls {
+            let folder = slice.folder.join(PROFILES);
+            let Some(hash) = of_profile(slice, variant) else {
+                continue;
+            };
+            if !seen.entry(variant.clone()).or_default().insert(hash) {
+                continue;
+            }
+            // What a slice should have measured for a verdict, another slice's control is not.
+            if folders.contains_key(variant) || planned.contains(variant) {
+                controls.push((variant.clone(), folder));
+            } else {
+                folders.insert(variant.clone(), folder);
+            }
+        }
+    }
+    Recordings {
+        shown: common
+            .recording
+            .as_ref()
+            .map(PathBuf::from)
+            .unwrap_or_default(),
+        measured: common.recording.is_none(),
+        folders: Some(folders),
+        controls,
+        packed_base: None,
+    }
+}
+
+/// The findings on all variants of a plan, as if no slice measured them.
+fn nothing_of(
+    wanted: Wanted<'_>,
+    same_programs: &[SameProgram],
+    why_not: &BTreeMap<VariantId, String>,
+) -> Vec<Finding> {
+    let left_out: BTreeSet<&VariantId> = same_programs.iter().map(|same| &same.variant).collect();
+    let variants = wanted.plan.variants.iter().map(|variant| &variant.id);
+    variants
+        .filter(|variant| !left_out.contains(variant))
+        .map(|variant| {
+            let why = why_not
+                .get(variant)
+                .map_or("no slice measured it", String::as_str);
+            Finding::deny(
+                Code::NotMeasured,
+                variant,
+                why,
+                "run that slice again, and merge all of them",
+            )
+        })
+        .collect()
+}
+
+fn unusable(folder: &Path, slice: Option<&Slice<'_>>, why: &str) -> Finding {
+    let place = match slice {
+        Some(slice) => format!("slice {} in {}", slice.manifest.place, folder.display()),
+        None => format!("the slice in {}", folder.display()),
+    };
+    Finding::of_project(
+        Code::SliceUnusable,
+        format!("{place} is not used: {why}"),
+        "run that slice again, and merge all of them",
+    )
+}
+
+fn missing(index: u32, count: usize) -> Finding {
+    Finding::of_project(
+        Code::SliceUnusable,
+        format!("slice {index}/{count} is missing: no folder has it"),
+        format!(
+            "run it: sparsek-gate check --slice {index}/{count} --slice-output DIR, and merge all of them"
+        ),
+    )
+}

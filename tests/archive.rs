@@ -1,0 +1,557 @@
+//! Archives: packed on a machine with a compiler and git, measured on one that has neither, and
+//! merged. Compiler, ncu and the driver are stand-ins; the reports that are handed over are those that
+//! the real ncu recorded on an H200.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write as _};
+use std::path::Path;
+use std::process::Command;
+
+use common::crash::{kill_at_random, kills, wait_for_orphans};
+use common::stand_in::{Machine, NVCC_OF_C};
+use common::{Ran, Report};
+use ruzstd::decoding::StreamingDecoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use serde_json::Value as Json;
+
+/// A second variant beside `baseline`, and one with the same program.
+const MORE: &str = r#"
+[suite.bsr_gemm.variant.cp_async]
+source = "kernels/b.cu"
+expect = ["bsr_gemm_cp_async"]
+
+[suite.bsr_gemm.variant.copy]
+source = "kernels/b.cu"
+expect = ["bsr_gemm_cp_async"]
+"#;
+
+fn program(variant: &str) -> String {
+    format!(
+        "int puts(const char *);\nint main(void) {{\n\
+         puts(\"variant: {variant}\\nrecorded: h200\");\nreturn 0;\n}}\n"
+    )
+}
+
+/// A checkout of which everything is locked, and a machine without compiler and git.
+struct Checkout(Machine);
+
+impl Checkout {
+    fn new() -> Option<Checkout> {
+        let machine = Machine::new()?.configured("ncu = \"bin/ncu\"\n", "");
+        machine.program("toolkit/bin/nvcc", NVCC_OF_C);
+        let project = &machine.project;
+        let config = project.read("config.toml");
+        let config = config.replacen(
+            "expect = [\"bsr_gemm_baseline\"]\n",
+            "expect = [\"bsr_gemm_baseline\"]\nimmutable = true\n",
+            1,
+        );
+        project.write("config.toml", config + MORE);
+        project.write("kernels/a.cu", program("baseline"));
+        project.write("kernels/b.cu", program("cp_async"));
+        machine.program("far/git", "#!/bin/sh\nexit 127\n");
+        machine.program(
+            "far/ncu",
+            "#!/bin/sh\nexec \"$(dirname \"$0\")/../bin/ncu\" \"$@\"\n",
+        );
+        let checkout = Checkout(machine);
+        checkout.git(&["init", "--quiet"]);
+        let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/.sparsek-gate/\n/away/\n/bin/\n/far/\n/*.zst\n/slices/\n/one/\n";
+        project_of(&checkout).write(".git/info/exclude", ours);
+        checkout.run(&["profile"]).exits(0);
+        checkout
+            .run(&["baseline", "--lock", "--reason", "first", "--who", "tester"])
+            .exits(0);
+        checkout.commit();
+        Some(checkout)
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        self.0.project.git(arguments);
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--message", "a step"]);
+    }
+
+    /// On the machine with everything.
+    fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(&self.here(arguments).output().unwrap())
+    }
+
+    fn here(&self, arguments: &[&str]) -> Command {
+        let mut command = self.0.gate(arguments);
+        let path = format!(
+            "{}:{}",
+            self.0.project.path("bin").display(),
+            std::env::var("PATH").unwrap()
+        );
+        command.env("PATH", path);
+        command
+    }
+
+    /// On a machine with a GPU and ncu, and without a compiler, git or the checkout.
+    fn away(&self, arguments: &[&str]) -> Command {
+        let mut command = self.0.gate(arguments);
+        let place = self.0.project.path("away");
+        fs::create_dir_all(&place).unwrap();
+        let path = format!("{}:/usr/bin:/bin", self.0.project.path("far").display());
+        command.current_dir(place).env("PATH", path);
+        command
+    }
+
+    fn run_away(&self, arguments: &[&str]) -> Ran {
+        Ran::of(&self.away(arguments).output().unwrap())
+    }
+
+    /// Packs it, and returns the archive's SHA-256.
+    fn pack(&self, more: &[&str]) -> String {
+        let arguments = ["archive", "--output", "gate.tar.zst", "--format", "json"];
+        let packed = self.run(&[&arguments[..], more].concat()).exits(0);
+        let packed: Json = serde_json::from_str(&packed.out).unwrap();
+        packed["sha256"].as_str().unwrap().to_owned()
+    }
+
+    fn slice(&self, index: usize, count: usize) -> String {
+        let (place, output) = (format!("{index}/{count}"), format!("../slices/{index}"));
+        let slice = ["--slice", &place, "--slice-output", &output];
+        let check = ["check", "--archive", "../gate.tar.zst"];
+        self.run_away(&[&check[..], &slice].concat()).exits(0);
+        format!("slices/{index}")
+    }
+
+    fn merge(&self, slices: &[String], more: &[&str]) -> Ran {
+        let slices: Vec<&str> = slices.iter().map(String::as_str).collect();
+        let arguments = [&["merge", "--format", "json"], slices.as_slice(), more].concat();
+        self.run(&arguments)
+    }
+
+    fn manifest(&self, index: usize) -> Json {
+        self.0.project.json(&format!("slices/{index}/slice.json"))
+    }
+}
+
+fn project_of(checkout: &Checkout) -> &common::Project {
+    &checkout.0.project
+}
+
+/// Every verdict of a report, by variant, kernel and metric.
+fn verdicts(report: &Report) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for variant in report.0["variants"].as_array().unwrap() {
+        for comparison in variant["comparisons"].as_array().unwrap() {
+            let name = format!(
+                "{} {} {} {}",
+                variant["variant"], variant["mode"], comparison["kernel"], comparison["metric"]
+            );
+            all.insert(name, comparison["verdict"].to_string());
+        }
+    }
+    all
+}
+
+#[test]
+fn a_machine_without_compiler_and_git_measures_what_was_packed() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let sha256 = checkout.pack(&[]);
+    let first = fs::read(checkout.0.project.path("gate.tar.zst")).unwrap();
+    assert_eq!(
+        checkout.pack(&[]),
+        sha256,
+        "equal content makes an equal file"
+    );
+    assert_eq!(
+        first,
+        fs::read(checkout.0.project.path("gate.tar.zst")).unwrap()
+    );
+    // Both variants of one source have one program, and it is there once.
+    let names = entries(&first).into_keys().collect::<Vec<_>>();
+    let sha256_of = |variant: &str| {
+        let index: Json = serde_json::from_slice(&entries(&first)["archive.json"]).unwrap();
+        index["current"]["artifacts"][variant]["programs"][0][1]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let (one, two) = (sha256_of("bsr_gemm/cp_async"), sha256_of("bsr_gemm/copy"));
+    assert_eq!(one, two);
+    assert_eq!(names.iter().filter(|name| name.ends_with(&one)).count(), 1);
+    assert!(names.contains(&format!("blobs/{}", sha256_of("bsr_gemm/baseline"))));
+
+    let whole = ["check", "--archive", "../gate.tar.zst", "--format", "json"];
+    let whole = checkout.run_away(&whole).exits(0).json();
+    let here = checkout.run(&["check", "--format", "json"]).exits(0).json();
+    assert_eq!(verdicts(&whole), verdicts(&here));
+    assert!(!verdicts(&here).is_empty());
+
+    let slices = [checkout.slice(1, 2), checkout.slice(2, 2)];
+    // The control is measured on both machines.
+    let own = |index: usize| checkout.manifest(index)["slices"][index - 1].clone();
+    let has_control = |index: usize| {
+        let in_own = own(index)
+            .as_array()
+            .unwrap()
+            .contains(&"bsr_gemm/baseline".into());
+        let beside = checkout.manifest(index)["controls"]
+            .as_array()
+            .unwrap()
+            .clone();
+        in_own || beside.contains(&"bsr_gemm/baseline".into())
+    };
+    assert!(has_control(1) && has_control(2), "{}", checkout.manifest(2));
+    let merged = checkout.merge(&slices, &[]).exits(0).json();
+    assert_eq!(verdicts(&merged), verdicts(&here));
+    assert_eq!(merged.0["origin"]["kind"], "measured");
+    let by_archive = ["--archive", "gate.tar.zst", "--archive-sha256", &sha256];
+    let merged = checkout.merge(&slices, &by_archive).exits(0).json();
+    assert_eq!(verdicts(&merged), verdicts(&here));
+    // What it took is known for the next plan.
+    assert!(
+        checkout
+            .0
+            .project
+            .read(".sparsek-gate/costs.json")
+            .contains("bsr_gemm/copy")
+    );
+
+    let other = [
+        "--archive",
+        "gate.tar.zst",
+        "--archive-sha256",
+        &"0".repeat(64),
+    ];
+    checkout
+        .merge(&slices, &other)
+        .exits(5)
+        .says("was expected");
+    checkout
+        .merge(&slices[..1], &by_archive)
+        .exits(6)
+        .says("slice 2/2 is missing");
+    // An archive of other content.
+    checkout
+        .0
+        .project
+        .write("kernels/b.cu", program("cp_async") + "// more\n");
+    let changed = checkout.pack(&[]);
+    assert_ne!(changed, sha256);
+    let other = ["--archive", "gate.tar.zst", "--archive-sha256", &changed];
+    checkout
+        .merge(&slices, &other)
+        .exits(6)
+        .says("it was made of the archive");
+    let mixed = [slices[0].clone(), checkout.slice(2, 2)];
+    let ran = checkout.merge(&mixed, &[]);
+    assert_ne!(ran.code, 0);
+    ran.says("another archive");
+}
+
+#[test]
+fn the_base_is_packed_and_measured_beside_the_change() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    checkout.git(&["branch", "base"]);
+    checkout
+        .0
+        .project
+        .write("kernels/b.cu", program("cp_async") + "int more = 1;\n");
+    checkout.commit();
+    let sha256 = checkout.pack(&["--against", "base"]);
+    let slices: Vec<String> = (1..=2).map(|index| checkout.slice(index, 2)).collect();
+    let by_archive = ["--archive", "gate.tar.zst", "--archive-sha256", &sha256];
+    let merged = checkout.merge(&slices, &by_archive).json();
+    let same: Vec<&str> = merged.0["same_programs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|same| same["variant"].as_str().unwrap())
+        .collect();
+    assert_eq!(same, ["bsr_gemm/baseline"]);
+    assert_eq!(merged.variant("cp_async")["mode"], "against");
+    let here = ["check", "--against", "base", "--format", "json"];
+    let here = checkout.run(&here).json();
+    assert_eq!(verdicts(&merged), verdicts(&here));
+    assert_eq!(merged.denied(), here.denied());
+
+    // A slice that leaves its base out is not believed.
+    let base = |index: &usize| {
+        let folder = format!("slices/{index}/profiles/bsr_gemm/cp_async/base");
+        checkout.0.project.path(&folder)
+    };
+    let owner = (1..=2).find(|index| base(index).is_dir()).unwrap();
+    fs::remove_dir_all(base(&owner)).unwrap();
+    let mut manifest = checkout.manifest(owner);
+    let files = manifest["files"].as_object_mut().unwrap();
+    files.retain(|name, _| !name.contains("cp_async/base/"));
+    let path = format!("slices/{owner}/slice.json");
+    checkout.0.project.write(&path, manifest.to_string());
+    let ran = checkout.merge(&slices, &by_archive);
+    assert_ne!(ran.code, 0);
+    ran.says("measured no base beside it");
+}
+
+#[test]
+fn slices_that_are_killed_leave_no_process_and_never_pass() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    checkout.pack(&[]);
+    let slices = [checkout.slice(1, 2), checkout.slice(2, 2)];
+    let start = || {
+        let slice = ["--slice", "2/2", "--slice-output", "../slices/2"];
+        let check = ["check", "--archive", "../gate.tar.zst"];
+        checkout.away(&[&check[..], &slice].concat())
+    };
+    kill_at_random("check --archive --slice", kills(3), start, |ended| {
+        wait_for_orphans(&checkout.0.project.path(""));
+        let whole = checkout.0.project.path("slices/2/slice.json").is_file();
+        assert!(whole || !ended);
+        let merged = checkout.merge(&slices, &[]);
+        assert_eq!(merged.code, if whole { 0 } else { 6 }, "{}", merged.out);
+    });
+    checkout.slice(2, 2);
+    checkout.merge(&slices, &[]).exits(0);
+}
+
+#[test]
+fn an_archive_that_is_killed_leaves_the_old_file_or_the_new_one() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let file = checkout.0.project.path("gate.tar.zst");
+    checkout.pack(&[]);
+    let whole = fs::read(&file).unwrap();
+    let start = || checkout.here(&["archive", "--output", "gate.tar.zst"]);
+    kill_at_random("archive", kills(3), start, |_| {
+        assert!(fs::read(&file).unwrap() == whole);
+    });
+}
+
+/// The entries of an archive.
+fn entries(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let mut tar = Vec::new();
+    let mut rest = archive;
+    while !rest.is_empty() {
+        let mut decoder = StreamingDecoder::new(&mut rest).unwrap();
+        decoder.read_to_end(&mut tar).unwrap();
+    }
+    let mut archive = tar::Archive::new(tar.as_slice());
+    archive
+        .entries()
+        .unwrap()
+        .map(|entry| {
+            let mut entry = entry.unwrap();
+            let name = entry.path().unwrap().display().to_string();
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).unwrap();
+            (name, content)
+        })
+        .collect()
+}
+
+/// An archive of these entries, the first first.
+fn made(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, kind, content) in entries {
+        let mut header = tar::Header::new_ustar();
+        // The builder would refuse a path that leads out.
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_entry_type(*kind);
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        if *kind == tar::EntryType::Symlink {
+            header.set_link_name("/etc/passwd").unwrap();
+        }
+        header.set_cksum();
+        builder.append(&header, *content).unwrap();
+    }
+    compress_to_vec(
+        builder.into_inner().unwrap().as_slice(),
+        CompressionLevel::Fastest,
+    )
+}
+
+#[test]
+fn an_archive_that_is_damaged_or_leads_out_is_refused() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    checkout.pack(&[]);
+    let project = &checkout.0.project;
+    let whole = fs::read(project.path("gate.tar.zst")).unwrap();
+    let parts = entries(&whole);
+    let index: Json = serde_json::from_slice(&parts["archive.json"]).unwrap();
+    let before = common::crash::contents(&project.path("away"));
+    let refused = |name: &str, bytes: &[u8], expected: &str| {
+        fs::File::create(project.path("bad.zst"))
+            .unwrap()
+            .write_all(bytes)
+            .unwrap();
+        let ran = checkout.run_away(&["check", "--archive", "../bad.zst"]);
+        let said = format!("{}{}", ran.out, ran.err);
+        assert_eq!(ran.code, 5, "{name}: {said}");
+        assert!(said.contains(expected), "{name}: {said}");
+        assert!(!said.contains("panicked"), "{name}: {said}");
+        let left = fs::read_dir(project.path("tmp")).unwrap().flatten();
+        let left = left.filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("sparsek-gate-")
+        });
+        assert_eq!(
+            left.filter(|entry| entry.path().is_dir()).count(),
+            0,
+            "{name}"
+        );
+    };
+    refused("empty", b"", "empty");
+    refused("text", b"no archive at all", "cannot be unpacked");
+    refused("cut", &whole[..whole.len() / 2], "cannot be unpacked");
+    let mut flipped = whole.clone();
+    let at = flipped.len() / 3;
+    flipped[at] ^= 0x55;
+    refused("flipped", &flipped, "cannot be unpacked");
+
+    let regular = tar::EntryType::Regular;
+    let blobs: Vec<(&str, tar::EntryType, &[u8])> = parts
+        .iter()
+        .filter(|(name, _)| name.starts_with("blobs/"))
+        .map(|(name, content)| (name.as_str(), regular, content.as_slice()))
+        .collect();
+    let with_index = |change: &dyn Fn(&mut Json)| {
+        let mut index = index.clone();
+        change(&mut index);
+        let text = index.to_string();
+        made(
+            &[
+                &[("archive.json", regular, text.as_bytes())],
+                blobs.as_slice(),
+            ]
+            .concat(),
+        )
+    };
+    for (name, change, expected) in [
+        (
+            "schema",
+            &(|index: &mut Json| index["schema"] = 9.into()) as &dyn Fn(&mut Json),
+            "schema 9",
+        ),
+        (
+            "tool",
+            &|index| index["tool"] = "9.9.9".into(),
+            "9.9.9 packed it",
+        ),
+        ("key", &|index| index["more"] = 1.into(), "unknown field"),
+        (
+            "out",
+            &|index| {
+                let file = index["current"]["files"]["config.toml"].clone();
+                index["current"]["files"]["../out"] = file;
+            },
+            "leads out",
+        ),
+        (
+            "absolute",
+            &|index| {
+                let file = index["current"]["files"]["config.toml"].clone();
+                index["current"]["files"]["/tmp/out"] = file;
+            },
+            "leads out",
+        ),
+        (
+            "lock",
+            &|index| index["locks"]["../../out"] = "0".repeat(64).into(),
+            "leads out",
+        ),
+        (
+            "program",
+            &|index| {
+                let programs = &mut index["current"]["artifacts"]["bsr_gemm/copy"]["programs"];
+                programs[0][0]["program"][1] = "../../out".into();
+            },
+            "leads out",
+        ),
+        (
+            "unlisted",
+            &|index| {
+                index["current"]["files"]["more"] = serde_json::json!({"sha256": "0".repeat(64)});
+            },
+            "does not list",
+        ),
+        (
+            "size",
+            &|index| {
+                let blobs = index["blobs"].as_object_mut().unwrap();
+                blobs.values_mut().for_each(|size| *size = 1_u64.into());
+            },
+            "another size",
+        ),
+        (
+            "bomb",
+            &|index| {
+                let blobs = index["blobs"].as_object_mut().unwrap();
+                blobs
+                    .values_mut()
+                    .for_each(|size| *size = (1_u64 << 40).into());
+            },
+            "too large",
+        ),
+        (
+            "config",
+            &|index| index["current"]["config"] = "nonsense".into(),
+            "nonsense",
+        ),
+        (
+            "config file",
+            &|index| index["current"]["config_file"] = "../c.toml".into(),
+            "leads out",
+        ),
+    ] {
+        refused(name, &with_index(change), expected);
+    }
+    let text = parts["archive.json"].clone();
+    let first = ("archive.json", regular, text.as_slice());
+    refused("without index", &made(&blobs), "no archive of sparsek-gate");
+    refused("without blobs", &made(&[first]), "was cut off");
+    let more = |extra: (&'static str, tar::EntryType, &'static [u8])| {
+        made(&[&[first, extra], blobs.as_slice()].concat())
+    };
+    refused("extra", &more(("more", regular, b"x")), "not in its index");
+    refused(
+        "link",
+        &more(("blobs/link", tar::EntryType::Symlink, b"")),
+        "not a regular file",
+    );
+    refused(
+        "long name",
+        &more(("././@LongLink", tar::EntryType::GNULongName, b"x")),
+        "not a regular file",
+    );
+    let twice = made(&[&[first], blobs.as_slice(), &blobs[..1]].concat());
+    refused("twice", &twice, "or twice");
+    let mut other = blobs.clone();
+    let changed: Vec<u8> = other[0].2.iter().map(|byte| byte ^ 1).collect();
+    other[0].2 = &changed;
+    refused(
+        "other content",
+        &made(&[&[first], other.as_slice()].concat()),
+        "another content",
+    );
+    // Nothing was written beside it.
+    assert_eq!(common::crash::contents(&project.path("away")), before);
+    assert!(!Path::new("/tmp/out").exists());
+    checkout
+        .run_away(&["check", "--archive", "../none.zst"])
+        .exits(2)
+        .says("there is no file");
+}
