@@ -235,6 +235,9 @@ fn every_command_in_recipes_and_documents_is_one_that_the_program_knows() {
             "docs/ci.md",
             "docs/any-program.md",
             "docs/first-gate.md",
+            "docs/kubernetes.md",
+            "docs/many-gpus.md",
+            "docs/slurm.md",
         ]
         .map(str::to_owned),
     );
