@@ -160,7 +160,7 @@ pub enum Command {
     /// Show the slices of a check, or print the pipeline, manifest or script that measures them.
     ///
     /// Runs nothing. What is printed packs an archive, measures its slices on other machines, and
-    /// judges them with `merge`. [launch] in the configuration has partition, queue and image.
+    /// judges them with `merge`. `launch` in the configuration has partition, queue and image.
     #[command(
         after_help = PLAN_HELP
     )]

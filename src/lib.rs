@@ -11,7 +11,7 @@
 //! them with the rule in [`verdict`], and [`report`] renders the outcome. [`command`] combines the
 //! steps into the subcommands of [`cli`].
 //!
-//! [`archive`] packs programs and rules for another machine, and [`slice`] carries what that machine
+//! [`archive`] packs programs and rules for another machine, and [`slice`](mod@slice) carries what that machine
 //! measured.
 //!
 //! Besides these: [`evidence`] finds incomplete, disturbed or implausible measurements, [`binary`]
