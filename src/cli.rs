@@ -6,7 +6,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
-use crate::plan::SliceAsked;
+use crate::engine::engine_parser;
+use crate::plan::{MOST_SLICES, SliceAsked};
 use crate::report::{Color, Detail, Form, form_parser, report_help};
 
 /// The version, and the commit that the tool was built from with its date, where they are known.
@@ -65,6 +66,15 @@ Examples:
 
 Prints the SHA-256 of the file, for `merge --archive-sha256`. Equal content makes an equal file.
 A variant that cannot be built is reported, and is part of the archive as one that failed.";
+
+const PLAN_HELP: &str = "\
+Examples:
+  sparsek-gate plan --slices 8
+  sparsek-gate plan --slices 8 --format github >.github/workflows/gpu-check.yml
+  sparsek-gate plan --slices 8 --format slurm >gate.sh && sh gate.sh
+
+A pipeline of GitHub, GitLab or Buildkite measures beside the target of the pull request, a manifest
+and a script beside --against, where it is given. Replace OWNER, images and tags with your own.";
 
 const MERGE_HELP: &str = "\
 Examples:
@@ -150,6 +160,17 @@ pub enum Command {
         after_help = ARCHIVE_HELP
     )]
     Archive(ArchiveArgs),
+    /// Show the slices of a check, or print the pipeline, manifest or script that measures them.
+    ///
+    /// Runs nothing. What is printed packs an archive, measures its slices on other machines, and
+    /// judges them with `merge`. `launch` in the configuration has partition, queue and image.
+    #[command(
+        after_help = PLAN_HELP
+    )]
+    Plan(PlanArgs),
+    /// Submit a job to Slurm, and cancel it at the end of standard input.
+    #[command(hide = true)]
+    KeepJob(KeepJobArgs),
     /// Judge the slices of one check, which other machines measured, as one check.
     ///
     /// Rules, locks and the plan come from this checkout, as `check` takes them, or from an archive
@@ -564,6 +585,13 @@ pub struct CheckArgs {
     /// complete, whatever was found; `merge` judges.
     #[arg(long, value_name = "I/N", requires = "slice_output", conflicts_with_all = ["report", "static", "dry_run"])]
     pub slice: Option<SliceAsked>,
+    /// Let a cluster measure: pack an archive, submit its slices, wait for them, and judge them. An
+    /// interrupt cancels the job. [launch.slurm] has partition, account and time limit.
+    #[arg(long, value_name = "ENGINE", value_parser = ["slurm"], conflicts_with_all = ["from", "static", "archive", "slice", "dry_run", "output"])]
+    pub on: Option<String>,
+    /// How many slices --on submits, each with one GPU [default: one for each variant, at most 8]
+    #[arg(long, value_name = "N", requires = "on", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SLICES)))]
+    pub slices: Option<u32>,
     /// Folder for the slice; created where it does not exist.
     #[arg(long, value_name = "DIR", requires = "slice")]
     pub slice_output: Option<PathBuf>,
@@ -599,6 +627,34 @@ pub struct ArchiveArgs {
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
+}
+
+/// Arguments of `plan`.
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    /// Selected variants.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// How many slices, each for a machine with one GPU [default: one for each variant, at most 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SLICES)))]
+    pub slices: Option<u32>,
+    /// Measure beside this git revision.
+    #[arg(long, value_name = "REV")]
+    pub against: Option<String>,
+    /// What to print.
+    #[arg(long, default_value = "text", value_parser = engine_parser())]
+    pub format: String,
+}
+
+/// Arguments of `keep-job`.
+#[derive(Args, Debug)]
+pub struct KeepJobArgs {
+    /// The name of the job.
+    #[arg(long)]
+    pub name: String,
+    /// sbatch with its arguments.
+    #[arg(last = true, required = true)]
+    pub sbatch: Vec<String>,
 }
 
 /// Arguments of `merge`.

@@ -16,7 +16,7 @@
 //!
 //! Besides these: [`evidence`] finds incomplete, disturbed or implausible measurements, [`binary`]
 //! reads what the compiler made, [`device`] watches the GPU, [`toolchain`] finds compiler and tools,
-//! [`history`] follows a baseline through the commits, [`diff`] compares two files, [`strip`] copies
+//! [`engine`] lets other machines measure, [`history`] follows a baseline through the commits, [`diff`] compares two files, [`strip`] copies
 //! captures for publication, and [`doctor`] examines the machine. [`metric`], [`statistics`],
 //! [`finding`] and [`terms`] are shared words; [`process`], [`files`], [`git`] and [`hash`] reach
 //! the system, and [`parallel`] uses all of its cores.
@@ -33,6 +33,7 @@ pub mod config;
 pub mod device;
 pub mod diff;
 pub mod doctor;
+pub mod engine;
 pub mod evidence;
 pub mod files;
 pub mod finding;

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
             | Command::Report(_)
             | Command::Diff(_)
             | Command::List(_)
+            | Command::Plan(_)
             | Command::Schema(_)
             | Command::Completions(_)
             | Command::Man(_)
@@ -48,7 +49,12 @@ fn main() -> ExitCode {
             "processes that lose their parent cannot be adopted ({error}): a program may leave processes running"
         ));
     }
-    if !only_reads && let Err(error) = process::stop_on_signals() {
+    let handled = match cli.command {
+        _ if only_reads => Ok(()),
+        Command::KeepJob(_) => process::outlast_signals(),
+        _ => process::stop_on_signals(),
+    };
+    if let Err(error) = handled {
         report::say(&format!(
             "signals cannot be handled ({error}): an interrupt may leave programs running"
         ));

@@ -966,6 +966,16 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
         ),
         (
             "source = \"k.cu\"",
+            &["plan", "--slices", "257", "--format", "github"],
+            2,
+            [
+                "runs at most 256 jobs of one kind",
+                "`--slices 257`",
+                "next: --slices 256, or fewer",
+            ],
+        ),
+        (
+            "source = \"k.cu\"",
             &["diff", ".", "."],
             3,
             ["cannot read .", "not a regular file", "but a folder"],

@@ -8,7 +8,7 @@ use super::answer;
 use super::judging::Judging;
 use crate::archive::{Packing, SelectedNames, Unpacked, pack};
 use crate::cli::{ArchiveArgs, Format};
-use crate::config::Config;
+use crate::config::{Config, Selected};
 use crate::finding::{Error, ExitCode, Finding};
 use crate::judge::{Fresh, Judge, Packed, SameProgram};
 use crate::measure::{BaseProject, Prebuilt, RecordUse, Times};
@@ -17,9 +17,9 @@ use crate::trust::{self, Grounds};
 
 /// What was packed, for scripts.
 #[derive(Serialize)]
-struct Content {
+pub(super) struct Content {
     archive: String,
-    sha256: String,
+    pub sha256: String,
     bytes: u64,
     contents: usize,
     files: usize,
@@ -27,7 +27,31 @@ struct Content {
     same_programs: usize,
 }
 
+/// What was packed, what was found meanwhile, and the plan without the variants that need no
+/// measurement.
+pub(super) struct Done {
+    pub content: Content,
+    pub findings: Vec<Finding>,
+    pub measured: Selected,
+}
+
 pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Error> {
+    let Done {
+        content: packed,
+        findings,
+        ..
+    } = done(config, arguments)?;
+    let format = arguments.format;
+    // `merge` judges: what was found so far is in the archive.
+    answer::answer(format, &packed, &findings, || text(&packed))?;
+    if format == Format::Text && findings.iter().any(Finding::denies) {
+        report::say("these findings are part of the archive; `merge` judges them");
+    }
+    Ok(ExitCode::Pass)
+}
+
+/// Packs an archive, and prints nothing but progress.
+pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error> {
     let current = Config::load(config)?;
     let against = arguments.against.as_deref();
     let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
@@ -80,13 +104,15 @@ pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Er
         .iter()
         .chain(&programs.current.findings);
     let findings: Vec<Finding> = findings.cloned().collect();
-    let format = arguments.format;
-    // `merge` judges: what was found so far is in the archive.
-    answer::answer(format, &packed, &findings, || text(&packed))?;
-    if format == Format::Text && findings.iter().any(Finding::denies) {
-        report::say("these findings are part of the archive; `merge` judges them");
-    }
-    Ok(ExitCode::Pass)
+    let mut measured = plan.clone();
+    measured
+        .variants
+        .retain(|one| same_programs.iter().all(|same| same.variant != one.id));
+    Ok(Done {
+        content: packed,
+        findings,
+        measured,
+    })
 }
 
 /// No run on another machine reuses a verification, or is reused.

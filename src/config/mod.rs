@@ -25,13 +25,17 @@ pub(crate) use error::{nearest, suggest};
 pub use kernel_filter::KernelFilter;
 pub use launches::LaunchSelection;
 pub use model::{
-    Config, Counts, FILE_NAME, Metric, Plausible, ProfileSettings, Recipe, SourceText, Suite,
-    Toolchain, Trust, Variant, Verification, Waiver, Work,
+    Config, Counts, FILE_NAME, KubernetesSettings, Launch, Metric, Plausible, ProfileSettings,
+    Recipe, SlurmSettings, SourceText, Suite, Toolchain, Trust, Variant, Verification, Waiver,
+    Work,
 };
 pub(crate) use pins::NEXT as PINS_NEXT;
 pub use pins::{Mismatch, Pin, Pins};
 pub use program::{Program, ProgramSettings, Purpose};
-pub use raw::{CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool};
+pub use raw::{
+    CacheControl, ClockControl, Collector, ContainerRuntime, GraphProfiling, ReplayMode,
+    SanitizerTool,
+};
 pub use schema::schema;
 pub use selected::Selected;
 pub use selector::Selector;

@@ -37,6 +37,70 @@ pub(super) struct RawConfig {
     pub waiver: Vec<RawWaiver>,
     /// Whose locks count.
     pub trust: RawTrust,
+    /// Where `check --on` and `plan` let other machines measure.
+    pub launch: RawLaunch,
+}
+
+/// Where `check --on` and `plan` let other machines measure.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "launch")]
+pub(super) struct RawLaunch {
+    /// A cluster that Slurm schedules.
+    pub slurm: RawSlurm,
+    /// A cluster that Kubernetes schedules.
+    pub kubernetes: RawKubernetes,
+}
+
+/// A cluster that Slurm schedules.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "slurm")]
+pub(super) struct RawSlurm {
+    /// `--partition` of sbatch. Default: that of the cluster.
+    pub partition: Option<String>,
+    /// `--account` of sbatch. Default: the user's own.
+    pub account: Option<String>,
+    /// `--constraint` of sbatch, such as `h200`. Default: none.
+    pub constraint: Option<String>,
+    /// `--gres` of sbatch: one GPU for each slice. Default: `gpu:1`.
+    pub gres: Option<String>,
+    /// The most minutes that one slice may take. Default: the sum of the time limits of its
+    /// processes.
+    pub time_limit_min: Option<u32>,
+    /// Image of the container that a slice runs in. Default: none.
+    pub image: Option<String>,
+    /// What starts the container. Default: `pyxis`.
+    pub container: Option<ContainerRuntime>,
+    /// Lines of shell that each slice runs first, such as `module load cuda`. Default: none.
+    pub prolog: Vec<String>,
+    /// Further arguments of sbatch, such as `--qos=high`. Default: none.
+    pub args: Vec<String>,
+}
+
+/// A cluster that Kubernetes schedules.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "kubernetes")]
+pub(super) struct RawKubernetes {
+    /// Image of the container with sparsek-gate and the profiler. Default: a name to replace.
+    pub image: Option<String>,
+    /// Claim of the volume that the archive and the slices are on. Default: `sparsek-gate`.
+    pub claim: Option<String>,
+    /// Kueue's local queue. Default: none.
+    pub queue: Option<String>,
+}
+
+/// What starts a container in a job of Slurm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "container")]
+pub enum ContainerRuntime {
+    /// NVIDIA's plugin of Slurm: `srun --container-image`.
+    #[default]
+    Pyxis,
+    /// `apptainer exec --nv`.
+    Apptainer,
 }
 
 /// Whose locks count.

@@ -4,6 +4,8 @@
 //! same jobs can be executed elsewhere: a part of a plan that goes to another machine is a list of
 //! [`VariantPlan`]s, since base and current of a variant must be measured on the same GPU.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -176,6 +178,18 @@ impl VariantPlan {
             round.extend(self.once.extract_if(.., |job| job.task == Task::List));
         }
         self
+    }
+
+    /// The longest that the jobs can take: the sum of the time limits of their processes, with every
+    /// round and every repetition.
+    pub fn time_limit(&self, variant: &Variant) -> Duration {
+        let tries = variant.profile.retries + 1;
+        let limit = |job: &Job| match job.task {
+            Task::Verify | Task::Sanitize(_) => variant.verify_timeout,
+            Task::Measure(_) | Task::List => variant.profile.timeout * tries,
+        };
+        let jobs = self.once.iter().chain(self.rounds.iter().flatten());
+        jobs.map(limit).sum()
     }
 
     /// The jobs of the counting phase and those that list launches before any round, in their order.

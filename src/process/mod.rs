@@ -21,7 +21,7 @@ use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
 use std::fs;
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write as _};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -59,6 +59,22 @@ pub fn stop_on_signals() -> io::Result<()> {
         // A second signal while the first is being served ends the program at once.
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(flag))?;
         signal_hook::flag::register(signal, Arc::clone(flag))?;
+    }
+    Ok(())
+}
+
+/// Makes this process outlast SIGINT, SIGTERM and SIGHUP: it has to clean up behind another one that
+/// they end.
+///
+/// # Errors
+/// Where the handlers cannot be installed.
+pub fn outlast_signals() -> io::Result<()> {
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+    ] {
+        signal_hook::flag::register(signal, Arc::default())?;
     }
     Ok(())
 }
@@ -283,6 +299,80 @@ impl Query<'_> {
             stdout: read_back(&mut stdout)?,
             stderr: read_back(&mut stderr)?,
         })
+    }
+}
+
+/// A program of this tool that goes on where this process is killed. It reads a pipe, whose end says
+/// that this process has ended; [`RELEASED`] before the end says that there is nothing left to do.
+#[derive(Debug)]
+pub struct Companion {
+    handle: duct::Handle,
+    pid: Option<i32>,
+    /// `None` once it is closed.
+    alive: Option<io::PipeWriter>,
+}
+
+/// What a [`Companion`] reads before the end of its input where nothing is left to do.
+pub const RELEASED: u8 = b'.';
+
+impl Companion {
+    /// Starts the program with these variables besides those that every program gets. What it
+    /// prints goes to the file `log`.
+    ///
+    /// # Errors
+    /// As [`Invocation::run`].
+    pub fn start(
+        argv: &[String],
+        dir: &Path,
+        env: &BTreeMap<String, String>,
+        log: &Path,
+    ) -> io::Result<Companion> {
+        may_start()?;
+        let mark = new_mark();
+        let (reader, alive) = io::pipe()?;
+        let output = created(log)?;
+        let expression = command(argv)?
+            .stdin_file(reader)
+            .stderr_to_stdout()
+            .stdout_file(output);
+        let env = environment_of(environment::of_query(dir), &[], env, &mark);
+        let started = Started::new(&placed(expression, dir, env), mark)?;
+        Ok(Companion {
+            handle: started.handle,
+            pid: started.pid,
+            alive: Some(alive),
+        })
+    }
+
+    /// Whether it has ended, by itself or killed.
+    ///
+    /// # Errors
+    /// Where the system does not say.
+    pub fn has_ended(&self) -> io::Result<bool> {
+        Ok(self.handle.try_wait()?.is_some())
+    }
+
+    /// Lets it end without doing anything.
+    pub fn release(mut self) {
+        if let Some(mut alive) = self.alive.take() {
+            // It may be gone already, which is what is wanted.
+            let _ = alive.write_all(&[RELEASED]);
+        }
+        self.wait(Duration::from_secs(10));
+    }
+
+    /// Lets it do what it is for, and waits until it has ended; false where that takes longer.
+    pub fn act(mut self, most: Duration) -> bool {
+        self.alive = None;
+        self.wait(most)
+    }
+
+    fn wait(&self, most: Duration) -> bool {
+        let ended = self.handle.wait_timeout(most).is_ok_and(|it| it.is_some());
+        if ended {
+            tree::ended(self.pid);
+        }
+        ended
     }
 }
 

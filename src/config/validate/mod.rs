@@ -3,6 +3,7 @@
 mod environment;
 mod file;
 mod inherited;
+mod launch;
 mod matrix;
 mod metric;
 mod placeholder;
@@ -134,6 +135,7 @@ impl File<'_> {
             waivers,
             trust: self.trust(raw.trust)?,
             env_pass: self.env_pass(raw.env_pass)?,
+            launch: self.launch(raw.launch)?,
         })
     }
 

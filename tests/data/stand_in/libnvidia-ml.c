@@ -35,7 +35,10 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
     if (lost && access(lost, F_OK) == 0)
         return 15; /* GPU is lost */
     *device = (void *)0x10;
-    return strcmp(uuid, own ? own : "GPU-00112233-4455-6677-8899-aabbccddeeff") == 0 ? 0 : 6;
+    if (own)
+        return strcmp(uuid, own) == 0 ? 0 : 6;
+    /* The last digits are those of the GPU that is visible: see libcuda.c. */
+    return strncmp(uuid, "GPU-00112233-4455-6677-8899-aabbccddee", 38) == 0 ? 0 : 6;
 }
 
 int nvmlDeviceGetCount_v2(unsigned *count) {

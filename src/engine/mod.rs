@@ -1,0 +1,16 @@
+//! What lets other machines measure the slices of a check. An engine renders the pipeline, the
+//! manifest or the script that packs an archive, measures its slices and merges them. Slurm is also
+//! driven from here: [`slurm::run`].
+//!
+//! A new engine is a file with its constant, and a line of the table.
+
+mod buildkite;
+mod github;
+mod gitlab;
+mod kubernetes;
+pub mod slurm;
+mod table;
+mod task;
+
+pub use table::{ENGINES, engine, engine_parser};
+pub use task::{Engine, Task};

@@ -1,0 +1,10 @@
+//! Slurm: an array of jobs, one slice each.
+
+mod keeper;
+mod queue;
+mod run;
+mod script;
+
+pub use keeper::keep;
+pub use run::{Order, refuse_without, run};
+pub(super) use script::ENGINE;

@@ -1,0 +1,159 @@
+//! What an engine renders, and from what.
+
+use std::time::Duration;
+
+use crate::config::Launch;
+use crate::finding::Error;
+use crate::process::shell_line;
+
+/// The check whose slices other machines measure.
+#[derive(Clone, Debug)]
+pub struct Task<'a> {
+    /// `[launch]` of the configuration.
+    pub settings: &'a Launch,
+    /// How many slices there are, at least 1.
+    pub slices: u32,
+    /// The most that one slice may take.
+    pub limit: Duration,
+    /// The configuration, where it has not its usual name.
+    pub config: Option<&'a str>,
+    /// The selected variants, as on the command line.
+    pub names: &'a [String],
+    /// Whether experimental variants are included.
+    pub experimental: bool,
+    /// The revision to measure beside; a pipeline takes the target of the change where it is none.
+    pub against: Option<&'a str>,
+}
+
+/// What runs slices on other machines.
+pub struct Engine {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it renders, for the help.
+    pub help: &'static str,
+    /// The most slices that it runs; `None` where it states no bound.
+    pub most: Option<u32>,
+    /// Whether it measures beside the target of a change, where nobody names a revision.
+    pub has_target: bool,
+    pub(super) render: fn(&Task<'_>) -> String,
+}
+
+impl Engine {
+    /// The pipeline, manifest or script.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where it runs fewer slices, or where a word of the command line cannot stand
+    /// in it.
+    pub fn rendered(&self, task: &Task<'_>) -> Result<String, Error> {
+        if let Some(most) = self.most.filter(|most| task.slices > *most) {
+            return Err(Error::Usage(format!(
+                "`--slices {}`: {} runs at most {most} jobs of one kind\n  next: --slices {most}, or fewer",
+                task.slices, self.name
+            )));
+        }
+        let words = task.names.iter().map(String::as_str);
+        for word in words.chain(task.config).chain(task.against) {
+            // A service replaces these before any shell reads them.
+            if word.chars().any(char::is_control) || word.contains("${{") {
+                return Err(Error::Usage(format!(
+                    "{word:?} cannot stand in a pipeline: it has a control character or `${{{{`\n  next: name variants and revisions without these"
+                )));
+            }
+        }
+        Ok((self.render)(task))
+    }
+}
+
+impl Task<'_> {
+    /// The command line that packs the archive. `target` is the revision to measure beside where
+    /// the command line names none: a word for the shell, as it is.
+    pub(super) fn archive(&self, target: Option<&str>) -> String {
+        let mut words = self.program();
+        words.extend(["archive", "--output", "gate.tar.zst"].map(str::to_owned));
+        words.extend(self.names.iter().cloned());
+        if self.experimental {
+            words.push("--experimental".to_owned());
+        }
+        let against = match (self.against, target) {
+            (Some(revision), _) => format!(" --against {}", shell_line(&[revision.to_owned()])),
+            (None, Some(target)) => format!(" --against {target}"),
+            (None, None) => String::new(),
+        };
+        format!("{}{against}", shell_line(&words))
+    }
+
+    /// The command line that judges the slices, from folders with these names, by the rules in the
+    /// archive, whose hash the shell's variable `SHA256` has.
+    pub(super) fn merge(&self, folder: impl Fn(u32) -> String) -> String {
+        let mut words = vec!["sparsek-gate".to_owned(), "merge".to_owned()];
+        words.extend((1..=self.slices).map(folder));
+        words.extend(["--archive", "gate.tar.zst", "--archive-sha256"].map(str::to_owned));
+        format!("{} \"$SHA256\"", shell_line(&words))
+    }
+
+    /// The command line that made the text.
+    pub(super) fn made(&self, engine: &str) -> String {
+        let mut words = self.program();
+        words.extend(["plan", "--format", engine, "--slices"].map(str::to_owned));
+        words.push(self.slices.to_string());
+        words.extend(self.names.iter().cloned());
+        if self.experimental {
+            words.push("--experimental".to_owned());
+        }
+        if let Some(revision) = self.against {
+            words.extend(["--against".to_owned(), revision.to_owned()]);
+        }
+        shell_line(&words)
+    }
+
+    fn program(&self) -> Vec<String> {
+        let mut words = vec!["sparsek-gate".to_owned()];
+        if let Some(config) = self.config {
+            words.extend(["--config".to_owned(), config.to_owned()]);
+        }
+        words
+    }
+
+    /// The time limit of a job with one slice, in whole minutes: that of the slice, and as long as
+    /// it takes to fetch and to keep files.
+    pub(super) fn minutes(&self) -> u64 {
+        self.limit.as_secs().div_ceil(60) + 15
+    }
+}
+
+/// A template with its marks, such as `@N@`, replaced. What replaces one is not searched again.
+pub(super) fn filled(template: &str, marks: &[(&str, &str)]) -> String {
+    let mut text = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(at) = rest.find('@') {
+        let (before, from) = rest.split_at(at);
+        text.push_str(before);
+        let mark = marks.iter().find(|(mark, _)| {
+            let inner = from[1..].strip_prefix(mark);
+            inner.is_some_and(|rest| rest.starts_with('@'))
+        });
+        match mark {
+            Some((mark, value)) => {
+                text.push_str(value);
+                rest = &from[mark.len() + 2..];
+            }
+            None => {
+                text.push('@');
+                rest = &from[1..];
+            }
+        }
+    }
+    text.push_str(rest);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_replaced_once_and_another_at_sign_stays() {
+        let filled = filled("a@v1 @N@ @M@@N@ @", &[("N", "@M@"), ("M", "2")]);
+        assert_eq!(filled, "a@v1 @M@ 2@M@ @");
+    }
+}

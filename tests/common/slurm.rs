@@ -1,0 +1,217 @@
+//! A cluster of one node on loopback that a real slurmctld and a real slurmd run: eight GPUs that
+//! are none, everything in a temporary folder, ports of its own.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::aloud;
+
+/// A cluster; it ends with everything that runs on it when it is dropped.
+pub struct Cluster {
+    folder: tempfile::TempDir,
+    daemons: Vec<Child>,
+}
+
+/// How many GPUs the node has.
+pub const GPUS: u32 = 8;
+
+impl Cluster {
+    /// `None`, and said aloud, where Slurm is not installed.
+    pub fn start() -> Option<Cluster> {
+        let (Some(controller), Some(node)) = (found("slurmctld"), found("slurmd")) else {
+            aloud(
+                "SKIPPED: Slurm is not installed (apt-get install slurmctld slurmd slurm-client)",
+            );
+            return None;
+        };
+        let cluster = Cluster {
+            folder: tempfile::Builder::new().prefix("slurm").tempdir().unwrap(),
+            daemons: Vec::new(),
+        };
+        let folder = cluster.folder.path();
+        for name in ["state", "spool"] {
+            fs::create_dir(folder.join(name)).unwrap();
+        }
+        for gpu in 0..GPUS {
+            std::os::unix::fs::symlink("/dev/null", folder.join(format!("gpu{gpu}"))).unwrap();
+        }
+        fs::write(folder.join("gres.conf"), gres(folder)).unwrap();
+        let ports = free_ports();
+        fs::write(cluster.conf(), configuration(folder, ports)).unwrap();
+        let mut cluster = cluster;
+        for (program, arguments) in [
+            (&controller, &["-D", "-i"][..]),
+            (&node, &["-D", "-N", "localhost"]),
+        ] {
+            let mut daemon = Command::new(program);
+            daemon.args(arguments).env("SLURM_CONF", cluster.conf());
+            daemon
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            cluster.daemons.push(daemon.spawn().unwrap());
+        }
+        let idle = || {
+            cluster
+                .ask("sinfo", &["--noheader", "--format=%T"])
+                .contains("idle")
+        };
+        cluster.until("the node is idle", idle);
+        Some(cluster)
+    }
+
+    /// The configuration's file, for `SLURM_CONF`.
+    pub fn conf(&self) -> PathBuf {
+        self.folder.path().join("slurm.conf")
+    }
+
+    /// What a command of Slurm prints.
+    pub fn ask(&self, program: &str, arguments: &[&str]) -> String {
+        let mut command = Command::new(program);
+        command.args(arguments).env("SLURM_CONF", self.conf());
+        let output = command.output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The states of the slices that have not ended.
+    pub fn jobs(&self) -> Vec<String> {
+        let left = self.ask("squeue", &["--noheader", "--array", "--format=%T"]);
+        left.lines().map(|line| line.trim().to_owned()).collect()
+    }
+
+    /// Waits until something is so, at most a minute.
+    #[track_caller]
+    pub fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !is_so() {
+            assert!(
+                Instant::now() < end,
+                "{what}: not within a minute\n{}",
+                self.logs()
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Processes of jobs: what descends from a slurmstepd of this cluster is marked by its
+    /// configuration.
+    pub fn processes(&self) -> Vec<String> {
+        let wanted = format!("SLURM_CONF={}", self.conf().display());
+        let own: Vec<u32> = self.daemons.iter().map(Child::id).collect();
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        numbers
+            .filter(|pid| !own.contains(pid))
+            .filter(|pid| {
+                let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                let mut variables = environ.split(|byte| *byte == 0);
+                variables.any(|variable| variable == wanted.as_bytes())
+            })
+            .map(|pid| {
+                let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                format!("{pid} {}", String::from_utf8_lossy(&line).replace('\0', " "))
+            })
+            // The controller's own helper.
+            .filter(|line| !line.contains("slurmscriptd") && !line.contains("slurmctld"))
+            .collect()
+    }
+
+    fn logs(&self) -> String {
+        let text = |name: &str| {
+            let path = self.folder.path().join(name);
+            fs::read_to_string(path).unwrap_or_default()
+        };
+        text("slurmctld.log") + &text("slurmd.log")
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.daemons.len() == 2 {
+            for job in self.ask("squeue", &["--noheader", "--format=%A"]).lines() {
+                self.ask("scancel", &["--signal=KILL", "--full", job.trim()]);
+                self.ask("scancel", &[job.trim()]);
+            }
+            let end = Instant::now() + Duration::from_secs(10);
+            while !self.jobs().is_empty() && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        for daemon in self.daemons.iter_mut().rev() {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}
+
+/// A daemon, which Debian puts where only root searches.
+fn found(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders =
+        std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
+    let mut files = folders.map(|folder| folder.join(program));
+    files.find(|file| file.exists())
+}
+
+/// Two ports that nobody listens on now.
+fn free_ports() -> [u16; 2] {
+    let listeners = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
+}
+
+fn user() -> String {
+    let output = Command::new("id").arg("-un").output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn gres(folder: &Path) -> String {
+    format!(
+        "NodeName=localhost Name=gpu Type=h200 Count={GPUS} File={}/gpu[0-{}]\n",
+        folder.display(),
+        GPUS - 1
+    )
+}
+
+/// Nothing is looked up or waited for, and ended jobs are forgotten after two minutes.
+fn configuration(folder: &Path, [controller, node]: [u16; 2]) -> String {
+    let (folder, user) = (folder.display(), user());
+    format!(
+        "ClusterName=gate
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={controller}
+SlurmdPort={node}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/none
+CredType=cred/none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/builtin
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
+ReturnToService=2
+KillWait=2
+MinJobAge=120
+JobCompType=jobcomp/none
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+GresTypes=gpu
+SlurmdParameters=config_overrides
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+NodeName=localhost NodeAddr=127.0.0.1 CPUs=16 RealMemory=100 State=UNKNOWN Gres=gpu:h200:{GPUS}
+PartitionName=gpu Nodes=localhost Default=YES MaxTime=24:00:00 State=UP
+PartitionName=short Nodes=localhost MaxTime=1 State=UP
+"
+    )
+}
