@@ -15,7 +15,11 @@ use crate::markdown::{Block, blocks, pages, read};
 use crate::{typed, typed_in};
 
 /// The pages that a test of their own types, block for block.
-const TYPED: [&str; 2] = ["docs/first-gate.md", "docs/any-program.md"];
+const TYPED: [&str; 3] = [
+    "docs/first-gate.md",
+    "docs/any-program.md",
+    "docs/outputs.md",
+];
 /// Languages of commands.
 const SHELLS: [&str; 4] = ["sh", "bash", "shell", "console"];
 /// Languages in which nobody types a command.
