@@ -175,9 +175,12 @@ fn code_that_a_program_loads_is_kept_locked_and_compared() {
     // The same files, and other code.
     record(&machine, "first", more_registers);
     let other = check(&machine, 4);
-    assert_eq!(
-        messages(&other, "regressed"),
-        ["`registers` of bsr_gemm_wmma: 230 → 240 (tolerance 0)"]
+    // Behind it stand the instructions that differ, where there is a disassembler.
+    let regressed = messages(&other, "regressed");
+    let said = "`registers` of bsr_gemm_wmma: 230 → 240 (tolerance 0)";
+    assert!(
+        regressed.len() == 1 && regressed[0].starts_with(said),
+        "{regressed:?}"
     );
     let why = messages(&other, "tuning-changed");
     assert!(

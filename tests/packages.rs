@@ -141,7 +141,13 @@ fn read_by_compiler(library: &str) -> Vec<PathBuf> {
         let path = entry.unwrap().path();
         let name = path.file_name()?.to_str()?;
         let of_library = name.starts_with(&format!("{library}-")) && name.ends_with(".d");
-        let text = fs::read_to_string(&path).ok().filter(|_| of_library)?;
+        // The library with its own tests has such a list too, and is no library: it reads more.
+        let stem = path.file_stem()?.to_str()?;
+        let made = path.with_file_name(format!("lib{stem}.rmeta"));
+        let is_made = made.is_file() || made.with_extension("rlib").is_file();
+        let text = fs::read_to_string(&path)
+            .ok()
+            .filter(|_| of_library && is_made)?;
         // A program and a test have names like that, and other sources.
         let read = text.lines().find_map(|line| line.split_once(".d: "))?.1;
         let read: Vec<PathBuf> = read.split_whitespace().map(PathBuf::from).collect();
@@ -150,7 +156,10 @@ fn read_by_compiler(library: &str) -> Vec<PathBuf> {
         is_library.then_some((when, read))
     });
     let (_, read) = lists.max().unwrap();
-    let read = read.into_iter().map(|file| repository().join(file));
+    let read = read.into_iter().map(|file| {
+        let path = repository().join(file);
+        path.canonicalize().unwrap_or(path)
+    });
     let made = Path::new(PROGRAM).parent().unwrap();
     // The list may be that of clippy, which reads its own settings too.
     let read = read.filter(|file| !file.ends_with("clippy.toml"));
