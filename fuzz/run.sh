@@ -5,7 +5,7 @@ set -euo pipefail
 usage() {
   cat <<'TEXT'
 usage: fuzz/run.sh [OPTION...]
-Without an option: builds, and runs all targets for about one minute together, with the same seed
+Without an option: builds, and runs all targets for about half a minute together, with the same seed
 each time. With --minutes or --hours each sitting has a seed of its own.
 
   --minutes M     run all targets for M minutes together
@@ -20,7 +20,7 @@ TEXT
 }
 
 here=$(cd "$(dirname "$0")" && pwd)
-seconds=60 seed=1 jobs=2 out=$here/found binary='' merge='' only_build='' profile=short
+seconds=30 seed=1 jobs=2 out=$here/found binary='' merge='' only_build='' profile=short
 targets=()
 while [ $# -gt 0 ]; do
   case $1 in
