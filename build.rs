@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Sets SPARSEK_GATE_ORIGIN, which `--version` prints after the version.
 fn state_origin(sources: &Path) -> Result<(), Box<dyn Error>> {
-    // A debug build is for whoever changes the sources, and would be compiled again after each commit.
+    // A debug build names no commit: otherwise each commit would compile the tool again.
     let origin = if env::var("PROFILE")? == "debug" {
         None
     } else {

@@ -123,14 +123,10 @@ impl Locked {
 /// The metrics of a variant, with as many launches as the tool would choose.
 fn series(variant: &Variant, known: &[(Samples, Tolerance, Direction)]) -> Suite {
     let looks = variant.profile.round_looks();
-    let scaled = |tolerance: &Tolerance| match tolerance {
-        Tolerance::RelativePercent(percent) => (Scale::Relative, *percent),
-        Tolerance::Absolute(value) => (Scale::Absolute, *value),
-    };
     let noises: Vec<KnownNoise<'_>> = known
         .iter()
         .map(|(samples, tolerance, _)| {
-            let (scale, tolerance) = scaled(tolerance);
+            let (scale, tolerance) = Scale::of(*tolerance);
             KnownNoise {
                 samples,
                 scale,
@@ -145,7 +141,7 @@ fn series(variant: &Variant, known: &[(Samples, Tolerance, Direction)]) -> Suite
     };
     let launches = cheapest(&noises, &bounds, COST).launches as usize;
     let one = |(samples, tolerance, direction): &(Samples, Tolerance, Direction)| {
-        let (scale, tolerance) = scaled(tolerance);
+        let (scale, tolerance) = Scale::of(*tolerance);
         let between = samples.noise().between.unwrap_or(0.0);
         Series {
             level: samples.value(),

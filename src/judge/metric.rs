@@ -419,10 +419,7 @@ impl Quantity<'_> {
         let Case {
             variant, reference, ..
         } = self.case;
-        let (scale, tolerance) = match reference.tolerance(self.metric) {
-            Tolerance::RelativePercent(percent) => (Scale::Relative, percent),
-            Tolerance::Absolute(value) => (Scale::Absolute, value),
-        };
+        let (scale, tolerance) = Scale::of(reference.tolerance(self.metric));
         let looks = match reference {
             Reference::Stored { .. } => variant.profile.process_looks(),
             Reference::Base { .. } | Reference::Program { .. } => variant.profile.round_looks(),

@@ -31,10 +31,7 @@ impl Judge<'_> {
         let known: Vec<KnownNoise<'_>> = samples
             .iter()
             .map(|(samples, tolerance)| {
-                let (scale, tolerance) = match tolerance {
-                    Tolerance::RelativePercent(percent) => (Scale::Relative, *percent),
-                    Tolerance::Absolute(value) => (Scale::Absolute, *value),
-                };
+                let (scale, tolerance) = Scale::of(*tolerance);
                 KnownNoise {
                     samples,
                     scale,

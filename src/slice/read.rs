@@ -14,7 +14,7 @@ use crate::terms::VariantId;
 /// What slices must be of.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// The plan, as whoever judges it knows it.
+    /// The plan that is judged.
     pub plan: &'a Selected,
     /// Its sha256.
     pub sha256: &'a str,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::{Change, Verdict};
-use crate::metric::Direction;
+use crate::metric::{Direction, Tolerance};
 use crate::statistics::{Samples, Scatter, farthest, mean};
 
 /// Chance that a whole check raises any alarm where every change is exactly its tolerance.
@@ -32,6 +32,16 @@ pub enum Scale {
     Relative,
     /// As the difference; the tolerance is in the metric's unit.
     Absolute,
+}
+
+impl Scale {
+    /// The terms of a tolerance, and its size: percent, or the metric's unit.
+    pub fn of(tolerance: Tolerance) -> (Scale, f64) {
+        match tolerance {
+            Tolerance::RelativePercent(percent) => (Scale::Relative, percent),
+            Tolerance::Absolute(value) => (Scale::Absolute, value),
+        }
+    }
 }
 
 /// What is asked of a comparison.

@@ -22,7 +22,7 @@ const EXCEEDED: usize = 10;
 /// Sums in another order differ by less than this share.
 const ROUNDING: f64 = 1e-9;
 
-/// The fewest values that are searched, so that a step can be told from chance at a level of 1 %: of
+/// The fewest values that are searched, so that a step differs from chance at a level of 1 %: of
 /// the 924 ways to choose 6 of 12 values, 2 are as extreme as a step in the middle.
 pub const FEWEST_FOR_CHANGE: usize = 12;
 
@@ -36,7 +36,7 @@ pub fn change_points(values: &[f64], false_alarms: f64) -> Vec<usize> {
     let skipped = values.len().saturating_sub(MOST_VALUES);
     let values = &values[skipped..];
     let mut changes: Vec<usize> = Vec::new();
-    // Without this bound a rounding error could go on for ever.
+    // Without this bound a rounding error could make it endless.
     while changes.len() < values.len() / FEWEST_OF_LEVEL {
         let segments = segments(values.len(), &changes);
         let Some(best) = best_split(values, &segments) else {
