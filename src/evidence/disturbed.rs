@@ -78,7 +78,8 @@ pub(crate) fn unwatched(variant: &VariantId, profile: &Profile) -> Option<Findin
 /// What the state of the GPU shows against the captures of both sides of a comparison.
 pub(crate) fn disturbances(
     variant: &VariantId,
-    sides: &[(&'static str, &Profile)],
+    sides: &[(&str, &Profile)],
+    purpose: Purpose,
 ) -> Vec<Finding> {
     let states: Vec<(&str, Vec<&State>)> = sides
         .iter()
@@ -92,5 +93,5 @@ pub(crate) fn disturbances(
         .iter()
         .map(|(name, states)| Side { name, states })
         .collect();
-    device_findings(variant, &sides, Purpose::Verdict)
+    device_findings(variant, &sides, purpose)
 }

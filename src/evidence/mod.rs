@@ -1,5 +1,6 @@
 //! Whether a profile is evidence: complete, undisturbed, plausible, and of the code that was built.
 
+mod clock;
 mod complete;
 mod disturbed;
 mod launched;
@@ -9,6 +10,7 @@ mod plausible;
 mod proven;
 mod tuning;
 
+pub use clock::SameClock;
 pub use complete::{incomplete, incomplete_compiled, incomplete_side};
 pub(crate) use complete::{
     missing_launches_side, static_value, tier_gap_accepted, why_not_measured,

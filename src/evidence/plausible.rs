@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::clock::SameClock;
 use crate::device::{ComputeProcess, Slowdown, State};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Direction, bounds, display_value, is_time};
@@ -31,25 +32,51 @@ pub struct Measurand<'a> {
 }
 
 /// What captures are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Purpose {
     /// A verdict: what differs between captures is no property of the kernel.
     Verdict,
+    /// A verdict between launches that ran at the same clock on both sides: what lowered it in some
+    /// captures is noise, which widens the band.
+    VerdictAtOneClock(SameClock),
     /// A baseline. What differs between its processes is in the spread that is locked, and widens
     /// every band by it.
     Baseline,
 }
 
 impl Purpose {
+    /// The purpose of a comparison, by the clocks of its two sides.
+    pub fn verdict(clock: Option<SameClock>) -> Purpose {
+        clock.map_or(Purpose::Verdict, Purpose::VerdictAtOneClock)
+    }
+
     /// Why a clock that settings changed, in some captures and not in others, only warns.
     fn excuse(self) -> Option<WarnReason> {
-        (self == Purpose::Baseline).then_some(WarnReason::InLockedSpread)
+        match self {
+            Purpose::Verdict => None,
+            Purpose::VerdictAtOneClock(_) => Some(WarnReason::SameClock),
+            Purpose::Baseline => Some(WarnReason::InLockedSpread),
+        }
+    }
+
+    /// What the launches themselves show about a clock that changed between captures.
+    fn counted(self) -> String {
+        match self {
+            Purpose::Verdict | Purpose::Baseline => String::new(),
+            Purpose::VerdictAtOneClock(clock) => format!(
+                "; the measured launches of both sides ran at the same clock, {:.2} % apart (tolerance of the duration: {} %)",
+                clock.apart_percent, clock.tolerance_percent
+            ),
+        }
     }
 
     /// What to do about it.
     fn next(self, otherwise: &str) -> String {
         match self {
             Purpose::Verdict => otherwise.to_owned(),
+            Purpose::VerdictAtOneClock(_) => {
+                format!("nothing, if this noise is usual. For less of it: {otherwise}")
+            }
             Purpose::Baseline => format!(
                 "nothing, if this noise is usual: a baseline of these captures has it in its spread. For a narrower one: {otherwise}"
             ),
@@ -264,9 +291,10 @@ fn slowed(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) -> Ve
                 Code::ClockChanged,
                 variant,
                 format!(
-                    "{what} in some captures and not in others ({}): {}",
+                    "{what} in some captures and not in others ({}): {}{}",
                     reason.as_str(),
-                    listed(&slowed)
+                    listed(&slowed),
+                    purpose.counted()
                 ),
                 purpose.next(next),
             )
@@ -302,9 +330,10 @@ fn other_clock(variant: &VariantId, captures: &[Capture<'_>], purpose: Purpose) 
         Code::ClockChanged,
         variant,
         format!(
-            "the GPU did not reach the same clock in all captures: {low} MHz in {}, {high} MHz in {}, {percent:.1} % apart",
+            "the GPU did not reach the same clock in all captures: {low} MHz in {}, {high} MHz in {}, {percent:.1} % apart{}",
             listed(&[slow]),
-            listed(&[fast])
+            listed(&[fast]),
+            purpose.counted()
         ),
         purpose.next(next),
     );

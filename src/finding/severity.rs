@@ -57,6 +57,8 @@ reasons! {
     Programs => Inconclusive,
     /// All captures were affected alike.
     AllCapturesAlike => ClockChanged,
+    /// The launches of both sides ran at the same clock, by the profiler's counter.
+    SameClock => ClockChanged,
     /// The captures are those of a baseline, whose spread contains what differs between them.
     InLockedSpread => ClockChanged,
     /// Nothing of the variant can be judged without a GPU.

@@ -13,7 +13,7 @@ use super::work::{declared_findings, work_findings};
 use crate::comparable::{Difference, measured, side_by_side, words};
 use crate::config::Variant;
 use crate::evidence::{
-    Purpose, below_counters, disturbances, disturbed, incomplete, incomplete_side,
+    Purpose, SameClock, below_counters, disturbances, disturbed, incomplete, incomplete_side,
     missing_launches_side, unwatched,
 };
 use crate::finding::{Code, Finding};
@@ -139,15 +139,28 @@ fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
     let Case {
         variant, current, ..
     } = *case;
+    let purpose = purpose_of(case);
     match case.reference {
-        Reference::Stored { .. } => disturbed(variant, current, Purpose::Verdict),
+        Reference::Stored { .. } => disturbed(variant, current, purpose),
         Reference::Base { base, .. } | Reference::Program { base } => {
-            let mut findings = disturbances(&variant.id, &[("base", base), ("current", current)]);
+            let sides = [("base", base), ("current", current)];
+            let mut findings = disturbances(&variant.id, &sides, purpose);
             findings.extend(unwatched(&variant.id, current));
             findings.extend(below_counters(variant, current));
             findings
         }
     }
+}
+
+/// What the captures are for, by the clocks of both sides.
+fn purpose_of(case: &Case<'_>) -> Purpose {
+    let clock = SameClock::of(
+        case.variant,
+        case.reference.profile(),
+        case.current,
+        |metric| case.reference.tolerance(metric),
+    );
+    Purpose::verdict(clock)
 }
 
 fn metrics_gone(variant: &Variant, locked: &Profile) -> Vec<Finding> {

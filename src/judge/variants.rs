@@ -19,8 +19,8 @@ use crate::baseline::{Store, Trusted, immutable_additions, verify_stored};
 use crate::comparable::{changes_since, words};
 use crate::config::{Selected, Variant};
 use crate::evidence::{
-    Purpose, below_counters, disturbed, incomplete, incomplete_compiled, numbers_unchecked,
-    other_launches, recorded_unpinned, tuning_measured, tuning_varies, unpinned,
+    Purpose, SameClock, below_counters, disturbed, incomplete, incomplete_compiled,
+    numbers_unchecked, other_launches, recorded_unpinned, tuning_measured, tuning_varies, unpinned,
 };
 use crate::finding::{Code, Error, Finding};
 use crate::parallel;
@@ -237,12 +237,18 @@ impl<'a> Judge<'a> {
         candidates.find_map(|other| {
             let now = profile(&other.id)?;
             let sound = incomplete(other, now).is_empty()
-                && !disturbed(other, now, Purpose::Verdict)
-                    .iter()
-                    .any(Finding::denies);
+                && !self.disturbed(other, now).iter().any(Finding::denies);
             let control = Control::new(other, variant, self.locked(&other.id, now)?, now);
             (sound && !control.displacements.is_empty()).then_some(control)
         })
+    }
+
+    /// What disturbed a profile that is compared with its baseline.
+    fn disturbed(&self, variant: &Variant, profile: &Profile) -> Vec<Finding> {
+        let clock = self
+            .locked(&variant.id, profile)
+            .and_then(|locked| SameClock::of(variant, locked, profile, |metric| metric.tolerance));
+        disturbed(variant, profile, Purpose::verdict(clock))
     }
 
     /// A profile against its baseline; `None` where nothing is locked for its GPU.
@@ -298,9 +304,7 @@ impl<'a> Judge<'a> {
         for control in profiles.controls.iter().filter(|_| any_stored) {
             if let Some(variant) = self.plan.config.variant(&control.variant) {
                 outcome.findings.extend(incomplete(variant, control));
-                outcome
-                    .findings
-                    .extend(disturbed(variant, control, Purpose::Verdict));
+                outcome.findings.extend(self.disturbed(variant, control));
             }
         }
         let so_far = &*outcome;

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::watch::Watch;
 use crate::config::Variant;
-use crate::evidence::{Purpose, Side, device_findings};
+use crate::evidence::{Purpose, SameClock, disturbances};
 use crate::finding::{Code, Error, Finding, Severity};
 use crate::process;
 use crate::profile::Profile;
-use crate::terms::VariantId;
 
 /// Before the first repetition; each further one waits twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -88,22 +87,23 @@ fn of_the_machine(found: &Finding) -> bool {
         )
 }
 
-/// What disturbed the GPU while the compared profiles were measured, if anything did.
-pub(super) fn disturbance(variant: &VariantId, sides: &[(&str, &Profile)]) -> Option<Finding> {
-    let states: Vec<_> = sides
-        .iter()
-        .map(|(name, profile)| {
-            let captures = profile.provenance.captures.iter();
-            let states: Vec<_> = captures.filter_map(|one| one.device.as_ref()).collect();
-            (*name, states)
-        })
+/// What disturbed the GPU while the compared profiles were measured, if anything did. Without a base
+/// the profile is compared later: until then its clocks need only be known.
+pub(super) fn disturbance(
+    variant: &Variant,
+    base: Option<&Profile>,
+    current: &Profile,
+) -> Option<Finding> {
+    let clock = SameClock::of(variant, base.unwrap_or(current), current, |metric| {
+        metric.against
+    });
+    let sides: Vec<(&str, &Profile)> = base
+        .map(|base| ("base", base))
+        .into_iter()
+        .chain([("current", current)])
         .collect();
-    let sides: Vec<Side<'_>> = states
-        .iter()
-        .map(|(name, states)| Side { name, states })
-        .collect();
-    let mut findings = device_findings(variant, &sides, Purpose::Verdict).into_iter();
-    findings.find(of_the_machine)
+    let findings = disturbances(&variant.id, &sides, Purpose::verdict(clock));
+    findings.into_iter().find(of_the_machine)
 }
 
 /// Removes the captures of a try that failed, so that they are not taken for those of the next. The

@@ -69,15 +69,12 @@ impl<'a> Subjects<'a> {
         retries: &mut Retries<'_>,
         open: &mut StillOpen<'_>,
     ) -> Result<Profiles, SideStop> {
-        let variant = &self.variant().id;
+        let variant = self.variant();
         loop {
             let answer = self.on_highest_tier(bench, plan, open);
             let answer = answer.map_err(|stop| stop.map(|found| bench.unless_lost(found)));
             let failed = match &answer {
-                Ok(Profiles { current, base }) => match base {
-                    Some(base) => disturbance(variant, &[("base", base), ("current", current)]),
-                    None => disturbance(variant, &[("current", current)]),
-                },
+                Ok(Profiles { current, base }) => disturbance(variant, base.as_ref(), current),
                 Err(SideStop::Finding(_, found)) => Some((**found).clone()),
                 Err(SideStop::Error(_)) => None,
             };

@@ -51,6 +51,12 @@ static GH100: &[Alias] = &[
         "shared memory, loads and stores",
     ),
     alias(
+        "clock",
+        Role::Clock.counter(),
+        Better::Neither,
+        "where it is recorded, a power limit that lowered the clock in some captures is weighed",
+    ),
+    alias(
         "dram_bw",
         Role::DramThroughput.counter(),
         Better::Higher,
