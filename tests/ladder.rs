@@ -464,7 +464,6 @@ fn settings_that_only_ncu_can_honour_leave_the_tier_out_of_reach() {
     };
     for (setting, why) in [
         ("nvtx = [\"range/\"]", "NVTX ranges"),
-        ("profiler_range = true", "cudaProfilerStart"),
         ("graph_profiling = \"graph\"", "a whole CUDA graph"),
         ("ncu_args = [\"--kernel-id\", \"::x:1\"]", "`--kernel-id`"),
     ] {
@@ -670,6 +669,16 @@ fn a_tier_that_does_not_exist_is_a_slip_in_the_configuration() {
 
 /// What the injected library, as it is embedded in this program, writes about a stand-in program.
 fn injected(machine: &Machine, how: &str, goes_wrong: &str) -> (Option<i32>, Vec<String>) {
+    injected_with(machine, how, goes_wrong, None)
+}
+
+/// The same with a setting in the environment, which the tool sets for `profiler_range`.
+fn injected_with(
+    machine: &Machine,
+    how: &str,
+    goes_wrong: &str,
+    setting: Option<&str>,
+) -> (Option<i32>, Vec<String>) {
     let folder = machine.project.path(".sparsek-gate/cupti");
     let injection = fs::read_dir(&folder)
         .unwrap()
@@ -677,14 +686,18 @@ fn injected(machine: &Machine, how: &str, goes_wrong: &str) -> (Option<i32>, Vec
         .unwrap()
         .unwrap()
         .path();
-    let left = machine.project.path(&format!("tmp/{how}{goes_wrong}"));
+    let left = machine
+        .project
+        .path(&format!("tmp/{how}{goes_wrong}{}", setting.is_some()));
     fs::create_dir(&left).unwrap();
     let status = Command::new(machine.driver.join("program"))
+        .envs(setting.map(|name| (name, "1")))
         .arg(how)
         .env("CUDA_INJECTION64_PATH", injection)
         .env("SPARSEK_GATE_CUPTI", machine.driver.join("libcupti.so.13"))
         .env("SPARSEK_GATE_KERNEL_RECORDS", left.join("process"))
         .env("STAND_IN_CUPTI", goes_wrong)
+        .env("LD_LIBRARY_PATH", machine.driver)
         .status()
         .unwrap();
     let texts = fs::read_dir(&left)
@@ -692,6 +705,47 @@ fn injected(machine: &Machine, how: &str, goes_wrong: &str) -> (Option<i32>, Vec
         .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
         .collect();
     (status.code(), texts)
+}
+
+#[test]
+fn launches_outside_of_the_ranges_of_the_profiler_are_not_recorded() {
+    const RANGE: Option<&str> = Some("SPARSEK_GATE_PROFILER_RANGE");
+    let Some(machine) = Machine::accepting("kernel-times") else {
+        return;
+    };
+    machine.profile(0);
+    for (how, setting, expected) in [
+        ("range", RANGE, &[2, 3][..]),
+        // Without a range nothing is in one.
+        ("exit", RANGE, &[]),
+        ("range", None, &[1, 2, 3, 4]),
+    ] {
+        let (status, texts) = injected_with(&machine, how, "", setting);
+        assert_eq!(status, Some(0));
+        let process = ProcessRecords::parse(&texts[0]).unwrap();
+        let kernels = process.kernels.iter().map(|kernel| kernel.correlation);
+        assert_eq!(kernels.collect::<Vec<_>>(), expected, "{}", texts[0]);
+    }
+    let (status, texts) = injected_with(&machine, "exit", "subscribed", RANGE);
+    assert_eq!(status, Some(0));
+    let message = ProcessRecords::parse(&texts[0]).unwrap_err().to_string();
+    assert!(message.contains("cuptiSubscribe answered 39"), "{message}");
+}
+
+#[test]
+fn a_range_of_the_profiler_is_asked_for_where_the_configuration_has_one() {
+    let Some(machine) = Machine::accepting("kernel-times") else {
+        return;
+    };
+    let asked = "echo \"${SPARSEK_GATE_PROFILER_RANGE-no}\" >>asked";
+    machine.project.write("cp_async.sh", program(0, asked));
+    machine.profile(0);
+    let range = "[profile]\nprofiler_range = true";
+    machine.project.replace("config.toml", "[profile]", range);
+    machine.profile(0);
+    let lines = machine.project.read("asked");
+    let answers: std::collections::BTreeSet<&str> = lines.lines().collect();
+    assert_eq!(answers.into_iter().collect::<Vec<_>>(), ["1", "no"]);
 }
 
 #[test]

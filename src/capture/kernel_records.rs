@@ -49,8 +49,39 @@ pub struct ProcessRecords {
     pub pid: u32,
     /// What `cuptiGetVersion` answers there.
     pub cupti_version: u32,
-    /// Its kernels in the order in which they were launched.
+    /// Its kernels in the order in which they were launched. Where only ranges of the profiler count,
+    /// those that were launched within one.
     pub kernels: Vec<KernelRecord>,
+}
+
+/// The calls at which ranges of the profiler start (`true`) and stop.
+#[derive(Clone, Debug, Default)]
+struct Ranges(Vec<(u64, bool)>);
+
+impl Ranges {
+    /// Adds a line `range start CALL` or `range stop CALL`.
+    fn add(&mut self, line: &str) -> Option<()> {
+        let (what, call) = line.strip_prefix("range ")?.split_once(' ')?;
+        let starts = match what {
+            "start" => true,
+            "stop" => false,
+            _ => return None,
+        };
+        self.0.push((call.parse().ok()?, starts));
+        Some(())
+    }
+
+    /// In the order of the calls: threads may have written them in another one.
+    fn sorted(mut self) -> Ranges {
+        self.0.sort_unstable();
+        self
+    }
+
+    /// Whether what a call launched is within a range.
+    fn contain(&self, call: u64) -> bool {
+        let before = self.0.partition_point(|(at, _)| *at < call);
+        before.checked_sub(1).is_some_and(|last| self.0[last].1)
+    }
 }
 
 /// Why what a process left is no measurement.
@@ -175,6 +206,7 @@ impl ProcessRecords {
             .and_then(|(pid, version)| Some((pid.parse().ok()?, version.parse().ok()?)))
             .ok_or_else(|| damaged(1, format!("{first:?} names no process")))?;
         let mut kernels = Vec::new();
+        let mut ranges = None;
         let mut end = None;
         for (index, line) in lines {
             let number = index + 1;
@@ -196,7 +228,16 @@ impl ProcessRecords {
                 end = Some(counts.ok_or_else(|| damaged(number, format!("{line:?}")))?);
                 continue;
             }
-            kernels.push(KernelRecord::parse(line).map_err(|problem| damaged(number, problem))?);
+            match (line, &mut ranges) {
+                ("ranges", None) => ranges = Some(Ranges::default()),
+                (line, Some(ranges)) if line.starts_with("range ") => {
+                    ranges
+                        .add(line)
+                        .ok_or_else(|| damaged(number, format!("{line:?}")))?;
+                }
+                _ => kernels
+                    .push(KernelRecord::parse(line).map_err(|problem| damaged(number, problem))?),
+            }
         }
         let (records, dropped) = end.ok_or(Incomplete::Unfinished { pid })?;
         if dropped > 0 {
@@ -208,6 +249,10 @@ impl ProcessRecords {
         }
         // Each launching thread has a buffer of its own, and CUPTI hands them over as they fill.
         kernels.sort_by_key(|kernel| (kernel.correlation, kernel.start_ns));
+        if let Some(ranges) = ranges {
+            let ranges = ranges.sorted();
+            kernels.retain(|kernel| ranges.contain(kernel.correlation));
+        }
         Ok(ProcessRecords {
             pid,
             cupti_version,

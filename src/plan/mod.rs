@@ -235,11 +235,14 @@ fn counted(variant: &Variant) -> bool {
 /// Whether the launches of a variant are listed: where they are measured inside of the program, where
 /// a filter by name leaves some of them out, and where each kernel is counted by itself, which does
 /// not show how often it is launched. What ncu selects in other ways, this tool cannot tell apart.
+/// A range of the profiler says what is to be measured, so launches in it are listed for a total alone.
 fn listed(variant: &Variant) -> bool {
-    if variant.profile.collector == Collector::Cupti {
+    let settings = &variant.profile;
+    if settings.collector == Collector::Cupti {
         return true;
     }
     let filter = variant.kernels.as_deref();
-    let leaves_out = filter.is_some() || variant.profile.per_kernel;
-    leaves_out && KernelFilter::of(filter).is_ok() && only_ncu_selects(variant).is_none()
+    let leaves_out = filter.is_some() || settings.per_kernel;
+    let wanted = leaves_out && (!settings.profiler_range || settings.total);
+    wanted && KernelFilter::of(filter).is_ok() && only_ncu_selects(variant).is_none()
 }

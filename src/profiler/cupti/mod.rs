@@ -66,6 +66,10 @@ impl Profiler for Cupti {
             let value = path.display().to_string();
             invocation.env.insert(name.to_owned(), value);
         }
+        if variant.profile.profiler_range {
+            let name = "SPARSEK_GATE_PROFILER_RANGE".to_owned();
+            invocation.env.insert(name, "1".to_owned());
+        }
         Ok(invocation)
     }
 

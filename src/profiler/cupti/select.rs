@@ -40,9 +40,6 @@ pub fn only_ncu_selects(variant: &Variant) -> Option<String> {
     });
     match () {
         () if !settings.nvtx.is_empty() => Some("`nvtx` selects by NVTX ranges".to_owned()),
-        () if settings.profiler_range => Some(
-            "`profiler_range` selects between cudaProfilerStart and cudaProfilerStop".to_owned(),
-        ),
         () if settings.graph_profiling == GraphProfiling::Graph => {
             Some("`graph_profiling = \"graph\"` takes a whole CUDA graph for a launch".to_owned())
         }

@@ -1,5 +1,6 @@
 /* Stands in for a CUDA program: loads the injected library as the driver does at cuInit. Its
- * argument says how it ends: "exit", "_exit" or "fork". */
+ * argument says how it ends: "exit", "_exit", "fork", or "range"
+ * after a range of the profiler from its first to its third call. */
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -19,6 +20,16 @@ int main(int count, char **arguments) {
     if (!initialize || initialize() != 1)
         return 3;
     const char *how = count > 1 ? arguments[1] : "exit";
+    if (strcmp(how, "range") == 0) {
+        void *cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+        void (*call)(unsigned, unsigned, unsigned);
+        call = cupti ? (void (*)(unsigned, unsigned, unsigned))dlsym(cupti, "stand_in_call") : NULL;
+        if (!call)
+            return 4;
+        call(2, 171, 1); /* cudaProfilerStart, which calls cuProfilerStart */
+        call(1, 308, 1);
+        call(1, 309, 3);
+    }
     if (strcmp(how, "_exit") == 0)
         _exit(0);
     if (strcmp(how, "fork") == 0) {

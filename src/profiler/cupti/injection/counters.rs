@@ -26,18 +26,13 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
+use super::callbacks::{self, CallbackData, DRIVER_API, ENTER, EXIT, NOT_SUPPORTED};
 use super::driver::{Driver, Handle, REGISTERS, STATIC_SHARED};
 use super::flush::Flush;
 use super::range_profiler::{RangeProfiler, Refused, Session, refused};
 use super::request::Request;
 use super::symbols::{Library, SUCCESS, Status, at_exit, create, function};
 
-/// `CUPTI_ERROR_NOT_SUPPORTED`: also said where there is no such library or function.
-const NOT_SUPPORTED: Status = 27;
-/// `CUPTI_CB_DOMAIN_DRIVER_API`, `CUPTI_API_ENTER` and `CUPTI_API_EXIT` of `cupti_callbacks.h`.
-const DRIVER_API: u32 = 1;
-const ENTER: u32 = 0;
-const EXIT: u32 = 1;
 /// `CU_STREAM_PER_THREAD` of `cuda.h`: what the default stream is in the calls with `_ptsz`.
 const STREAM_PER_THREAD: usize = 2;
 /// Unknown kernels that are reported, so that the file stays small.
@@ -82,20 +77,6 @@ impl Shape {
             Shape::Extended | Shape::ExtendedOfThread => Shape::ExtendedOfThread,
         }
     }
-}
-
-/// `CUpti_CallbackData` of `cupti_callbacks.h`.
-#[repr(C)]
-struct CallbackData {
-    site: u32,
-    function_name: *const c_char,
-    parameters: *const c_void,
-    answer: *const c_void,
-    symbol_name: *const c_char,
-    context: Handle,
-    context_id: u32,
-    correlation_data: *mut u64,
-    correlation_id: u32,
 }
 
 /// The first fields of `cuLaunchKernel_params` and `cuLaunchCooperativeKernel_params`, which are the
@@ -281,36 +262,10 @@ fn start(version: &mut u32) -> Result<(RangeProfiler, Driver, StreamId, Request)
 
 /// Has CUPTI call [`callback`] before and after each call that launches.
 fn subscribe() -> Result<(), Refused> {
-    type Callback = unsafe extern "C" fn(*mut c_void, u32, u32, *const CallbackData);
-    let find = || {
-        let cupti = Library::cupti()?;
-        let subscribe: unsafe extern "C" fn(*mut Handle, Callback, *mut c_void) -> Status =
-            function!(cupti, "cuptiSubscribe");
-        let enable: unsafe extern "C" fn(u32, Handle, u32, u32) -> Status =
-            function!(cupti, "cuptiEnableCallback");
-        Ok((subscribe, enable))
-    };
-    let (subscribe, enable) = find().map_err(|what| refused(NOT_SUPPORTED, what))?;
-    let mut subscriber = std::ptr::null_mut();
-    // SAFETY: the callback lives as long as the process.
-    let status = unsafe { subscribe(&mut subscriber, callback, std::ptr::null_mut()) };
-    if status != SUCCESS {
-        let what =
-            format!("cuptiSubscribe answered {status} (39: another profiler is in the program)");
-        return Err(refused(status, what));
-    }
     let launches = LAUNCHES.iter().map(|(id, _)| *id);
-    for id in launches.chain(OTHERS.iter().map(|(id, _)| *id)) {
-        // SAFETY: a plain call.
-        let status = unsafe { enable(1, subscriber, DRIVER_API, id) };
-        if status != SUCCESS {
-            return Err(refused(
-                status,
-                format!("cuptiEnableCallback answered {status} for call {id}"),
-            ));
-        }
-    }
-    Ok(())
+    let calls = launches.chain(OTHERS.iter().map(|(id, _)| *id));
+    callbacks::subscribe(callback, calls.map(|id| (DRIVER_API, id)))
+        .map_err(|(status, what)| refused(status, what))
 }
 
 fn write(file: &mut File, text: &str) {

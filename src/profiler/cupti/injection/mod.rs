@@ -6,10 +6,12 @@
 //! measures hardware counters of selected launches ([`counters`]). Nothing that goes wrong here may
 //! stop the program: every failure is a line of the file that it writes.
 
+mod callbacks;
 mod counters;
 mod driver;
 mod flush;
 mod range_profiler;
+mod ranges;
 mod records;
 mod request;
 mod symbols;

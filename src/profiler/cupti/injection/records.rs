@@ -8,6 +8,8 @@
 //! process <pid> cupti <version>
 //! k <correlation> <start ns> <end ns> <device> <context> <stream> <grid x y z> <block x y z>
 //!   <registers> <static shared bytes> <dynamic shared bytes> <graph node> <mangled name>
+//! ranges                      only what is launched within a range counts
+//! range start <correlation>   or `range stop`
 //! error <what went wrong>
 //! end <k lines> <records that CUPTI dropped>
 //! ```
@@ -22,6 +24,7 @@ use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::ranges;
 use super::symbols::{Library, SUCCESS, Status, at_exit, create, function};
 
 /// `CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL`: kernels, without making them wait for each other.
@@ -126,6 +129,12 @@ pub fn begin(prefix: OsString) {
                 recorder.cupti = Some(cupti);
                 recorder.write(&format!("process {pid} cupti {version}\n"));
             });
+            if std::env::var_os("SPARSEK_GATE_PROFILER_RANGE").is_some() {
+                note("ranges\n");
+                if let Err(what) = ranges::begin() {
+                    with_recorder(|recorder| recorder.error(&what));
+                }
+            }
         }
         Err(what) => {
             with_recorder(|recorder| {
@@ -135,6 +144,11 @@ pub fn begin(prefix: OsString) {
         }
     }
     at_exit(finish);
+}
+
+/// Adds a line to the file of this process.
+pub fn note(line: &str) {
+    with_recorder(|recorder| recorder.write(line));
 }
 
 fn start() -> Result<(Cupti, u32), String> {
