@@ -395,6 +395,23 @@ fn what_cupti_refuses_or_does_not_know_is_no_measurement() {
 }
 
 #[test]
+fn a_kernel_too_short_for_cupti_is_not_measured_by_it() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    // In percent: 260 us become 10.4 us, and 7.8 us.
+    machine.project.write("slower", "-96\n");
+    machine.profile(0);
+    machine.project.write("slower", "-97\n");
+    let report = machine.profile(6);
+    assert_eq!(report.denied(), ["not-measured"]);
+    let message = report.message("not-measured");
+    for words in ["bsr_gemm_cp_async takes 8.", "of 10.00 us or longer"] {
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
 fn each_kernel_is_measured_as_often_as_is_asked_for_where_it_is_counted_by_itself() {
     let Some(machine) = Machine::new() else {
         return;
