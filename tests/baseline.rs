@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::fs;

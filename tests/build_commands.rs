@@ -1,6 +1,6 @@
 //! The `build` commands of variants that are not compiled by this tool.
 
-mod common;
+use crate::common;
 
 use std::process::Stdio;
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value as Json;
 use sparsek_gate::process::shell_line;
 
-mod common;
+use crate::common;
 
 use common::stand_in::Machine;
 

@@ -1,7 +1,7 @@
 //! Which variables of the environment reach the programs that the tool runs, and what of the tool
 //! itself they can read.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The folders of `examples/`, as far as they go without a GPU.
 
-mod common;
+use crate::common;
 
 use std::process::Command;
 

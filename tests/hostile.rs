@@ -6,7 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
+use crate::common;
 
 use std::fmt::Write as _;
 use std::fs;

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-mod common;
+use crate::common;
 
 use common::stand_in::Machine;
 use common::{Project, Ran};

@@ -1,6 +1,6 @@
 //! docs/kernels.md shows of the kernels what was measured.
 
-mod common;
+use crate::common;
 
 use common::{aloud, repository};
 use std::process::Command;

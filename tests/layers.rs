@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use syn::visit::Visit;
 
-mod common;
+use crate::common;
 
 use common::repository;
 
@@ -437,6 +437,26 @@ fn the_picture_of_the_layers_shows_the_table() {
     let kept = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == picture,
-        "docs/layers.svg shows other layers; make it again: UPDATE_LAYERS=1 cargo test --test layers"
+        "docs/layers.svg shows other layers; make it again: UPDATE_LAYERS=1 cargo test --test all layers::"
     );
+}
+
+#[test]
+fn every_file_of_tests_is_part_of_the_program_that_runs_them() {
+    let folder = repository().join("tests");
+    let program = std::fs::read_to_string(folder.join("all.rs")).unwrap();
+    let listed: BTreeSet<&str> = program
+        .lines()
+        .filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'))
+        .filter(|name| *name != "common")
+        .collect();
+    let there: BTreeSet<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .filter_map(|entry| {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            Some(name.strip_suffix(".rs")?.to_owned())
+        })
+        .filter(|name| name != "all")
+        .collect();
+    assert_eq!(listed, there.iter().map(String::as_str).collect());
 }

@@ -2,7 +2,7 @@
 //! it leaves the old baselines or the new ones, of all variants together. `tests/killed.rs` kills it
 //! at random moments.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

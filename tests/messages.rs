@@ -1,6 +1,6 @@
 //! Mistakes that people make, and what the tool answers: what is wrong, where, and what to do next.
 
-mod common;
+use crate::common;
 
 use common::{Project, aloud};
 

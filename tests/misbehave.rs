@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::Path;

@@ -5,7 +5,7 @@
 #[path = "../build.rs"]
 #[expect(dead_code, clippy::print_stdout, reason = "of what only a build does")]
 mod build_script;
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Pins: a toolchain that is not the promised one ends a run before anything is built or measured,
 //! or is warned of, and every profile records what was there.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
+use crate::common;
 #[path = "common/outcome.rs"]
 mod made;
 #[path = "common/published.rs"]
@@ -54,7 +54,7 @@ fn is_generated(name: &str, text: &str) {
     assert!(
         golden == text,
         "{name} differs from line {} on:\n  was {}\n  is  {}\n\
-         If that is intended: INSTA_UPDATE=always cargo test --test reports",
+         If that is intended: INSTA_UPDATE=always cargo test --test all reports::",
         at + 1,
         golden.lines().nth(at).unwrap_or("nothing"),
         text.lines().nth(at).unwrap_or("nothing"),

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -427,7 +427,7 @@ fn a_dozen_variants_in_five_slices_are_merged() {
     merged_many(12, 5);
 }
 
-/// Run by hand, and timed: `cargo test --release --test slices -- --ignored thousand`.
+/// Run by hand, and timed: `cargo test --release --test all thousand -- --ignored`.
 #[test]
 #[ignore = "takes a minute"]
 fn a_thousand_variants_in_eight_slices_are_merged() {

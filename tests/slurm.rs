@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -288,7 +288,7 @@ fn whatever_is_killed_nothing_unmeasured_passes_and_nothing_is_left() {
 
 /// Measures the time of eight slices and of one.
 #[test]
-#[ignore = "half an hour, by hand: cargo test --release --test slurm -- --ignored --nocapture"]
+#[ignore = "half an hour, by hand: cargo test --release --test all slurm:: -- --ignored --nocapture"]
 fn equal_variants_on_eight_gpus_take_an_eighth_of_the_time() {
     let Some(login) = Login::new(64) else {
         return;

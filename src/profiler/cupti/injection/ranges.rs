@@ -5,6 +5,7 @@
 //! launched it.
 
 use std::ffi::c_void;
+use std::sync::OnceLock;
 
 use super::callbacks::{self, CallbackData, DRIVER_API, ENTER, RUNTIME_API};
 
@@ -18,8 +19,12 @@ const CALLS: [(u32, u32, &str); 4] = [
     (RUNTIME_API, 172, "stop"),
 ];
 
-/// From now on writes `range start CALL` and `range stop CALL`.
-pub fn begin() -> Result<(), String> {
+/// Takes each line.
+static WRITE: OnceLock<fn(&str)> = OnceLock::new();
+
+/// From now on hands over a line `range start CALL` or `range stop CALL` for each such call.
+pub fn begin(write: fn(&str)) -> Result<(), String> {
+    WRITE.get_or_init(|| write);
     let calls = CALLS.iter().map(|(domain, id, _)| (*domain, *id));
     callbacks::subscribe(callback, calls).map_err(|(_, what)| what)
 }
@@ -33,8 +38,8 @@ unsafe extern "C" fn callback(_: *mut c_void, domain: u32, id: u32, data: *const
     if let (Some((_, _, what)), false) = (call, data.is_null()) {
         // SAFETY: the data lives while this function runs.
         let (site, call) = unsafe { ((*data).site, (*data).correlation_id) };
-        if site == ENTER {
-            super::records::note(&format!("range {what} {call}\n"));
+        if let (ENTER, Some(write)) = (site, WRITE.get()) {
+            write(&format!("range {what} {call}\n"));
         }
     }
 }

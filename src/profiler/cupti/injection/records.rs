@@ -131,7 +131,7 @@ pub fn begin(prefix: OsString) {
             });
             if std::env::var_os("SPARSEK_GATE_PROFILER_RANGE").is_some() {
                 note("ranges\n");
-                if let Err(what) = ranges::begin() {
+                if let Err(what) = ranges::begin(note) {
                     with_recorder(|recorder| recorder.error(&what));
                 }
             }
@@ -147,7 +147,7 @@ pub fn begin(prefix: OsString) {
 }
 
 /// Adds a line to the file of this process.
-pub fn note(line: &str) {
+fn note(line: &str) {
     with_recorder(|recorder| recorder.write(line));
 }
 
