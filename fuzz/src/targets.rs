@@ -19,6 +19,7 @@ use sparsek_gate::judge::Outcome;
 use sparsek_gate::profile::{Hotspots, Profile, import, norm_text};
 use sparsek_gate::profiler::Trouble;
 use sparsek_gate::report::{FORMS, form};
+use sparsek_gate::slice::Manifest;
 use sparsek_gate::strip::strip_bytes;
 use sparsek_gate::terms::{Phase, VariantId};
 use sparsek_gate::toolchain::SanitizerLog;
@@ -54,7 +55,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-static TARGETS: [Target; 31] = [
+static TARGETS: [Target; 32] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -66,6 +67,7 @@ static TARGETS: [Target; 31] = [
     target("norm", 1024, Mutation::Bytes, norm),
     target("profile", 4096, Mutation::Json, profile),
     target("outcome", 8192, Mutation::Json, outcome),
+    target("slice", 8192, Mutation::Json, slice),
     target("ptxas", 2048, Mutation::Bytes, ptxas),
     target("nvdisasm", 2048, Mutation::Json, nvdisasm),
     target("cubin", 6144, Mutation::Bytes, cubin),
@@ -490,6 +492,16 @@ fn git(input: &[u8]) {
         let length: usize = contents.iter().flatten().map(Vec::len).sum();
         assert!(length <= input.len());
     }
+}
+
+fn slice(input: &[u8]) {
+    let Ok(manifest) = Manifest::parse(input) else {
+        return;
+    };
+    let written = serde_json::to_vec(&manifest).expect("a manifest is JSON");
+    let again = Manifest::parse(&written).expect("what was written can be read");
+    let rewritten = serde_json::to_vec(&again).expect("a manifest is JSON");
+    assert_eq!(written, rewritten);
 }
 
 fn process_records(input: &[u8]) {
