@@ -27,6 +27,8 @@ enum Kind {
     Broken,
     /// Its own check fails.
     Wrong,
+    /// A program of its own, with rules by which it would not be worse.
+    Loosens,
 }
 
 /// A repository with a history: commit 0 is good, `worse` and those after it are slow.
@@ -56,11 +58,22 @@ impl History {
                 program = at;
             }
             // A comment changes nothing of what the commit before does.
-            let recorded = if program >= worse { "h200-worse" } else { "h200" };
+            let recorded = if program >= worse {
+                "h200-worse"
+            } else {
+                "h200"
+            };
             match kind {
                 Kind::Broken => history.write("this is no program", at),
                 Kind::Wrong => history.write(&source(program, recorded, 1), at),
                 _ => history.write(&source(program, recorded, 0), at),
+            }
+            if *kind == Kind::Loosens {
+                let (rule, loose) = (
+                    "against = { relative_percent = 0.25 }\n\n",
+                    "against = { relative_percent = 99.0 }\n\n",
+                );
+                history.machine.project.replace("config.toml", rule, loose);
             }
             history.keep(&format!("step {at}"));
         }
@@ -102,7 +115,9 @@ impl History {
     fn pairs(&self) -> usize {
         let journal = self.machine.project.read("journal");
         let counted = journal.lines();
-        counted.filter(|line| line.starts_with("head cp_async counting")).count()
+        counted
+            .filter(|line| line.starts_with("head cp_async counting"))
+            .count()
     }
 }
 
@@ -118,7 +133,12 @@ fn source(number: usize, recorded: &str, status: u32) -> String {
 fn answers<'r>(history: &History, report: &'r Json) -> Vec<(usize, &'r str)> {
     let steps = report["steps"].as_array().unwrap().iter();
     let mut answers: Vec<(usize, &str)> = steps
-        .map(|step| (history.place(step).unwrap(), step["answer"].as_str().unwrap()))
+        .map(|step| {
+            (
+                history.place(step).unwrap(),
+                step["answer"].as_str().unwrap(),
+            )
+        })
         .collect();
     answers.sort_unstable();
     answers
@@ -126,9 +146,9 @@ fn answers<'r>(history: &History, report: &'r Json) -> Vec<(usize, &'r str)> {
 
 #[test]
 fn a_planted_culprit_is_found_between_commits_of_every_kind_and_both_reports_are_written() {
-    use Kind::{Comment, Program, Wrong};
+    use Kind::{Comment, Loosens, Program, Wrong};
     let kinds = [
-        Program, Program, Program, Wrong, Program, Program, Program, Comment,
+        Program, Program, Program, Wrong, Program, Program, Loosens, Comment,
     ];
     let Some(history) = History::new(&kinds, 7) else {
         return;
@@ -138,11 +158,20 @@ fn a_planted_culprit_is_found_between_commits_of_every_kind_and_both_reports_are
     assert_eq!(history.place(&report["first_bad"]), Some(7), "{report:#}");
     assert_eq!(history.place(&report["last_good"]), Some(6));
     // The last, the middle, the middle of the longest rest, twice.
-    let steps = [(2, "good"), (4, "skip"), (6, "good"), (7, "bad"), (8, "bad")];
+    let steps = [
+        (2, "good"),
+        (4, "skip"),
+        (6, "good"),
+        (7, "bad"),
+        (8, "bad"),
+    ];
     assert_eq!(answers(&history, &report), steps, "{report:#}");
     // Commit 8 is commit 7 with another comment, so commit 7 was not measured.
     assert_eq!(report["steps"][4]["same_as"], history.commits[8].as_str());
     assert_eq!(history.pairs(), 3);
+    // Their own tolerance would let commits 7 and 8 pass: GOOD's counts, and the table says so.
+    let own = |at: usize| &report["steps"][at]["other_config"];
+    assert_eq!([own(0), own(2), own(3)], [true, false, false], "{report:#}");
 
     // The reports are those of a check, against GOOD.
     for (name, commit, verdict) in [("first-bad", 8, "regressed"), ("last-good", 6, "pass")] {
@@ -200,8 +229,14 @@ fn a_range_a_variant_or_a_metric_that_does_not_exist_is_refused_before_anything_
     };
     history.machine.project.git(&["branch", "side"]);
     history.commit("beside the branch", 2, "h200", 0);
-    history.machine.project.git(&["checkout", "--quiet", "side"]);
-    history.machine.project.write("kernels/b.cu", "int other;\n");
+    history
+        .machine
+        .project
+        .git(&["checkout", "--quiet", "side"]);
+    history
+        .machine
+        .project
+        .write("kernels/b.cu", "int other;\n");
     history.keep("on the branch");
     let good = &history.commits[0];
     let whole = format!("{good}..HEAD");
@@ -209,15 +244,45 @@ fn a_range_a_variant_or_a_metric_that_does_not_exist_is_refused_before_anything_
     // (range, variant, metric, what the answer says)
     let cases: [(&str, &str, &str, &str); 10] = [
         ("main", "cp_async", "duration", "two commits with two dots"),
-        ("..main", "cp_async", "duration", "two commits with two dots"),
+        (
+            "..main",
+            "cp_async",
+            "duration",
+            "two commits with two dots",
+        ),
         ("a...b", "cp_async", "duration", "two commits with two dots"),
-        ("nowhere..HEAD", "cp_async", "duration", "`nowhere`: there is no such revision"),
-        ("--exec=x..HEAD", "cp_async", "duration", "unexpected argument"),
-        (&fork, "cp_async", "duration", "not among the ancestors of BAD"),
+        (
+            "nowhere..HEAD",
+            "cp_async",
+            "duration",
+            "`nowhere`: there is no such revision",
+        ),
+        (
+            "--exec=x..HEAD",
+            "cp_async",
+            "duration",
+            "unexpected argument",
+        ),
+        (
+            &fork,
+            "cp_async",
+            "duration",
+            "not among the ancestors of BAD",
+        ),
         (same, "cp_async", "duration", "the same commit"),
         (&whole, "bsr_gemm", "duration", "selects 2 variants"),
-        (&whole, "nothing", "duration", "no variant or suite is called `nothing`"),
-        (&whole, "cp_async", "durations", "next: choose one of dram_bw, duration"),
+        (
+            &whole,
+            "nothing",
+            "duration",
+            "no variant or suite is called `nothing`",
+        ),
+        (
+            &whole,
+            "cp_async",
+            "durations",
+            "next: choose one of dram_bw, duration",
+        ),
     ];
     for (range, variant, metric, words) in cases {
         let arguments = ["bisect", range, variant, "--metric", metric];
@@ -236,7 +301,9 @@ fn git_bisect_run_with_the_documented_script_finds_the_same_commit() {
         return;
     };
     let page = std::fs::read_to_string(common::repository().join("docs/bisect.md")).unwrap();
-    let (_, script) = page.split_once("```sh needs: a GPU, as the file step.sh\n").unwrap();
+    let (_, script) = page
+        .split_once("```sh needs: a GPU, as the file step.sh\n")
+        .unwrap();
     let (script, _) = script.split_once("```").unwrap();
     let project = &history.machine.project;
     let (bench, good) = (project.path("tmp/bench"), project.path("tmp/good"));
@@ -256,8 +323,14 @@ fn git_bisect_run_with_the_documented_script_finds_the_same_commit() {
         compile(&good)
     );
     let gate = history.machine.gate(&[]);
-    let env = gate.get_envs().filter_map(|(name, value)| Some((name, value?)));
-    let path = format!("{}:{}", project.path("bin").display(), std::env::var("PATH").unwrap());
+    let env = gate
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let path = format!(
+        "{}:{}",
+        project.path("bin").display(),
+        std::env::var("PATH").unwrap()
+    );
     let run = std::process::Command::new("sh")
         .args(["-c", &shell])
         .current_dir(project.path(""))
@@ -283,7 +356,9 @@ fn a_hundred_of_a_hundred_planted_culprits_are_found() {
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
-                while let Some(at) = hundred.get(next.fetch_add(1, std::sync::atomic::Ordering::SeqCst)) {
+                while let Some(at) =
+                    hundred.get(next.fetch_add(1, std::sync::atomic::Ordering::SeqCst))
+                {
                     // Every place once, and the rest spread over the history.
                     let culprit = if *at < 64 { at + 1 } else { (at * 29) % 64 + 1 };
                     let history = History::new(&[Kind::Program; 64], culprit).unwrap();

@@ -899,9 +899,9 @@ fn a_mistake_on_the_command_line_is_answered_with_what_where_and_the_next_step()
             &["bisect", "v1..main", "v"],
             2,
             [
-                "`v1`: not a git repository",
+                "not a git repository",
                 "`v1..main`",
-                "git init",
+                "in a clone of the project",
             ],
         ),
         (

@@ -149,7 +149,10 @@ impl<'a> Beside<'a> {
         let key = self.key(&built);
         if let Some((commit, answer)) = key.as_ref().and_then(|key| self.known.get(key)) {
             step.answer = *answer;
-            step.why = format!("its program is that of {}", commit.get(..10).unwrap_or(commit));
+            step.why = format!(
+                "its program is that of {}",
+                commit.get(..10).unwrap_or(commit)
+            );
             step.same_as = Some(commit.clone());
             return Ok(());
         }

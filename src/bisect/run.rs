@@ -58,7 +58,10 @@ pub fn bisect(history: &[Commit], beside: &mut Beside<'_>) -> Result<Bisected, E
             false => commit.subject.as_str(),
         };
         let (done, most) = (order.len() + 1, Search::most(history.len()));
-        beside.notes(&format!("step {done} of about {most}: {} {words}", commit.short()));
+        beside.notes(&format!(
+            "step {done} of about {most}: {} {words}",
+            commit.short()
+        ));
         let step = beside.step(commit, further)?;
         let answer = step.answer.as_str();
         beside.notes(&format!("{}: {answer}: {}", commit.short(), step.why));

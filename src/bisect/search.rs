@@ -126,7 +126,9 @@ impl Search {
     fn between(&self) -> Next {
         let first_bad = self.known.iter().position(|one| *one == Known::Bad);
         let bad = first_bad.unwrap_or_default();
-        let last_good = self.known[..bad].iter().rposition(|one| *one == Known::Good);
+        let last_good = self.known[..bad]
+            .iter()
+            .rposition(|one| *one == Known::Good);
         let start = last_good.map_or(0, |good| good + 1);
         let mut longest = 0..0;
         let mut from = start;
@@ -176,7 +178,10 @@ mod tests {
                 Next::Measure { at, further } => {
                     assert!(measured.len() < 4 * commits, "the search has no end");
                     assert_eq!(further, measured.last() == Some(&at), "{measured:?}");
-                    assert!(further || !measured.contains(&at), "{at} again: {measured:?}");
+                    assert!(
+                        further || !measured.contains(&at),
+                        "{at} again: {measured:?}"
+                    );
                     measured.push(at);
                     search.answer(at, answer(at, further));
                 }
@@ -185,7 +190,13 @@ mod tests {
     }
 
     fn by(culprit: usize) -> impl Fn(usize) -> Answer {
-        move |at| if at < culprit { Answer::Good } else { Answer::Bad }
+        move |at| {
+            if at < culprit {
+                Answer::Good
+            } else {
+                Answer::Bad
+            }
+        }
     }
 
     #[test]
@@ -215,13 +226,19 @@ mod tests {
                 true => Answer::Skip,
                 false => by(culprit)(at),
             });
-            let first = (0..culprit).rev().find(|at| !skipped[*at]).map_or(0, |at| at + 1);
+            let first = (0..culprit)
+                .rev()
+                .find(|at| !skipped[*at])
+                .map_or(0, |at| at + 1);
             let last = (culprit..commits).find(|at| !skipped[*at]).unwrap();
             let expected = match first == last {
                 true => End::First(culprit),
                 false => End::Range(first, last),
             };
-            assert_eq!(end, expected, "{commits} {culprit} {skipped:?} {measured:?}");
+            assert_eq!(
+                end, expected,
+                "{commits} {culprit} {skipped:?} {measured:?}"
+            );
         }
     }
 

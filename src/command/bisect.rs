@@ -104,6 +104,11 @@ fn history(root: &Path, range: &str) -> Result<History, Error> {
             return Err(refused(why.to_owned()));
         }
     };
+    git::repository(root).map_err(|why| {
+        refused(format!(
+            "commits are searched, and here are none: {why}\n  next: run it in a clone of the project"
+        ))
+    })?;
     let good = named(good)?;
     let bad = named(if bad.is_empty() { "HEAD" } else { bad })?;
     if !git::contains(root, &bad, &good) {
@@ -137,7 +142,11 @@ fn one_variant(config: &Config, name: &str) -> Result<Selected, Error> {
     if let [_] = selected.variants[..] {
         return Ok(selected);
     }
-    let names: Vec<String> = selected.variants.iter().map(|it| it.id.to_string()).collect();
+    let names: Vec<String> = selected
+        .variants
+        .iter()
+        .map(|it| it.id.to_string())
+        .collect();
     Err(Error::Usage(format!(
         "`{name}` selects {} variants, and one is searched for at a time\n  next: name one: {}",
         names.len(),
@@ -146,7 +155,10 @@ fn one_variant(config: &Config, name: &str) -> Result<Selected, Error> {
 }
 
 fn refuse_metric(variant: &Variant, metric: &str) -> Result<(), Error> {
-    let judged = variant.metrics.iter().filter(|one| one.level != Level::Record);
+    let judged = variant
+        .metrics
+        .iter()
+        .filter(|one| one.level != Level::Record);
     let judged: Vec<&str> = judged.map(|one| one.alias.as_str()).collect();
     if judged.contains(&metric) {
         return Ok(());
@@ -300,12 +312,18 @@ fn show(
             End::Range(first, last) => history.commits[first..=last].iter().collect(),
             _ => Vec::new(),
         },
-        steps: found.order.iter().filter_map(|at| found.steps.get(at)).collect(),
+        steps: found
+            .order
+            .iter()
+            .filter_map(|at| found.steps.get(at))
+            .collect(),
     };
     let findings = findings(history, variant, &arguments.metric, found);
     let code = answer(arguments.format, &content, &findings, || text(&content))?;
     let shown = bad.and_then(|at| found.measured(at)?.outcome.as_ref());
-    if let (Format::Text, Some(outcome), Some(form)) = (arguments.format, shown, report::form("text")) {
+    if let (Format::Text, Some(outcome), Some(form)) =
+        (arguments.format, shown, report::form("text"))
+    {
         super::answer::print("\n")?;
         print_outcome(outcome, form, Detail::Attention)?;
     }

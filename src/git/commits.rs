@@ -33,7 +33,10 @@ pub fn first_parents(
     bad: &str,
     most: usize,
 ) -> Result<Vec<Commit>, String> {
-    let (count, range) = (format!("--max-count={}", most + 1), format!("{good}..{bad}"));
+    let (count, range) = (
+        format!("--max-count={}", most + 1),
+        format!("{good}..{bad}"),
+    );
     let listing = git(
         root,
         &[

@@ -83,11 +83,7 @@ impl BaseProject {
     ///
     /// # Errors
     /// [`Error::Environment`] where git fails.
-    pub fn of_commit(
-        current: &Config,
-        commit: &str,
-        places: &Path,
-    ) -> Result<BaseProject, Error> {
+    pub fn of_commit(current: &Config, commit: &str, places: &Path) -> Result<BaseProject, Error> {
         create_work_folder(&current.work)?;
         let worktree = Worktree::of_commit(&current.root, commit, places)?;
         Ok(BaseProject {
