@@ -69,8 +69,9 @@ skipped. One whose samples do not decide is measured again in twice the rounds o
 profile.max_rounds, and then skipped. A program that is the same as one before takes its answer.
 
 Exits with 0 if the first bad commit is found; with 6 if only a range of commits is left, if BAD is
-not worse than GOOD, or if the samples on BAD do not decide; with 5, 4 or 3 if BAD or GOOD cannot be
-measured, as `check` does; with 2 if the range, the variant or the metric does not exist.
+not worse than GOOD, or if the samples on BAD do not decide; with 5 or 4 if BAD or GOOD cannot be
+measured, as `check` does; with 3 if the machine lacks something; with 2 if the range, the variant
+or the metric does not exist.
 
 --reports DIR gets first-bad.json and first-bad.html, and last-good.json and last-good.html;
 `sparsek-gate report` makes other forms of the JSON.

@@ -16,6 +16,9 @@ source = "kernels/b.cu"
 expect = ["bsr_gemm_cp_async"]
 "#;
 
+/// The slow version takes twice as long, and one that is slow half of the time stays open.
+const AGAINST: &str = "against = { relative_percent = 50.0 }\n";
+
 /// What a commit is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
@@ -27,6 +30,8 @@ enum Kind {
     Broken,
     /// Its own check fails.
     Wrong,
+    /// A program of its own, half of whose launches are slow: no number of them decides.
+    Noisy,
     /// A program of its own, with rules by which it would not be worse.
     Loosens,
 }
@@ -43,6 +48,10 @@ impl History {
         machine.program("toolkit/bin/nvcc", NVCC_OF_C);
         let project = &machine.project;
         let config = project.read("config.toml");
+        let tight = "against = { relative_percent = 0.25 }\n\n";
+        assert_eq!(config.matches(tight).count(), 1);
+        let config = config.replace(tight, &format!("{AGAINST}\n"));
+        let config = config.replace("\nmax_rounds = 5\n", "\nmax_rounds = 2\n");
         project.write("config.toml", config + VARIANT);
         project.git(&["init", "--quiet"]);
         let ours = "/journal\n/reports\n/argv\n/tmp/\n/home/\n/found/\n/.sparsek-gate/\n";
@@ -65,15 +74,16 @@ impl History {
             };
             match kind {
                 Kind::Broken => history.write("this is no program", at),
+                Kind::Noisy => history.write(&source(program, "h200 h200-worse", 0), at),
                 Kind::Wrong => history.write(&source(program, recorded, 1), at),
                 _ => history.write(&source(program, recorded, 0), at),
             }
             if *kind == Kind::Loosens {
-                let (rule, loose) = (
-                    "against = { relative_percent = 0.25 }\n\n",
-                    "against = { relative_percent = 99.0 }\n\n",
-                );
-                history.machine.project.replace("config.toml", rule, loose);
+                let loose = format!("{AGAINST}level = \"record\"\n");
+                history
+                    .machine
+                    .project
+                    .replace("config.toml", AGAINST, &loose);
             }
             history.keep(&format!("step {at}"));
         }
@@ -169,7 +179,7 @@ fn a_planted_culprit_is_found_between_commits_of_every_kind_and_both_reports_are
     // Commit 8 is commit 7 with another comment, so commit 7 was not measured.
     assert_eq!(report["steps"][4]["same_as"], history.commits[8].as_str());
     assert_eq!(history.pairs(), 3);
-    // Their own tolerance would let commits 7 and 8 pass: GOOD's counts, and the table says so.
+    // By their own rules nothing says when commits 7 and 8 are worse: GOOD's count, and the table says so.
     let own = |at: usize| &report["steps"][at]["other_config"];
     assert_eq!([own(0), own(2), own(3)], [true, false, false], "{report:#}");
 
@@ -197,22 +207,40 @@ fn a_planted_culprit_is_found_between_commits_of_every_kind_and_both_reports_are
 
 #[test]
 fn without_an_answer_no_commit_is_named() {
-    use Kind::{Broken, Comment, Program};
-    let Some(history) = History::new(&[Broken, Program], 1) else {
+    use Kind::{Broken, Comment, Noisy, Program};
+    let Some(history) = History::new(&[Noisy, Program], 1) else {
         return;
     };
     let report = history.bisect(&[]).exits(6).json().0;
+    // It was measured once more before it was skipped.
+    assert_eq!(report["steps"][1]["further"], true, "{report:#}");
+    assert_eq!(history.pairs(), 3);
     assert_eq!(report["first_bad"], Json::Null);
     let range = report["range"].as_array().unwrap().iter();
     let range: Vec<Option<usize>> = range.map(|commit| history.place(commit)).collect();
     assert_eq!(range, [Some(1), Some(2)], "{report:#}");
-    assert_eq!(answers(&history, &report), [(1, "skip"), (2, "bad")]);
+    assert_eq!(answers(&history, &report), [(1, "open"), (2, "bad")]);
 
     // A BAD that does not build says nothing, and its own code is the exit code.
     let history = History::new(&[Program, Broken], 1).unwrap();
     let report = history.bisect(&[]).exits(5).json().0;
     assert_eq!(report["first_bad"], Json::Null);
     assert_eq!(history.pairs(), 0);
+
+    // What the machine lacks, it lacks for every commit.
+    let mut history = history;
+    history
+        .machine
+        .ncu("case $1 in --version) ;; *) echo '==ERROR== ERR_NVGPUCTRPERM'; exit 1 ;; esac");
+    history.commit("no permission", 3, "h200", 0);
+    history.commit("worse", 4, "h200-worse", 0);
+    let range = format!("{}..HEAD", history.commits[3]);
+    let denied = ["bisect", &range, "bsr_gemm/cp_async"];
+    history
+        .machine
+        .run(&denied)
+        .exits(3)
+        .says("error: ncu may not read the GPU's counters");
 
     // Nothing to find: BAD is GOOD's program, which needs no measurement.
     let history = History::new(&[Comment], 5).unwrap();

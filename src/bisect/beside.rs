@@ -7,7 +7,7 @@ use super::answer::is_open;
 use super::search::Answer;
 use super::step::Step;
 use crate::config::{Config, Selected, Toolchain, Variant};
-use crate::finding::{Error, Finding};
+use crate::finding::{Error, ExitCode, Finding};
 use crate::git::Commit;
 use crate::judge::{Judge, Origin, Outcome, Profiles};
 use crate::measure::{
@@ -172,6 +172,7 @@ impl<'a> Beside<'a> {
             compiled_bases: measured.compiled_bases,
         };
         judge.all(&profiles, &mut outcome);
+        refuse_machine(&outcome)?;
         step.take(outcome, metric);
         // A program that stays open is measured further, and then skipped.
         let last = step.further || step.answer != Answer::Open;
@@ -202,6 +203,19 @@ impl<'a> Beside<'a> {
             found_by: "the good commit".to_owned(),
         };
         outcome
+    }
+}
+
+/// A machine that lacks something lacks it for every commit: none of them is to be skipped for it.
+fn refuse_machine(outcome: &Outcome) -> Result<(), Error> {
+    let of_machine =
+        |finding: &&Finding| finding.denies() && finding.code.exit_code() == ExitCode::Environment;
+    match outcome.findings.iter().find(of_machine) {
+        Some(finding) => Err(Error::Environment {
+            what: finding.message.clone(),
+            next: finding.next.clone(),
+        }),
+        None => Ok(()),
     }
 }
 

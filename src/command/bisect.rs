@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::answer::{answer, print_outcome};
 use super::select::{select, variable};
-use crate::bisect::{Beside, Bisected, End, Rules, Search, Step, bisect};
+use crate::bisect::{Answer, Beside, Bisected, End, Rules, Search, Step, bisect};
 use crate::cli::{BisectArgs, Format, Selection};
 use crate::config::{Config, Selected, Variant};
 use crate::device::Gpu;
@@ -354,7 +354,7 @@ fn text(content: &Content<'_>) -> String {
     let most = Search::most(content.commits);
     let _ = writeln!(
         text,
-        "`{}` of {} beside GOOD, {}: {} commits, {} measured; without skips at most {most}\n",
+        "`{}` of {} beside GOOD, {}; of {} commits {} measured, at most {most} if none is skipped\n",
         content.metric,
         content.variant,
         named(content.good),
@@ -383,8 +383,12 @@ fn row(step: &Step) -> Vec<String> {
     } else if step.seen.is_none() {
         notes.push(step.why.clone());
     }
-    if step.further {
-        notes.push("was open, measured again in more rounds".to_owned());
+    match (step.further, step.answer) {
+        (true, Answer::Open) => {
+            notes.push("stays open in twice the rounds, and is skipped".to_owned());
+        }
+        (true, _) => notes.push("was open, measured again in twice the rounds".to_owned()),
+        (false, _) => {}
     }
     if step.other_config {
         notes.push("has another configuration; GOOD's counts".to_owned());
