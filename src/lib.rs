@@ -24,6 +24,7 @@
 pub mod archive;
 pub mod baseline;
 pub mod binary;
+pub mod bisect;
 pub mod build;
 pub mod capture;
 pub mod cli;

@@ -18,11 +18,12 @@ _sparsek_gate_with_variants() {
 }
 complete -F _sparsek_gate_with_variants -o bashdefault -o default sparsek-gate
 "#;
-const FISH: &str = "\ncomplete -c sparsek-gate -n '__fish_seen_subcommand_from list build verify profile baseline check history' -f -a '(sparsek-gate list --names 2>/dev/null)'\n";
+const FISH: &str = "\ncomplete -c sparsek-gate -n '__fish_seen_subcommand_from list build verify profile baseline check history bisect' -f -a '(sparsek-gate list --names 2>/dev/null)'\n";
 const ZSH: &str = "\n_sparsek_gate_variants() {\n    compadd -- ${(f)\"$(sparsek-gate list --names 2>/dev/null)\"}\n}\n";
 
 /// How the generated script of zsh completes the arguments that name variants.
-const ZSH_ARGUMENT: (&str, &str) = ("::names -- ", "_sparsek_gate_variants");
+const ZSH_ARGUMENTS: ([&str; 2], &str) =
+    (["::names -- ", "':variant -- "], "_sparsek_gate_variants");
 
 pub(super) fn run(arguments: &CompletionsArgs) -> Result<ExitCode, Error> {
     let mut command = Cli::command();
@@ -47,8 +48,8 @@ pub(super) fn run(arguments: &CompletionsArgs) -> Result<ExitCode, Error> {
 
 /// The script of zsh, with the variants in the place of any word.
 fn zsh(script: &str) -> String {
-    let (mark, variants) = ZSH_ARGUMENT;
-    let line = |line: &str| match line.contains(mark) {
+    let (marks, variants) = ZSH_ARGUMENTS;
+    let line = |line: &str| match marks.iter().any(|mark| line.contains(mark)) {
         true => line.replace(":_default'", &format!(":{variants}'")),
         false => line.to_owned(),
     };

@@ -3,6 +3,7 @@
 mod answer;
 mod archive;
 mod baseline;
+mod bisect;
 mod build;
 mod check;
 mod command_line;
@@ -56,6 +57,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Plan(arguments) => plan::run(&config, &arguments),
         Command::KeepJob(arguments) => on::keep(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Bisect(arguments) => bisect::run(&config, &arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::History(arguments) => history::run(&config, &arguments),
         Command::Diff(arguments) => diff::run(&arguments),

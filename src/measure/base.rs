@@ -30,6 +30,8 @@ pub struct BaseProject {
     source: BaseSource,
     /// Its configuration, or why there is none.
     pub(super) config: Result<Config, String>,
+    /// Whether a variant that cannot be measured beside it is not measured at all.
+    required: bool,
 }
 
 /// Where a base comes from.
@@ -74,6 +76,23 @@ impl BaseProject {
             create_work_folder(&current.work)?;
         }
         let worktree = Worktree::add(&current.root, revision, &current.work.join("worktrees"))?;
+        Ok(BaseProject::in_worktree(current, worktree))
+    }
+
+    /// Checks a commit out in a new folder below `places`. Without it nothing is measured.
+    ///
+    /// # Errors
+    /// [`Error::Environment`] where git fails.
+    pub fn of_commit(current: &Config, commit: &str, places: &Path) -> Result<BaseProject, Error> {
+        create_work_folder(&current.work)?;
+        let worktree = Worktree::of_commit(&current.root, commit, places)?;
+        Ok(BaseProject {
+            required: true,
+            ..BaseProject::in_worktree(current, worktree)
+        })
+    }
+
+    fn in_worktree(current: &Config, worktree: Worktree) -> BaseProject {
         let name = current
             .path
             .file_name()
@@ -81,13 +100,14 @@ impl BaseProject {
         let config = Config::load(&worktree.project.join(name))
             .map(|base| beside(base, current))
             .map_err(|error| error.summary());
-        Ok(BaseProject {
+        BaseProject {
             source: BaseSource::Revision {
                 commit: worktree.commit.clone(),
                 worktree: Some(worktree),
             },
             config,
-        })
+            required: false,
+        }
     }
 
     /// A revision that was packed on another machine, with its configuration or why there is none.
@@ -98,6 +118,7 @@ impl BaseProject {
                 worktree: None,
             },
             config: config.map(|base| beside(base, current)),
+            required: false,
         }
     }
 
@@ -122,6 +143,7 @@ impl BaseProject {
         BaseProject {
             source: BaseSource::Program,
             config: Ok(config),
+            required: true,
         }
     }
 
@@ -133,10 +155,10 @@ impl BaseProject {
         }
     }
 
-    /// Whether a variant that cannot be measured beside it is not measured at all. Beside a revision
-    /// it is measured alone, and compared with its baseline.
+    /// Whether a variant that cannot be measured beside it is not measured at all. Beside the base of
+    /// a check it is then measured alone, and compared with its baseline.
     pub(super) fn is_required(&self) -> bool {
-        matches!(self.source, BaseSource::Program)
+        self.required
     }
 
     /// Static profiles of the base's versions that were built.

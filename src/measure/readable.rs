@@ -8,6 +8,11 @@ use crate::config::{Unread, Variant};
 use crate::git;
 use crate::hash::{sha256_file, sha256_hex};
 
+/// What names of sources end in.
+const SOURCES: [&str; 10] = [
+    "c", "cc", "cpp", "cu", "cuh", "cxx", "h", "hh", "hpp", "inl",
+];
+
 /// Every file that git shows, tracked or not, except those that `paths.unread` names.
 pub(super) struct ReadableFiles {
     /// What identifies its content, by the path from the top of the repository.
@@ -47,6 +52,17 @@ impl ReadableFiles {
             files,
             folder: folder.to_path_buf(),
         })
+    }
+
+    /// The same, where sources of C, C++ and CUDA are for compilers: also those of other programs.
+    pub fn without_sources(mut self) -> ReadableFiles {
+        let is_source = |path: &&String| {
+            let ending = Path::new(path.as_str()).extension();
+            ending.is_some_and(|ending| SOURCES.iter().any(|source| ending == *source))
+        };
+        let sources: Vec<String> = self.files.keys().filter(is_source).cloned().collect();
+        self.compiled.extend(sources);
+        self
     }
 
     /// The sha256 of all files that a program could read, with their names. Sources that compilers
