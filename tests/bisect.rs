@@ -4,7 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
+use crate::common;
 
 use common::Ran;
 use common::stand_in::{Machine, NVCC_OF_C};
@@ -370,7 +370,7 @@ fn git_bisect_run_with_the_documented_script_finds_the_same_commit() {
     Ran::of(&run).exits(0).says(&culprit);
 }
 
-/// `cargo test --test bisect -- --ignored` takes many minutes.
+/// `cargo test --test all bisect:: -- --ignored` takes many minutes.
 #[test]
 #[ignore = "takes many minutes: a hundred histories of 64 commits"]
 fn a_hundred_of_a_hundred_planted_culprits_are_found() {
