@@ -409,8 +409,8 @@ fn the_base_is_the_code_of_the_revision_and_the_head_that_of_the_working_tree() 
     let report = machine.check(&["--against", "HEAD", "cp_async"], 1);
     assert!(report.denied().contains(&"regressed".to_owned()));
     assert_eq!(report.verdict("cp_async", "duration"), "regressed");
-    // A variant that fails whatever comes is not measured longer than was asked.
-    assert_eq!(machine.order("cp_async"), rounds(1));
+    // A single round could have met two slow processes by chance. After the second one is clear.
+    assert_eq!(machine.order("cp_async"), rounds(2));
     let commit = machine.project.git(&["rev-parse", "HEAD"]);
     let of_git = |file| machine.left_json("cp_async", file)["provenance"]["git"].clone();
     assert_eq!(of_git("base/profile.json"), json!(commit));
@@ -447,7 +447,14 @@ fn an_answer_that_stays_open_is_measured_as_long_as_the_configuration_allows() {
     machine.project.write(&format!("{STAND_IN}/journal"), "");
     let report = machine.check(&["cp_async", "--against", "HEAD"], 6);
     assert!(report.denied().contains(&"inconclusive".to_owned()));
-    assert_eq!(machine.order("cp_async"), rounds(5));
+    // Of the current side alone one process in six is far from the others: more rounds than the
+    // planned ones do not excuse that.
+    let order = machine.order("cp_async");
+    assert!(order.len() > rounds(5).len() && order.len() <= rounds(20).len());
+    let found = report.0["findings"].as_array().unwrap();
+    let outlying = found.iter().find(|one| one["code"] == "outlying-processes");
+    let message = outlying.unwrap()["message"].as_str().unwrap();
+    assert!(message.contains("too many to set any aside"), "{message}");
 }
 
 #[test]
