@@ -455,6 +455,14 @@ fn an_answer_that_stays_open_is_measured_as_long_as_the_configuration_allows() {
     let outlying = found.iter().find(|one| one["code"] == "outlying-processes");
     let message = outlying.unwrap()["message"].as_str().unwrap();
     assert!(message.contains("too many to set any aside"), "{message}");
+    // All captures are kept, and show the same again.
+    let profile = machine.left_json("cp_async", "profile.json");
+    let captures = profile["provenance"]["captures"].as_array().unwrap();
+    let timed = captures.iter().filter(|one| one["phase"] == "timing");
+    assert_eq!(timed.count(), (order.len() - 2) / 2);
+    let again = machine.check(&["cp_async", "--from", PROFILES], 6);
+    let variants = |report: &Report| report.0["variants"][0]["comparisons"].clone();
+    assert_eq!(variants(&again), variants(&report));
 }
 
 #[test]
