@@ -8,12 +8,12 @@
 use sparsek_gate::baseline::{Store, verify_stored};
 use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::metric::{Direction, Level, Tolerance};
-use sparsek_gate::plan::VariantPlan;
+use sparsek_gate::plan::{Side, VariantPlan};
 use sparsek_gate::statistics::Samples;
 use sparsek_gate::terms::{Phase, Tier};
 use sparsek_gate::verdict::{
-    Bounds, Decision, KnownNoise, ProcessCost, Question, Scale, Timed, Verdict, cheapest,
-    side_by_side,
+    Bounds, Decision, KnownNoise, ProcessCost, Question, ROUNDS_IN_ALL, Scale, Timed, Verdict,
+    cheapest, side_by_side,
 };
 
 use super::random::Random;
@@ -38,6 +38,9 @@ pub enum Model {
     HeavyTails,
     /// Normally, but this share of processes is slower by so many percent.
     Outliers(f64, f64),
+    /// Normally, but this share of the current processes alone is slower by so many percent: a kernel
+    /// that became unstable.
+    Unstable(f64, f64),
 }
 
 impl Model {
@@ -49,6 +52,9 @@ impl Model {
             Model::HeavyTails => "heavy tails (t3)".to_owned(),
             Model::Outliers(share, percent) => {
                 format!("{:.0} % of processes +{percent} %", 100.0 * share)
+            }
+            Model::Unstable(share, percent) => {
+                format!("{:.0} % of current processes +{percent} %", 100.0 * share)
             }
         }
     }
@@ -118,6 +124,19 @@ impl Locked {
         };
         (0..checks).filter(ends).count()
     }
+
+    /// How many variants so many checks judge, and how many of these pass.
+    pub fn passed(&self, model: Model, checks: usize, seed: u64) -> (usize, usize) {
+        let of_one = |number: usize| {
+            let mut random = Random::new(seed, &model.words(), number);
+            let mut passed = 0;
+            for suite in &self.0 {
+                passed += usize::from(suite.passes(model, &mut random));
+            }
+            passed
+        };
+        (checks * self.0.len(), (0..checks).map(of_one).sum())
+    }
 }
 
 /// The metrics of a variant, with as many launches as the tool would choose.
@@ -169,14 +188,17 @@ impl Suite {
     /// Measures round by round until no metric is open, and judges.
     fn passes(&self, model: Model, random: &mut Random) -> bool {
         let most = self.0.iter().flat_map(|series| &series.question.looks);
-        let rounds = most.copied().max().unwrap_or(1);
+        let planned = most.copied().max().unwrap_or(1);
+        let rounds = ROUNDS_IN_ALL * planned;
         let places = VariantPlan::ORDER.places(rounds);
-        let slow = |random: &mut Random| match model {
-            Model::Outliers(share, _) => random.uniform() < share,
+        let slow = |side: Side, random: &mut Random| match (model, side) {
+            (Model::Outliers(share, _), _) | (Model::Unstable(share, _), Side::Current) => {
+                random.uniform() < share
+            }
             _ => false,
         };
-        let far = |random: &mut Random| (0..2 * rounds).map(|_| slow(random)).collect();
-        let far: [Vec<bool>; 2] = [far(random), far(random)];
+        let mut far = |side| (0..2 * rounds).map(|_| slow(side, random)).collect();
+        let far: [Vec<bool>; 2] = [far(Side::Base), far(Side::Current)];
         let draw = |series: &Series| series.draw(model, &places, &far, random);
         let drawn: Vec<Drawn> = self.0.iter().map(draw).collect();
         for round in 1..=rounds {
@@ -186,7 +208,11 @@ impl Suite {
                 .zip(&drawn)
                 .map(|(series, drawn)| series.judge(drawn, &places, round))
                 .collect();
-            let open = |decision: &Decision| decision.open && !decision.not_worse;
+            let open = |decision: &Decision| {
+                let decided = decision.not_worse && decision.verdict == Verdict::Inconclusive;
+                let in_place = decision.outlying.as_ref().is_some_and(|one| one.more);
+                decision.open && !decided && (round < planned || in_place)
+            };
             if round == rounds || !decisions.iter().any(open) {
                 return decisions.iter().all(|decision| {
                     let inconclusive = decision.verdict == Verdict::Inconclusive;
@@ -225,7 +251,9 @@ impl Series {
                 .map(|(place, far)| {
                     let factor = match model {
                         Model::Drift(percent) => 1.0 + percent / 100.0 * place * PROCESS_S / 60.0,
-                        Model::Outliers(_, percent) if *far => 1.0 + percent / 100.0,
+                        Model::Outliers(_, percent) | Model::Unstable(_, percent) if *far => {
+                            1.0 + percent / 100.0
+                        }
                         _ => 1.0,
                     };
                     self.level * factor.powf(slower) + self.sigma * noise(random)

@@ -317,8 +317,8 @@ impl<'a> Page<'a> {
         let models = [
             (Model::Normal, Some(0.005)),
             (Model::Drift(1.0), Some(0.01)),
-            (Model::HeavyTails, None),
-            (Model::Outliers(0.05, 10.0), None),
+            (Model::HeavyTails, Some(0.02)),
+            (Model::Outliers(0.05, 10.0), Some(0.05)),
         ];
         let mut rows = Vec::new();
         for (model, target) in models {
@@ -343,6 +343,25 @@ impl<'a> Page<'a> {
             rows.push(vec![model.words(), checks.to_string(), found]);
         }
         self.table(&["noise", "checks", "do not pass (95 % interval)"], rows);
+        self.unstable(locked);
+    }
+
+    /// Kernels that became slower in a part of their processes: how many pass.
+    fn unstable(&mut self, locked: &Locked) {
+        self.line("A kernel that is slower by 10 % in a part of its current processes, and not in the base. A check that sees two current processes of each side cannot see more than them: the last column is how often neither is slow.\n");
+        let mut rows = Vec::new();
+        for share in [0.05, 0.1, 0.2, 0.3, 0.5] {
+            let model = Model::Unstable(share, 10.0);
+            let checks = self.settings.checks.div_ceil(10);
+            let (judged, passed) = locked.passed(model, checks, self.settings.seed);
+            rows.push(vec![
+                model.words(),
+                judged.to_string(),
+                percent(passed as f64 / judged as f64),
+                percent((1.0 - share).powi(2)),
+            ]);
+        }
+        self.table(&["noise", "variants judged", "pass", "two are quick"], rows);
     }
 
     fn locked_on(&self) -> usize {

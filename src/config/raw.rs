@@ -231,7 +231,8 @@ pub(super) struct RawProfile {
     /// Rounds of two processes a side with `check --against` before the first look at the verdict.
     /// Default: 1.
     pub rounds: Option<u32>,
-    /// The most rounds, while the result is open. Default: 5, or `rounds` if that is more.
+    /// The most rounds, while the result is open. Default: 5, or `rounds` if that is more. In place of
+    /// rounds with outlying processes there may be more: at most four times as many in all.
     pub max_rounds: Option<u32>,
     /// What reads the hardware counters. Default: `ncu`. `cupti` reads them inside of the program,
     /// by CUPTI's range profiler, in half the time; it needs `clock_control = "none"`, and has

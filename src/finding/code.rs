@@ -152,6 +152,10 @@ codes! {
     Retried = "retried", Warns => Environment,
         "The profiler was in use, or the GPU was lost, shared, or lowered its clock.",
         "Nothing, if it is rare. Otherwise remove the cause that the message names.";
+    /// Some measured processes are far from the others of their side.
+    OutlyingProcesses = "outlying-processes", Warns => Inconclusive,
+        "Something disturbed the machine for the length of a process, or the kernel is slower in some processes.",
+        "Nothing, if it is rare: the captures are kept, and other rounds were measured in their place. With too many of them the check does not pass: look for what disturbs the machine.";
     /// The permission to read the GPU's counters is missing.
     NoPermission = "no-permission", Either => Environment,
         "The driver allows only administrators to read counters, or the container lacks the capability.",

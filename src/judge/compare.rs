@@ -6,6 +6,7 @@ use super::kernels::pair_kernels;
 use super::metric::{Case, Comparison, Gap, Pair, Reference};
 use super::mode::Mode;
 use super::next::lock_command;
+use super::outlying::outlying_finding;
 use super::speed::speed_change;
 use super::total::judge_total;
 use super::variant_report::VariantReport;
@@ -108,6 +109,7 @@ pub(crate) fn compare_with_code(
     for pair in pairing.pairs() {
         findings.extend(judge_pair(case, pair, &mut code, &mut report));
     }
+    findings.extend(outlying_finding(variant, &report));
     (report, findings)
 }
 

@@ -17,6 +17,7 @@ mod metric;
 mod mode;
 mod next;
 mod outcome;
+mod outlying;
 mod overview;
 mod places;
 mod programs;

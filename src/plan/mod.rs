@@ -4,6 +4,7 @@
 //! same jobs can be executed elsewhere: a part of a plan that goes to another machine is a list of
 //! [`VariantPlan`]s, since base and current of a variant must be measured on the same GPU.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -16,6 +17,7 @@ mod share;
 use crate::config::{Collector, KernelFilter, SanitizerTool, Variant};
 use crate::profiler::only_ncu_selects;
 use crate::terms::{Phase, RoundOrder, VariantId};
+use crate::verdict::ROUNDS_IN_ALL;
 
 pub use place::{MOST_SLICES, SliceAsked, SlicePlace};
 pub use print::{PlanOf, Planned, planned};
@@ -102,6 +104,8 @@ pub struct VariantPlan {
     /// Jobs that are repeated: one process alone, or two of each side, side by side. The last rounds
     /// are left out where the verdict is clear before.
     pub rounds: Vec<Vec<Job>>,
+    /// Further rounds, only in place of those that are set aside because of outlying processes.
+    pub in_place: Vec<Vec<Job>>,
     /// After how many rounds the verdict is looked at, ascending; the first is the least that is
     /// measured.
     pub looks: Vec<u32>,
@@ -126,6 +130,7 @@ impl VariantPlan {
             rounds: rounds
                 .map(|round| vec![Job::timed(variant, Side::Current, round, round)])
                 .collect(),
+            in_place: Vec::new(),
             looks: settings.process_looks(),
         }
     }
@@ -157,11 +162,19 @@ impl VariantPlan {
             ];
             sides.map(|(side, process)| Job::timed(variant, side, round, process))
         };
-        let rounds = (1..=settings.max_rounds).filter(|_| timed);
+        let most = settings.max_rounds;
+        let in_all = u32::try_from(ROUNDS_IN_ALL)
+            .unwrap_or(1)
+            .saturating_mul(most);
+        let rounds = |numbers: RangeInclusive<u32>| -> Vec<Vec<Job>> {
+            let numbers = numbers.filter(|_| timed);
+            numbers.map(|number| round(number).into()).collect()
+        };
         let plan = VariantPlan {
             variant: variant.id.clone(),
             once: jobs,
-            rounds: rounds.map(|number| round(number).into()).collect(),
+            rounds: rounds(1..=most),
+            in_place: rounds(most + 1..=in_all),
             looks: settings.round_looks(),
         };
         plan.listing_before_the_first_look(variant)
@@ -188,7 +201,8 @@ impl VariantPlan {
             Task::Verify | Task::Sanitize(_) => variant.verify_timeout,
             Task::Measure(_) | Task::List => variant.profile.timeout * tries,
         };
-        let jobs = self.once.iter().chain(self.rounds.iter().flatten());
+        let rounds = self.rounds.iter().chain(&self.in_place);
+        let jobs = self.once.iter().chain(rounds.flatten());
         jobs.map(limit).sum()
     }
 
@@ -198,7 +212,7 @@ impl VariantPlan {
         self.once.iter().filter(is_one)
     }
 
-    /// The fewest rounds that are measured, and the most.
+    /// The fewest rounds that are measured, and the most where none is set aside.
     pub fn bounds(&self) -> (u32, u32) {
         let most = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
         let least = self.looks.first().copied().unwrap_or(most);

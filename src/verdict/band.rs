@@ -8,8 +8,9 @@
 //! `docs/verdict.md` has the formulas.
 
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use super::outlying::{Outlying, limit};
+use super::quantile::upper_quantile;
 use super::{Change, Verdict};
 use crate::metric::{Direction, Tolerance};
 use crate::statistics::{Samples, Scatter, farthest, mean};
@@ -86,13 +87,15 @@ pub struct Decision {
     /// The change beyond which a regression would have been called, signed: the tolerance and the
     /// alarm band. Where any change is worse, the upper one of the two.
     pub threshold: Option<f64>,
-    /// Inconclusive only because of too few samples: more may decide.
+    /// More samples may decide what is inconclusive, or confirm what a single round showed.
     pub open: bool,
     /// Some look showed that it is not worse by more than the tolerance, and none that it is. An
     /// inconclusive verdict that is not worse need not fail a gate.
     pub not_worse: bool,
     /// Looks taken.
     pub looks: usize,
+    /// Processes that are far from their siblings, where some are.
+    pub outlying: Option<Outlying>,
     /// Why.
     pub why: String,
 }
@@ -115,6 +118,17 @@ impl<'a> Timed<'a> {
             places,
         }
     }
+
+    /// Values and places without those of some rounds, which count from 1.
+    fn without(self, rounds: &[usize]) -> (Vec<f64>, Vec<f64>) {
+        let others = |all: &[f64]| -> Vec<f64> {
+            let rounds = (1..)
+                .zip(all.chunks(2))
+                .filter(|(at, _)| !rounds.contains(at));
+            rounds.flat_map(|(_, round)| round).copied().collect()
+        };
+        (others(self.values), others(self.places))
+    }
 }
 
 /// Judges process values measured in one run, two processes a side and round, taken in turn so that
@@ -125,9 +139,12 @@ impl<'a> Timed<'a> {
 /// `learned` are the samples of a locked baseline; their spread between processes counts with
 /// this run's. It is left out of a relative question where one of its values is not positive.
 ///
-/// A planned look, once its samples are there, never changes: more rounds never turn a clear
-/// verdict into another clear one. With fewer rounds than the first planned look, one look is
-/// taken at those, which later ones replace.
+/// Rounds with a process that is far from its siblings are set aside if these are few, and others are
+/// measured in their place, see [`Outlying`]. `learned` says what is far.
+///
+/// A planned look, once its samples are there, never changes as long as no round is set aside: more
+/// rounds never turn a clear verdict into another clear one. With fewer rounds than the first planned
+/// look, one look is taken at those, which later ones replace.
 pub fn side_by_side(
     base: Timed<'_>,
     current: Timed<'_>,
@@ -139,6 +156,77 @@ pub fn side_by_side(
             return not_measured(why);
         }
     }
+    let rounds = base.values.len().min(current.values.len()) / 2;
+    let planned = question.looks.iter().copied().max();
+    let planned = planned.filter(|looks| *looks > 0).unwrap_or(rounds);
+    let (found, noise_known) = outlying([base, current], learned, question, planned);
+    let Some(found) = found else {
+        let mut decision = judge_rounds([base, current], learned, question, Looks::Planned);
+        let change = matches!(decision.verdict, Verdict::Regressed | Verdict::Improved);
+        // Two processes that are both outlying look like a change of their side.
+        decision.open |= change && noise_known && rounds == 1 && planned > 1;
+        return decision;
+    };
+    if found.too_many() {
+        let mut decision = judge_rounds([base, current], learned, question, Looks::LastOnly);
+        let open = decision.verdict == Verdict::Inconclusive;
+        decision.open = found.more && (open || rounds == 1);
+        if open {
+            decision.why = found.why();
+        }
+        decision.outlying = Some(found);
+        return decision;
+    }
+    let others = [base, current].map(|side| side.without(&found.set_aside));
+    let [base, current] = &others;
+    let sides = [base, current].map(|(values, places)| Timed { values, places });
+    let mut decision = judge_rounds(sides, learned, question, Looks::Planned);
+    let first = question.looks.iter().copied().min().unwrap_or(0);
+    decision.open = match rounds - found.set_aside.len() < first {
+        true => found.more,
+        false => decision.open,
+    };
+    decision.outlying = Some(found);
+    decision
+}
+
+/// Which looks are taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Looks {
+    /// The planned ones that the samples reach.
+    Planned,
+    /// One at all samples, which shows a change but not that there is none.
+    LastOnly,
+}
+
+/// The outlying processes of whole rounds, and whether the noise is known that they are compared with.
+fn outlying(
+    sides: [Timed<'_>; 2],
+    learned: Option<&Samples>,
+    question: &Question,
+    planned: usize,
+) -> (Option<Outlying>, bool) {
+    let rounds = sides.iter().map(|side| side.values.len() / 2).min();
+    let processes = 2 * rounds.unwrap_or(0);
+    let sides = sides.map(|side| side.first(processes));
+    let terms = Terms::of(question, sides.iter().flat_map(|side| side.values));
+    let noise = learned.map_or(Scatter::default(), |samples| terms.scatter(samples));
+    let Some(limit) = limit(terms.tolerance, noise).filter(|_| processes > 0) else {
+        return (None, false);
+    };
+    let values = sides.map(|side| terms.convert(side.values));
+    let [base, current] = [0, 1].map(|at: usize| (values[at].as_slice(), sides[at].places));
+    let limit = limit + terms.rounding;
+    (Outlying::find([base, current], limit, planned), true)
+}
+
+/// Judges rounds, whichever they are.
+fn judge_rounds(
+    [base, current]: [Timed<'_>; 2],
+    learned: Option<&Samples>,
+    question: &Question,
+    looks: Looks,
+) -> Decision {
     let rounds = base.values.len().min(current.values.len()) / 2;
     let look = |rounds: usize| {
         let processes = (2 * rounds).max(1);
@@ -163,7 +251,7 @@ pub fn side_by_side(
             terms,
         }
     };
-    decide(question, rounds, look)
+    decide(question, rounds, looks, look)
 }
 
 /// How much the process values of both sides, each with their places, vary by themselves. In a single
@@ -226,7 +314,7 @@ pub fn against_stored(
             terms,
         }
     };
-    decide(question, now.len(), look)
+    decide(question, now.len(), Looks::Planned, look)
 }
 
 /// The terms of one look: those of the question, unless its values are not all positive.
@@ -420,13 +508,19 @@ impl Evidence {
 }
 
 /// Takes the planned looks that the available samples reach, and joins their claims.
-fn decide(question: &Question, available: usize, look: impl Fn(usize) -> Evidence) -> Decision {
+fn decide(
+    question: &Question,
+    available: usize,
+    looks: Looks,
+    look: impl Fn(usize) -> Evidence,
+) -> Decision {
     let mut planned = question.looks.clone();
     planned.retain(|samples| *samples > 0);
     planned.sort_unstable();
     planned.dedup();
     let shares = planned.len().max(1) as f64;
     let (first, later) = match planned.iter().position(|samples| *samples > available) {
+        _ if looks == Looks::LastOnly => (available, &[][..]),
         None if planned.is_empty() => (available, &[][..]),
         Some(0) => (available, &[][..]),
         reached => {
@@ -457,6 +551,9 @@ fn decide(question: &Question, available: usize, look: impl Fn(usize) -> Evidenc
         last = judge(*samples);
     }
     let (evidence, bands) = last;
+    if looks == Looks::LastOnly {
+        (claims.same, claims.not_worse) = (false, false);
+    }
     let (verdict, open, why) = conclude(&claims, &evidence, bands.is_some(), question.direction);
 
     let terms = evidence.terms;
@@ -487,6 +584,7 @@ fn decide(question: &Question, available: usize, look: impl Fn(usize) -> Evidenc
             && !claims.regressed
             && evidence.estimate(question.direction) != Estimate::Worse,
         looks: 1 + later.len(),
+        outlying: None,
         why: why.to_owned(),
     }
 }
@@ -551,26 +649,6 @@ const CONTRADICTION: (Verdict, bool, &str) = (
     "the samples contradict each other: the looks at fewer and at more do not agree",
 );
 
-/// The value that Student's t exceeds with that chance, below one half. Infinite where it cannot
-/// be had, which claims nothing.
-pub(super) fn upper_quantile(dof: usize, chance: f64) -> f64 {
-    let Ok(t) = StudentsT::new(0.0, 1.0, dof as f64) else {
-        return f64::INFINITY;
-    };
-    if !(chance > 0.0 && chance < 0.5) {
-        return f64::INFINITY;
-    }
-    // By the lower tail: one minus a small chance would lose its digits.
-    let quantile = -t.inverse_cdf(chance);
-    // statrs 0.19 stops short with one degree of freedom and chances near 1e-9, which would make
-    // the bands too narrow.
-    if t.sf(quantile) <= chance * (1.0 + 1e-5) {
-        quantile
-    } else {
-        f64::INFINITY
-    }
-}
-
 /// Why a side has no process value to judge.
 fn gap(values: &[f64]) -> Option<&'static str> {
     if values.is_empty() {
@@ -595,6 +673,7 @@ fn not_measured(why: &str) -> Decision {
         open: false,
         not_worse: false,
         looks: 0,
+        outlying: None,
         why: why.to_owned(),
     }
 }
@@ -663,36 +742,6 @@ mod tests {
         close(Some(upper_quantile(4, 0.01)), 3.746_947_387_98);
         close(Some(upper_quantile(10, 0.005)), 3.169_272_672_6);
         close(Some(upper_quantile(30, 0.05)), 1.697_260_886_6);
-    }
-
-    #[test]
-    fn quantiles_hold_in_the_far_tail() {
-        let same = |found: f64, expected: f64| {
-            assert!(
-                (found / expected - 1.0).abs() < 1e-5,
-                "{found}, not {expected}"
-            );
-        };
-        for chance in [1e-2, 1e-3, 1e-4, 1e-6, 1e-7] {
-            let first = 1.0 / (std::f64::consts::PI * chance).tan();
-            same(upper_quantile(1, chance), first);
-            let second = (1.0 - 2.0 * chance) / (2.0 * chance * (1.0 - chance)).sqrt();
-            same(upper_quantile(2, chance), second);
-            for dof in 1..200 {
-                let quantile = upper_quantile(dof, chance);
-                let back = StudentsT::new(0.0, 1.0, dof as f64).unwrap().sf(quantile);
-                same(back, chance);
-            }
-        }
-    }
-
-    #[test]
-    fn no_quantile_is_infinite_rather_than_a_panic() {
-        assert_eq!(upper_quantile(0, 0.01), f64::INFINITY);
-        assert_eq!(upper_quantile(3, 0.0), f64::INFINITY);
-        assert_eq!(upper_quantile(3, f64::NAN), f64::INFINITY);
-        // It is 318,309,886.
-        assert_eq!(upper_quantile(1, 1e-9), f64::INFINITY);
     }
 
     #[test]
@@ -960,26 +1009,105 @@ mod tests {
     #[test]
     fn looks_that_disagree_decide_nothing() {
         // Nothing varies in the first round: worse by 11. Then the changes are -11 and 11 each
-        // round, and a learned spread near zero keeps the bands from hiding that they cancel.
-        let learned = locked(&[&[100.0; 4]]);
+        // round. No noise is learned, so nothing says that these are outlying.
         let asked = |tolerance| question(Scale::Absolute, Direction::Lower, tolerance, &[1, 4]);
         let base = [100.0; 8];
         let current = [111.0, 111.0, 89.0, 89.0, 111.0, 111.0, 89.0, 89.0];
-        let first = in_turn(&base[..2], &current[..2], Some(&learned), &asked(10.0));
+        let first = in_turn(&base[..2], &current[..2], None, &asked(10.0));
         assert_eq!(first.verdict, Verdict::Regressed);
         // At the second look the change is 0 and the band about 20: nothing new is claimed, and
         // what was claimed is no longer what the samples say.
-        let later = in_turn(&base, &current, Some(&learned), &asked(10.0));
+        let later = in_turn(&base, &current, None, &asked(10.0));
         assert_eq!((later.verdict, later.looks), (Verdict::Inconclusive, 2));
         // After a first round that is worse by 11, 39 without any change.
         let mut current = [100.0; 80];
         current[..2].fill(111.0);
         let base = [100.0; 80];
         let both = question(Scale::Absolute, Direction::Lower, 10.0, &[1, 40]);
-        let later = in_turn(&base, &current, Some(&learned), &both);
+        let later = in_turn(&base, &current, None, &both);
         assert_eq!(later.verdict, Verdict::Inconclusive);
         assert!(!later.open && !later.not_worse);
         assert!(later.why.contains("contradict"), "{}", later.why);
+    }
+
+    /// Two machines of four processes that differ by 0.1 %.
+    fn quiet_lock() -> Samples {
+        let machine: &[f64] = &[100.0, 100.1, 99.9, 100.0];
+        locked(&[machine, machine])
+    }
+
+    #[test]
+    fn a_process_far_from_its_siblings_costs_rounds_and_no_verdict() {
+        let learned = quiet_lock();
+        let asked = question(Scale::Relative, Direction::Lower, 1.0, &[1, 2, 3, 4, 5]);
+        let quiet = [100.0, 100.1, 99.9, 100.0].repeat(3);
+        for side in [0, 1] {
+            let mut sides = [quiet.clone(), quiet.clone()];
+            sides[side][1] = 110.0;
+            let judged = |rounds: usize| {
+                let [base, current] = &sides;
+                let (base, current) = (&base[..2 * rounds], &current[..2 * rounds]);
+                in_turn(base, current, Some(&learned), &asked)
+            };
+            // One in two, or in eight, may be how the kernel is.
+            for rounds in 1..=4 {
+                let early = judged(rounds);
+                assert_eq!((early.verdict, early.open), (Verdict::Inconclusive, true));
+                assert!(!early.not_worse, "{early:?}");
+            }
+            let later = judged(5);
+            assert_eq!((later.verdict, later.open), (Verdict::Pass, false));
+            let outlying = later.outlying.unwrap();
+            assert_eq!(outlying.set_aside, [1]);
+            assert_eq!([outlying.base, outlying.current][side], 1);
+            // As if the first round had never been.
+            let others = sides.clone().map(|side| side[2..10].to_vec());
+            let without = in_turn(&others[0], &others[1], Some(&learned), &asked);
+            assert_eq!(
+                (without.verdict, without.effect),
+                (later.verdict, later.effect)
+            );
+        }
+    }
+
+    #[test]
+    fn two_slow_processes_of_one_side_in_the_first_round_are_no_regression() {
+        let learned = quiet_lock();
+        let asked = question(Scale::Relative, Direction::Lower, 1.0, &[1, 2, 3, 4, 5]);
+        let base = [100.0, 100.1, 99.9, 100.0].repeat(4);
+        let mut current = base.clone();
+        current[..2].fill(110.0);
+        let judged = |rounds: usize| {
+            let (base, current) = (&base[..2 * rounds], &current[..2 * rounds]);
+            in_turn(base, current, Some(&learned), &asked)
+        };
+        // A single round cannot show that both are outlying: another one is measured.
+        let first = judged(1);
+        assert_eq!((first.verdict, first.open), (Verdict::Regressed, true));
+        let second = judged(2);
+        assert_eq!((second.verdict, second.open), (Verdict::Inconclusive, true));
+        assert_eq!(judged(8).verdict, Verdict::Pass);
+        // What is really slower is so in the second round too.
+        let slower = [110.0, 110.1, 109.9, 110.0];
+        let confirmed = in_turn(&base[..4], &slower, Some(&learned), &asked);
+        assert_eq!(
+            (confirmed.verdict, confirmed.open),
+            (Verdict::Regressed, false)
+        );
+    }
+
+    #[test]
+    fn a_kernel_that_is_slow_in_half_of_its_processes_never_passes() {
+        let learned = quiet_lock();
+        let asked = question(Scale::Relative, Direction::Lower, 1.0, &[1, 2, 3, 4, 5]);
+        let base = [100.0, 100.1, 99.9, 100.0].repeat(10);
+        let current: Vec<f64> = [100.0, 103.0].repeat(20);
+        for rounds in 1..=20 {
+            let (base, current) = (&base[..2 * rounds], &current[..2 * rounds]);
+            let decision = in_turn(base, current, Some(&learned), &asked);
+            assert_ne!(decision.verdict, Verdict::Pass, "{rounds} rounds");
+            assert!(!decision.not_worse, "{rounds} rounds");
+        }
     }
 
     #[test]

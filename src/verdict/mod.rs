@@ -3,9 +3,12 @@
 mod band;
 mod change;
 mod change_point;
+mod outlying;
+mod quantile;
 mod schedule;
 
 pub use band::{Decision, Question, Scale, Timed, against_stored, side_by_side};
 pub use change::{Change, Verdict};
 pub use change_point::{FEWEST_FOR_CHANGE, change_points};
+pub use outlying::{Outlying, ROUNDS_IN_ALL};
 pub use schedule::{Bounds, KnownNoise, ProcessCost, Schedule, cheapest};

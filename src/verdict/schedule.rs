@@ -3,7 +3,8 @@
 //! verdict follows from what is then measured, whatever was expected.
 
 use super::Scale;
-use super::band::{MISS, upper_quantile};
+use super::band::MISS;
+use super::quantile::upper_quantile;
 use crate::statistics::Samples;
 
 /// Share of unchanged checks that are to be decided by the expected round: 90 %, one-sided normal.
