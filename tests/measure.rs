@@ -409,8 +409,8 @@ fn the_base_is_the_code_of_the_revision_and_the_head_that_of_the_working_tree() 
     let report = machine.check(&["--against", "HEAD", "cp_async"], 1);
     assert!(report.denied().contains(&"regressed".to_owned()));
     assert_eq!(report.verdict("cp_async", "duration"), "regressed");
-    // A single round could have met two slow processes by chance. After the second one is clear.
-    assert_eq!(machine.order("cp_async"), rounds(2));
+    // A variant that fails whatever comes is not measured longer than was asked.
+    assert_eq!(machine.order("cp_async"), rounds(1));
     let commit = machine.project.git(&["rev-parse", "HEAD"]);
     let of_git = |file| machine.left_json("cp_async", file)["provenance"]["git"].clone();
     assert_eq!(of_git("base/profile.json"), json!(commit));
