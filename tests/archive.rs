@@ -4,17 +4,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write as _};
 use std::path::Path;
 use std::process::Command;
 
-use common::crash::{kill_at_random, kills, wait_for_orphans};
-use common::stand_in::{Machine, NVCC_OF_C};
-use common::{Ran, Report};
+use crate::common::crash::{kill_at_random, kills, wait_for_orphans};
+use crate::common::stand_in::{Machine, NVCC_OF_C};
+use crate::common::{self, Ran, Report};
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::Value as Json;

@@ -4,16 +4,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use crate::common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::git::{git, has_git};
-use common::{ENDINGS, Project, RECORDED, Ran, copy, scale};
+use crate::common::git::{git, has_git};
+use crate::common::{ENDINGS, Project, RECORDED, Ran, copy, scale};
 use serde_json::json;
 use sparsek_gate::files;
 use sparsek_gate::hash::sha256_file;

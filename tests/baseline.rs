@@ -2,14 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Damage, ENDINGS, GPU, Project, RECORDED, Ran, VARIANTS, refresh, scale};
+use crate::common::{self, Damage, ENDINGS, GPU, Project, RECORDED, Ran, VARIANTS, refresh, scale};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::hash::sha256_hex;

@@ -4,10 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
-use common::Ran;
-use common::stand_in::{Machine, NVCC_OF_C};
+use crate::common::stand_in::{Machine, NVCC_OF_C};
+use crate::common::{self, Ran};
 use serde_json::Value as Json;
 
 const VARIANT: &str = r#"

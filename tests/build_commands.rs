@@ -1,10 +1,8 @@
 //! The `build` commands of variants that are not compiled by this tool.
 
-use crate::common;
-
 use std::process::Stdio;
 
-use common::Project;
+use crate::common::Project;
 
 /// Notes when it starts and ends, and is slow enough for another one to start meanwhile.
 const SLOW: &str = "echo begin $1 >>journal\nsleep 0.2\necho end $1 >>journal\ncp own.sh $1\n";

@@ -2,14 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::stand_in::{Machine, UUID};
-use common::{Project, Ran, aloud};
+use crate::common::stand_in::{Machine, UUID};
+use crate::common::{Project, Ran, aloud};
 use serde_json::Value as Json;
 use sparsek_gate::hash::sha256_file;
 

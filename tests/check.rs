@@ -2,15 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::process::Stdio;
 
-use common::{
-    Damage, Project, RECORDED, VARIANTS, gaps, keep_launches, keep_processes, refresh, samples,
-    scale, scale_processes, shift,
+use crate::common::{
+    self, Damage, Project, RECORDED, VARIANTS, gaps, keep_launches, keep_processes, refresh,
+    samples, scale, scale_processes, shift,
 };
 use serde_json::{Value as Json, json};
 use sparsek_gate::judge::Outcome;

@@ -3,14 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
-use common::{Project, Ran, Report, aloud, repository};
+use crate::common::stand_in::{Sources, compiled};
+use crate::common::{self, Project, Ran, Report, repository};
 use serde_json::json;
 
 const CONFIG: &str = r#"
@@ -67,37 +65,14 @@ fn stand_ins() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER
         .get_or_init(|| {
-            for program in ["cc", "git"] {
-                if Command::new(program).arg("--version").output().is_err() {
-                    aloud(&format!(
-                        "SKIPPED: the collector was not tested, there is no {program} on the PATH"
-                    ));
-                    return None;
-                }
-            }
-            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("collector");
-            fs::create_dir_all(&folder).unwrap();
             let library: &[&str] = &["-shared", "-fPIC"];
             let named: &[&str] = &["-shared", "-fPIC", "-Wl,-soname,libcuda.so"];
-            for (source, target, options) in [
+            let sources: Sources<'_> = &[
                 ("launching_libcuda.c", "libcuda.so", named),
                 ("range_profiler.c", "libcupti.so.13", library),
                 ("launcher.c", "program", &[]),
-            ] {
-                let fresh = folder.join(format!("built-{}", std::process::id()));
-                let built = Command::new("cc")
-                    .args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread"])
-                    .args(options)
-                    .arg("-o")
-                    .arg(&fresh)
-                    .arg(repository().join("tests/data/stand_in").join(source))
-                    .args(["-ldl", "-lm"])
-                    .output()
-                    .unwrap();
-                Ran::of(&built).exits(0);
-                fs::rename(fresh, folder.join(target)).unwrap();
-            }
-            Some(folder)
+            ];
+            compiled("collector", sources)
         })
         .as_deref()
 }

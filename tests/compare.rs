@@ -3,15 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::stand_in::Machine;
-use common::{Ran, Report};
+use crate::common::stand_in::Machine;
+use crate::common::{Ran, Report};
 
 /// The folder that the user is in.
 const HERE: &str = "here";

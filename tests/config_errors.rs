@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
-use common::{Project, Ran, schema_complaints};
+use crate::common::{Project, Ran, schema_complaints};
 
 /// One line a key, so that the line of an error shows the key.
 const EVERY_KEY: &str = r#"env_pass = ["MY_DATA"]

@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
-use common::{Project, RECORDED, Report, scale, shift};
+use crate::common::{self, Project, RECORDED, Report, scale, shift};
 use serde_json::Value as Json;
 
 const DURATION: &str = "duration";

@@ -3,12 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::collections::BTreeSet;
 use std::fs;
 
-use common::repository;
+use crate::common::repository;
 use ncu_report::{Recording, base_name};
 use proptest::prelude::*;
 use sparsek_gate::capture::kernel_records::{Incomplete, KernelCapture, ProcessRecords, read};

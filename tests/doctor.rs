@@ -3,13 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::path::Path;
 
-use common::stand_in::{Machine, UUID, libraries, library};
-use common::{Project, Ran, aloud};
+use crate::common::stand_in::{Machine, UUID, libraries, library};
+use crate::common::{self, Project, Ran, aloud};
 use serde_json::Value as Json;
 
 /// The checks of a run, by name.

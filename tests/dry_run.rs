@@ -8,9 +8,7 @@ use std::process::Command;
 use serde_json::Value as Json;
 use sparsek_gate::process::shell_line;
 
-use crate::common;
-
-use common::stand_in::Machine;
+use crate::common::stand_in::Machine;
 
 /// The plan that a command prints as JSON.
 fn plan(machine: &Machine, arguments: &[&str]) -> Json {

@@ -2,14 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::common::{self, Project, aloud, repository, schema_complaints};
 use clap::CommandFactory as _;
-use common::{Project, aloud, repository, schema_complaints};
 use sparsek_gate::cli::Cli;
 
 /// The schema's path as editors read it, in the first line of a configuration.

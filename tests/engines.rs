@@ -3,13 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::process::Command;
 
+use crate::common::{Project, Ran, repository};
 use clap::Parser as _;
-use common::{Project, Ran, repository};
 use serde::Deserialize as _;
 use serde_json::{Value as Json, json};
 use sparsek_gate::cli::Cli;

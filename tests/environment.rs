@@ -1,14 +1,12 @@
 //! Which variables of the environment reach the programs that the tool runs, and what of the tool
 //! itself they can read.
 
-use crate::common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::stand_in::Machine;
-use common::{Project, Ran, aloud};
+use crate::common::stand_in::Machine;
+use crate::common::{Project, Ran, aloud};
 
 /// What a job of a pipeline has in its environment, and must not reach the code of a change.
 const SECRETS: [&str; 16] = [

@@ -1,10 +1,8 @@
 //! The folders of `examples/`, as far as they go without a GPU.
 
-use crate::common;
-
 use std::process::Command;
 
-use common::{Project, aloud, copy, repository};
+use crate::common::{Project, aloud, copy, repository};
 
 const EXAMPLES: [&str; 4] = ["benchmark", "cmake", "pytorch", "triton"];
 

@@ -3,12 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Project, RECORDED, Ran, scale};
+use crate::common::{self, Project, RECORDED, Ran, scale};
 use ncu_report::report;
 use serde_json::{Value as Json, json};
 use sparsek_gate::config::Config;

@@ -3,9 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
-use common::{Project, Report};
+use crate::common::{self, Project, Report};
 
 /// A recorded fault, the exit code of its check, the findings that deny, and the causes that must
 /// be named.

@@ -2,14 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::git::has_git;
-use common::{GPU, Project, RECORDED, Ran, copy, repository};
+use crate::common::git::has_git;
+use crate::common::{GPU, Project, RECORDED, Ran, copy, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::history::{PastVariant, Trend};
 use sparsek_gate::report::{history_page, history_site, history_text};

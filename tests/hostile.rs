@@ -6,15 +6,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::Ran;
+use crate::common::{self, Ran};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::Lock;
 use sparsek_gate::diff::{Diff, Side};

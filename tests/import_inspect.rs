@@ -2,13 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use common::{Project, Ran, repository};
+use crate::common::{Project, Ran, repository};
 use serde_json::{Value as Json, json};
 
 const REPORTS: [&str; 5] = [

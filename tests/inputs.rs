@@ -6,10 +6,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use crate::common;
-
-use common::stand_in::Machine;
-use common::{Project, Ran};
+use crate::common::stand_in::Machine;
+use crate::common::{self, Project, Ran};
 
 const KEYS: &str = "run = [\"sh\", \"bench.sh\"]\nexpect = [\"bsr_gemm_baseline\"]\ninputs = ";
 

@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use crate::common;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;

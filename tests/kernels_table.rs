@@ -1,8 +1,6 @@
 //! docs/kernels.md shows of the kernels what was measured.
 
-use crate::common;
-
-use common::{aloud, repository};
+use crate::common::{aloud, repository};
 use std::process::Command;
 
 #[test]

@@ -4,18 +4,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::crash::{contents, fill_the_disk, is_long, kill_at_random, kills, wait_for_orphans};
-use common::locking::{self, leftovers, locked_from, other_than};
-use common::stand_in::Machine;
-use common::{Project, RECORDED, Ran, VARIANTS, aloud, repository};
+use crate::common::crash::{
+    contents, fill_the_disk, is_long, kill_at_random, kills, wait_for_orphans,
+};
+use crate::common::locking::{self, leftovers, locked_from, other_than};
+use crate::common::stand_in::Machine;
+use crate::common::{Project, RECORDED, Ran, VARIANTS, aloud, repository};
 use sparsek_gate::files::{PROFILE_FILE, recorded_folder};
 use sparsek_gate::hash::sha256_file;
 use sparsek_gate::profile::Profile;

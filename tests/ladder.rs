@@ -3,14 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use common::{Project, Ran, Report, aloud, repository};
+use crate::common::stand_in::{Sources, compiled};
+use crate::common::{self, Project, Ran, Report, aloud, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::capture::kernel_records::{Incomplete, ProcessRecords};
 
@@ -60,36 +59,13 @@ fn stand_ins() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER
         .get_or_init(|| {
-            for program in ["cc", "git"] {
-                if Command::new(program).arg("--version").output().is_err() {
-                    aloud(&format!(
-                        "SKIPPED: the ladder was not tested, there is no {program} on the PATH"
-                    ));
-                    return None;
-                }
-            }
-            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ladder");
-            fs::create_dir_all(&folder).unwrap();
             let library: &[&str] = &["-shared", "-fPIC"];
-            for (source, target, options, libraries) in [
-                ("libcuda.c", "libcuda.so", library, &[][..]),
-                ("libcupti.c", "libcupti.so.13", library, &[]),
-                ("program.c", "program", &[], &["-ldl"]),
-            ] {
-                let fresh = folder.join(format!("built-{}", std::process::id()));
-                let built = Command::new("cc")
-                    .args(["-O1", "-Wall", "-Wextra", "-Werror"])
-                    .args(options)
-                    .arg("-o")
-                    .arg(&fresh)
-                    .arg(repository().join("tests/data/stand_in").join(source))
-                    .args(libraries)
-                    .output()
-                    .unwrap();
-                Ran::of(&built).exits(0);
-                fs::rename(fresh, folder.join(target)).unwrap();
-            }
-            Some(folder)
+            let sources: Sources<'_> = &[
+                ("libcuda.c", "libcuda.so", library),
+                ("libcupti.c", "libcupti.so.13", library),
+                ("program.c", "program", &[]),
+            ];
+            compiled("ladder", sources)
         })
         .as_deref()
 }

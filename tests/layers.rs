@@ -13,9 +13,7 @@ use std::path::{Path, PathBuf};
 
 use syn::visit::Visit;
 
-use crate::common;
-
-use common::repository;
+use crate::common::repository;
 
 /// A file of a crate, what it defines and what it names of others.
 #[derive(Default)]

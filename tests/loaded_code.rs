@@ -3,12 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 
-use common::stand_in::Machine;
-use common::{Ran, repository};
+use crate::common::stand_in::Machine;
+use crate::common::{Ran, repository};
 use serde_json::Value as Json;
 
 const KERNEL: &str = "bsr_gemm_wmma";

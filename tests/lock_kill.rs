@@ -2,15 +2,13 @@
 //! it leaves the old baselines or the new ones, of all variants together. `tests/killed.rs` kills it
 //! at random moments.
 
-use crate::common;
-
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::locking::{OTHER, leftovers, lock, locked_from, other_than, project};
-use common::{Project, RECORDED, Ran};
+use crate::common::locking::{OTHER, leftovers, lock, locked_from, other_than, project};
+use crate::common::{self, Project, RECORDED, Ran};
 use sparsek_gate::baseline::Lock;
 
 #[test]

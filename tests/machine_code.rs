@@ -3,14 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Project, aloud, repository};
+use crate::common::{self, Project, aloud, repository};
 use serde_json::Value as Json;
 use sparsek_gate::binary::{BinaryError, LaunchShape, kernels_of, machine_code, resource_report};
 

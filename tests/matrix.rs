@@ -2,10 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
-use common::stand_in::Machine;
-use common::{Project, Ran, schema_complaints};
+use crate::common::stand_in::Machine;
+use crate::common::{Project, Ran, schema_complaints};
 use sparsek_gate::config::{Config, Recipe, Variant};
 
 /// A configuration with the suite `s`; its one metric is the duration.

@@ -4,15 +4,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Project, Ran, Report, driver, repository};
+use crate::common::{self, Project, Ran, Report, driver, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::profile::Identity;
 

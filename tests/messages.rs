@@ -1,8 +1,6 @@
 //! Mistakes that people make, and what the tool answers: what is wrong, where, and what to do next.
 
-use crate::common;
-
-use common::{Project, aloud};
+use crate::common::{self, Project, aloud};
 
 /// A configuration with one variant `s/v` that has these keys.
 fn with(keys: &str) -> String {

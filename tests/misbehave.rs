@@ -3,15 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::stand_in::Machine;
-use common::{ENV_PASS, Project, Ran, aloud, copy};
+use crate::common::stand_in::Machine;
+use crate::common::{self, ENV_PASS, Project, Ran, aloud, copy};
 
 /// A signal ended the tool: no exit code, and no report.
 const KILLED: i32 = -1;

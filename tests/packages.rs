@@ -5,16 +5,14 @@
 #[path = "../build.rs"]
 #[expect(dead_code, clippy::print_stdout, reason = "of what only a build does")]
 mod build_script;
-use crate::common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::git::git;
-use common::{Project, Ran, aloud, outside_pull_request, repository};
+use crate::common::git::git;
+use crate::common::{Project, Ran, aloud, outside_pull_request, repository};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sparsek-gate");

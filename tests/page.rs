@@ -2,14 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use common::browser::{Browser, program};
-use common::outcomes::{every_verdict, large};
-use common::{Project, aloud, repository};
+use crate::common::browser::{Browser, program};
+use crate::common::outcomes::{every_verdict, large};
+use crate::common::{Project, aloud, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::finding::Code;
 use sparsek_gate::history::{PastVariant, Trend};

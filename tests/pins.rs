@@ -1,14 +1,12 @@
 //! Pins: a toolchain that is not the promised one ends a run before anything is built or measured,
 //! or is warned of, and every profile records what was there.
 
-use crate::common;
-
 use std::fs;
 use std::path::Path;
 
-use common::git::has_git;
-use common::stand_in::{Machine, libraries};
-use common::{Project, aloud};
+use crate::common::git::has_git;
+use crate::common::stand_in::{Machine, libraries};
+use crate::common::{self, Project, aloud};
 use serde_json::{Value as Json, json};
 use sparsek_gate::files::STATIC_PROFILE_FILE;
 

@@ -3,16 +3,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::common::git::git;
+use crate::common::{self, Project, Ran, aloud, outside_pull_request, repository};
 use clap::{CommandFactory as _, Parser as _};
-use common::git::git;
-use common::{Project, Ran, aloud, outside_pull_request, repository};
 use regex::Regex;
 use serde_json::{Value as Json, json};
 use sparsek_gate::cli::Cli;

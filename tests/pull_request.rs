@@ -3,15 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use crate::common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
-use common::git::{git, has_git};
-use common::{
+use crate::common::git::{git, has_git};
+use crate::common::{
     ENDINGS, GPU, Project, RECORDED, Ran, Report, VARIANTS, aloud, copy, refresh, repository, scale,
 };
 use serde_json::json;

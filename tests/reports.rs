@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
 #[path = "common/outcome.rs"]
 mod made;
 #[path = "common/published.rs"]
@@ -13,7 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use common::{Project, keep_launches, repository, samples};
+use crate::common::{self, Project, keep_launches, repository, samples};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::finding::{Code, ExitCode, Finding, Reported, Severity};

@@ -4,10 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
-use common::Report;
-use common::stand_in::{Machine, NVCC_OF_C};
+use crate::common::Report;
+use crate::common::stand_in::{Machine, NVCC_OF_C};
 
 /// A second variant beside `baseline`, and one that the compiler does not build.
 const SECOND: &str = r#"

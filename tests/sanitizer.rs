@@ -4,13 +4,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use common::{Project, Ran, Report, driver, repository};
+use crate::common::{self, Project, Ran, Report, driver, repository};
 use serde_json::Value as Json;
 use sparsek_gate::toolchain::SanitizerLog;
 

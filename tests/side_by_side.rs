@@ -3,10 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
-use common::{
-    Damage, Project, RECORDED, gaps, keep_launches, keep_processes, samples, scale,
+use crate::common::{
+    self, Damage, Project, RECORDED, gaps, keep_launches, keep_processes, samples, scale,
     scale_processes, shift,
 };
 use serde_json::{Value as Json, json};

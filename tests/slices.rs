@@ -3,14 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use common::crash::{kill_at_random, kills};
-use common::{Project, RECORDED, Ran, Report, repository};
+use crate::common::crash::{kill_at_random, kills};
+use crate::common::{self, Project, RECORDED, Ran, Report, repository};
 use serde_json::{Value as Json, json};
 
 /// `check --from` of one slice, into a folder that does not exist yet.

@@ -2,18 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::crash::{is_long, kills};
-use common::slurm::{Cluster, GPUS};
-use common::stand_in::Machine;
-use common::{Ran, aloud};
+use crate::common::crash::{is_long, kills};
+use crate::common::slurm::{Cluster, GPUS};
+use crate::common::stand_in::Machine;
+use crate::common::{Ran, aloud};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 

@@ -2,13 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use common::{Project, Ran};
+use crate::common::{self, Project, Ran};
 use serde_json::Value as Json;
 
 /// Answers as nvcc 13.0 does, and "compiles" to a script with the source in it. Every call is

@@ -2,11 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::io::Write as _;
 
-use common::{Project, RECORDED, Ran, Report, scale, scale_processes};
+use crate::common::{self, Project, RECORDED, Ran, Report, scale, scale_processes};
 use serde_json::{Value as Json, json};
 use sparsek_gate::capture;
 use sparsek_gate::config::Config;

@@ -3,13 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::stand_in::Machine;
-use common::{Project, RECORDED, Ran, repository};
+use crate::common::stand_in::Machine;
+use crate::common::{self, Project, RECORDED, Ran, repository};
 use ncu_report::Launch;
 use serde_json::Value as Json;
 use sparsek_gate::capture::read_file;

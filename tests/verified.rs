@@ -4,10 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
-use common::stand_in::{Machine, NVCC_OF_C};
-use common::{Ran, Report, repository};
+use crate::common::stand_in::{Machine, NVCC_OF_C};
+use crate::common::{Ran, Report, repository};
 
 /// Notes each run in `runs`, and reports correct numbers unless the file `wrong` is there.
 const PROGRAM: &str = r#"#include <stdio.h>

@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
-use common::{Project, samples, scale, shift};
+use crate::common::{self, Project, samples, scale, shift};
 use serde_json::{Value as Json, json};
 
 const DURATION: &str = "duration";

@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::common;
-
-use common::{Project, RECORDED, Ran, Report, refresh, samples, scale, shift};
+use crate::common::{self, Project, RECORDED, Ran, Report, refresh, samples, scale, shift};
 use serde_json::{Value as Json, json};
 
 const DURATION: &str = "duration";

@@ -23,16 +23,20 @@ pub fn program_key(
     if !matches!(variant.recipe, Recipe::Nvcc { .. }) {
         return None;
     }
+    let (sha256, program) = known_bytes(artifact)?;
+    let files = ReadableFiles::of(root, unread, &BTreeSet::new()).ok()?;
+    let read = files.without_sources();
+    let read = read.sha256(variant, &program, artifact.sources.keys());
+    Some(sha256_hex(format!("{sha256} {read}").as_bytes()))
+}
+
+/// The sha256 and the bytes of a program that is still what was built, and that neither loads code
+/// while it runs nor needs libraries besides the system's; `None` of any other.
+pub(super) fn known_bytes(artifact: &Artifact) -> Option<(&str, Vec<u8>)> {
     let sha256 = artifact.sha256.as_deref()?;
     let program = read_regular_up_to(Path::new(artifact.run.first()?), most::BINARY).ok()?;
     let known = sha256_hex(&program) == sha256
         && loads_at_run_time(&program).is_none()
         && needs_system_alone(&program);
-    if !known {
-        return None;
-    }
-    let files = ReadableFiles::of(root, unread, &BTreeSet::new()).ok()?;
-    let read = files.without_sources();
-    let read = read.sha256(variant, &program, artifact.sources.keys());
-    Some(sha256_hex(format!("{sha256} {read}").as_bytes()))
+    known.then_some((sha256, program))
 }

@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::program_key::known_bytes;
 use super::readable::ReadableFiles;
-use crate::binary::{loads_at_run_time, needs_system_alone};
 use crate::build::Artifact;
 use crate::config::{Recipe, SanitizerTool, Variant};
 use crate::device::Gpu;
@@ -220,14 +220,7 @@ pub(super) fn key_of(
     if !is_recordable(variant) || gpu.driver.is_none() {
         return None;
     }
-    let sha256 = artifact.sha256.as_deref()?;
-    let program = read_regular_up_to(Path::new(artifact.run.first()?), most::BINARY).ok()?;
-    let known = sha256_hex(&program) == sha256
-        && loads_at_run_time(&program).is_none()
-        && needs_system_alone(&program);
-    if !known {
-        return None;
-    }
+    let (sha256, program) = known_bytes(artifact)?;
     let given = verify_given(variant, Path::new("{result}"), None);
     let arguments = |argv: Vec<String>| argv.into_iter().skip(1).collect();
     let key = Key {

@@ -12,6 +12,40 @@ use super::{Project, Ran, aloud, repository};
 /// As the stand-in of the driver reports it.
 pub const UUID: &str = "GPU-00112233-4455-6677-8899-aabbccddeeff";
 
+/// Sources in `tests/data/stand_in`, each with the name of what is made of it and options of the
+/// compiler.
+pub type Sources<'a> = &'a [(&'a str, &'a str, &'a [&'a str])];
+
+/// Libraries and programs that a C compiler makes, in a folder of this name; `None`, and said aloud,
+/// without a compiler or git.
+pub fn compiled(name: &str, sources: Sources<'_>) -> Option<PathBuf> {
+    for program in ["cc", "git"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            aloud(&format!(
+                "SKIPPED: the {name} was not tested, there is no {program} on the PATH"
+            ));
+            return None;
+        }
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).unwrap();
+    for (source, target, options) in sources {
+        let fresh = folder.join(format!("built-{}", std::process::id()));
+        let built = Command::new("cc")
+            .args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread"])
+            .args(*options)
+            .arg("-o")
+            .arg(&fresh)
+            .arg(repository().join("tests/data/stand_in").join(source))
+            .args(["-ldl", "-lm"])
+            .output()
+            .unwrap();
+        Ran::of(&built).exits(0);
+        fs::rename(fresh, folder.join(target)).unwrap();
+    }
+    Some(folder)
+}
+
 /// Answers as nvcc 13.0 does, and "compiles" to a script that prints what the stand-in of ncu wants
 /// to hear. Every compilation is noted.
 const NVCC: &str = r##"#!/bin/sh
