@@ -211,7 +211,7 @@ raise SystemExit(check > 5 * profile)"
   grep -q "chosen by the noise of the baseline" "$log"
   expect "launches were chosen by the locked noise" 0 "" test $? = 0
   git checkout -q config.toml
-  # Both are locked; without a lock a variant is measured.
+  # Only a locked variant can be `same-program`.
   expect "without a change nothing is measured" 0 "same-program" \
     "$gate" check --against HEAD bsr_gemm/baseline bsr_gemm/cp_async
   expect "no worktree is left behind" 0 "" test "$(git worktree list | wc -l)" = 1

@@ -63,10 +63,11 @@ Examples:
   sparsek-gate bisect v1.4..main softmax/cuda --metric dram_bw --reports found
 
 BAD is measured first: if it is not worse than GOOD, there is nothing to find. Then the history
-between them is halved, by first parents: at most log2 of its length, rounded up, and that one
-measurement. A commit that does not build, whose numbers are wrong, or that cannot be compared is
+between them (first parents) is halved: 1 + log2 of its length measurements, rounded up, if no
+commit is skipped or open. A commit that does not build, whose numbers are wrong, or that cannot be compared is
 skipped. One whose samples do not decide is measured again in twice the rounds of
-profile.max_rounds, and then skipped. A program that is the same as one before takes its answer.
+profile.max_rounds, and then skipped. A commit with the program of an earlier one gets
+its answer.
 
 Exits with 0 if the first bad commit is found; with 6 if only a range of commits is left, if BAD is
 not worse than GOOD, or if the samples on BAD do not decide; with 5 or 4 if BAD or GOOD cannot be

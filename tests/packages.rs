@@ -40,10 +40,14 @@ fn cargo_that_has_built(folder: &Path) -> PathBuf {
         "opt_level": "0", "debuginfo": 0, "debug_assertions": true, "overflow_checks": true, "test": false,
     });
     let package = cargo(&["pkgid", "--offline", "--package", "sparsek-gate"]);
+    // maturin moves what was built, and other tests run the program meanwhile.
+    let built = folder.join("built/sparsek-gate");
+    fs::create_dir_all(built.parent().unwrap()).unwrap();
+    fs::copy(PROGRAM, &built).unwrap();
     let message = serde_json::json!({
         "reason": "compiler-artifact", "package_id": package.out.trim(), "manifest_path": manifest,
-        "target": target, "profile": profile, "features": [], "filenames": [PROGRAM],
-        "executable": PROGRAM, "fresh": true,
+        "target": target, "profile": profile, "features": [], "filenames": [built],
+        "executable": built, "fresh": true,
     });
     fs::write(folder.join("message"), format!("{message}\n")).unwrap();
     let script = format!(

@@ -348,7 +348,7 @@ impl<'a> Page<'a> {
 
     /// Kernels that became slower in a part of their processes: how many pass.
     fn unstable(&mut self, locked: &Locked) {
-        self.line("A kernel that is slower by 10 % in a part of its current processes, and not in the base. A check that sees two current processes of each side cannot see more than them: the last column is how often neither is slow.\n");
+        self.line("A kernel that is slower by 10 % in a part of its current processes, and not in the base. A check that is decided after two processes a side sees only two current processes. The last column is the chance that neither is slow.\n");
         let mut rows = Vec::new();
         for share in [0.05, 0.1, 0.2, 0.3, 0.5] {
             let model = Model::Unstable(share, 10.0);

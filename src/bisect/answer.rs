@@ -51,8 +51,7 @@ impl Seen {
 enum Spoils {
     /// Nothing: the verdicts say it.
     Nothing,
-    /// The kernels are other ones, or do other work: what is as fast is not shown to be good, and
-    /// what is slower is bad.
+    /// The kernels or their work differ: a slower result is bad, and an equal one proves nothing.
     Good,
     /// The measurement says nothing.
     Both,

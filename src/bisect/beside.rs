@@ -34,7 +34,7 @@ pub struct Rules<'a> {
     pub watch: &'a dyn Watch,
 }
 
-/// Measures commits, none of whose programs twice.
+/// Measures commits. A program that already has an answer is not measured again.
 pub struct Beside<'a> {
     rules: Rules<'a>,
     /// The commit that was measured of each program, with its answer.
@@ -107,6 +107,11 @@ impl<'a> Beside<'a> {
             sanitizer: Vec::new(),
             ..good.clone()
         };
+        for metric in &mut variant.metrics {
+            // A limit that GOOD breaks too, or a kernel that became much faster, is no answer.
+            (metric.min, metric.max) = (None, None);
+            metric.plausible.gain_percent = Some(100.0);
+        }
         if further {
             let rounds = good.profile.max_rounds.saturating_mul(2);
             variant.profile.rounds = rounds;
@@ -159,7 +164,10 @@ impl<'a> Beside<'a> {
         let judge = Judge::of_programs(selected);
         let bench = Bench::new(order.batch, order.overrides, None)?;
         let measured = built.measure(bench, &|_, _, _| None, &mut |variant, profile, base| {
-            base.is_some_and(|base| is_open(&judge.against(variant, base, profile).0, metric))
+            // Rounds in place of others are no use here: without a lock none is set aside.
+            profile.provenance.processes < 2 * variant.profile.max_rounds
+                && base
+                    .is_some_and(|base| is_open(&judge.against(variant, base, profile).0, metric))
         })?;
         outcome.spent = Some(measured.spent);
         outcome.reused_verifications = measured.reused;
@@ -174,19 +182,20 @@ impl<'a> Beside<'a> {
         judge.all(&profiles, &mut outcome);
         refuse_machine(&outcome)?;
         step.take(outcome, metric);
-        // A program that stays open is measured further, and then skipped.
-        let last = step.further || step.answer != Answer::Open;
+        // What disturbed this commit need not disturb another one with the same program. A program that
+        // stays open in the second measurement is skipped.
         let answer = match step.answer {
-            Answer::Open => Answer::Skip,
-            answer => answer,
+            Answer::Good | Answer::Bad => Some(step.answer),
+            Answer::Open if step.further => Some(Answer::Skip),
+            Answer::Open | Answer::Skip => None,
         };
-        let answered = key.filter(|_| last);
+        let known = key.zip(answer);
         self.known
-            .extend(answered.map(|key| (key, (step.commit.id.clone(), answer))));
+            .extend(known.map(|(key, answer)| (key, (step.commit.id.clone(), answer))));
         Ok(())
     }
 
-    /// The key of the commit's program. What the good one's is known from the start.
+    /// The key of the commit's program. The good commit's program is known to be good.
     fn key(&mut self, built: &Built<'_>) -> Option<String> {
         let pair = built.pairs().next()?;
         let unread = &self.rules.config.unread;
@@ -206,7 +215,7 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// A machine that lacks something lacks it for every commit: none of them is to be skipped for it.
+/// What the machine lacks, it lacks for every commit: that ends the search.
 fn refuse_machine(outcome: &Outcome) -> Result<(), Error> {
     let of_machine =
         |finding: &&Finding| finding.denies() && finding.code.exit_code() == ExitCode::Environment;

@@ -1,4 +1,4 @@
-//! The road of a bisection: ask the search, measure what it wants, keep what was answered.
+//! The loop of a bisection: take the next commit from the search, measure it, record the answer.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl Bisected {
         }
     }
 
-    /// How many commits were measured.
+    /// How many commits were built or measured; one that was measured again counts once.
     pub fn pairs(&self) -> usize {
         let steps = self.steps.values();
         steps.filter(|step| step.outcome.is_some()).count()

@@ -47,8 +47,8 @@ pub enum Next {
 pub enum End {
     /// The first bad commit.
     First(usize),
-    /// The first bad commit is one of these: the one after the last that is good, to the first that
-    /// is known to be bad. None between them has an answer.
+    /// From the commit after the last good one to the first that is known to be bad. Those between were
+    /// skipped.
     Range(usize, usize),
     /// The last commit is not worse, so there is nothing to find.
     NotWorse,
@@ -80,7 +80,7 @@ impl Search {
         }
     }
 
-    /// The most commits that are measured if none is skipped: to halve the history until one commit
+    /// The most commits that are measured if none is skipped or open: to halve the history until one commit
     /// is left, and the last commit before that.
     pub fn most(commits: usize) -> u32 {
         1 + commits.next_power_of_two().ilog2()

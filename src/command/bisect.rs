@@ -106,7 +106,7 @@ fn history(root: &Path, range: &str) -> Result<History, Error> {
     };
     git::repository(root).map_err(|why| {
         refused(format!(
-            "commits are searched, and here are none: {why}\n  next: run it in a clone of the project"
+            "this folder is not in a git repository: {why}\n  next: run it in a clone of the project"
         ))
     })?;
     let good = named(good)?;
@@ -148,7 +148,7 @@ fn one_variant(config: &Config, name: &str) -> Result<Selected, Error> {
         .map(|it| it.id.to_string())
         .collect();
     Err(Error::Usage(format!(
-        "`{name}` selects {} variants, and one is searched for at a time\n  next: name one: {}",
+        "`{name}` selects {} variants, and `bisect` needs exactly one\n  next: name one: {}",
         names.len(),
         names.join(", ")
     )))
@@ -165,11 +165,11 @@ fn refuse_metric(variant: &Variant, metric: &str) -> Result<(), Error> {
     }
     let known = variant.metrics.iter().any(|one| one.alias == metric);
     let why = match known {
-        true => "is recorded only, so nothing says when it is worse",
-        false => "is no metric",
+        true => "only records this metric, so no tolerance says when it is worse,",
+        false => "has no such metric",
     };
     Err(Error::Usage(format!(
-        "`--metric {metric}`: it {why} of {} in the configuration of GOOD\n  next: choose one of {}",
+        "`--metric {metric}`: GOOD's configuration {why} for {}\n  next: choose one of {}",
         variant.id,
         judged.join(", ")
     )))
@@ -192,7 +192,7 @@ fn output(arguments: &BisectArgs) -> Result<(PathBuf, Option<tempfile::TempDir>)
     Ok((folder.path().to_owned(), Some(folder)))
 }
 
-/// A folder of reports must have a folder to lie in: that must not be found after the measurement.
+/// Checks the folder of the reports before the measurement, which may take long.
 fn refuse_folder(folder: &Path) -> Result<(), Error> {
     let whole = std::path::absolute(folder).map_err(Error::io("find", folder))?;
     let why = match whole.parent() {
@@ -258,7 +258,7 @@ fn findings(history: &History, variant: &Variant, metric: &str, found: &Bisected
         End::First(_) => Vec::new(),
         End::Range(first, bad) => open(
             format!(
-                "the first bad commit is one of {}, and those before the last of them have no answer",
+                "the first bad commit is one of {}; all of these but the last were skipped",
                 bad - first + 1
             ),
             "read why each was skipped; give them an answer by hand, or raise profile.max_rounds at GOOD",
@@ -354,12 +354,12 @@ fn text(content: &Content<'_>) -> String {
     let most = Search::most(content.commits);
     let _ = writeln!(
         text,
-        "`{}` of {} beside GOOD, {}; of {} commits {} measured, at most {most} if none is skipped\n",
+        "`{}` of {}, beside GOOD, {}; {} of {} commits tried, at most {most} if none is skipped or open\n",
         content.metric,
         content.variant,
         named(content.good),
-        content.commits,
-        content.pairs
+        content.pairs,
+        content.commits
     );
     let mut table = Table::new();
     table

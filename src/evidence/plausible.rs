@@ -3,15 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::clock::SameClock;
+use super::clock::{CLOCK_PERCENT, SameClock};
 use crate::device::{ComputeProcess, Slowdown, State};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Direction, bounds, display_value, is_time};
 use crate::terms::VariantId;
 
-/// The largest change between the highest clocks of two captures, in percent. The kernels' noise
-/// within one process is a tenth of it; the steps of a clock are 15 MHz of some 2000.
-const CLOCK_PERCENT: f64 = 1.0;
 /// Fewest working readings from which the highest clock of a capture counts: the first may catch
 /// the clock while it rises.
 const FEWEST_CLOCK_READINGS: u32 = 3;
@@ -64,8 +61,8 @@ impl Purpose {
         match self {
             Purpose::Verdict | Purpose::Baseline => String::new(),
             Purpose::VerdictAtOneClock(clock) => format!(
-                "; the measured launches of both sides ran at the same clock, {:.2} % apart (tolerance of the duration: {} %)",
-                clock.apart_percent, clock.tolerance_percent
+                "; the measured launches of both sides ran at the same clock, {:.3} % apart (at most {:.3} %)",
+                clock.apart_percent, clock.most_percent
             ),
         }
     }

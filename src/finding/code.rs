@@ -155,7 +155,7 @@ codes! {
     /// Some measured processes are far from the others of their side.
     OutlyingProcesses = "outlying-processes", Warns => Inconclusive,
         "Something disturbed the machine for the length of a process, or the kernel is slower in some processes.",
-        "Nothing, if it is rare: the captures are kept, and other rounds were measured in their place. With too many of them the check does not pass: look for what disturbs the machine.";
+        "Nothing, if it is rare. Rounds that are not judged are replaced where possible, and all captures are kept. With too many outlying processes a metric cannot pass: find what disturbs the machine.";
     /// The permission to read the GPU's counters is missing.
     NoPermission = "no-permission", Either => Environment,
         "The driver allows only administrators to read counters, or the container lacks the capability.",

@@ -105,10 +105,12 @@ pub(crate) fn compare_with_code(
     let pairing = pair_kernels(before, current, mode, in_total);
     findings.extend(pairing.findings(variant, mode));
     findings.extend(declared_findings(variant, current));
-    findings.extend(disturbances_of(case));
+    let mut of_pairs = Vec::new();
     for pair in pairing.pairs() {
-        findings.extend(judge_pair(case, pair, &mut code, &mut report));
+        of_pairs.extend(judge_pair(case, pair, &mut code, &mut report));
     }
+    findings.extend(disturbances_of(case, &report));
+    findings.extend(of_pairs);
     findings.extend(outlying_finding(variant, &report));
     (report, findings)
 }
@@ -137,11 +139,11 @@ fn incomplete_sides(case: &Case<'_>) -> Vec<Finding> {
 }
 
 /// What disturbed the measurement. A baseline was measured at another time, and judged then.
-fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
+fn disturbances_of(case: &Case<'_>, report: &VariantReport) -> Vec<Finding> {
     let Case {
         variant, current, ..
     } = *case;
-    let purpose = purpose_of(case);
+    let purpose = purpose_of(case, report);
     match case.reference {
         Reference::Stored { .. } => disturbed(variant, current, purpose),
         Reference::Base { base, .. } | Reference::Program { base } => {
@@ -154,15 +156,19 @@ fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
     }
 }
 
-/// What the captures are for, by the clocks of both sides.
-fn purpose_of(case: &Case<'_>) -> Purpose {
-    let clock = SameClock::of(
-        case.variant,
-        case.reference.profile(),
-        case.current,
-        |metric| case.reference.tolerance(metric),
-    );
-    Purpose::verdict(clock)
+/// What the captures are for, by the clocks of both sides. The clocks are those of all launches: where
+/// rounds are set aside, they say nothing about the others.
+fn purpose_of(case: &Case<'_>, report: &VariantReport) -> Purpose {
+    let outlying = report
+        .comparisons
+        .iter()
+        .filter_map(|one| one.outlying.as_ref());
+    if outlying.into_iter().any(|one| !one.set_aside.is_empty()) {
+        return Purpose::Verdict;
+    }
+    let (reference, current) = (case.reference.profile(), case.current);
+    let tolerance = |metric: &crate::config::Metric| case.reference.tolerance(metric);
+    Purpose::verdict(SameClock::of(case.variant, reference, current, tolerance))
 }
 
 fn metrics_gone(variant: &Variant, locked: &Profile) -> Vec<Finding> {

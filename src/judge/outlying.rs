@@ -27,7 +27,7 @@ pub(super) fn outlying_finding(variant: &Variant, report: &VariantReport) -> Opt
         false => format!(" (also by {})", others.join(", ")),
     };
     let message = format!(
-        "by `{}` of {}, outlying processes are {outlying}{others}; {}",
+        "`{}` of {}: outlying processes are {outlying}{others}; {}",
         shown.metric,
         shown.kernel,
         set_aside(outlying)
@@ -37,7 +37,7 @@ pub(super) fn outlying_finding(variant: &Variant, report: &VariantReport) -> Opt
             Code::OutlyingProcesses,
             &variant.id,
             message,
-            "nothing, if it is rare; otherwise look for what disturbs the machine, or for what the kernel does otherwise in some processes",
+            "nothing, if it is rare; otherwise find what disturbs the machine, or why the kernel is slower in some processes",
         )
         .kernel(&shown.kernel)
         .metric(&shown.metric),
@@ -48,7 +48,7 @@ pub(super) fn outlying_finding(variant: &Variant, report: &VariantReport) -> Opt
 fn set_aside(outlying: &Outlying) -> String {
     let rounds: Vec<String> = outlying.set_aside.iter().map(usize::to_string).collect();
     match rounds.as_slice() {
-        [] => "that is too many to set any aside, so nothing passes".to_owned(),
+        [] => "these are too many to set aside, so this metric cannot pass".to_owned(),
         [round] => format!("round {round} is not judged"),
         rounds => format!("rounds {} are not judged", rounds.join(", ")),
     }

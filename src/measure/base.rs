@@ -30,7 +30,7 @@ pub struct BaseProject {
     source: BaseSource,
     /// Its configuration, or why there is none.
     pub(super) config: Result<Config, String>,
-    /// Whether a variant that cannot be measured beside it is not measured at all.
+    /// Whether a variant is left out if it cannot be measured beside this base.
     required: bool,
 }
 
@@ -155,7 +155,7 @@ impl BaseProject {
         }
     }
 
-    /// Whether a variant that cannot be measured beside it is not measured at all. Beside the base of
+    /// Whether a variant is left out if it cannot be measured beside this base. Beside the base of
     /// a check it is then measured alone, and compared with its baseline.
     pub(super) fn is_required(&self) -> bool {
         self.required

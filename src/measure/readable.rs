@@ -54,7 +54,8 @@ impl ReadableFiles {
         })
     }
 
-    /// The same, where sources of C, C++ and CUDA are for compilers: also those of other programs.
+    /// The same without the sources of C, C++ and CUDA, which only compilers read: commits that differ in
+    /// the sources of another program then have the same files.
     pub fn without_sources(mut self) -> ReadableFiles {
         let is_source = |path: &&String| {
             let ending = Path::new(path.as_str()).extension();

@@ -88,15 +88,14 @@ fn of_the_machine(found: &Finding) -> bool {
 }
 
 /// What disturbed the GPU while the compared profiles were measured, if anything did. Without a base
-/// the profile is compared later: until then its clocks need only be known.
+/// there is nothing to compare the clocks with yet.
 pub(super) fn disturbance(
     variant: &Variant,
     base: Option<&Profile>,
     current: &Profile,
 ) -> Option<Finding> {
-    let clock = SameClock::of(variant, base.unwrap_or(current), current, |metric| {
-        metric.against
-    });
+    let clock =
+        base.and_then(|base| SameClock::of(variant, base, current, |metric| metric.against));
     let sides: Vec<(&str, &Profile)> = base
         .map(|base| ("base", base))
         .into_iter()

@@ -54,7 +54,7 @@ static GH100: &[Alias] = &[
         "clock",
         Role::Clock.counter(),
         Better::Neither,
-        "where it is recorded, a power limit that lowered the clock in some captures is weighed",
+        "if recorded, a power limit in some captures only warns if both sides ran at the same clock",
     ),
     alias(
         "dram_bw",

@@ -249,7 +249,8 @@ fn counted(variant: &Variant) -> bool {
 /// Whether the launches of a variant are listed: where they are measured inside of the program, where
 /// a filter by name leaves some of them out, and where each kernel is counted by itself, which does
 /// not show how often it is launched. What ncu selects in other ways, this tool cannot tell apart.
-/// A range of the profiler says what is to be measured, so launches in it are listed for a total alone.
+/// With `profiler_range` the user already selected the launches, so they are listed only if a total needs
+/// their number.
 fn listed(variant: &Variant) -> bool {
     let settings = &variant.profile;
     if settings.collector == Collector::Cupti {

@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::outlying::{Outlying, limit};
+use super::outlying::{MOST_PROCESSES, Outlying, limit};
 use super::quantile::upper_quantile;
 use super::{Change, Verdict};
 use crate::metric::{Direction, Tolerance};
@@ -131,9 +131,9 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// From so many comparisons in a check on, a change that a single round shows is confirmed by a second
-/// one. Where one process in 20 is disturbed, both of a side are in one round of 200: seldom in a
-/// check of few kernels, and in one of eleven checks of the 18 shipped variants.
+/// In a check of at least so many comparisons, a second round confirms a change that one round shows.
+/// If one process in 20 is disturbed, both processes of a side are disturbed in one round of 200. That is
+/// one of eleven checks of the 18 shipped variants, and rare in small checks.
 const CONFIRMED_FROM: usize = 20;
 
 /// Judges process values measured in one run, two processes a side and round, taken in turn so that
@@ -217,7 +217,8 @@ fn outlying(
     let sides = sides.map(|side| side.first(processes));
     let terms = Terms::of(question, sides.iter().flat_map(|side| side.values));
     let noise = learned.map_or(Scatter::default(), |samples| terms.scatter(samples));
-    let Some(limit) = limit(terms.tolerance, noise).filter(|_| processes > 0) else {
+    let looked_at = (1..=MOST_PROCESSES).contains(&processes);
+    let Some(limit) = limit(terms.tolerance, noise).filter(|_| looked_at) else {
         return (None, false);
     };
     let values = sides.map(|side| terms.convert(side.values));
@@ -1105,6 +1106,19 @@ mod tests {
         asked.comparisons = CONFIRMED_FROM - 1;
         let alone = in_turn(&base[..2], &current[..2], Some(&learned), &asked);
         assert_eq!((alone.verdict, alone.open), (Verdict::Regressed, false));
+    }
+
+    #[test]
+    fn in_a_recording_of_very_many_processes_none_is_outlying() {
+        let learned = quiet_lock();
+        let asked = question(Scale::Relative, Direction::Lower, 1.0, &[1, 2, 3, 4, 5]);
+        for (processes, found) in [(MOST_PROCESSES, true), (MOST_PROCESSES + 2, false)] {
+            let base = [100.0, 100.1].repeat(processes / 2);
+            let mut current = base.clone();
+            current[0] = 110.0;
+            let decision = in_turn(&base, &current, Some(&learned), &asked);
+            assert_eq!(decision.outlying.is_some(), found, "{processes}");
+        }
     }
 
     #[test]

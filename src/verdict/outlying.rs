@@ -11,18 +11,20 @@ use serde::{Deserialize, Serialize};
 use super::quantile::upper_quantile;
 use crate::statistics::{Scatter, median};
 
-/// Chance that a process is called outlying that varies normally, as much as when its baseline was
-/// locked.
+/// Chance that a normal process with the locked noise is called outlying.
 const FAR: f64 = 0.005;
-/// No process is outlying that is nearer than so many tolerances: in a run that is noisier than its lock
-/// says, the largest deviations would otherwise be left out of the noise.
+/// Least distance of an outlying process, in tolerances. Without it, a run that is noisier than its lock
+/// would lose its largest deviations from the noise.
 const NEAR: f64 = 1.5;
-/// A side needs so many processes for each that is outlying, and as many again. With fewer, kernels
-/// would pass that are slow in every third of their processes; with more, an unchanged kernel would be
-/// left open on a machine that disturbs one process in twenty.
+/// A side needs so many processes for each that is outlying, and as many again. A smaller number would
+/// let a kernel pass that is slow in every third process. A larger one would leave unchanged kernels open
+/// where one process in twenty is disturbed.
 const PROCESSES_FOR_EACH: usize = 5;
 /// By how many the sides may differ in their outlying processes. A disturbed machine disturbs both.
 const MOST_APART: usize = 5;
+/// With more processes of a side than this, none is looked for: every two of a side are compared, and a
+/// recording can have any number.
+pub(super) const MOST_PROCESSES: usize = 1000;
 /// With those in place of others, at most so many times the planned rounds are measured.
 pub const ROUNDS_IN_ALL: usize = 4;
 
@@ -36,7 +38,7 @@ pub struct Outlying {
     /// Processes that each side has.
     pub processes: usize,
     /// The rounds that are not judged because of them, from 1. Empty while a side has too many
-    /// outlying processes: then every round is judged, and nothing passes.
+    /// outlying processes: then every round is judged, and the metric cannot pass.
     pub set_aside: Vec<usize>,
     /// Whether another round may settle it.
     pub more: bool,

@@ -173,7 +173,7 @@ impl File<'_> {
             (
                 "profiler_range",
                 settings.profiler_range,
-                "only ncu selects between cudaProfilerStart and cudaProfilerStop",
+                "CUPTI's counters cannot be limited to what is launched between cudaProfilerStart and cudaProfilerStop",
             ),
             ("hotspots", settings.hotspots, "only ncu samples warps"),
             (

@@ -265,7 +265,7 @@ fn long_enough(variant: &Variant, process: &ProcessCounters) -> Result<(), Findi
         let median = times[times.len() / 2];
         if median < SHORTEST_NS {
             let why = format!(
-                "{} takes {}, and CUPTI's counters agree with those of ncu only in kernels of {} or longer",
+                "{} takes {}. CUPTI's counters are not used for kernels shorter than {}, because they can differ from ncu's",
                 base_name(name),
                 display_value(median, Some("ns")),
                 display_value(SHORTEST_NS, Some("ns")),
