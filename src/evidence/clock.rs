@@ -29,7 +29,7 @@ impl SameClock {
     /// value by at most about as many, so it is the same if that is a small part of every tolerance.
     ///
     /// `None` if it is not the same or not known: a launch without [`Role::Clock`], a kernel that only
-    /// one side has, two kernels that cannot be told apart, or no gated duration.
+    /// one side has, two kernels with the same name and launch shape, or no gated duration.
     pub fn of(
         variant: &Variant,
         reference: &Profile,
@@ -64,7 +64,7 @@ impl SameClock {
     }
 }
 
-/// What tells the kernels of a profile apart.
+/// Identifies a kernel of a profile: the linker's name, grid and block.
 type Key = (String, [u64; 3], [u64; 3]);
 
 /// The mean clock of each kernel in Hz, as the timing phase counted it; `None` if a launch lacks it.

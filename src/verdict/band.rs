@@ -227,7 +227,7 @@ fn outlying(
     (Outlying::find([base, current], limit, planned), true)
 }
 
-/// Judges rounds, whichever they are.
+/// Judges the given rounds; none of them is set aside.
 fn judge_rounds(
     [base, current]: [Timed<'_>; 2],
     learned: Option<&Samples>,

@@ -123,8 +123,8 @@ fn needed(outlying: usize) -> usize {
     }
 }
 
-/// The distance beyond which a process is outlying: one and a half tolerances, or what the locked noise
-/// rarely exceeds, whichever is larger. `None` where the noise is not known, or nothing is tolerated.
+/// The distance beyond which a process is outlying: the larger of one and a half tolerances and what the
+/// locked noise rarely exceeds. `None` where the noise is not known, or nothing is tolerated.
 pub(super) fn limit(tolerance: f64, learned: Scatter) -> Option<f64> {
     let rare = upper_quantile(learned.dof, FAR / 2.0) * learned.sigma()?;
     let limit = (NEAR * tolerance).max(rare);
