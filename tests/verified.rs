@@ -145,6 +145,26 @@ fn a_verification_is_not_repeated_and_every_report_says_so() {
 }
 
 #[test]
+fn a_run_of_all_variants_serves_a_check_of_one() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let other = format!("[suite.bsr_gemm.variant.other]\nsource = \"kernels/other.cu\"\n{ARGS}");
+    project_write(
+        &checkout,
+        "kernels/other.cu",
+        &PROGRAM.replace("BODY", "puts(\"\");"),
+    );
+    let last = "[suite.bsr_gemm.variant.baseline]";
+    checkout.configured(last, &format!("{other}\n{last}"));
+    checkout.0.run(&["profile"]).exits(0);
+    assert_eq!(checkout.verified(), 2);
+    let report = checkout.run(&["baseline"]).exits(0).json();
+    assert_eq!(reused(&report), REUSED);
+    assert_eq!(checkout.verified(), 0);
+}
+
+#[test]
 fn the_base_that_is_measured_beside_a_change_is_not_verified_again() {
     let Some(checkout) = Checkout::new() else {
         return;

@@ -1,6 +1,5 @@
 //! What makes two programs one, whatever commits they were built from.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::readable::ReadableFiles;
@@ -24,9 +23,8 @@ pub fn program_key(
         return None;
     }
     let (sha256, program) = known_bytes(artifact)?;
-    let files = ReadableFiles::of(root, unread, &BTreeSet::new()).ok()?;
-    let read = files.without_sources();
-    let read = read.sha256(variant, &program, artifact.sources.keys());
+    let files = ReadableFiles::of(root, unread).ok()?;
+    let read = files.sha256(variant, &program, artifact.sources.keys());
     Some(sha256_hex(format!("{sha256} {read}").as_bytes()))
 }
 

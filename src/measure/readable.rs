@@ -17,23 +17,16 @@ const SOURCES: [&str; 10] = [
 pub(super) struct ReadableFiles {
     /// What identifies its content, by the path from the top of the repository.
     files: BTreeMap<String, String>,
-    /// Those of them that compilers opened: programs are made of them, and read them only if they
-    /// name them.
-    compiled: BTreeSet<String>,
     /// The folder of the configuration, from the top.
     folder: PathBuf,
 }
 
 impl ReadableFiles {
-    /// Those in the checkout that has the folder `root`. `compiled` are paths from there.
+    /// Those in the checkout that has the folder `root`.
     ///
     /// # Errors
     /// Why git cannot say it, or which file cannot be read, in words.
-    pub fn of(
-        root: &Path,
-        unread: &Unread,
-        compiled: &BTreeSet<String>,
-    ) -> Result<ReadableFiles, String> {
+    pub fn of(root: &Path, unread: &Unread) -> Result<ReadableFiles, String> {
         let real = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
         let (top, root) = (real(&git::repository(root)?.top)?, real(root)?);
         let folder = root.strip_prefix(&top).map_err(|error| error.to_string())?;
@@ -46,28 +39,15 @@ impl ReadableFiles {
                 None => files.remove(&path),
             };
         }
-        let compiled = compiled.iter().map(|path| path_from_top(folder, path));
         Ok(ReadableFiles {
-            compiled: compiled.collect(),
             files,
             folder: folder.to_path_buf(),
         })
     }
 
-    /// The same without the sources of C, C++ and CUDA, which only compilers read: commits that differ in
-    /// the sources of another program then have the same files.
-    pub fn without_sources(mut self) -> ReadableFiles {
-        let is_source = |path: &&String| {
-            let ending = Path::new(path.as_str()).extension();
-            ending.is_some_and(|ending| SOURCES.iter().any(|source| ending == *source))
-        };
-        let sources: Vec<String> = self.files.keys().filter(is_source).cloned().collect();
-        self.compiled.extend(sources);
-        self
-    }
-
-    /// The sha256 of all files that a program could read, with their names. Sources that compilers
-    /// opened count only if the program, its arguments or its variables name them. Its own, which
+    /// The sha256 of all files that a program could read, with their names. Sources of C, C++ and CUDA
+    /// count only if the program, its arguments or its variables name them: only compilers read the
+    /// others. So it does not depend on which other variants were built. The program's own sources, which
     /// are paths from the configuration, do not count.
     pub fn sha256<'a>(
         &self,
@@ -83,12 +63,19 @@ impl ReadableFiles {
                 contains(program, name.as_bytes()) || words.any(|word| word.contains(name))
             })
         };
-        let read = self.files.iter().filter(|(path, _)| {
-            !own.contains(*path) && (!self.compiled.contains(*path) || named(path))
-        });
+        let read = self
+            .files
+            .iter()
+            .filter(|(path, _)| !own.contains(*path) && (!is_source(path) || named(path)));
         let listing: Vec<(&String, &String)> = read.collect();
         sha256_hex(format!("{listing:?}").as_bytes())
     }
+}
+
+/// Whether a file has the name of a source of C, C++ or CUDA.
+fn is_source(path: &str) -> bool {
+    let ending = Path::new(path).extension();
+    ending.is_some_and(|ending| SOURCES.iter().any(|source| ending == *source))
 }
 
 /// What identifies the content of a changed file; `None` of one that is not there.

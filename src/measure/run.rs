@@ -300,26 +300,11 @@ impl<'a> Built<'a> {
             return Vec::new();
         }
         let config = batch.config;
-        let by_compiler = |variant: &Variant| matches!(variant.recipe, Recipe::Nvcc { .. });
-        let sides = self.sides.iter();
-        let current = sides.filter(|sides| by_compiler(sides.variant));
-        let current = current.filter_map(|sides| sides.current.as_ref());
-        let current = current.flat_map(|(artifact, _)| artifact.sources.keys());
         let bases = self.sides.iter().filter_map(|sides| sides.base.as_ref());
-        let bases: Vec<&BaseVariant<'_>> = bases.flatten().collect();
-        let base = bases.iter().filter(|base| by_compiler(&base.variant));
-        let base = base.flat_map(|base| base.artifact.sources.keys());
-        let base_root = bases.first().map(|base| &base.config.root);
-        let sides = [
-            (
-                Side::Current,
-                Some(&config.root),
-                current.cloned().collect(),
-            ),
-            (Side::Base, base_root, base.cloned().collect()),
-        ];
-        let known = sides.into_iter().filter_map(|(side, root, compiled)| {
-            let files = ReadableFiles::of(root?, &config.unread, &compiled).ok()?;
+        let base_root = bases.flatten().next().map(|base| &base.config.root);
+        let roots = [(Side::Current, Some(&config.root)), (Side::Base, base_root)];
+        let known = roots.into_iter().filter_map(|(side, root)| {
+            let files = ReadableFiles::of(root?, &config.unread).ok()?;
             Some((side, files))
         });
         known.collect()
