@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::config::{CacheControl, ClockControl, GraphProfiling, ReplayMode, SanitizerTool};
+use crate::config::{
+    CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool,
+};
 use crate::engine::engine_parser;
 use crate::plan::{MOST_SLICES, SliceAsked};
 use crate::report::{Color, Detail, Form, form_parser, report_help};
@@ -779,6 +781,11 @@ pub struct CompareArgs {
     /// Seconds after which a process is killed.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
+    /// What reads the counters of two programs: `ncu`, or `cupti` inside of them, which is faster
+    /// [default: cupti if one short run of each program shows that it measures their kernels, and
+    /// that none is shorter than 10 us; else ncu]
+    #[arg(long, value_parser = parse_spelled::<Collector>)]
+    pub collector: Option<Collector>,
     /// Whether ncu locks the clocks while it profiles; `base` needs permission to do so.
     #[arg(long, default_value = "none", value_parser = parse_spelled::<ClockControl>)]
     pub clock_control: ClockControl,

@@ -724,3 +724,61 @@ fn a_file_of_counters_is_inspected_and_not_imported() {
         .exits(2)
         .says("which cannot be imported");
 }
+
+/// Compares the program with itself on this machine, which also has a toolkit and ncu on the PATH.
+fn compare(machine: &Machine, arguments: &[&str], code: i32) -> Ran {
+    for folder in ["toolkit/lib64", "bin"] {
+        fs::create_dir_all(machine.project.path(folder)).unwrap();
+    }
+    let libcupti = machine.driver.join("libcupti.so.13");
+    fs::copy(
+        libcupti,
+        machine.project.path("toolkit/lib64/libcupti.so.13"),
+    )
+    .unwrap();
+    fs::copy(
+        repository().join("tests/gpu/denied-ncu"),
+        machine.project.path("bin/ncu"),
+    )
+    .unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let program = "./program plainly {launches}";
+    let output = machine
+        .project
+        .gate()
+        .args([&["compare", program, program][..], arguments].concat())
+        .env("LD_LIBRARY_PATH", machine.driver)
+        .env("JOURNAL", machine.project.path("tmp/journal"))
+        .env("TMPDIR", machine.project.path("tmp"))
+        .env("CUDA_HOME", machine.project.path("toolkit"))
+        .env(
+            "PATH",
+            format!("{}:{path}", machine.project.path("bin").display()),
+        )
+        .args(["--env-pass", "LD_LIBRARY_PATH,JOURNAL"])
+        .args(["--kernels", "regex:^bsr_gemm_"])
+        .output()
+        .unwrap();
+    Ran::of(&output).exits(code)
+}
+
+#[test]
+fn two_programs_are_compared_by_cupti_where_it_measures_their_kernels() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let ncu = |machine: &Machine| machine.project.path("bin/denied").exists();
+    let ran = compare(&machine, &["--verify", "true"], 0);
+    assert!(ran.out.contains("cupti-counters"), "{}", ran.out);
+    assert!(!ncu(&machine), "ncu measured");
+    // The two short runs have no line, and leave nothing.
+    assert_eq!(ran.err.matches("base launches").count(), 1, "{}", ran.err);
+    // 5.2 us: the counters of ncu are asked for, and denied.
+    machine.project.write("slower", "-98\n");
+    let ran = compare(&machine, &["--verify", "true"], 3);
+    assert!(ran.err.contains("counters-denied") || ran.out.contains("counters-denied"));
+    assert!(ncu(&machine), "ncu was not asked");
+    let ran = compare(&machine, &["--verify", "true", "--collector", "cupti"], 6);
+    let next = "next: measure with ncu: --collector ncu";
+    assert!(ran.out.contains(next), "{}", ran.out);
+}

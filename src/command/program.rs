@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::config::{Config, Program, ProgramSettings, Selected};
+use crate::config::{Config, Program, ProgramSettings, Selected, Verification};
 use crate::finding::Error;
 use crate::measure::{Batch, Measured, Order, RecordUse, measure};
-use crate::report::Progress;
+use crate::report::{Detail, Progress};
 use crate::terms::VariantId;
 
 /// The suite that a program is put into.
@@ -61,22 +61,53 @@ impl Place {
         settings: &ProgramSettings,
         program: &Program,
     ) -> Result<Measured, Error> {
-        let config = Config::of_program(settings, &name(program), program)?;
-        let selected = Selected::new(config, &[], false, &[])?;
-        let order = Order {
-            batch: Batch {
-                config: &selected.config,
-                variants: &selected.variants(),
-                watch: &Progress::new(),
-            },
-            base: None,
-            output: &self.output,
-            overrides: &[],
-            records: NO_RECORDS,
-            prebuilt: None,
-        };
-        measure(order, &mut |_, _, _| false)
+        measure_alone(settings, program, &self.output, Detail::default())
     }
+
+    /// The same without a check of its numbers, a line about it, or a file that is left.
+    pub fn trial(&self, settings: &ProgramSettings, program: &Program) -> Result<Measured, Error> {
+        let folder = self.work.join("trial");
+        let settings = ProgramSettings {
+            work: folder.clone(),
+            ..settings.clone()
+        };
+        let program = Program {
+            verification: Verification::None,
+            ..program.clone()
+        };
+        let measured = measure_alone(
+            &settings,
+            &program,
+            &folder.join("profiles"),
+            Detail::Verdict,
+        );
+        // Files that stay there change nothing.
+        let _ = std::fs::remove_dir_all(&folder);
+        measured
+    }
+}
+
+fn measure_alone(
+    settings: &ProgramSettings,
+    program: &Program,
+    output: &Path,
+    detail: Detail,
+) -> Result<Measured, Error> {
+    let config = Config::of_program(settings, &name(program), program)?;
+    let selected = Selected::new(config, &[], false, &[])?;
+    let order = Order {
+        batch: Batch {
+            config: &selected.config,
+            variants: &selected.variants(),
+            watch: &Progress::with(detail),
+        },
+        base: None,
+        output,
+        overrides: &[],
+        records: NO_RECORDS,
+        prebuilt: None,
+    };
+    measure(order, &mut |_, _, _| false)
 }
 
 /// The name of a program in the report and in the folder of captures.

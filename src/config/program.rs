@@ -6,7 +6,7 @@ use std::time::Duration;
 use ncu_report::{Chip, Existence, exists};
 
 use super::model::{Config, Metric, Plausible, Recipe, Suite, Variant, Verification};
-use super::raw::ClockControl;
+use super::raw::{ClockControl, Collector};
 use super::stated_by::StatedBy;
 use crate::finding::Error;
 use crate::metric::{Direction, Level, Role, Tolerance, builtin_alias};
@@ -71,6 +71,8 @@ pub struct ProgramSettings {
     pub max_rounds: u32,
     /// When a process is killed.
     pub timeout: Duration,
+    /// What reads the counters.
+    pub collector: Collector,
     /// Clocks.
     pub clock_control: ClockControl,
     /// Whether the times of kernels alone are accepted where the counters are denied.
@@ -144,6 +146,7 @@ impl ProgramSettings {
         profile.processes = self.purpose.processes();
         profile.max_processes = profile.processes;
         profile.max_rounds = self.max_rounds;
+        profile.collector = self.collector;
         profile.clock_control = self.clock_control;
         profile.timeout = self.timeout;
         if self.accept_kernel_times {

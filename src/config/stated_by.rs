@@ -44,6 +44,17 @@ impl StatedBy {
         }
     }
 
+    /// How ncu reads the counters instead of CUPTI.
+    pub(crate) fn ncu_instead(self) -> &'static str {
+        match self {
+            StatedBy::Configuration => {
+                "measure this variant with ncu: `profile = { collector = \"ncu\" }` in its table or that of its suite"
+            }
+            StatedBy::Compare => "measure with ncu: --collector ncu",
+            StatedBy::Init => "measure with ncu",
+        }
+    }
+
     /// What to do where the launches that were asked for are those of other kernels.
     pub(crate) fn launches_of_each_kernel(self) -> &'static str {
         match self {

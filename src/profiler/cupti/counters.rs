@@ -101,21 +101,21 @@ impl Profiler for CuptiCounters {
 fn selectable(session: &Session<'_>) -> Result<(), Finding> {
     let variant = session.variant;
     if let Err(why) = KernelFilter::of(variant.kernels.as_deref()) {
-        return Err(not_measured(
-            variant,
-            why,
-            "state a pattern that this tool understands too, or set `collector = \"ncu\"`",
-        ));
+        let next = format!(
+            "state a pattern that this tool understands too, or {}",
+            variant.stated_by.ncu_instead()
+        );
+        return Err(not_measured(variant, why, &next));
     }
     let Some(listing) = session.listing else {
         let why = "its launches were not listed before".to_owned();
-        return Err(not_measured(variant, why, "set `collector = \"ncu\"`"));
+        return Err(not_measured(variant, why, variant.stated_by.ncu_instead()));
     };
     if let Some(kernel) = &listing.in_graph {
         let why = format!(
             "a CUDA graph launches {kernel}, which CUPTI's range profiler cannot measure in the program"
         );
-        return Err(not_measured(variant, why, "set `collector = \"ncu\"`"));
+        return Err(not_measured(variant, why, variant.stated_by.ncu_instead()));
     }
     match listing.selected.is_empty() {
         true => {
@@ -211,8 +211,11 @@ fn measured(
         let why = format!(
             "it launched {name}, which the process that listed its launches did not: it is not known which launches are selected"
         );
-        let next = "make the program launch the same kernels in every process, or set `collector = \"ncu\"`";
-        return Err(not_measured(variant, why, next));
+        let next = format!(
+            "make the program launch the same kernels in every process, or {}",
+            variant.stated_by.ncu_instead()
+        );
+        return Err(not_measured(variant, why, &next));
     }
     let mut launching = processes.into_iter().filter(|process| process.selected > 0);
     let (first, second) = (launching.next(), launching.next());
@@ -224,7 +227,7 @@ fn measured(
             "the processes {} and {} both launched selected kernels; counters are read in one process",
             process.pid, second.pid
         );
-        return Err(not_measured(variant, why, "set `collector = \"ncu\"`"));
+        return Err(not_measured(variant, why, variant.stated_by.ncu_instead()));
     }
     let (found, wanted) = (process.launches.len() as u64, wanted(session));
     if found != wanted {
@@ -270,8 +273,7 @@ fn long_enough(variant: &Variant, process: &ProcessCounters) -> Result<(), Findi
                 display_value(median, Some("ns")),
                 display_value(SHORTEST_NS, Some("ns")),
             );
-            let next = "measure this variant with ncu: `profile = { collector = \"ncu\" }` in its table or that of its suite";
-            return Err(not_measured(variant, why, next));
+            return Err(not_measured(variant, why, variant.stated_by.ncu_instead()));
         }
     }
     Ok(())
@@ -306,7 +308,7 @@ fn uncounted(variant: &Variant, file: &Path, why: Uncounted) -> Finding {
         Uncounted::Failed { .. } => not_measured(
             variant,
             format!("its counters were not read in the program: {text}"),
-            "set `collector = \"ncu\"` if that does not go away",
+            variant.stated_by.ncu_instead(),
         ),
         Uncounted::Unfinished { .. } => not_measured(
             variant,
@@ -327,7 +329,10 @@ fn unsupported(variant: &Variant, why: String) -> Finding {
         Code::ProfilerUnsupported,
         &variant.id,
         format!("its counters cannot be read in the program: {why}"),
-        "install the CUDA toolkit or its CUPTI (12.6 or newer), set `toolchain.cupti`, or set `collector = \"ncu\"`",
+        format!(
+            "install the CUDA toolkit or its CUPTI (12.6 or newer), set `toolchain.cupti`, or {}",
+            variant.stated_by.ncu_instead()
+        ),
     )
 }
 
