@@ -5,7 +5,8 @@
 #
 # Works in a copy of the repository and does not change the checkout. OUTPUT keeps captures and logs.
 # PART is any of gate, sanitizer, against, contention, python, misbehave, ladder, collector, compare,
-# and examples. Without PART, all of them run but the last, which needs PyTorch, Triton and CMake.
+# examples and frameworks. Without PART, all of them run but the last two, which need CMake, PyTorch and
+# Triton.
 set -u
 usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
@@ -39,7 +40,7 @@ passed=0 failed=0
 # Some kernels, for tests of a stage that works with any kernel.
 ladder=(bsr_gemm/baseline bsr_gemm/occupancy bsr_gemm/cp_async)
 # A kernel of each kind: `check` of the whole project measures all of them.
-kernels=(bsr_gemm/{baseline,cp_async,tma_wgmma} trajectory_resample/tma attention/wgmma)
+kernels=(bsr_gemm/{baseline,cp_async} trajectory_resample/tma attention/wgmma)
 
 # expect NAME STATUS TEXT COMMAND...: the command must exit with STATUS and print TEXT.
 expect() {
@@ -134,22 +135,21 @@ P
 }
 
 part_sanitizer() {
-  # sanitize RESULT VARIANT...: every tool must have this result for every variant. Nothing is timed,
-  # so the tools run at the same time, each in a copy of the project.
+  # sanitize GROUP RESULT VARIANT...: every tool must have this result for every variant. Nothing is
+  # timed, so the tools run at the same time, each in a copy of the project.
   sanitize() {
-    local result=$1 tool tools=(memcheck racecheck initcheck synccheck) runs=() status=0 one
-    shift
+    local group=$1 result=$2 tool tools=(memcheck racecheck initcheck synccheck) runs=() status=0 one
+    shift 2
     for tool in "${tools[@]}"; do
-      rm -rf "${work:?}/$tool"
-      mkdir "$work/$tool"
-      cp -r config.toml kernels .sparsek-gate "$work/$tool/"
-      (cd "$work/$tool" && "$gate" verify --format json --sanitizer "$tool" "$@" >answer.json) &
+      mkdir -p "$work/$group/$tool"
+      cp -r config.toml kernels .sparsek-gate "$work/$group/$tool/"
+      (cd "$work/$group/$tool" && "$gate" verify --format json --sanitizer "$tool" "$@" >answer.json) &
       runs+=($!)
     done
     for one in "${runs[@]}"; do
       wait "$one" || status=$?
     done
-    python3 - "$result" "$#" "${tools[@]/#/$work/}" <<'P' || return 99
+    python3 - "$result" "$#" "${tools[@]/#/$work/$group/}" <<'P' || return 99
 import json, sys
 expected, variants, *folders = sys.argv[1:]
 results = {}
@@ -163,18 +163,48 @@ sys.exit(bool(other) or len(results) != 4 * int(variants))
 P
     return "$status"
   }
+  # The same for two halves at once.
+  sanitize_halves() {
+    local result=$1 first=${*:2:6} other
+    # shellcheck disable=SC2086 # names of variants, without spaces
+    sanitize first "$result" $first &
+    other=$!
+    sanitize second "$result" "${@:8}" && wait "$other"
+  }
+  # Runs a command beside the others; `ended` waits for it, prints what it printed, and ends as it did.
+  begin() {
+    local name=$1
+    shift
+    ("$@" >"$work/$name.log" 2>&1; echo $? >"$work/$name.status") &
+    begun_as[$name]=$!
+  }
+  ended() {
+    wait "${begun_as[$1]}"
+    cat "$work/$1.log"
+    return "$(<"$work/$1.status")"
+  }
+  # In a copy of the project, because two runs in one project disturb each other.
+  in_copy() {
+    local folder
+    folder=$(mktemp -d "$work/copy.XXXXXX")
+    cp -r config.toml kernels .sparsek-gate "$folder/" && cd "$folder" && "$@"
+  }
+  local -A begun_as=()
   "$gate" build --experimental >>"$log" 2>&1
-  expect "the shipped kernels are clean under every tool" 0 "48 results" sanitize clean \
+  begin slow sanitize slow clean faults/bank_conflict faults/uncoalesced faults/spills faults/extra_sync faults/no_tensor_cores
+  expect "the shipped kernels are clean under every tool" 0 "24 results" sanitize_halves clean \
     bsr_gemm/{baseline,occupancy,cp_async,warp_specialized,tma,tma_wgmma} \
     trajectory_resample/{baseline,warp_optimized,tma} attention/{scalar,wmma,wgmma}
-  expect "the slow ones too" 0 "20 results" sanitize clean \
-    faults/bank_conflict faults/uncoalesced faults/spills faults/extra_sync faults/no_tensor_cores
-  expect "the sanitizer reports no error for wrong numbers" 5 "12 results" \
-    sanitize clean faults/wrong_numbers faults/skipped_tail faults/less_work
-  expect "a race is found by racecheck" 5 "racecheck found" "$gate" verify --sanitizer racecheck faults/race
+  expect "the slow ones too" 0 "20 results" ended slow
+  begin wrong sanitize wrong clean faults/wrong_numbers faults/skipped_tail faults/less_work
+  begin race in_copy "$gate" verify --sanitizer racecheck faults/race
+  begin bounds in_copy "$gate" verify --sanitizer memcheck faults/out_of_bounds
+  begin crash in_copy "$gate" verify --sanitizer memcheck faults/crash
+  expect "the sanitizer reports no error for wrong numbers" 5 "12 results" ended wrong
+  expect "a race is found by racecheck" 5 "racecheck found" ended race
   expect "a write out of bounds is found by memcheck, with its line" 5 "in bsr_gemm_out_of_bounds at out_of_bounds.cu:" \
-    "$gate" verify --sanitizer memcheck faults/out_of_bounds
-  expect "a crash is found by memcheck" 5 "in bsr_gemm_crash at " "$gate" verify --sanitizer memcheck faults/crash
+    ended bounds
+  expect "a crash is found by memcheck" 5 "in bsr_gemm_crash at " ended crash
   asked() {
     sed 's/^\[verify\]/&\nsanitizer = ["racecheck"]/' config.toml >asked.toml
     "$gate" -C asked.toml profile faults/race
@@ -392,7 +422,7 @@ P
   cupti=$(ls /usr/local/cuda/lib64/libcupti.so.1[2-9] 2>/dev/null | tail -1)
   wait "$compiling"
   expect "recording costs a program of a third of a second less than 5 %" 0 "recorded" \
-    python3 injected.py "$injection" "$cupti" 11 "$work.programs/old" --m 8192 --n 8192 --k 8192 --blocks-per-row 16 \
+    python3 injected.py "$injection" "$cupti" 15 "$work.programs/old" --m 8192 --n 8192 --k 8192 --blocks-per-row 16 \
     --mode profile --launches 20
   cat "$log"
   # This takes half a minute, so only where it is asked for.
@@ -410,7 +440,9 @@ part_collector() {
   copy_to "$work/collector"
   git show HEAD:config.toml >"$work/collector/ncu.toml"
   cd "$work/collector" || exit 70
-  sed 's|^\[profile\]|[profile]\ncollector = "cupti"|' ncu.toml >config.toml
+  # Processes of the same kernel differ by up to 0.4 %: a wider tolerance side by side.
+  sed -e 's|^\[profile\]|[profile]\ncollector = "cupti"|' \
+    -e 's|^against = { relative_percent = 0.25 }|against = { relative_percent = 1.0 }|' ncu.toml >config.toml
   printf '.sparsek-gate/\n' >.gitignore
   git init -q && commit base
   expect "counters are read in the program" 0 "by CUPTI in the program" "$gate" profile "${ladder[@]}"
@@ -455,26 +487,27 @@ part_compare() {
   cd "$work" || exit 70
 }
 
-# Each folder of `examples` as its user would copy it: profiled, locked, unchanged, and made slower.
+# example NAME FILE SED...: the folder of `examples` as its user would copy it is profiled, locked,
+# unchanged, and made slower by a change of FILE.
+example() {
+  local name=$1 file=$2
+  shift 2
+  rm -rf "${work:?}/$name"
+  cp -r "$root/examples/$name" "$work/$name"
+  cd "$work/$name" || exit 70
+  sed -i 's/^processes = 4/processes = 2/' config.toml
+  expect "examples/$name is profiled" 0 "profiles in" "$gate" profile
+  expect "examples/$name is locked" 0 "locked" "$gate" baseline --lock --reason "first" --who tests
+  git init -q && commit base
+  expect "examples/$name passes unchanged" 0 "PASS" "$gate" check
+  sed -i "$@" "$file"
+  git diff --quiet && echo "FAIL  the change of $file changes nothing" && failed=$((failed + 1))
+  expect "examples/$name fails when it is slower" 1 "regressed" "$gate" check
+  cat "$log"
+  cd "$work" || exit 70
+}
+
 part_examples() {
-  # example NAME FILE SED...: makes the example slower by a change of FILE.
-  example() {
-    local name=$1 file=$2
-    shift 2
-    rm -rf "$work/$name"
-    cp -r "$root/examples/$name" "$work/$name"
-    cd "$work/$name" || exit 70
-    sed -i 's/^processes = 4/processes = 2/' config.toml
-    expect "examples/$name is profiled" 0 "profiles in" "$gate" profile
-    expect "examples/$name is locked" 0 "locked" "$gate" baseline --lock --reason "first" --who tests
-    git init -q && commit base
-    expect "examples/$name passes unchanged" 0 "PASS" "$gate" check
-    sed -i "$@" "$file"
-    git diff --quiet && echo "FAIL  the change of $file changes nothing" && failed=$((failed + 1))
-    expect "examples/$name fails when it is slower" 1 "regressed" "$gate" check
-    cat "$log"
-    cd "$work" || exit 70
-  }
   # The loads of a warp are in 32 sectors, and no longer in four.
   example benchmark softmax.cu -e 's/most = fmaxf(most, row\[i\]);/most = fmaxf(most, row[i * 65 % COLUMNS]);/'
   if command -v cmake >/dev/null; then
@@ -487,25 +520,28 @@ part_examples() {
   else
     echo "skip  examples/cmake: no CMake here (pip install cmake)"
   fi
-  if has_torch "the examples of Python"; then
-    # Each program reads another row too.
-    example triton softmax.py \
-      -e '/values = tl.load/a \    values += 0 * tl.load(x + (row + 8192) % 16384 * columns + offsets, mask=inside, other=0.0)'
-    cd "$work/triton" || exit 70
-    expect "what Triton compiled is locked" 0 "matmul_kernel" \
-      grep -h matmul_kernel baselines/*+static/matmul/triton.profile.json
-    expect "what the autotuner chose is recorded" 0 "num_stages" \
-      grep -h num_stages baselines/nvidia-*/matmul/triton.profile.json
-    sed -i -e 's/num_stages=[34]/num_stages=2/' matmul.py
-    expect "another choice of the autotuner is named" 4 "tuning-changed" "$gate" check matmul
-    git checkout -q matmul.py
-    # Each process tunes anew, and nothing says where that ends.
-    sed -i -e 's/^profiler_range.*//' -e '/^env = /d' config.toml
-    expect "tuning in the measured range is refused" 6 "tuning-measured" "$gate" profile matmul
-    cd "$work" || exit 70
-    # A product in single precision, which is another kernel.
-    example pytorch block.py -e 's/return x + hidden @ down/return x + (hidden.float() @ down.float()).to(x.dtype)/'
-  fi
+}
+
+# The same of the examples in Python.
+part_frameworks() {
+  has_torch "the examples of Python" || return 0
+  # Each program reads another row too.
+  example triton softmax.py \
+    -e '/values = tl.load/a \    values += 0 * tl.load(x + (row + 8192) % 16384 * columns + offsets, mask=inside, other=0.0)'
+  cd "$work/triton" || exit 70
+  expect "what Triton compiled is locked" 0 "matmul_kernel" \
+    grep -h matmul_kernel baselines/*+static/matmul/triton.profile.json
+  expect "what the autotuner chose is recorded" 0 "num_stages" \
+    grep -h num_stages baselines/nvidia-*/matmul/triton.profile.json
+  sed -i -e 's/num_stages=[34]/num_stages=2/' matmul.py
+  expect "another choice of the autotuner is named" 4 "tuning-changed" "$gate" check matmul
+  git checkout -q matmul.py
+  # Each process tunes anew, and nothing says where that ends.
+  sed -i -e 's/^profiler_range.*//' -e '/^env = /d' config.toml
+  expect "tuning in the measured range is refused" 6 "tuning-measured" "$gate" profile matmul
+  cd "$work" || exit 70
+  # A product in single precision, which is another kernel.
+  example pytorch block.py -e 's/return x + hidden @ down/return x + (hidden.float() @ down.float()).to(x.dtype)/'
 }
 
 for part in $parts; do
