@@ -323,6 +323,7 @@ mod tests {
                 demangled: None,
                 grid: [1; 3],
                 block: [1; 3],
+                dynamic_shared_bytes: Vec::new(),
                 code: None,
                 hotspots: None,
                 metrics: metrics
