@@ -61,10 +61,9 @@ expect() {
   [ -n "$output" ] && { echo "== $name: status $got"; cat "$log"; } >>"$output/log.txt"
 }
 # A project whose cp_async is worse, in worse.toml. Without its padding the kernel uses less shared
-# memory, and the stated size must change too.
+# memory than is stated: that only warns.
 worse() {
-  sed -e '/^\[suite.bsr_gemm.variant.cp_async\]/a defines = { SMEM_PAD = 0 }' \
-    -e 's/^dynamic_shared_bytes = 75776/dynamic_shared_bytes = 65536/' config.toml >worse.toml
+  sed '/^\[suite.bsr_gemm.variant.cp_async\]/a defines = { SMEM_PAD = 0 }' config.toml >worse.toml
 }
 # Copies the kernels, what was built of them, and more, for a project of its own.
 copy_to() {
@@ -99,6 +98,7 @@ P
   cat "$log"
   expect "check without a baseline says so" 4 "new-baseline" "$gate" check --from .sparsek-gate/profiles "${kernels[@]}"
   expect "the profiles are locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests "${kernels[@]}"
+  expect "the shared memory of the launches is locked" 0 "dynamic_shared_bytes: 75776.00" cat baselines/*/bsr_gemm/cp_async.norm.txt
   expect "locked numbers are derived again from their captures" 0 "derived again" \
     "$gate" baseline --verify --captures .sparsek-gate/profiles "${kernels[@]}"
   expect "an unchanged kernel passes, with its control" 0 "bounded by bsr_gemm/baseline" "$gate" check -v cp_async
@@ -112,7 +112,7 @@ P
     sed 's/^dynamic_shared_bytes = 75776/dynamic_shared_bytes = 1024/' config.toml >shape.toml
     "$gate" -C shape.toml profile cp_async
   }
-  expect "a launch that differs from the stated one fails" 5 "launch-mismatch" wrong_shape
+  expect "a launch that differs from the stated one is reported, and counts" 0 "but was launched with 75776: the launch counts" wrong_shape
   for fault in wrong_numbers skipped_tail less_work race; do
     expect "$fault fails before anything is timed" 5 "wrong-numbers" "$gate" profile "faults/$fault"
   done

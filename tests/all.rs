@@ -35,6 +35,7 @@ mod kernels;
 mod kernels_table;
 mod killed;
 mod ladder;
+mod launch_shape;
 mod layers;
 mod loaded_code;
 mod lock_kill;

@@ -38,7 +38,7 @@ fn kernel_of(cubin: &str) -> CompiledKernel {
 }
 
 fn metric(kernel: &CompiledKernel, launch: LaunchShape, name: &str) -> Option<f64> {
-    let metrics = kernel.metrics("sm_90a", launch);
+    let metrics = kernel.metrics("sm_90a", launch, &[]);
     metrics
         .into_iter()
         .find(|(metric, _)| metric.name == name)
@@ -58,7 +58,7 @@ fn a_block_without_shared_memory_takes_the_drivers_share_of_a_known_chip() {
     let compiled = compiled(&reported, Vec::new(), &[data("no_shared.cubin")], None).unwrap();
     let kernel = &compiled.kernels[KERNEL];
     let share = |arch| {
-        let metrics = kernel.metrics(arch, LaunchShape::default());
+        let metrics = kernel.metrics(arch, LaunchShape::default(), &[]);
         let found = metrics
             .into_iter()
             .find(|(metric, _)| metric.name == "driver_shared_bytes");
@@ -228,8 +228,54 @@ fn occupancy_is_not_known_where_the_launch_is_not() {
     assert_eq!(metric(&kernel, stated, "occupancy"), Some(100.0));
     assert!(
         kernel
-            .metrics("sm_35", stated)
+            .metrics("sm_35", stated, &[])
             .iter()
             .any(|(metric, value)| { metric.name == "occupancy" && value.is_none() })
     );
+}
+
+#[test]
+fn occupancy_is_that_of_the_launch_where_one_was_seen() {
+    let kernel = CompiledKernel {
+        max_threads: None,
+        ..kernel_of("kernel.cubin")
+    };
+    let shape = |bytes, threads| LaunchShape {
+        dynamic_shared_bytes: bytes,
+        threads,
+    };
+    let value = |kernel: &CompiledKernel, stated, launched: &[LaunchShape], name: &str| {
+        let metrics = kernel.metrics("sm_90a", stated, launched);
+        let found = metrics.into_iter().find(|(metric, _)| metric.name == name);
+        found.unwrap().1
+    };
+    let stated = shape(Some(0), Some(256));
+    let bytes = "dynamic_shared_bytes";
+    let large = shape(Some(100 << 10), Some(256));
+    assert_eq!(value(&kernel, stated, &[], bytes), Some(0.0));
+    assert_eq!(value(&kernel, stated, &[large], bytes), Some(102_400.0));
+    assert_eq!(value(&kernel, stated, &[large], "occupancy"), Some(25.0));
+    // Of several the one with the lowest occupancy, in any order; one that is not known comes first.
+    for several in [[large, stated], [stated, large]] {
+        assert_eq!(value(&kernel, stated, &several, "occupancy"), Some(25.0));
+    }
+    let unknown = shape(None, Some(256));
+    let unstated = LaunchShape::default();
+    assert_eq!(
+        value(&kernel, unstated, &[large, unknown], "occupancy"),
+        None
+    );
+    // What a launch does not show is as it is stated.
+    assert_eq!(value(&kernel, stated, &[unknown], bytes), Some(0.0));
+    // Launch bounds count before the launch, and the launch before what is stated.
+    let threads = "threads_per_block";
+    let bounded = CompiledKernel {
+        max_threads: Some(512),
+        ..kernel.clone()
+    };
+    assert_eq!(value(&kernel, unstated, &[large], threads), Some(256.0));
+    assert_eq!(value(&bounded, unstated, &[large], threads), Some(512.0));
+    let stated = shape(None, Some(128));
+    assert_eq!(value(&bounded, stated, &[], threads), Some(128.0));
+    assert_eq!(value(&bounded, stated, &[large], threads), Some(256.0));
 }

@@ -141,6 +141,31 @@ fn messages(report: &Json, code: &str) -> Vec<String> {
 }
 
 #[test]
+fn the_static_profile_of_a_program_is_made_again_with_what_its_launches_have() {
+    let Some(machine) = machine() else { return };
+    let report = fs::read(repository().join("tests/data/ncu/twenty_launches.ncu-rep")).unwrap();
+    machine.project.write("k.cubin", cubin(&report).1);
+    let stated = "program = \"k.cubin\"\ndynamic_shared_bytes = 100000";
+    machine
+        .project
+        .write("config.toml", CONFIG.replace("loaded_code = true", stated));
+    let metric = |name: &str| {
+        let path = ".sparsek-gate/profiles/s/v/static.json";
+        let profile: Json = machine.project.json(path);
+        profile["kernels"][0]["metrics"][name]["value"].clone()
+    };
+    machine.run(&["build"]).exits(0);
+    assert_eq!(metric("dynamic_shared_bytes"), 100_000.0);
+    assert_eq!(metric("occupancy_limit_shared_mem"), 1.0);
+    machine
+        .run(&["profile"])
+        .exits(0)
+        .says("`dynamic_shared_bytes` 100000, but was launched with 0: the launch counts");
+    assert_eq!(metric("dynamic_shared_bytes"), 0.0);
+    assert_eq!(metric("occupancy_limit_shared_mem"), 13.0);
+}
+
+#[test]
 fn code_that_a_program_loads_is_kept_locked_and_compared() {
     let Some(machine) = machine() else { return };
     locked(&machine);
@@ -156,6 +181,9 @@ fn code_that_a_program_loads_is_kept_locked_and_compared() {
         kernels[0]["metrics"]["static_shared_bytes"]["value"],
         16384.0
     );
+    // As the launches have it.
+    let dynamic = &kernels[0]["metrics"]["dynamic_shared_bytes"];
+    assert_eq!(dynamic["value"], 0.0);
     assert_eq!(profile["identity"]["tier"], "static");
     let argv = machine
         .project

@@ -141,7 +141,7 @@ fn an_entry_that_is_compressed_in_an_unknown_way_is_refused() {
 fn what_a_cubin_says_of_its_kernel_is_known_and_what_only_a_compiler_says_is_not() {
     let kernels = kernels_of(&data("kernel.cubin"), "sm_90a").unwrap();
     let kernel = &kernels["_Z6kernelPf"];
-    let metrics = kernel.metrics("sm_90a", LaunchShape::default());
+    let metrics = kernel.metrics("sm_90a", LaunchShape::default(), &[]);
     let metrics: BTreeMap<_, _> = metrics
         .into_iter()
         .map(|(metric, value)| (metric.name, value))

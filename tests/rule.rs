@@ -104,6 +104,7 @@ fn profile_on(samples: &Processes, machines: &[&str]) -> Profile {
         demangled: None,
         grid: [1; 3],
         block: [1; 3],
+        dynamic_shared_bytes: Vec::new(),
         code: None,
         hotspots: None,
         metrics: BTreeMap::from([("m".to_owned(), series)]),

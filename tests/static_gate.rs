@@ -535,35 +535,6 @@ fn the_static_numbers_are_what_ncu_reported_of_the_same_kernels_on_an_h200() {
     }
 }
 
-#[test]
-fn a_launch_in_another_shape_than_stated_is_found() {
-    let project = Project::whole();
-    project.replace(
-        "config.toml",
-        "dynamic_shared_bytes = 75776",
-        "dynamic_shared_bytes = 65536",
-    );
-    let config = Config::load(&project.path("config.toml"))
-        .map_err(|error| error.to_string())
-        .unwrap();
-    let variant = config
-        .variants()
-        .find(|variant| variant.id.variant == "cp_async")
-        .unwrap();
-    let folder = common::repository().join("ci/recordings/h200/bsr_gemm/cp_async");
-    let compiled = Profile::read(&folder.join("static.json")).unwrap();
-    let (_, report) = capture::read_file(folder.join("capture-1.ncu-rep")).unwrap();
-    let found = launch_mismatches(variant, &compiled, &report);
-    assert_eq!(found.len(), 1);
-    assert!(
-        found[0]
-            .message
-            .contains("65536, but was launched with 75776"),
-        "{}",
-        found[0].message
-    );
-}
-
 /// True where nvcc and nvdisasm are; otherwise says aloud, past the test harness's capture, what was
 /// skipped.
 fn compiler_is_here() -> bool {

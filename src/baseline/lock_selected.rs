@@ -19,7 +19,7 @@ use crate::evidence::{numbers_unchecked, unpinned};
 use crate::files::recorded_folder;
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::hash::sha256_hex;
-use crate::profile::Profile;
+use crate::profile::{Profile, Taken};
 use crate::terms::VariantId;
 
 /// What is to be locked, and by whom.
@@ -223,6 +223,11 @@ impl Locking<'_> {
         let stored = self.store.load(&profile.identity.folder(), &variant.id)?;
         // The same code that was compiled at another time makes no new baseline.
         let locked = stored.and_then(|stored| Profile::parse(stored.profile.as_deref()?).ok());
+        // Without a launch, what was locked of it stays locked.
+        let profile = match &locked {
+            Some(locked) => profile.with_launches_of(locked, Taken::Unknown).0,
+            None => profile,
+        };
         let locked = locked.filter(|locked| {
             locked.kernels == profile.kernels
                 && locked.identity == profile.identity

@@ -212,6 +212,11 @@ fn difference(profile: &Profile, derived: &Derived) -> Option<String> {
                 .as_ref()
                 .filter(|_| !profile.provenance.stripped)
                 .map(Hotspots::without_instructions),
+            // Profiles of older versions do not have it.
+            dynamic_shared_bytes: match stated.dynamic_shared_bytes.is_empty() {
+                true => Vec::new(),
+                false => kernel.dynamic_shared_bytes.clone(),
+            },
             ..kernel.clone()
         };
         let (stated, found) = (&plain(stated), &plain(found));
@@ -227,7 +232,10 @@ fn difference(profile: &Profile, derived: &Derived) -> Option<String> {
             .find(|(alias, series)| stated.metrics.get(*alias) != Some(series));
         return Some(match metric {
             Some((alias, _)) => format!("`{alias}` of {} has other samples", found.name),
-            None => format!("the kernel `{}` has other names, grid or block", found.name),
+            None => format!(
+                "the kernel `{}` has other names, grid, block or dynamic shared memory",
+                found.name
+            ),
         });
     }
     None

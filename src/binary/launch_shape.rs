@@ -1,10 +1,10 @@
-//! What is known of a launch before it happens.
+//! What is known of how a kernel is launched, besides its grid.
 
-/// What is known of a launch before it happens.
+/// What one block of a launch has: stated before any launch, or measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaunchShape {
-    /// Dynamic shared memory a block, in bytes; `None` where nobody stated it.
+    /// Dynamic shared memory a block, in bytes; `None` where it is not known.
     pub dynamic_shared_bytes: Option<u32>,
-    /// Threads a block, where the kernel's launch bounds do not say it.
+    /// Threads a block; `None` where only the kernel's launch bounds may say it.
     pub threads: Option<u32>,
 }

@@ -25,6 +25,8 @@ pub struct StaticMetric {
 struct Facts<'a> {
     kernel: &'a CompiledKernel,
     driver_shared_bytes: Option<u32>,
+    /// What its occupancy is for.
+    shape: LaunchShape,
     occupancy: Option<Occupancy>,
 }
 
@@ -49,6 +51,7 @@ metrics! {
     "barriers" [""] Equal Record = |f| Some(f64::from(f.kernel.resources.barriers));
     "constant_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.constant_bytes));
     "driver_shared_bytes" ["byte"] Lower Record = |f| f.driver_shared_bytes.map(f64::from);
+    "dynamic_shared_bytes" ["byte"] Lower Record = |f| f.shape.dynamic_shared_bytes.map(f64::from);
     "instructions" [""] Lower Record = |f| f.all();
     "local_load_instructions" [""] Lower Record = |f| f.count(&["LDL"]);
     "local_store_instructions" [""] Lower Record = |f| f.count(&["STL"]);
@@ -68,6 +71,7 @@ metrics! {
     "stack_bytes" ["byte"] Lower Deny = |f| Some(f64::from(f.kernel.resources.stack_bytes));
     "static_shared_bytes" ["byte"] Lower Record = |f| Some(f64::from(f.kernel.resources.shared_bytes));
     "tensor_instructions" [""] Higher Deny never_zero = |f| Some(f.count(MMA)? + f.count(WGMMA)?);
+    "threads_per_block" [""] Equal Record = |f| f.shape.threads.map(f64::from);
     "tma_instructions" [""] Higher Record = |f| f.count(TMA);
     "wgmma_instructions" [""] Higher Deny never_zero = |f| f.count(WGMMA);
 }
@@ -78,6 +82,17 @@ pub const ONLY_REPORTED: &[&str] = &[
     "spill_bytes",
     "spill_load_bytes",
     "spill_store_bytes",
+];
+
+/// The names of those that depend on how the kernel is launched, and the launch's own numbers first.
+/// Static profiles of older versions lack the first two.
+pub const OF_LAUNCH: [&str; 6] = [
+    "dynamic_shared_bytes",
+    "threads_per_block",
+    "occupancy",
+    "occupancy_limit_registers",
+    "occupancy_limit_shared_mem",
+    "occupancy_limit_warps",
 ];
 
 /// Matrix instructions of a warp, by the type of their operands.
@@ -123,22 +138,68 @@ pub fn static_metric(name: &str) -> Option<&'static StaticMetric> {
     STATIC_METRICS.iter().find(|metric| metric.name == name)
 }
 
+/// The metrics of an occupancy, by name.
+pub fn occupancy_metrics(occupancy: Occupancy) -> [(&'static str, f64); 4] {
+    [
+        ("occupancy", occupancy.percent),
+        (
+            "occupancy_limit_registers",
+            f64::from(occupancy.limit_registers),
+        ),
+        (
+            "occupancy_limit_shared_mem",
+            f64::from(occupancy.limit_shared_mem),
+        ),
+        ("occupancy_limit_warps", f64::from(occupancy.limit_warps)),
+    ]
+}
+
 impl CompiledKernel {
-    /// The static metrics by name; `None` is not known. `arch` is the compiler's target.
+    /// The static metrics by name; `None` is not known. `arch` is the compiler's target, `stated` what
+    /// the configuration states of a launch, and `launched` what launches were seen to have: that
+    /// counts where the two differ. Of several launches the one with the lowest occupancy counts, and
+    /// before it one whose occupancy is not known.
     pub fn metrics(
         &self,
         arch: &str,
-        launch: LaunchShape,
+        stated: LaunchShape,
+        launched: &[LaunchShape],
     ) -> Vec<(&'static StaticMetric, Option<f64>)> {
+        let measured = launched.iter().map(|seen| self.shape(stated, Some(*seen)));
+        let shapes = measured.map(|shape| (self.occupancy(arch, shape), shape));
+        let lowest = shapes.min_by(|(one, _), (other, _)| {
+            let percent = |found: &Option<Occupancy>| found.map_or(-1.0, |found| found.percent);
+            percent(one).total_cmp(&percent(other))
+        });
+        let (occupancy, shape) = lowest.unwrap_or_else(|| {
+            let shape = self.shape(stated, None);
+            (self.occupancy(arch, shape), shape)
+        });
         let facts = Facts {
             kernel: self,
             driver_shared_bytes: self.driver_share(arch),
-            occupancy: self.occupancy(arch, launch),
+            shape,
+            occupancy,
         };
         STATIC_METRICS
             .iter()
             .map(|metric| (metric, (metric.value)(&facts)))
             .collect()
+    }
+
+    /// What occupancy is computed for. Launch bounds count before the threads of a launch, because a
+    /// check that sees no launch knows only them.
+    fn shape(&self, stated: LaunchShape, launched: Option<LaunchShape>) -> LaunchShape {
+        let launched = launched.unwrap_or_default();
+        LaunchShape {
+            dynamic_shared_bytes: launched
+                .dynamic_shared_bytes
+                .or(stated.dynamic_shared_bytes),
+            threads: match stated.threads {
+                Some(threads) => Some(launched.threads.unwrap_or(threads)),
+                None => self.max_threads.or(launched.threads),
+            },
+        }
     }
 
     /// Shared memory that the driver reserves for a block, in bytes: as the cubin or else as the
@@ -150,13 +211,13 @@ impl CompiledKernel {
         }
     }
 
-    fn occupancy(&self, arch: &str, launch: LaunchShape) -> Option<Occupancy> {
+    fn occupancy(&self, arch: &str, shape: LaunchShape) -> Option<Occupancy> {
         let driver = self.driver_share(arch)?;
         let fixed = self.resources.shared_bytes.checked_add(driver)?;
         Limits::of_arch(arch)?.occupancy(ResourceUse {
-            threads: launch.threads.or(self.max_threads)?,
+            threads: shape.threads?,
             registers: self.resources.registers,
-            shared_bytes: fixed.checked_add(launch.dynamic_shared_bytes?)?,
+            shared_bytes: fixed.checked_add(shape.dynamic_shared_bytes?)?,
         })
     }
 }

@@ -19,7 +19,9 @@ pub use error::BinaryError;
 pub use launch_shape::LaunchShape;
 pub use loading::{contains, loads_at_run_time, needs_system_alone};
 pub use machine_code::{MachineCode, machine_code};
-pub use metric::{ONLY_REPORTED, STATIC_METRICS, StaticMetric, static_metric};
+pub use metric::{
+    OF_LAUNCH, ONLY_REPORTED, STATIC_METRICS, StaticMetric, occupancy_metrics, static_metric,
+};
 pub use occupancy::{Limits, Occupancy, ResourceUse};
 pub use ptxas::{CompilerWarning, KernelResources, compiler_warnings, resource_report};
 pub use sass::{Census, Listing, census, listing};

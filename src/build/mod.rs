@@ -33,5 +33,5 @@ pub use builder::{Builder, built_program, stated_flags};
 pub use depfile::{assembled, prerequisites};
 pub use loaded_code::{code_not_kept, cubins_of, loaded_code};
 pub use planned::{BuildState, PlannedBuild, UNBUILT, planned_build};
-pub use static_profile::compiled_profile;
+pub use static_profile::{compiled_profile, launched};
 pub use witness::Witness;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::artifact::Artifact;
-use crate::binary::Compiled;
+use crate::binary::{Compiled, LaunchShape};
 use crate::config::{Toolchain, Variant};
 use crate::profile::{
     Code, Conditions, Identity, KernelProfile, MetricIdentity, Profile, ProfileOrigin, Provenance,
@@ -14,16 +14,18 @@ use ncu_report::{base_name, demangled};
 
 /// The static profile of a built variant; `None` where this tool neither called its compiler nor
 /// read its machine code.
-/// Values that are not known are left out.
+/// Values that are not known are left out. What launches of the program were seen to have (`measured`)
+/// counts before what the configuration states of them.
 pub fn compiled_profile(
     toolchain: &Toolchain,
     variant: &Variant,
     artifact: &Artifact,
     overrides: &[String],
     git: Option<String>,
+    measured: Option<&Profile>,
 ) -> Option<Profile> {
     let compiled = artifact.compiled.as_ref()?;
-    let kernels = kernels(toolchain, variant, compiled);
+    let kernels = kernels(toolchain, variant, compiled, measured);
     let compiler = artifact.compiler.as_ref();
     let compiler = compiler.or(compiled.stated_compiler.as_ref());
     let mut metrics = BTreeMap::new();
@@ -93,7 +95,12 @@ pub fn compiled_profile(
 }
 
 /// The kernels that match the variant's filter, which ncu applies to the function's own name.
-fn kernels(toolchain: &Toolchain, variant: &Variant, compiled: &Compiled) -> Vec<KernelProfile> {
+fn kernels(
+    toolchain: &Toolchain,
+    variant: &Variant,
+    compiled: &Compiled,
+    measured: Option<&Profile>,
+) -> Vec<KernelProfile> {
     let filter = variant.kernel_filter();
     let mut kernels = Vec::new();
     for (mangled, kernel) in &compiled.kernels {
@@ -101,26 +108,36 @@ fn kernels(toolchain: &Toolchain, variant: &Variant, compiled: &Compiled) -> Vec
         if !filter.matches(&name) {
             continue;
         }
-        let known = kernel
-            .metrics(&toolchain.arch, variant.launch)
-            .into_iter()
-            .filter_map(|(metric, value)| {
-                let series = Series::new(vec![vec![Some(value?)]], &[None]);
-                Some((metric.name.to_owned(), series))
-            });
-        kernels.push(KernelProfile {
+        let mut profile = KernelProfile {
             name,
             mangled: Some(mangled.clone()),
             demangled: demangled(mangled),
             grid: [0; 3],
             block: [0; 3],
+            dynamic_shared_bytes: Vec::new(),
             code: Some(Code {
                 text_sha256: kernel.text_sha256.clone(),
                 opcodes: kernel.opcodes.clone(),
             }),
             hotspots: None,
-            metrics: known.collect(),
-        });
+            metrics: BTreeMap::new(),
+        };
+        let launched = measured.map_or_else(Vec::new, |measured| launched(measured, &profile));
+        let metrics = kernel.metrics(&toolchain.arch, variant.launch, &launched);
+        let known = metrics
+            .into_iter()
+            .filter_map(|(metric, value)| Some((metric.name.to_owned(), Series::of_one(value?))));
+        profile.metrics.extend(known);
+        kernels.push(profile);
     }
     kernels
+}
+
+/// What the launches of a compiled kernel were seen to have.
+pub fn launched(measured: &Profile, compiled: &KernelProfile) -> Vec<LaunchShape> {
+    let kernels = measured.kernels.iter();
+    kernels
+        .filter(|kernel| kernel.identity() == compiled.identity())
+        .flat_map(KernelProfile::launch_shapes)
+        .collect()
 }

@@ -408,6 +408,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         stream: Some(kernel.stream),
         duration_ns: kernel.duration_ns().map(Value::Integer),
         registers_per_thread: Some(kernel.registers),
+        dynamic_shared: Some(kernel.dynamic_shared),
     };
     let times = TimedLaunches {
         compute_capability: (major, minor),

@@ -43,6 +43,8 @@ pub(super) struct TimedLaunch {
     /// `None` where its beginning or its end is not known.
     pub duration_ns: Option<Value>,
     pub registers_per_thread: Option<u64>,
+    /// Dynamic shared memory of a block, in bytes.
+    pub dynamic_shared: Option<u64>,
 }
 
 /// Bytes that the launches of one file may take together, and about what one takes beside its name.
@@ -71,16 +73,27 @@ impl From<TimedLaunches> for Recording {
         ];
         let launch = |launch: TimedLaunch| {
             let duration = launch.duration_ns.unwrap_or(Value::Missing);
-            let registers = launch.registers_per_thread.map(Value::Integer);
+            let of_launch = [
+                (
+                    Role::RegistersPerThread,
+                    launch.registers_per_thread,
+                    "register/thread",
+                ),
+                (
+                    Role::DynamicSharedBytes,
+                    launch.dynamic_shared,
+                    "byte/block",
+                ),
+            ];
+            let of_launch = of_launch.into_iter().filter_map(|(role, number, unit)| {
+                Some((role, Value::Integer(number?), Unit::named(unit)))
+            });
             let values = of_device
                 .iter()
                 .cloned()
                 .map(|(role, value)| (role, value, Unit::NONE))
                 .chain([(Role::Duration, duration, Unit::named("ns"))])
-                .chain(registers.map(|registers| {
-                    let unit = Unit::named("register/thread");
-                    (Role::RegistersPerThread, registers, unit)
-                }));
+                .chain(of_launch);
             let metrics: BTreeMap<Arc<str>, Measurement> = values
                 .map(|(role, value, unit)| (role.counter().into(), Measurement { value, unit }))
                 .collect();

@@ -1,5 +1,7 @@
 //! Profiles of one variant from several machines to one.
 
+use std::collections::BTreeSet;
+
 use super::difference::words;
 use super::profiles::mergeable;
 use crate::profile::{KernelProfile, Profile, Provenance, Series};
@@ -94,6 +96,8 @@ fn join_samples(one: &mut Profile, kernels: Vec<KernelProfile>) -> Result<(), St
                     one.variant, kernel.name
                 )
             })?;
+        own.dynamic_shared_bytes =
+            joined_sizes(&own.dynamic_shared_bytes, &kernel.dynamic_shared_bytes);
         for (alias, series) in &mut own.metrics {
             let further = kernel
                 .metrics
@@ -113,4 +117,13 @@ fn join_samples(one: &mut Profile, kernels: Vec<KernelProfile>) -> Result<(), St
         }
     }
     Ok(())
+}
+
+/// The sizes of both. That some launches do not show theirs makes all unknown.
+fn joined_sizes(one: &[u32], other: &[u32]) -> Vec<u32> {
+    if one.is_empty() || other.is_empty() {
+        return Vec::new();
+    }
+    let sizes: BTreeSet<u32> = one.iter().chain(other).copied().collect();
+    sizes.into_iter().collect()
 }

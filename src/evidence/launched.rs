@@ -1,10 +1,14 @@
-//! Whether the kernels that ncu saw are those that the compiler made.
+//! Whether the kernels that were launched are those that the compiler made, launched as stated.
 
 use crate::config::Variant;
-use crate::finding::{Code, Finding};
+use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::Role;
 use crate::profile::{KernelProfile, Profile};
-use ncu_report::{Launch, Recording};
+use ncu_report::Recording;
+
+/// The keys of the configuration that state a launch, and the static metrics of the same names.
+const BYTES: &str = "dynamic_shared_bytes";
+const THREADS: &str = "threads_per_block";
 
 /// Static metrics, and where ncu reports the same of a launch.
 const TWINS: [(&str, Role); 4] = [
@@ -14,65 +18,116 @@ const TWINS: [(&str, Role); 4] = [
     ("driver_shared_bytes", Role::DriverSharedBytes),
 ];
 
-/// Where a recorded launch contradicts the static profile of its program, or the shape that the
-/// configuration states; the first of each kind.
+/// Where a recorded launch contradicts the static profile of its program; the first of each kind.
 pub fn launch_mismatches(
     variant: &Variant,
     compiled: &Profile,
     recording: &Recording,
 ) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
-    let mut compare = |launch: &Launch, what: &str, stated: f64, role: Role, next: &str| {
-        let Some(found) = role.number(launch).filter(|found| *found != stated) else {
-            return;
-        };
-        let kernel = &launch.kernel.function;
-        let finding = Finding::deny(
-            Code::LaunchMismatch,
-            &variant.id,
-            format!("{kernel} {what} {stated}, but was launched with {found} (`{role}`)"),
-            next.to_owned(),
-        );
-        let finding = finding.kernel(kernel);
-        if !findings.contains(&finding) {
-            findings.push(finding);
-        }
-    };
     for launch in &recording.launches {
+        let function = &launch.kernel.function;
         // A CSV lacks the mangled name.
         let same = |kernel: &&KernelProfile| match &launch.kernel.mangled {
             Some(mangled) => kernel.mangled.as_ref() == Some(mangled),
-            None => kernel.name == launch.kernel.function,
+            None => kernel.name == *function,
         };
         let Some(kernel) = compiled.kernels.iter().find(same) else {
             continue;
         };
         for (name, role) in TWINS {
-            if let Some(value) = kernel.metrics.get(name).and_then(|series| series.value) {
-                let what = format!("was compiled with `{name}`");
-                let next = "make the program run the code that it was built with, not code of another program or compiled at run time";
-                compare(launch, &what, value, role, next);
-            }
-        }
-        let shape = [
-            (
-                "`dynamic_shared_bytes`",
-                variant.launch.dynamic_shared_bytes,
-                Role::DynamicSharedBytes,
-            ),
-            (
-                "`threads_per_block`",
-                variant.launch.threads,
-                Role::ThreadsPerBlock,
-            ),
-        ];
-        for (key, stated, role) in shape {
-            if let Some(stated) = stated {
-                let next = format!("correct {key} of {} in the configuration", variant.id);
-                let what = format!("is stated to have {key}");
-                compare(launch, &what, f64::from(stated), role, &next);
+            let compiled = kernel.metrics.get(name).and_then(|series| series.value);
+            let differing = compiled
+                .zip(role.number(launch))
+                .filter(|(compiled, found)| compiled != found);
+            let Some((compiled, found)) = differing else {
+                continue;
+            };
+            let finding = Finding::deny(
+                Code::LaunchMismatch,
+                &variant.id,
+                format!(
+                    "{function} was compiled with `{name}` {compiled}, but was launched with {found} (`{role}`)"
+                ),
+                "make the program run the code that it was built with, not code of another program or compiled at run time",
+            );
+            let finding = finding.kernel(function);
+            if !findings.contains(&finding) {
+                findings.push(finding);
             }
         }
     }
     findings
+}
+
+/// Where the launches of a profile have other numbers than the configuration states. The launches are
+/// what is judged, so this only warns: a statement is for checks that see no launch.
+pub fn launched_otherwise(variant: &Variant, profile: &Profile) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for kernel in &profile.kernels {
+        for seen in kernel.launch_shapes() {
+            let launched = [seen.dynamic_shared_bytes, seen.threads];
+            for (key, stated, launched) in stated_and(variant, launched) {
+                let what = format!(
+                    "{} is stated to have `{key}` {stated}, but was launched with {launched}: the launch counts",
+                    kernel.name
+                );
+                let finding = unlike_stated(variant, key, what).kernel(&kernel.name);
+                if !findings.contains(&finding) {
+                    findings.push(finding);
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// Where the static baseline of a variant, whose launches were seen when it was locked or stated then,
+/// has other numbers than the configuration states now.
+pub fn stated_otherwise(variant: &Variant, locked: &Profile) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for kernel in &locked.kernels {
+        let value = |name| {
+            let value = super::static_value(kernel, name)?;
+            Some(value as u32)
+        };
+        let launch = [BYTES, THREADS].map(value);
+        for (key, stated, locked) in stated_and(variant, launch) {
+            let counts = match key {
+                BYTES => "the one with the lower occupancy",
+                _ => "the stated number",
+            };
+            let what = format!(
+                "{} is stated to have `{key}` {stated}, and its baseline has {locked}: no launch shows it, so {counts} counts",
+                kernel.name
+            );
+            findings.push(unlike_stated(variant, key, what).kernel(&kernel.name));
+        }
+    }
+    findings
+}
+
+/// The keys of the configuration that state what a launch has, where that is another number.
+fn stated_and(
+    variant: &Variant,
+    [bytes, threads]: [Option<u32>; 2],
+) -> impl Iterator<Item = (&'static str, u32, u32)> {
+    let stated = variant.launch;
+    let numbers = [
+        (BYTES, stated.dynamic_shared_bytes, bytes),
+        (THREADS, stated.threads, threads),
+    ];
+    numbers
+        .into_iter()
+        .filter_map(|(key, stated, is)| Some((key, stated?, is?)))
+        .filter(|(_, stated, is)| stated != is)
+}
+
+fn unlike_stated(variant: &Variant, key: &str, message: String) -> Finding {
+    let next = format!(
+        "correct or remove `{key}` of {} in the configuration: without it the launch of the baseline counts",
+        variant.id
+    );
+    Finding::deny(Code::LaunchMismatch, &variant.id, message, next)
+        .warn_for(WarnReason::LaunchesCount)
 }

@@ -17,7 +17,7 @@ pub(crate) use complete::{
 };
 pub use disturbed::{below_counters, disturbed};
 pub(crate) use disturbed::{disturbances, unwatched};
-pub use launched::launch_mismatches;
+pub use launched::{launch_mismatches, launched_otherwise, stated_otherwise};
 pub use other_launches::{interleaved_launches, other_launches};
 pub use pins::{gpu_pins, pins_of, recorded_unpinned, unpinned};
 pub use plausible::{Measurand, Purpose, Side, device_findings, implausible, too_good};

@@ -176,9 +176,9 @@ codes! {
     ToolchainMismatch = "toolchain-mismatch", Either => Environment,
         "An update of CUDA, the driver or the image, or another GPU model.",
         "Install the pinned version, or change `[toolchain.pins]` and lock new baselines.";
-    /// The launched kernel is not the one that was built, or its launch is not as the configuration states.
+    /// The launched kernel is not the one that was built. It is a warning if only its launch is not as the configuration states.
     LaunchMismatch = "launch-mismatch", Either => Failed,
-        "The program loads other machine code, or another grid, block or shared-memory size is launched.",
+        "The program loads other machine code; or `dynamic_shared_bytes` or `threads_per_block` is not what is launched, and the launch counts.",
         "Compare the two values in the message, then correct the program or the configuration.";
     /// A kernel had different machine code, or different configurations of its autotuner, in one measurement.
     CodeVaries = "code-varies", Either => Inconclusive,
@@ -316,9 +316,9 @@ codes! {
     KernelRenamed = "kernel-renamed", Either => Baseline,
         "The function or its template arguments were renamed.",
         "If it is the same kernel, lock a new baseline.";
-    /// A kernel is launched with another grid or block, or with another share of the launches.
+    /// A kernel is launched with another grid or block, other dynamic shared memory, or another share of the launches.
     LaunchChanged = "launch-changed", Either => Baseline,
-        "The launch configuration or the problem size changed.",
+        "The launch configuration or the problem size changed. Other shared memory alone is a warning.",
         "If it is intended, lock a new baseline.";
     /// The last day of a waiver is past.
     WaiverExpired = "waiver-expired", Warns => Usage,

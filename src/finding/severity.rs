@@ -77,6 +77,10 @@ reasons! {
     CodeNotGated => CodeVaries,
     /// Constants were overridden for a trial.
     Trial => LaunchMismatch,
+    /// It is about the dynamic shared memory of a launch, which is no other work.
+    SharedMemory => LaunchChanged | NotMeasured,
+    /// The configuration states other numbers of a launch than it had, and the launch is judged.
+    LaunchesCount => LaunchMismatch,
     /// The change under review was accepted from outside of it.
     Consented => Relocked | PolicyChanged | HiddenFromReview,
     /// The change under review makes a rule stricter.

@@ -3,6 +3,7 @@
 use super::comparison_finding::{comparison_finding, doubt, limit_finding};
 use super::explain::{CodeChanges, Explanation};
 use super::kernels::pair_kernels;
+use super::launch::shared_memory;
 use super::metric::{Case, Comparison, Gap, Pair, Reference};
 use super::mode::Mode;
 use super::next::lock_command;
@@ -222,6 +223,7 @@ fn judge_pair<'a>(
         comparisons.push(comparison);
     }
     findings.extend(work_findings(case.variant, &mut comparisons, mode));
+    comparisons.extend(shared_memory(case, pair));
     if at_several_shapes(case.current, pair.current) {
         let (grid, block) = (pair.current.grid, pair.current.block);
         let named = findings.into_iter();

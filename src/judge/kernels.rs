@@ -100,7 +100,7 @@ impl<'a> Pairing<'a> {
     }
 
     /// Kernels that are launched otherwise, renamed, gone or new. Against the base the first two
-    /// are what the change is judged for, and only warn.
+    /// are what the change is judged for, and only warn. Other dynamic shared memory always only warns.
     pub fn findings(&self, variant: &Variant, mode: Mode) -> Vec<Finding> {
         let tier = self.current.identity.tier;
         let next = match mode {
@@ -130,6 +130,9 @@ impl<'a> Pairing<'a> {
         let reference = mode.reference();
         let pairs = self.pairs.iter();
         let changed = pairs.filter_map(|(pair, how)| self.changed(*pair, *how, mode));
+        let memory = self
+            .pairs()
+            .filter_map(|pair| other_shared_memory(pair, reference));
         let shares = self.pairs();
         let shares = shares.filter_map(|pair| self.other_share(pair, reference));
         let gone = self.gone.iter().map(|was| {
@@ -143,7 +146,14 @@ impl<'a> Pairing<'a> {
             (Code::KernelNew, *now, message)
         });
         let contained = shares.chain(gone).chain(new).map(in_total);
-        changed.map(finding).chain(contained).collect()
+        let unknown = self
+            .pairs()
+            .filter_map(|pair| shared_memory_unknown(variant, pair, reference));
+        // It is no other work, and what it costs or gains shows in the values.
+        let alone = Some(WarnReason::SharedMemory);
+        let memory = memory.map(|found| finding(found).warn_for(alone));
+        let changed = changed.map(finding).chain(memory);
+        changed.chain(contained).chain(unknown).collect()
     }
 
     fn changed(
@@ -276,6 +286,55 @@ impl Share {
         let slack = |share: &Share| share.processes as f64 / share.all as f64;
         (self.of_all() - other.of_all()).abs() > slack(self) + slack(other)
     }
+}
+
+/// That a kernel is launched with other dynamic shared memory.
+fn other_shared_memory<'a>(
+    pair: Pair<'a>,
+    reference: &str,
+) -> Option<(Code, &'a KernelProfile, String)> {
+    let (was, is) = (
+        &pair.reference.dynamic_shared_bytes,
+        &pair.current.dynamic_shared_bytes,
+    );
+    // Baselines of older versions do not state it.
+    (!was.is_empty() && !is.is_empty() && was != is).then(|| {
+        let message = format!(
+            "`{}` is launched with {} of dynamic shared memory a block, the {reference} with {}",
+            pair.current.name,
+            bytes(is),
+            bytes(was)
+        );
+        (Code::LaunchChanged, pair.current, message)
+    })
+}
+
+/// That a launch does not show what the reference's does: it may have changed.
+fn shared_memory_unknown(variant: &Variant, pair: Pair<'_>, reference: &str) -> Option<Finding> {
+    let (was, is) = (
+        &pair.reference.dynamic_shared_bytes,
+        &pair.current.dynamic_shared_bytes,
+    );
+    (!was.is_empty() && is.is_empty()).then(|| {
+        Finding::deny(
+            Code::NotMeasured,
+            &variant.id,
+            format!(
+                "the launches of `{}` do not show their dynamic shared memory, the {reference} has {}",
+                pair.current.name,
+                bytes(was)
+            ),
+            format!("profile it with this version: sparsek-gate profile {}", variant.id),
+        )
+        .kernel(&pair.current.name)
+        .warn_for(Some(WarnReason::SharedMemory))
+    })
+}
+
+/// Sizes in bytes, for people.
+fn bytes(sizes: &[u32]) -> String {
+    let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
+    format!("{} bytes", sizes.join(" and "))
 }
 
 fn dimensions([x, y, z]: [u64; 3]) -> String {

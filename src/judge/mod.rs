@@ -13,6 +13,7 @@ mod explain;
 mod fresh;
 mod hotspot;
 mod kernels;
+mod launch;
 mod metric;
 mod mode;
 mod next;

@@ -1,5 +1,7 @@
 //! What is reported about one judged variant.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +11,7 @@ use super::hotspot::KernelHotspots;
 use super::metric::Comparison;
 use super::mode::Mode;
 use super::share::KernelShare;
+use crate::binary::OF_LAUNCH;
 use crate::config::{Variant, Work};
 use crate::metric::Level;
 use crate::profile::{Profile, Provenance};
@@ -72,6 +75,16 @@ impl VariantReport {
             causes: Vec::new(),
             hotspots: Vec::new(),
             drift: Vec::new(),
+        }
+    }
+
+    /// Says of what depends on the launch of these kernels that the launch is the baseline's.
+    pub(super) fn launched_as_locked(&mut self, kernels: &BTreeSet<String>) {
+        for comparison in &mut self.comparisons {
+            let depends = OF_LAUNCH.contains(&comparison.metric.as_str());
+            if depends && kernels.contains(&comparison.kernel) {
+                comparison.why.push_str("; with the launch of the baseline");
+            }
         }
     }
 

@@ -20,11 +20,12 @@ use crate::comparable::{changes_since, words};
 use crate::config::{Selected, Variant};
 use crate::evidence::{
     Purpose, SameClock, below_counters, disturbed, incomplete, incomplete_compiled,
-    numbers_unchecked, other_launches, recorded_unpinned, tuning_measured, tuning_varies, unpinned,
+    launched_otherwise, numbers_unchecked, other_launches, recorded_unpinned, stated_otherwise,
+    tuning_measured, tuning_varies, unpinned,
 };
 use crate::finding::{Code, Error, Finding};
 use crate::parallel;
-use crate::profile::{Profile, ProfileOrigin};
+use crate::profile::{Profile, ProfileOrigin, Taken};
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
 
@@ -72,6 +73,8 @@ struct Sides<'p> {
 struct Reported {
     added_sources: bool,
     toolchain: bool,
+    /// Its launches show their shared memory, and were compared with what the configuration states.
+    launches: bool,
 }
 
 /// What is locked of a variant on a GPU model, and what is wrong with it.
@@ -399,6 +402,7 @@ impl<'a> Judge<'a> {
         let reported = Reported {
             added_sources: added.is_some(),
             toolchain: !pins.is_empty(),
+            launches: current.shows_launches(),
         };
         outcome.findings.extend(added);
         outcome.findings.extend(pins);
@@ -420,6 +424,8 @@ impl<'a> Judge<'a> {
         let others = other_launches(variant, &references, current);
         outcome.findings.extend(others);
         outcome.findings.extend(tuning_varies(variant, current));
+        let otherwise = launched_otherwise(variant, current);
+        outcome.findings.extend(otherwise);
         let captures = current.provenance.captures.iter();
         let mut tuned = captures.filter_map(|capture| tuning_measured(variant, &capture.tuned));
         outcome.findings.extend(tuned.next());
@@ -531,8 +537,53 @@ impl<'a> Judge<'a> {
             let pins = self.pins(variant, sides, outcome);
             outcome.findings.extend(pins);
         }
+        if let (Some(locked), false) = (sides.locked, reported.launches) {
+            let otherwise = stated_otherwise(variant, locked);
+            outcome.findings.extend(otherwise);
+        }
+        let (current, assumed) = with_locked_launches(current, sides.locked, reported.launches);
+        let base = sides
+            .base
+            .map(|base| with_locked_launches(base, sides.locked, reported.launches).0);
+        let sides = Sides {
+            current: &current,
+            base: base.as_ref(),
+            locked: sides.locked,
+        };
+        let current = sides.current;
+        let answer = self.compare_code(variant, sides, tuned, outcome);
+        let judged = answer.is_some();
+        match answer {
+            Some((mut report, findings)) => {
+                report.launched_as_locked(&assumed);
+                outcome.variants.push(report);
+                outcome.findings.extend(findings);
+            }
+            None => {
+                let gaps = incomplete_compiled(variant, current);
+                outcome.findings.extend(gaps);
+            }
+        }
+        let references: Vec<&Profile> = sides.base.into_iter().chain(sides.locked).collect();
+        let unchecked = numbers_unchecked(variant, &references, current);
+        outcome.findings.extend(unchecked);
+        let others = other_launches(variant, &references, current);
+        outcome.findings.extend(others);
+        let lacking = self.without_lock(variant, current, judged);
+        outcome.findings.extend(lacking);
+    }
+
+    /// The code of a variant against its base, else its static baseline; `None` where it has neither.
+    fn compare_code(
+        &self,
+        variant: &Variant,
+        sides: Sides<'_>,
+        tuned: &CodeChanges,
+        outcome: &Outcome,
+    ) -> Option<(VariantReport, Vec<Finding>)> {
+        let current = sides.current;
         let as_fast = shown_as_fast(&variant.id, &outcome.variants, &outcome.findings);
-        let answer = match (sides.base, sides.locked) {
+        match (sides.base, sides.locked) {
             (Some(base), locked) => {
                 let (mut report, mut findings) =
                     compare_compiled(variant, base, Mode::Against, current, as_fast);
@@ -559,25 +610,7 @@ impl<'a> Judge<'a> {
                 Some((report, findings))
             }
             (None, None) => None,
-        };
-        let judged = answer.is_some();
-        match answer {
-            Some((report, findings)) => {
-                outcome.variants.push(report);
-                outcome.findings.extend(findings);
-            }
-            None => {
-                let gaps = incomplete_compiled(variant, current);
-                outcome.findings.extend(gaps);
-            }
         }
-        let references: Vec<&Profile> = sides.base.into_iter().chain(sides.locked).collect();
-        let unchecked = numbers_unchecked(variant, &references, current);
-        outcome.findings.extend(unchecked);
-        let others = other_launches(variant, &references, current);
-        outcome.findings.extend(others);
-        let lacking = self.without_lock(variant, current, judged);
-        outcome.findings.extend(lacking);
     }
 
     /// The finding that there is no code to judge, where none says why yet.
@@ -680,6 +713,23 @@ fn with_tuning(mut code: CodeChanges, tuned: &CodeChanges) -> CodeChanges {
         code.insert(kernel.clone(), whole.unwrap_or(text));
     }
     code
+}
+
+/// A static profile with what no launch showed of it as the baseline has it, where a statement can only
+/// make it stricter; and the kernels that this is so of.
+fn with_locked_launches(
+    side: &Profile,
+    locked: Option<&Profile>,
+    launches_shown: bool,
+) -> (Profile, BTreeSet<String>) {
+    let taken = match launches_shown {
+        true => Taken::Unknown,
+        false => Taken::UnknownOrStricter,
+    };
+    match locked {
+        Some(locked) => side.with_launches_of(locked, taken),
+        None => (side.clone(), BTreeSet::new()),
+    }
 }
 
 fn same_code(base: &Profile, locked: Option<&Profile>) -> bool {

@@ -16,12 +16,33 @@ use crate::verdict::Verdict;
 /// A double represents every whole number below this, and their sums, exactly.
 const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
 
-/// What more sectors of global stores may mean, besides more bytes: a sector counts each time that a
-/// warp writes to it.
-fn of_stores(comparison: &Comparison) -> Option<&'static str> {
+/// The unit of declared bytes.
+const BYTES: &str = "B";
+
+/// Whether a kernel touches more sectors with global stores than the reference. A sector counts each
+/// time that a warp writes to it, so this is less coalesced stores, or more bytes.
+fn stores_more(comparison: &Comparison) -> bool {
     let more = comparison.change.is_some_and(|change| change.value() > 0.0);
-    (more && comparison.role() == Some(Role::GlobalStoreSectors))
-        .then_some("its stores are no longer coalesced, or it writes more bytes; ")
+    more && comparison.role() == Some(Role::GlobalStoreSectors)
+}
+
+/// The finding that stores take more sectors, where the suite declares the bytes that it writes: the
+/// work is the same, and costs more.
+fn uncoalesced(variant: &Variant, what: &str, mode: Mode) -> Finding {
+    Finding::deny(
+        Code::Regressed,
+        &variant.id,
+        format!(
+            "{what}: more sectors for the bytes that the suite declares: its stores are no longer coalesced"
+        ),
+        match mode {
+            Mode::Stored => format!(
+                "fix the kernel, or accept it: {}",
+                lock_command(variant, Tier::Counters)
+            ),
+            Mode::Against | Mode::Programs => format!("fix the kernel, or {WAIVE}"),
+        },
+    )
 }
 
 /// What the exact counters say of the work of each kernel. Where it changed, no other comparison
@@ -37,31 +58,19 @@ pub(crate) fn work_findings(
     for comparison in comparisons.iter().filter(|comparison| comparison.exact) {
         let name = format!("`{}` of {}", comparison.metric, comparison.kernel);
         let finding = if let Some((was, is)) = other_work(comparison) {
-            changed.push(launched(comparison));
             let change = comparison
                 .change
                 .map(|change| format!(", {}", change.display(comparison.unit.as_deref())))
                 // One count of billions rounds to nothing.
                 .filter(|change| change != ", +0.00 %")
                 .unwrap_or_default();
-            Finding::deny(
-                Code::WorkChanged,
-                &variant.id,
-                format!(
-                    "{name}: {was} → {is}{change}: {}it does other work than the {reference}, so its speed does not compare",
-                    of_stores(comparison).unwrap_or_default()
-                ),
-                match mode {
-                    Mode::Stored => format!(
-                        "do the same work; if other work is meant, lock it: {}",
-                        lock_command(variant, Tier::Counters)
-                    ),
-                    Mode::Against => {
-                        format!("do the same work; if other work is meant, {WAIVE}")
-                    }
-                    Mode::Programs => "do the same work; if another way to do it is meant, state what checks the numbers: --verify CMD".to_owned(),
-                },
-            )
+            let what = format!("{name}: {was} → {is}{change}");
+            if stores_more(comparison) && variant.work.bytes_written.is_some() {
+                findings.push(comparison.finding(uncoalesced(variant, &what, mode)));
+                continue;
+            }
+            changed.push(launched(comparison));
+            other_work_finding(variant, comparison, &what, mode)
         } else if comparison.verdict == Some(Verdict::Inconclusive) {
             Finding::deny(
                 Code::Inconclusive,
@@ -100,6 +109,37 @@ pub(crate) fn work_findings(
     findings
 }
 
+/// The finding that a kernel does other work.
+fn other_work_finding(
+    variant: &Variant,
+    comparison: &Comparison,
+    what: &str,
+    mode: Mode,
+) -> Finding {
+    let reference = mode.reference();
+    let stores = match stores_more(comparison) {
+        true => "its stores are no longer coalesced, or it writes more bytes; ",
+        false => "",
+    };
+    Finding::deny(
+        Code::WorkChanged,
+        &variant.id,
+        format!(
+            "{what}: {stores}it does other work than the {reference}, so its speed does not compare"
+        ),
+        match mode {
+            Mode::Stored => format!(
+                "do the same work; if other work is meant, lock it: {}",
+                lock_command(variant, Tier::Counters)
+            ),
+            Mode::Against => {
+                format!("do the same work; if other work is meant, {WAIVE}")
+            }
+            Mode::Programs => "do the same work; if another way to do it is meant, state what checks the numbers: --verify CMD".to_owned(),
+        },
+    )
+}
+
 /// The values of an exact counter that is worse because it reads otherwise than the reference, and
 /// not because it is outside its limit.
 fn other_work(comparison: &Comparison) -> Option<(f64, f64)> {
@@ -135,7 +175,7 @@ pub(crate) fn declared_findings(variant: &Variant, profile: &Profile) -> Vec<Fin
     };
     let flop = declared_finding(variant, profile, variant.work.flop, "FLOP", flop);
     let bytes = variant.work.bytes_written;
-    let bytes = declared_finding(variant, profile, bytes, "B", bytes_written);
+    let bytes = declared_finding(variant, profile, bytes, BYTES, bytes_written);
     flop.into_iter().chain(bytes).collect()
 }
 
@@ -153,6 +193,9 @@ fn declared_finding(
     if same {
         return None;
     }
+    // A sector counts each time that it is written, so more of them for the declared bytes are stores
+    // that are not coalesced. More FLOP, or counts that vary, are other work.
+    let excess = least == most && most > declared as f64 && unit == BYTES;
     let display = |value: f64| counted(value, unit);
     let wanted = display(declared as f64);
     let message = if least != most {
@@ -176,8 +219,15 @@ fn declared_finding(
             display(most)
         )
     };
+    let (code, message) = match excess {
+        true => (
+            Code::Regressed,
+            format!("{message}: its stores are not coalesced, or it writes some bytes twice"),
+        ),
+        false => (Code::WorkChanged, message),
+    };
     Some(Finding::deny(
-        Code::WorkChanged,
+        code,
         &variant.id,
         message,
         format!(
@@ -323,6 +373,7 @@ mod tests {
                 demangled: None,
                 grid: [1; 3],
                 block: [1; 3],
+                dynamic_shared_bytes: Vec::new(),
                 code: None,
                 hotspots: None,
                 metrics: metrics
@@ -338,7 +389,11 @@ mod tests {
         let variant = variant();
         let findings = declared_findings(&variant, &profile(&variant, kernels));
         for finding in &findings {
-            assert_eq!(finding.code, Code::WorkChanged);
+            let code = match finding.message.contains("not coalesced") {
+                true => Code::Regressed,
+                false => Code::WorkChanged,
+            };
+            assert_eq!(finding.code, code);
             assert_eq!(finding.severity, Severity::Deny);
         }
         findings
@@ -497,7 +552,7 @@ mod tests {
             ]),
             [
                 "the hardware counted 74 FLOP in one launch of its kernels, the suite declares 100 FLOP (74.0 %)",
-                "the hardware counted 96 B in one launch of its kernels, the suite declares 64 B (150.0 %)",
+                "the hardware counted 96 B in one launch of its kernels, the suite declares 64 B (150.0 %): its stores are not coalesced, or it writes some bytes twice",
             ]
         );
     }

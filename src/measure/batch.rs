@@ -79,7 +79,14 @@ impl Batch<'_> {
         for (variant, artifact) in self.variants.iter().zip(artifacts) {
             let compiled = artifact.as_ref().and_then(|artifact| {
                 let git = git.map(str::to_owned);
-                compiled_profile(&self.config.toolchain, variant, artifact, overrides, git)
+                compiled_profile(
+                    &self.config.toolchain,
+                    variant,
+                    artifact,
+                    overrides,
+                    git,
+                    None,
+                )
             });
             let Some(profile) = compiled else { continue };
             let folder = folder_of(variant);

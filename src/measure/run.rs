@@ -23,7 +23,8 @@ use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, StatedBy, Variant, Verification};
 use crate::device::{Gpu, GpuLock};
 use crate::evidence::{
-    Purpose, disturbed, incomplete, incomplete_side, interleaved_launches, tuning_varies, unpinned,
+    Purpose, disturbed, incomplete, incomplete_side, interleaved_launches, launched_otherwise,
+    tuning_varies, unpinned,
 };
 use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity, Stop};
@@ -760,12 +761,19 @@ impl<'a> Run<'a> {
         gaps.extend(unpinned(&variant.id, "measured", &current.provenance.pins));
         gaps.extend(interleaved_launches(variant, &current));
         gaps.extend(tuning_varies(variant, &current));
+        gaps.extend(launched_otherwise(variant, &current));
         self.measured.findings.extend(findings);
         self.measured.gaps.extend(gaps);
+        if let Some(launched) = subjects.current.keep_launched(&self.bench, &current)? {
+            replace(&mut self.measured.compiled, launched);
+        }
         let loaded = self.loaded(&subjects.current, &current, |finding| finding)?;
         self.measured.compiled.extend(loaded);
         if let (Some(profile), Some(subject)) = (base, &subjects.base) {
             subject.keep(&profile)?;
+            if let Some(launched) = subject.keep_launched(&self.bench, &profile)? {
+                replace(&mut self.measured.compiled_bases, launched);
+            }
             let loaded = self.loaded(subject, &profile, Finding::in_base)?;
             self.measured.compiled_bases.extend(loaded);
             self.measured.bases.push(profile);
@@ -791,6 +799,12 @@ impl<'a> Run<'a> {
             }
         }
     }
+}
+
+/// Puts a profile in the place of that of the same variant.
+fn replace(profiles: &mut Vec<Profile>, profile: Profile) {
+    profiles.retain(|other| other.variant != profile.variant);
+    profiles.push(profile);
 }
 
 /// The finding that a program cannot be started, because there is none.

@@ -257,7 +257,7 @@ impl<'a> Subject<'a> {
     /// its launches may differ from those that the configuration states.
     pub(super) fn mismatches(&self, bench: &Bench<'_>) -> Vec<Finding> {
         let toolchain = &self.config.toolchain;
-        let compiled = compiled_profile(toolchain, self.variant, &self.artifact, &[], None);
+        let compiled = compiled_profile(toolchain, self.variant, &self.artifact, &[], None, None);
         let Some(compiled) = compiled else {
             return Vec::new();
         };
@@ -316,13 +316,38 @@ impl<'a> Subject<'a> {
             ..self.artifact.clone()
         };
         let (overrides, git) = (bench.overrides, self.git.clone());
-        let profile = compiled_profile(&config.toolchain, variant, &artifact, overrides, git);
+        let toolchain = &config.toolchain;
+        let measured = Some(measured);
+        let profile = compiled_profile(toolchain, variant, &artifact, overrides, git, measured);
         if let Some(profile) = &profile {
-            let path = self.folder.join(STATIC_PROFILE_FILE);
-            write_atomically(&path, profile.to_json().as_bytes())
-                .map_err(Error::io("write", &path))?;
+            self.keep_static(profile)?;
         }
         Ok(profile)
+    }
+
+    /// The static profile of what was built, with what its launches were seen to have, left beside the
+    /// captures in place of the one from before any launch; `None` where its code is not known.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn keep_launched(
+        &self,
+        bench: &Bench<'_>,
+        measured: &Profile,
+    ) -> Result<Option<Profile>, Error> {
+        let (artifact, overrides, git) = (&self.artifact, bench.overrides, self.git.clone());
+        let toolchain = &self.config.toolchain;
+        let measured = Some(measured);
+        let profile = compiled_profile(toolchain, self.variant, artifact, overrides, git, measured);
+        if let Some(profile) = &profile {
+            self.keep_static(profile)?;
+        }
+        Ok(profile)
+    }
+
+    fn keep_static(&self, profile: &Profile) -> Result<(), Error> {
+        let path = self.folder.join(STATIC_PROFILE_FILE);
+        write_atomically(&path, profile.to_json().as_bytes()).map_err(Error::io("write", &path))
     }
 
     /// Whether a file that one of its processes left is another one now.

@@ -1,13 +1,13 @@
 //! Captures to samples. The same code serves `profile` and the re-derivation of locked numbers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use thiserror::Error;
 
 use super::{Hotspots, KernelProfile, MetricIdentity, Series};
 use crate::metric::Role;
 use crate::terms::Phase;
-use ncu_report::{Launch, Recording};
+use ncu_report::{Launch, Recording, Value};
 
 /// One capture, as both readers saw it.
 #[derive(Clone, Copy, Debug)]
@@ -161,6 +161,23 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
+    /// Each size that a launch had, in bytes; none if some launch does not show it.
+    fn dynamic_shared_bytes(&self) -> Vec<u32> {
+        let sizes: Option<BTreeSet<u32>> = self
+            .launches
+            .iter()
+            .flatten()
+            .map(
+                |launch| match Role::DynamicSharedBytes.measured(launch)?.value {
+                    Value::Integer(bytes) => u32::try_from(bytes).ok(),
+                    Value::Float(bytes) => whole(bytes),
+                    _ => None,
+                },
+            )
+            .collect();
+        sizes.into_iter().flatten().collect()
+    }
+
     fn profile(
         &self,
         counters: &BTreeMap<String, (String, Phase)>,
@@ -194,6 +211,7 @@ impl Group<'_> {
             demangled: self.first.kernel.demangled.clone(),
             grid: self.first.grid,
             block: self.first.block,
+            dynamic_shared_bytes: self.dynamic_shared_bytes(),
             code: None,
             hotspots,
             metrics: counters
@@ -202,6 +220,12 @@ impl Group<'_> {
                 .collect(),
         }
     }
+}
+
+/// A number of bytes that is whole and not negative.
+fn whole(bytes: f64) -> Option<u32> {
+    let fits = bytes >= 0.0 && bytes <= f64::from(u32::MAX) && bytes.fract() == 0.0;
+    fits.then_some(bytes as u32)
 }
 
 /// The unit of one counter over all launches.

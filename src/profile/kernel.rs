@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::hotspots::Hotspots;
+use crate::binary::LaunchShape;
 use crate::statistics::Samples;
 use crate::terms::Phase;
 
@@ -34,6 +35,10 @@ pub struct KernelProfile {
     pub grid: [u64; 3],
     /// Threads a block in x, y, z; zeros likewise.
     pub block: [u64; 3],
+    /// Dynamic shared memory of a block in its launches, in bytes: each size once, the smallest first.
+    /// Empty where a launch does not show it, on the static tier, and in profiles of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dynamic_shared_bytes: Vec<u32>,
     /// Its machine code, on the static tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
@@ -80,7 +85,30 @@ impl KernelProfile {
     }
 }
 
+impl KernelProfile {
+    /// What its launches were seen to have; none on the static tier.
+    pub fn launch_shapes(&self) -> Vec<LaunchShape> {
+        let threads = self.block.iter().copied().fold(1, u64::saturating_mul);
+        if threads == 0 {
+            return Vec::new();
+        }
+        let shape = |dynamic_shared_bytes| LaunchShape {
+            dynamic_shared_bytes,
+            threads: u32::try_from(threads).ok(),
+        };
+        match self.dynamic_shared_bytes.as_slice() {
+            [] => vec![shape(None)],
+            sizes => sizes.iter().map(|bytes| shape(Some(*bytes))).collect(),
+        }
+    }
+}
+
 impl Series {
+    /// Of a value that was not sampled.
+    pub(crate) fn of_one(value: f64) -> Series {
+        Series::new(vec![vec![Some(value)]], &[None])
+    }
+
     /// Of samples as the captures gave them; `machines` names the GPU of each process, where it is
     /// known. Processes of which it is not known count as those of one machine.
     pub fn new(samples: Vec<Vec<Option<f64>>>, machines: &[Option<&str>]) -> Series {

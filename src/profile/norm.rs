@@ -16,6 +16,7 @@ pub fn norm_text(profile: &Profile) -> Option<String> {
         for (alias, series) in &kernel.metrics {
             lines.push(format!("{prefix}{alias}: {:.2}\n", series.value?));
         }
+        lines.extend(shared_memory(&prefix, kernel));
     }
     for (alias, series) in total(profile) {
         lines.push(format!("{TOTAL}/{alias}: {:.2}\n", series.value?));
@@ -23,6 +24,14 @@ pub fn norm_text(profile: &Profile) -> Option<String> {
     lines.sort();
     lines.dedup();
     (!lines.is_empty()).then(|| lines.concat())
+}
+
+/// The dynamic shared memory of a launch, in bytes. Profiles of older versions, whose text is locked, do
+/// not know it.
+fn shared_memory(prefix: &str, kernel: &KernelProfile) -> Option<String> {
+    let sizes = kernel.dynamic_shared_bytes.iter();
+    let sizes: Vec<String> = sizes.map(|bytes| format!("{bytes}.00")).collect();
+    (!sizes.is_empty()).then(|| format!("{prefix}dynamic_shared_bytes: {}\n", sizes.join(", ")))
 }
 
 /// The durations of all kernels together; none where they are not known.

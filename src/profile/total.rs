@@ -33,6 +33,7 @@ impl Profile {
             demangled: None,
             grid: [0; 3],
             block: [0; 3],
+            dynamic_shared_bytes: Vec::new(),
             code: None,
             hotspots: None,
             metrics,

@@ -1,0 +1,159 @@
+//! Static profiles whose launches are known from another one.
+
+use std::collections::BTreeSet;
+
+use super::{KernelProfile, MetricIdentity, Profile, Series};
+use crate::binary::{Limits, OF_LAUNCH, Occupancy, ResourceUse, occupancy_metrics, static_metric};
+use crate::terms::Phase;
+
+/// What is taken of the launches of another profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// What a profile does not know.
+    Unknown,
+    /// That, and its dynamic shared memory where the occupancy is lower with it: what a profile knows is
+    /// only stated.
+    UnknownOrStricter,
+}
+
+impl Profile {
+    /// Whether the launches of every kernel show their dynamic shared memory.
+    pub fn shows_launches(&self) -> bool {
+        let mut kernels = self.kernels.iter();
+        kernels.all(|kernel| !kernel.dynamic_shared_bytes.is_empty())
+    }
+
+    /// This static profile with launches as `locked` has them, with the occupancy that follows, and the
+    /// names of the kernels that this changes.
+    pub fn with_launches_of(&self, locked: &Profile, taken: Taken) -> (Profile, BTreeSet<String>) {
+        let mut completed = self.clone();
+        let mut names = BTreeSet::new();
+        for kernel in &mut completed.kernels {
+            let mut others = locked.kernels.iter();
+            let other = others.find(|other| other.identity() == kernel.identity());
+            if other.is_some_and(|other| complete(&self.identity.gpu, kernel, other, taken)) {
+                names.insert(self.label(kernel).to_owned());
+            }
+        }
+        let kernels = completed.kernels.iter();
+        let known: BTreeSet<&String> = kernels.flat_map(|kernel| kernel.metrics.keys()).collect();
+        for metric in OF_LAUNCH.into_iter().filter_map(static_metric) {
+            let name = metric.name.to_owned();
+            if known.contains(&name) {
+                let identity = MetricIdentity {
+                    counter: metric.counter(),
+                    unit: Some(metric.unit.to_owned()),
+                    phase: Phase::Counting,
+                };
+                let metrics = &mut completed.identity.metrics;
+                metrics.entry(name).or_insert(identity);
+            }
+        }
+        (completed, names)
+    }
+}
+
+/// Takes what belongs to a kernel's launch from another profile of it, and says whether there was
+/// anything to take.
+fn complete(arch: &str, kernel: &mut KernelProfile, other: &KernelProfile, taken: Taken) -> bool {
+    let [bytes, threads, ..] = OF_LAUNCH;
+    let [own, locked] = [&*kernel, other].map(|one| [number(one, bytes), number(one, threads)]);
+    let filled = [own[0].or(locked[0]), own[1].or(locked[1])];
+    let lower = [locked[0].or(own[0]), filled[1]];
+    let percent = |launch| occupancy(arch, kernel, launch).map(|found| found.percent);
+    let is_lower = percent(lower) < percent(filled) && percent(lower).is_some();
+    let launch = match taken == Taken::UnknownOrStricter && is_lower {
+        true => lower,
+        false => filled,
+    };
+    if launch == own {
+        return false;
+    }
+    let occupancy = occupancy(arch, kernel, launch);
+    let launch = [bytes, threads].into_iter().zip(launch);
+    let launch = launch.filter_map(|(name, value)| Some((name, f64::from(value?))));
+    for (name, value) in launch.chain(occupancy.into_iter().flat_map(occupancy_metrics)) {
+        let series = Series::of_one(value);
+        kernel.metrics.insert(name.to_owned(), series);
+    }
+    true
+}
+
+/// A metric that is a whole number.
+fn number(kernel: &KernelProfile, name: &str) -> Option<u32> {
+    let value = kernel.metrics.get(name)?.value?;
+    let fits = value >= 0.0 && value <= f64::from(u32::MAX) && value.fract() == 0.0;
+    fits.then_some(value as u32)
+}
+
+/// The occupancy of a compiled kernel that is launched with this shared memory and these threads.
+fn occupancy(
+    arch: &str,
+    kernel: &KernelProfile,
+    [bytes, threads]: [Option<u32>; 2],
+) -> Option<Occupancy> {
+    let own = number(kernel, "static_shared_bytes")?;
+    let fixed = own.checked_add(number(kernel, "driver_shared_bytes")?)?;
+    Limits::of_arch(arch)?.occupancy(ResourceUse {
+        threads: threads?,
+        registers: number(kernel, "registers")?,
+        shared_bytes: fixed.checked_add(bytes?)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locked() -> Profile {
+        let path = "baselines/sm-90a+static/bsr_gemm/cp_async.profile.json";
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let mut profile = Profile::parse(&std::fs::read(path).unwrap()).unwrap();
+        let metrics = &mut profile.kernels[0].metrics;
+        let launch = [
+            ("dynamic_shared_bytes", 75776.0),
+            ("threads_per_block", 128.0),
+        ];
+        let launch = launch.map(|(name, value)| (name.to_owned(), Series::of_one(value)));
+        metrics.extend(launch);
+        profile
+    }
+
+    #[test]
+    fn occupancy_follows_from_the_locked_launch_as_the_compiler_path_computes_it() {
+        let locked = locked();
+        let mut current = locked.clone();
+        for name in OF_LAUNCH {
+            current.kernels[0].metrics.remove(name);
+            current.identity.metrics.remove(name);
+        }
+        let (completed, names) = current.with_launches_of(&locked, Taken::Unknown);
+        assert_eq!(names.len(), 1);
+        assert_eq!(completed.kernels, locked.kernels);
+        assert!(completed.identity.metrics.contains_key("occupancy"));
+    }
+
+    #[test]
+    fn what_a_profile_states_stays_unless_the_locked_launch_has_the_lower_occupancy() {
+        let mut locked = locked();
+        let stated = |bytes: f64| {
+            let mut current = locked.clone();
+            let metrics = &mut current.kernels[0].metrics;
+            metrics.insert("dynamic_shared_bytes".to_owned(), Series::of_one(bytes));
+            current
+        };
+        let (less, more) = (stated(1024.0), stated(200_000.0));
+        // One block fits with the locked bytes, and with those of `less` two.
+        let series = Series::of_one(150_000.0);
+        let metrics = &mut locked.kernels[0].metrics;
+        metrics.insert("dynamic_shared_bytes".to_owned(), series);
+        let bytes = |profile: &Profile| number(&profile.kernels[0], "dynamic_shared_bytes");
+        let (kept, names) = less.with_launches_of(&locked, Taken::Unknown);
+        assert_eq!((bytes(&kept), names.len()), (Some(1024), 0));
+        let (stricter, names) = less.with_launches_of(&locked, Taken::UnknownOrStricter);
+        assert_eq!((bytes(&stricter), names.len()), (Some(150_000), 1));
+        assert_eq!(stricter.kernels[0].metrics["occupancy"].value, Some(6.25));
+        let (kept, names) = more.with_launches_of(&locked, Taken::UnknownOrStricter);
+        assert_eq!((bytes(&kept), names.len()), (Some(200_000), 0));
+    }
+}
