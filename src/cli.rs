@@ -495,6 +495,10 @@ pub struct BaselineArgs {
     /// Also lock profiles that were imported, not measured by this tool.
     #[arg(long, requires = "lock")]
     pub accept_imported: bool,
+    /// Also lock what is beyond the budget of a metric, and move the anchor to the values that are
+    /// locked.
+    #[arg(long, requires = "lock")]
+    pub anchor: bool,
     /// Also lock an immutable variant whose sources or flags changed.
     #[arg(long, requires = "lock")]
     pub accept_immutable: bool,

@@ -3,6 +3,7 @@
 
 mod common;
 
+mod anchor;
 mod archive;
 mod attacks;
 mod band_properties;

@@ -1,6 +1,7 @@
 //! Baselines: profiles that were accepted with a reason and locked by hash.
 
 mod accept;
+mod anchor;
 mod capture_index;
 mod immutable;
 mod lock;
@@ -15,6 +16,7 @@ mod verify;
 mod verify_selected;
 
 pub use accept::{Acceptance, noise};
+pub use anchor::{Anchor, Spent};
 pub use capture_index::CaptureIndex;
 pub use immutable::immutable_additions;
 pub use lock::{Entry, Lock};

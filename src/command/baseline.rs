@@ -45,6 +45,7 @@ fn options_fit_the_action(arguments: &BaselineArgs) -> Result<(), Error> {
             verify,
         ),
         ("--in-ci", arguments.in_ci, "--lock", lock),
+        ("--anchor", arguments.anchor, "--lock", lock),
         ("--static", arguments.r#static, "--lock", lock),
         ("--all-or-none", arguments.all_or_none, "--lock", lock),
         ("--verbose", verbosity.verbose, "--lock", lock),
@@ -86,12 +87,12 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
         Some(who) => who.clone(),
         None => crate::git::person(&selected.config.root),
     };
-    let acceptance = Acceptance::new(
-        arguments.reason.as_deref().unwrap_or_default(),
-        &who,
-        arguments.accept_imported,
-        arguments.accept_immutable,
-    )?;
+    let reason = arguments.reason.as_deref().unwrap_or_default();
+    let (imported, immutable) = (arguments.accept_imported, arguments.accept_immutable);
+    let acceptance = Acceptance {
+        anchor: arguments.anchor,
+        ..Acceptance::new(reason, &who, imported, immutable)?
+    };
     // Before anything else: a key that cannot be opened must be reported first.
     let signer = arguments.sign_key.as_deref().map(Signer::open);
     let signer = signer.transpose()?;
@@ -148,6 +149,9 @@ fn lock_text(
             (Some(_), true) => format!("locked; {what}"),
         };
         let _ = writeln!(text, "{} on {}: {state}", baseline.variant, baseline.gpu);
+        if baseline.anchored && stored {
+            text.push_str("  the anchor is now at these values\n");
+        }
         let shown = |line: &&NormLine| match detail {
             Detail::All => true,
             _ => !is_first && line.old != line.new,
@@ -296,6 +300,9 @@ fn show(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
             }
             for line in &baseline.norm {
                 let _ = writeln!(text, "  {}: {}", line.name, value(&line.new));
+            }
+            if let Some(anchor) = baseline.lock.iter().find_map(|lock| lock.anchor.as_ref()) {
+                let _ = writeln!(text, "  anchor: the values of {}", anchor.time);
             }
             for entry in baseline.lock.iter().flat_map(|lock| &lock.ledger) {
                 let reason = entry.reason.replace('\n', "\n    ");

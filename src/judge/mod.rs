@@ -1,5 +1,7 @@
 //! From two profiles to comparisons and findings, and from these to one outcome.
 
+mod anchor;
+mod anchored;
 mod as_fast;
 mod cause;
 mod chosen_launches;
@@ -39,6 +41,7 @@ mod variants;
 mod waiver;
 mod work;
 
+pub use anchored::Anchored;
 pub use cause::{Cause, CauseKind, causes};
 pub use chosen_launches::ChosenLaunches;
 pub use compare::{compare, comparison_count};

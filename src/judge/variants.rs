@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::anchor::judge_budgets;
 use super::as_fast::shown_as_fast;
 use super::code::code_changes;
 use super::compare::{compare, compare_with_code, comparison_count};
@@ -15,7 +16,7 @@ use super::next::lock_command;
 use super::outcome::{Origin, Outcome};
 use super::tuning::{tuning_changes, tuning_findings, unexplained_code};
 use super::variant_report::VariantReport;
-use crate::baseline::{Store, Trusted, immutable_additions, verify_stored};
+use crate::baseline::{Anchor, Store, Trusted, immutable_additions, verify_stored};
 use crate::comparable::{changes_since, words};
 use crate::config::{Selected, Variant};
 use crate::evidence::{
@@ -48,6 +49,8 @@ pub struct Judge<'a> {
     plan: &'a Selected,
     /// By GPU model, of all variants of the suites that are judged.
     locked: BTreeMap<(String, VariantId), Profile>,
+    /// The anchors of these locks.
+    anchors: BTreeMap<(String, VariantId), Anchor>,
     /// The GPU models that a variant has a lock for.
     gpus: BTreeMap<VariantId, Vec<String>>,
     /// Immutable variants whose files differ from their lock.
@@ -98,6 +101,7 @@ impl<'a> Judge<'a> {
         let mut judge = Judge {
             plan,
             locked: BTreeMap::new(),
+            anchors: BTreeMap::new(),
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: true,
@@ -116,6 +120,10 @@ impl<'a> Judge<'a> {
                 gpus.push(gpu.clone());
                 if let Some(trusted) = trusted {
                     let key = (gpu, variant.id.clone());
+                    let anchor = trusted.lock.anchor;
+                    judge
+                        .anchors
+                        .extend(anchor.map(|anchor| (key.clone(), anchor)));
                     judge.locked.insert(key, trusted.profile);
                 }
             }
@@ -129,6 +137,7 @@ impl<'a> Judge<'a> {
         Judge {
             plan,
             locked: BTreeMap::new(),
+            anchors: BTreeMap::new(),
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: false,
@@ -403,10 +412,12 @@ impl<'a> Judge<'a> {
         outcome.findings.extend(added);
         outcome.findings.extend(pins);
         match answer {
-            Some((report, findings)) => {
+            Some((mut report, findings)) => {
                 let conditions = self.changed_conditions(variant, current, &findings);
+                let budgets = self.budgets(variant, sides, &mut report);
                 outcome.variants.push(report);
                 outcome.findings.extend(findings);
+                outcome.findings.extend(budgets);
                 outcome.findings.extend(conditions);
             }
             None => {
@@ -426,6 +437,20 @@ impl<'a> Judge<'a> {
         let lacking = self.without_lock(variant, current, judged);
         outcome.findings.extend(lacking);
         reported
+    }
+
+    /// What all accepted changes together came to. Without a baseline there is no anchor.
+    fn budgets(
+        &self,
+        variant: &Variant,
+        sides: Sides<'_>,
+        report: &mut VariantReport,
+    ) -> Vec<Finding> {
+        let Some(locked) = sides.locked else {
+            return Vec::new();
+        };
+        let key = (locked.identity.folder(), variant.id.clone());
+        judge_budgets(variant, self.anchors.get(&key), sides.current, report)
     }
 
     fn beside_base(
