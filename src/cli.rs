@@ -448,7 +448,7 @@ pub struct InspectArgs {
 
 /// Arguments of `baseline`.
 #[derive(Args, Debug)]
-#[command(group(clap::ArgGroup::new("action").required(true).args(["lock", "sign", "verify", "show"])))]
+#[command(group(clap::ArgGroup::new("action").required(true).args(["lock", "sign", "verify", "show", "record"])))]
 pub struct BaselineArgs {
     /// Selected variants.
     #[command(flatten)]
@@ -459,6 +459,10 @@ pub struct BaselineArgs {
     /// With --lock: lock only the static profiles.
     #[arg(long, requires = "lock")]
     pub r#static: bool,
+    /// Append the effects that an outcome of `check --against` on the target branch measured, beside
+    /// the baselines.
+    #[arg(long, value_name = "OUTCOME")]
+    pub record: Option<PathBuf>,
     /// Sign the present locks; requires --sign-key.
     #[arg(long, requires = "sign_key")]
     pub sign: bool,

@@ -22,6 +22,7 @@ mod cupti_reader;
 mod doctor;
 mod dry_run;
 mod editors;
+mod effects;
 mod engines;
 mod environment;
 mod evaluate;

@@ -304,6 +304,14 @@ codes! {
     AnchorMissing = "anchor-missing", Warns => Baseline,
         "The lock was made by an older version.",
         "Lock again. The new lock keeps the values of the present one as its anchor.";
+    /// Recorded changes of the target branch add up to a loss, although each of them passed.
+    Creep = "creep", Warns => Regressed,
+        "Several changes made the kernel slower, each by less than its tolerance.",
+        "Compare with an earlier revision: `check --against REVISION`. Fix the kernel, or accept what all changes cost: `baseline --lock --anchor --reason '...'`.";
+    /// Code changed on the target branch, and no effect of that is recorded.
+    EffectsMissing = "effects-missing", Warns => Inconclusive,
+        "A check on the target branch was not recorded, or did not measure the variant.",
+        "Record the outcome of each check on the target branch: `baseline --record outcome.json`.";
     /// It is not known whether the GPU was disturbed during the measurement.
     GpuUnwatched = "gpu-unwatched", Warns => Inconclusive,
         "The driver's library NVML could not be loaded.",

@@ -10,7 +10,10 @@ mod compare;
 mod comparison_finding;
 mod compiled;
 mod control;
+mod creep;
 mod drift;
+mod effects;
+mod effects_missing;
 mod explain;
 mod fresh;
 mod hotspot;
@@ -47,6 +50,7 @@ pub use chosen_launches::ChosenLaunches;
 pub use compare::{compare, comparison_count};
 
 pub use control::Control;
+pub use effects::effects_of;
 pub use fresh::{Fresh, Packed, measuring_order};
 pub use hotspot::{KernelHotspots, LineMove, Sampled, StallMove, moved};
 pub use metric::{Case, Comparison, Judged, Reference, Summary};

@@ -8,7 +8,9 @@ use super::code::code_changes;
 use super::compare::{compare, compare_with_code, comparison_count};
 use super::compiled::compare_compiled;
 use super::control::Control;
+use super::creep::creep_findings;
 use super::drift::{drifted, unvouched};
+use super::effects_missing::effects_missing;
 use super::explain::CodeChanges;
 use super::metric::{Case, Reference};
 use super::mode::Mode;
@@ -16,7 +18,9 @@ use super::next::lock_command;
 use super::outcome::{Origin, Outcome};
 use super::tuning::{tuning_changes, tuning_findings, unexplained_code};
 use super::variant_report::VariantReport;
-use crate::baseline::{Anchor, Store, Trusted, immutable_additions, verify_stored};
+use crate::baseline::{
+    Anchor, CodeHash, EffectEntry, Store, Trusted, immutable_additions, verify_stored,
+};
 use crate::comparable::{changes_since, words};
 use crate::config::{Selected, Variant};
 use crate::evidence::{
@@ -51,6 +55,8 @@ pub struct Judge<'a> {
     locked: BTreeMap<(String, VariantId), Profile>,
     /// The anchors of these locks.
     anchors: BTreeMap<(String, VariantId), Anchor>,
+    /// The recorded effects beside these locks, where there are any.
+    effects: BTreeMap<(String, VariantId), Vec<EffectEntry>>,
     /// The GPU models that a variant has a lock for.
     gpus: BTreeMap<VariantId, Vec<String>>,
     /// Immutable variants whose files differ from their lock.
@@ -102,6 +108,7 @@ impl<'a> Judge<'a> {
             plan,
             locked: BTreeMap::new(),
             anchors: BTreeMap::new(),
+            effects: BTreeMap::new(),
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: true,
@@ -120,6 +127,9 @@ impl<'a> Judge<'a> {
                 gpus.push(gpu.clone());
                 if let Some(trusted) = trusted {
                     let key = (gpu, variant.id.clone());
+                    if !trusted.effects.is_empty() {
+                        judge.effects.insert(key.clone(), trusted.effects);
+                    }
                     let anchor = trusted.lock.anchor;
                     judge
                         .anchors
@@ -138,6 +148,7 @@ impl<'a> Judge<'a> {
             plan,
             locked: BTreeMap::new(),
             anchors: BTreeMap::new(),
+            effects: BTreeMap::new(),
             gpus: BTreeMap::new(),
             changed: BTreeSet::new(),
             needs_locks: false,
@@ -450,7 +461,13 @@ impl<'a> Judge<'a> {
             return Vec::new();
         };
         let key = (locked.identity.folder(), variant.id.clone());
-        judge_budgets(variant, self.anchors.get(&key), sides.current, report)
+        let mut findings = judge_budgets(variant, self.anchors.get(&key), sides.current, report);
+        let effects = self.effects.get(&key).map_or(&[][..], Vec::as_slice);
+        let base = sides.base.map(|base| CodeHash::of(&base.provenance));
+        findings.extend(effects_missing(variant, effects, base.as_ref()));
+        let anchor = self.anchors.get(&key);
+        findings.extend(creep_findings(variant, anchor, effects, report));
+        findings
     }
 
     fn beside_base(

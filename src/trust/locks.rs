@@ -97,6 +97,7 @@ fn same(one: &Stored, other: &Stored) -> bool {
         && one.norm_sha256 == other.norm_sha256
         && one.profile == other.profile
         && one.signature == other.signature
+        && one.effects == other.effects
 }
 
 /// The content of a baseline: the sha256 of what `sha256sum VARIANT.*` prints in its folder.
@@ -108,6 +109,7 @@ fn content(stored: &Stored) -> String {
         text(&stored.norm_sha256),
         stored.profile.clone(),
         text(&stored.signature),
+        text(&stored.effects),
     ]);
     let mut lines: Vec<String> = files
         .by_ref()
@@ -185,6 +187,12 @@ fn locked(
     if !trusted.lock.ledger.starts_with(past) {
         return vec![rewritten(after, past, &trusted.lock.ledger)];
     }
+    let of_base = before.and_then(|before| before.effects.as_deref());
+    let of_base = of_base.unwrap_or_default();
+    let effects = after.effects.as_deref().unwrap_or_default();
+    let Some(appended) = effects.strip_prefix(of_base) else {
+        return vec![forgotten(after)];
+    };
     if before.is_some_and(|before| only_signed(before, after)) {
         // A signature that was not verified proves nothing: `found` reports it.
         if found.is_empty() {
@@ -198,6 +206,14 @@ fn locked(
         (None, _) => (
             Action::Lock,
             format!("this change locks it on {}", after.gpu),
+        ),
+        (Some(before), []) if only_recorded(before, after) => (
+            Action::Edit,
+            format!(
+                "this change adds recorded effects of checks to its baseline on {}, {} lines",
+                after.gpu,
+                appended.lines().count()
+            ),
         ),
         (Some(_), []) => (
             Action::Edit,
@@ -252,6 +268,31 @@ fn only_signed(before: &Stored, after: &Stored) -> bool {
             },
             after,
         )
+}
+
+/// Whether effects were recorded, and nothing else changed.
+fn only_recorded(before: &Stored, after: &Stored) -> bool {
+    let effects = after.effects.clone();
+    same(
+        &Stored {
+            effects,
+            ..before.clone()
+        },
+        after,
+    )
+}
+
+/// Recorded effects that do not continue the base's. This cannot be accepted.
+fn forgotten(after: &Stored) -> Finding {
+    Finding::deny(
+        Code::Tampered,
+        &after.variant,
+        format!(
+            "this change edits or removes recorded effects: {}/{}.effects.jsonl does not continue the base's",
+            after.gpu, after.variant
+        ),
+        "restore the file of the base revision; recorded effects that are gone cannot be accepted",
+    )
 }
 
 /// A valid signature of a lock that is otherwise the base's.
