@@ -79,6 +79,12 @@ impl Anchor {
         sha256_hex(&serde_json::to_vec(self).unwrap_or_default())
     }
 
+    /// Whether all of its values are numbers.
+    pub(super) fn is_finite(&self) -> bool {
+        let mut values = self.values.values().flat_map(BTreeMap::values);
+        values.all(|value| value.is_finite())
+    }
+
     /// Whether a profile was measured under the anchor's conditions.
     pub fn is_comparable(&self, profile: &Profile) -> bool {
         self.conditions == conditions(profile)

@@ -90,6 +90,13 @@ impl Lock {
                 Self::SCHEMA
             ));
         }
+        if lock
+            .anchor
+            .as_ref()
+            .is_some_and(|anchor| !anchor.is_finite())
+        {
+            return Err("a value of its anchor is no finite number".to_owned());
+        }
         Ok(lock)
     }
 
@@ -194,6 +201,12 @@ mod tests {
     fn a_lock_survives_being_written_and_read() {
         assert_eq!(Lock::parse(&lock().to_toml()).unwrap(), lock());
         assert!(lock().contradictions().is_empty());
+    }
+
+    #[test]
+    fn an_anchor_without_a_number_is_refused() {
+        let text = lock().to_toml().replacen("179487.123456789", "nan", 1);
+        assert!(Lock::parse(&text).unwrap_err().contains("no finite number"));
     }
 
     #[test]
