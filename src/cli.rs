@@ -450,7 +450,7 @@ pub struct InspectArgs {
 
 /// Arguments of `baseline`.
 #[derive(Args, Debug)]
-#[command(group(clap::ArgGroup::new("action").required(true).args(["lock", "sign", "verify", "show"])))]
+#[command(group(clap::ArgGroup::new("action").required(true).args(["lock", "sign", "verify", "show", "record"])))]
 pub struct BaselineArgs {
     /// Selected variants.
     #[command(flatten)]
@@ -461,6 +461,10 @@ pub struct BaselineArgs {
     /// With --lock: lock only the static profiles.
     #[arg(long, requires = "lock")]
     pub r#static: bool,
+    /// Append the effects that an outcome of `check --against` on the target branch measured, beside
+    /// the baselines.
+    #[arg(long, value_name = "OUTCOME")]
+    pub record: Option<PathBuf>,
     /// Sign the present locks; requires --sign-key.
     #[arg(long, requires = "sign_key")]
     pub sign: bool,
@@ -497,6 +501,10 @@ pub struct BaselineArgs {
     /// Also lock profiles that were imported, not measured by this tool.
     #[arg(long, requires = "lock")]
     pub accept_imported: bool,
+    /// Also lock what is beyond the budget of a metric, and move the anchor to the values that are
+    /// locked.
+    #[arg(long, requires = "lock")]
+    pub anchor: bool,
     /// Also lock an immutable variant whose sources or flags changed.
     #[arg(long, requires = "lock")]
     pub accept_immutable: bool,

@@ -3,6 +3,7 @@
 
 mod common;
 
+mod anchor;
 mod archive;
 mod attacks;
 mod band_properties;
@@ -21,6 +22,7 @@ mod cupti_reader;
 mod doctor;
 mod dry_run;
 mod editors;
+mod effects;
 mod engines;
 mod environment;
 mod evaluate;

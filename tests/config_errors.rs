@@ -59,6 +59,7 @@ counter = "gpu__time_duration.sum"
 direction = "lower"
 tolerance = { relative_percent = 3.0 }
 against = { relative_percent = 0.5 }
+budget = { relative_percent = 6.0 }
 plausible = { min = 1, max = 2e9, gain_percent = 60 }
 phase = "timing"
 min = 0
@@ -68,6 +69,7 @@ level = "deny"
 [metric.duration.on.s]
 tolerance = { relative_percent = 4.0 }
 against = { relative_percent = 1.0 }
+budget = { relative_percent = 8.0 }
 
 [metric.sm_active]
 direction = "higher"
@@ -884,7 +886,7 @@ fn tolerances_of_some_kernels_name_them_and_a_metric_that_has_one() {
     refused(
         "counts = { flop = 1 }\n",
         "counts = { flop = 1 }\n\n[metric.duration.on.\"s/a\"]\n",
-        &["it has neither `tolerance` nor `against`"],
+        &["it has none of `tolerance`, `against` and `budget`"],
     );
     refused(
         "tolerance = { relative_percent = 4.0 }",
@@ -1062,6 +1064,31 @@ fn unless_faster_needs_a_duration_and_does_not_excuse_it() {
     );
     let config = EVERY_KEY.replacen("gpu__time_duration.sum", "sm__cycles_elapsed.max", 1);
     load(&config).exits(2).says("gpu__time_duration.sum");
+}
+
+#[test]
+fn a_budget_needs_a_size_and_a_metric_that_is_judged_by_size() {
+    let budget = "budget = { relative_percent = 6.0 }";
+    let above = "a budget must be above 0";
+    refused(budget, "budget = { relative_percent = 0 }", &[above]);
+    refused(budget, "budget = { absolute = 0.0 }", &[above]);
+    refused(budget, "budget = { absolute = inf }", &["finite number"]);
+    refused(budget, "budget = 6.0", &["budget"]);
+    refused(
+        "budget = { relative_percent = 8.0 }",
+        "budget = { relative_percent = 0.0 }",
+        &[above],
+    );
+    refused(
+        "counts = { flop = 1 }",
+        "counts = { flop = 1 }\nbudget = { absolute = 1 }",
+        &["an exact metric has no budget"],
+    );
+    refused(
+        "counts = { bytes_written = 32 }\nvariants",
+        "level = \"record\"\nbudget = { absolute = 1 }\nvariants",
+        &["no budget"],
+    );
 }
 
 #[test]

@@ -139,6 +139,7 @@ fn a_trend_without_a_value_for_each_acceptance_is_refused_and_can_be_shown() {
                 values: vec![Some(point); values],
                 changes: Vec::new(),
             }],
+            effects: Vec::new(),
         };
         assert!(history_text(std::slice::from_ref(&trend)).contains("s/v"));
         assert!(history_page(&[trend]).contains("s/v"));

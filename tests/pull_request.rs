@@ -1718,3 +1718,46 @@ fn a_malformed_key_is_reported_at_its_line() {
         .says("public_keys = [\"RWnonsense\"]");
     assert!(repository().join("docs/trust.md").is_file());
 }
+
+#[test]
+fn recorded_effects_that_a_pull_request_adds_edits_or_removes_do_not_count() {
+    if !has_git("no pull request was judged") {
+        return;
+    }
+    let line = |number: usize, previous: &str| {
+        let code = json!({ "sources_sha256": "0", "program_sha256": null });
+        let line = json!({
+            "time": format!("2026-11-23T00:00:0{number}Z"),
+            "commit": number.to_string(),
+            "before": code,
+            "after": code,
+            "effects": [],
+            "previous": previous,
+        });
+        line.to_string()
+    };
+    let first = line(1, Entry::GENESIS);
+    let second = line(2, &sha256_hex(first.as_bytes()));
+    let file = Project::baseline_path(VARIANT, "effects.jsonl");
+    let project = change_of(&BASE);
+    project.write(&file, format!("{first}\n"));
+    committed(&project);
+    project.write(&file, format!("{first}\n{second}\n"));
+    let report = checked(&project, &[]).exits(4).json();
+    assert_eq!(report.denied(), ["relocked"]);
+    assert!(report.message("relocked").contains("adds recorded effects"));
+    // Somebody outside of the change may accept what was added, and nothing else.
+    let token = asked(&report).remove(0);
+    checked(&project, &["--accept", &token]).exits(0);
+    let other = line(3, Entry::GENESIS);
+    for text in ["".to_owned(), format!("{other}\n")] {
+        project.write(&file, text);
+        let report = checked(&project, &[]).exits(4).json();
+        assert_eq!(report.denied(), ["tampered"]);
+        let message = report.message("tampered");
+        assert!(
+            message.contains("edits or removes recorded effects"),
+            "{message}"
+        );
+    }
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use ncu_report::{LineTable, csv, report};
-use sparsek_gate::baseline::{Lock, Stored, norm_lines, unsigned};
+use sparsek_gate::baseline::{Lock, Stored, gaps, norm_lines, parse_effects, unsigned};
 use sparsek_gate::binary::{census, compiler_warnings, has_kernels, kernels_of, listing, resource_report};
 use sparsek_gate::build::definitions::Kernels;
 use sparsek_gate::capture::counter_records::{self, CounterCapture, ProcessCounters};
@@ -55,7 +55,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-static TARGETS: [Target; 32] = [
+static TARGETS: [Target; 33] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -64,6 +64,7 @@ static TARGETS: [Target; 32] = [
     target("csv_cells", 256, Mutation::Bytes, csv_cells),
     target("config", 2048, Mutation::Bytes, config),
     target("lock", 2048, Mutation::Bytes, lock),
+    target("effects", 4096, Mutation::Json, effects),
     target("norm", 1024, Mutation::Bytes, norm),
     target("profile", 4096, Mutation::Json, profile),
     target("outcome", 8192, Mutation::Json, outcome),
@@ -226,8 +227,15 @@ fn lock(input: &[u8]) {
     let Ok(lock) = Lock::parse(&text(input)) else {
         return;
     };
-    let _ = (lock.contradictions(), lock.code_sha256());
+    let _ = (lock.contradictions(), lock.code_sha256(), lock.anchor_sha256());
     assert_eq!(Lock::parse(&lock.to_toml()).as_ref(), Ok(&lock));
+}
+
+fn effects(input: &[u8]) {
+    let Ok(entries) = parse_effects(&text(input)) else {
+        return;
+    };
+    assert!(gaps(&entries).iter().all(|at| (1..entries.len()).contains(at)));
 }
 
 fn norm(input: &[u8]) {
@@ -462,6 +470,7 @@ fn signature(input: &[u8]) {
         norm_sha256: None,
         profile: None,
         signature: Some(text(signature).into_owned()),
+        effects: None,
     };
     let _ = unsigned(&trust, &stored);
     if unsigned(&known, &stored).is_none() {

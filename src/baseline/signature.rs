@@ -203,6 +203,7 @@ mod tests {
             norm_sha256: None,
             profile: None,
             signature,
+            effects: None,
         }
     }
 

@@ -387,6 +387,8 @@ pub struct Metric {
     pub tolerance: Tolerance,
     /// How much worse than a base measured side by side is no regression.
     pub against: Tolerance,
+    /// How much worse than the anchor all accepted changes together may be.
+    pub budget: Option<Tolerance>,
     /// Which capture measures it.
     pub phase: Phase,
     /// The same for the same work: any difference means different work, not another speed.

@@ -270,6 +270,7 @@ fn shown(alias: &str, counter: &str) -> Metric {
         direction: Direction::Equal,
         tolerance: Tolerance::Absolute(0.0),
         against: Tolerance::Absolute(0.0),
+        budget: None,
         phase: Phase::Timing,
         exact: false,
         counts: None,

@@ -295,6 +295,9 @@ pub(super) struct RawMetric {
     pub tolerance: Option<RawTolerance>,
     /// How much worse than a base measured side by side is no regression. Default: `tolerance`.
     pub against: Option<RawTolerance>,
+    /// How much worse than the anchor, the first value that was locked, all accepted changes together
+    /// may be: `baseline --lock` refuses more without `--anchor`. Default: no bound.
+    pub budget: Option<RawTolerance>,
     /// Which capture measures it. Default: `timing`, or `counting` for an `exact` one.
     #[serde(alias = "pass")]
     pub phase: Option<Phase>,
@@ -328,6 +331,9 @@ pub(super) struct RawTolerances {
     /// How much worse than a base measured side by side is no regression. Default: that of the
     /// metric, or else `tolerance`.
     pub against: Option<RawTolerance>,
+    /// How much worse than the anchor all accepted changes together may be. Default: that of the
+    /// metric.
+    pub budget: Option<RawTolerance>,
 }
 
 /// How a static metric is gated; the metric itself is the tool's own.

@@ -68,6 +68,7 @@ pub fn all_trends(
         if !asked.is_empty() && own.is_empty() {
             for trend in &mut one.baselines {
                 trend.metrics.clear();
+                trend.effects.clear();
             }
             continue;
         }

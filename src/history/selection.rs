@@ -70,9 +70,10 @@ pub fn keep_metrics(
     let configured = config.variants().find(|known| known.id == *variant);
     for baseline in baselines {
         match configured {
-            _ if !asked.is_empty() => baseline
-                .metrics
-                .retain(|course| asked.contains(&course.metric)),
+            _ if !asked.is_empty() => {
+                baseline.metrics.retain(|one| asked.contains(&one.metric));
+                baseline.effects.retain(|one| asked.contains(&one.metric));
+            }
             Some(known) => judged_only(baseline, known),
             None => {}
         }
@@ -86,9 +87,11 @@ pub fn judged_only(trend: &mut Trend, variant: &Variant) {
         Tier::Static => &variant.static_metrics,
         _ => &variant.metrics,
     };
-    trend.metrics.retain(|course| {
+    let judged = |alias: &str| {
         metrics
             .iter()
-            .any(|metric| metric.alias == course.metric && metric.level != Level::Record)
-    });
+            .any(|metric| metric.alias == alias && metric.level != Level::Record)
+    };
+    trend.metrics.retain(|course| judged(&course.metric));
+    trend.effects.retain(|course| judged(&course.metric));
 }

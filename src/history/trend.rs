@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::past::PastProfile;
-use crate::baseline::{Lock, Store, Stored};
+use crate::baseline::{EffectEntry, Lock, Store, Stored, parse_effects};
 use crate::finding::{Code, Error, Finding};
 use crate::git::{self, Version};
 use crate::hash::sha256_hex;
-use crate::profile::{Acceptance, Course, LevelChange, Point, Trend};
+use crate::profile::{Acceptance, Course, EffectCourse, LevelChange, Point, Trend};
 use crate::statistics::median;
 use crate::terms::{Tier, VariantId};
 use crate::verdict::change_points;
@@ -69,6 +69,8 @@ pub fn trend(stored: &Stored, lock_file: &Path, profile_file: &Path) -> Result<T
             contradictions.join("; ")
         ));
     }
+    let effects = stored.effects.as_deref().unwrap_or_default();
+    let effects = parse_effects(effects).map_err(|cause| format!("its effects.jsonl: {cause}"))?;
     let locks = git::versions(lock_file);
     let profiles = git::versions(profile_file);
     let commits = commits(locks.as_deref().unwrap_or_default());
@@ -112,6 +114,7 @@ pub fn trend(stored: &Stored, lock_file: &Path, profile_file: &Path) -> Result<T
         tier: Tier::of_folder(&stored.gpu),
         acceptances,
         metrics: courses(&read),
+        effects: effect_courses(&effects),
     })
 }
 
@@ -174,6 +177,40 @@ fn courses(profiles: &[Option<PastProfile>]) -> Vec<Course> {
             values,
         })
         .collect()
+}
+
+/// The recorded effects on each metric of each kernel.
+fn effect_courses(entries: &[EffectEntry]) -> Vec<EffectCourse> {
+    type Key<'a> = (&'a str, &'a str, bool);
+    let mut found: BTreeMap<Key<'_>, (Vec<f64>, Vec<String>)> = BTreeMap::new();
+    for entry in entries {
+        for one in &entry.effects {
+            let key = (one.kernel.as_str(), one.metric.as_str(), one.relative);
+            let (effects, commits) = found.entry(key).or_default();
+            effects.push(one.effect);
+            commits.push(entry.commit.clone().unwrap_or_else(|| entry.time.clone()));
+        }
+    }
+    let courses = found.into_iter();
+    let courses = courses.map(|((kernel, metric, relative), (effects, commits))| {
+        let shown = |size: f64| {
+            if relative {
+                size.exp_m1() * 100.0
+            } else {
+                size
+            }
+        };
+        EffectCourse {
+            kernel: kernel.to_owned(),
+            metric: metric.to_owned(),
+            relative,
+            total: shown(effects.iter().sum()),
+            changes: change_points(&effects, FALSE_ALARMS),
+            effects: effects.into_iter().map(shown).collect(),
+            commits,
+        }
+    });
+    courses.collect()
 }
 
 /// Where the level of accepted values changed. What is not known is left out.

@@ -7,6 +7,7 @@ use crate::verdict::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::anchored::Anchored;
 use super::control::Control;
 use super::mode::Mode;
 use crate::config::{Metric, Variant};
@@ -186,6 +187,9 @@ pub struct Comparison {
     /// Processes that are far from their siblings, side by side, where some are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outlying: Option<Outlying>,
+    /// How far the current value is from the anchor, of a metric with a budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchored: Option<Anchored>,
     /// Why.
     pub why: String,
 }
@@ -227,6 +231,7 @@ impl Comparison {
             open: false,
             not_worse: false,
             outlying: None,
+            anchored: None,
             why: String::new(),
         }
     }

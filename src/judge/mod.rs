@@ -1,5 +1,7 @@
 //! From two profiles to comparisons and findings, and from these to one outcome.
 
+mod anchor;
+mod anchored;
 mod as_fast;
 mod cause;
 mod chosen_launches;
@@ -8,7 +10,10 @@ mod compare;
 mod comparison_finding;
 mod compiled;
 mod control;
+mod creep;
 mod drift;
+mod effects;
+mod effects_missing;
 mod explain;
 mod fresh;
 mod hotspot;
@@ -40,11 +45,13 @@ mod variants;
 mod waiver;
 mod work;
 
+pub use anchored::Anchored;
 pub use cause::{Cause, CauseKind, causes};
 pub use chosen_launches::ChosenLaunches;
 pub use compare::{compare, comparison_count};
 
 pub use control::Control;
+pub use effects::effects_of;
 pub use fresh::{Fresh, Packed, measuring_order};
 pub use hotspot::{KernelHotspots, LineMove, Sampled, StallMove, moved};
 pub use metric::{Case, Comparison, Judged, Reference, Summary};

@@ -26,7 +26,7 @@ pub use launch_list::{KernelLaunches, LaunchList, OtherLaunches};
 pub use launch_of::Taken;
 pub use norm::norm_text;
 pub use total::TOTAL;
-pub use trend::{Acceptance, Course, LevelChange, Point, Trend};
+pub use trend::{Acceptance, Course, EffectCourse, LevelChange, Point, Trend};
 
 use crate::binary::CompilerWarning;
 use crate::capture::Tuned;

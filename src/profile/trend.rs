@@ -19,6 +19,29 @@ pub struct Trend {
     pub acceptances: Vec<Acceptance>,
     /// Each metric of each kernel, by name.
     pub metrics: Vec<Course>,
+    /// The recorded effects of checks on the target branch, where there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<EffectCourse>,
+}
+
+/// The recorded effects on one metric of one kernel, side by side, in the order of the checks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EffectCourse {
+    /// The kernel.
+    pub kernel: String,
+    /// The alias.
+    pub metric: String,
+    /// Whether the effects are in percent of the base, and otherwise in the metric's unit.
+    pub relative: bool,
+    /// Current less base of each check.
+    pub effects: Vec<f64>,
+    /// The commit of each check, or its time.
+    pub commits: Vec<String>,
+    /// What all of them add up to.
+    pub total: f64,
+    /// The places from which the effects have another size, from 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<usize>,
 }
 
 /// One acceptance, and where its profile is.

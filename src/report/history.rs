@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::html::{document, figure};
 use super::plot::{Size, trend_drawings};
 use super::print::one_line;
-use crate::history::{Acceptance, Course, LevelChange, Point, Trend};
+use crate::history::{Acceptance, Course, EffectCourse, LevelChange, Point, Trend};
 use crate::metric::{display_value, display_values};
 use crate::verdict::{Change, FEWEST_FOR_CHANGE};
 
@@ -36,6 +36,9 @@ pub fn text(trends: &[Trend]) -> String {
         }
         for line in changes_of(trend) {
             let _ = writeln!(text, " change of level: {line}");
+        }
+        for line in effects_of(trend) {
+            let _ = writeln!(text, " recorded effects: {line}");
         }
     }
     text
@@ -218,7 +221,42 @@ fn changes(trend: &Trend) -> Markup {
         } @else {
             p class="note" { "No level changed." }
         }
+        @let effects = effects_of(trend);
+        @if !effects.is_empty() {
+            h3 { "Recorded effects of changes" }
+            ul class="lines" { @for line in &effects { li { (line) } } }
+        }
     }
+}
+
+/// A line for the recorded effects on each metric: what they add up to, and where their size changed.
+fn effects_of(trend: &Trend) -> Vec<String> {
+    let line = |one: &EffectCourse| {
+        let unit = trend
+            .metrics
+            .iter()
+            .find(|course| course.metric == one.metric);
+        let unit = unit.and_then(|course| course.unit.as_deref());
+        let change = |size: f64| match one.relative {
+            true => Change::RelativePercent(size).display(unit),
+            false => Change::Absolute(size).display(unit),
+        };
+        let count = one.effects.len();
+        let s = if count == 1 { "" } else { "s" };
+        let mut text = format!(
+            "{} of {}: {count} change{s}, together {}, the latest {}",
+            one.metric,
+            one.kernel,
+            change(one.total),
+            change(one.effects.last().copied().unwrap_or_default())
+        );
+        for at in &one.changes {
+            let commit = one.commits.get(*at).map_or("?", String::as_str);
+            let _ = write!(text, "; of another size since {commit}");
+        }
+        one_line(&text)
+    };
+    trend.effects.iter().map(line).collect()
 }
 
 fn counted(acceptances: usize) -> String {

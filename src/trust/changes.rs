@@ -97,7 +97,22 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
             let (way, text) = tolerance(alias, what, before, after);
             note(way, text);
         }
-        (["metric", alias, "on", of, what @ ("tolerance" | "against")], ..) => {
+        (["metric", alias, "budget"], ..) => {
+            let (way, text) = tolerance(alias, "budget", before, after);
+            // Without the key there is no budget.
+            let way = if before.is_none() { Way::Tightens } else { way };
+            note(way, text);
+        }
+        (
+            [
+                "metric",
+                alias,
+                "on",
+                of,
+                what @ ("tolerance" | "against" | "budget"),
+            ],
+            ..,
+        ) => {
             let (way, text) = tolerance(alias, what, before, after);
             note(way, format!("on {of} {text}"));
         }
@@ -306,10 +321,12 @@ fn tolerance(
     let word = |value: Option<&Value>| match parts(value) {
         Some((true, size)) => format!("{size} %"),
         Some((false, size)) => format!("{size}"),
+        None if what == "budget" => "none".to_owned(),
         None => "the default".to_owned(),
     };
     let name = match what {
         "against" => format!("`{alias}` side by side"),
+        "budget" => format!("the budget of `{alias}`"),
         _ => format!("`{alias}`"),
     };
     let (way, verb) = match (parts(before), parts(after)) {
@@ -319,6 +336,7 @@ fn tolerance(
         (Some((of_was, was)), Some((of_is, is))) if of_was == of_is && is > was => {
             (Way::Loosens, "loosens")
         }
+        _ if what == "budget" => (Way::Loosens, "changes"),
         _ => (Way::Loosens, "changes the tolerance of"),
     };
     (
@@ -527,6 +545,24 @@ mod tests {
                 "metric.m = { min = 1, on.s.tolerance.absolute = 1.0 }",
                 Loosens,
                 "on s changes the tolerance of `m` from the default to 1",
+            ),
+            (
+                "metric.m = { min = 1 }",
+                "metric.m = { min = 1, budget.absolute = 5.0 }",
+                Tightens,
+                "changes the budget of `m` from none to 5",
+            ),
+            (
+                "metric.m = { min = 1, budget.absolute = 5.0 }",
+                "metric.m = { min = 1 }",
+                Loosens,
+                "changes the budget of `m` from 5 to none",
+            ),
+            (
+                "metric.m.on.s.budget.relative_percent = 5.0",
+                "metric.m.on.s.budget.relative_percent = 9.0",
+                Loosens,
+                "on s loosens the budget of `m` from 5 % to 9 %",
             ),
             ("metric.m.min = 1", "", Loosens, "`m` is no longer judged"),
             ("", "metric.m.min = 1", Tightens, "adds the metric `m`"),

@@ -107,8 +107,10 @@ impl File<'_> {
                 if raw.exact || raw.level == Some(Level::Record) {
                     return Err(self.error(&at, format!("`{alias}` is not judged by a tolerance")));
                 }
-                if own.tolerance.is_none() && own.against.is_none() {
-                    return Err(self.error(&at, "it has neither `tolerance` nor `against`"));
+                if own.tolerance.is_none() && own.against.is_none() && own.budget.is_none() {
+                    return Err(
+                        self.error(&at, "it has none of `tolerance`, `against` and `budget`")
+                    );
                 }
                 let at = |key| ["metric", alias, "on", name, key];
                 let read = |key, raw: &Option<RawTolerance>| {
@@ -117,6 +119,10 @@ impl File<'_> {
                 };
                 let tolerance = read("tolerance", &own.tolerance)?;
                 let against = read("against", &own.against)?;
+                let budget = own.budget.as_ref();
+                let budget = budget
+                    .map(|raw| self.budget(&at("budget"), raw))
+                    .transpose()?;
                 let of_name = |variant: &&mut Variant| {
                     variant.id.suite == *name || variant.id.to_string() == *name
                 };
@@ -130,6 +136,7 @@ impl File<'_> {
                 for metric in metrics.filter(|metric| metric.alias == *alias) {
                     metric.tolerance = tolerance.unwrap_or(metric.tolerance);
                     metric.against = against.or(inherited).unwrap_or(metric.against);
+                    metric.budget = budget.or(metric.budget);
                 }
             }
         }
@@ -161,6 +168,7 @@ impl File<'_> {
                 )));
         }
         self.limits(&["metric", alias], level, raw.min, raw.max)?;
+        let budget = self.budget_of(alias, raw, level)?;
         if raw.unless_faster && Role::of(&counter) == Some(Role::Duration) {
             return Err(self.error(
                 &["metric", alias, "unless_faster"],
@@ -173,6 +181,7 @@ impl File<'_> {
             direction,
             tolerance,
             against,
+            budget,
             phase,
             exact: raw.exact,
             counts,
@@ -279,6 +288,41 @@ impl File<'_> {
         };
         let against = read("against", &raw.against)?.unwrap_or(tolerance);
         Ok((tolerance, against))
+    }
+
+    /// How far all accepted changes together may go.
+    fn budget_of(
+        &self,
+        alias: &str,
+        raw: &RawMetric,
+        level: Level,
+    ) -> Result<Option<Tolerance>, ConfigError> {
+        let at = ["metric", alias, "budget"];
+        match &raw.budget {
+            Some(_) if raw.exact => Err(self.error(
+                &at,
+                "an exact metric has no budget: any difference means different work",
+            )),
+            Some(_) if level == Level::Record => Err(self.error(
+                &at,
+                format!("`budget` has no effect: `{alias}` is only recorded; set its `level`"),
+            )),
+            Some(raw) => self.budget(&at, raw).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn budget(&self, at: &[&str], raw: &RawTolerance) -> Result<Tolerance, ConfigError> {
+        let budget = self.tolerance(at, raw)?;
+        match budget {
+            Tolerance::RelativePercent(size) | Tolerance::Absolute(size) if size > 0.0 => {
+                Ok(budget)
+            }
+            _ => Err(self.error(
+                at,
+                "a budget must be above 0: with 0, noise alone would refuse a lock",
+            )),
+        }
     }
 
     fn plausible(&self, alias: &str, raw: &RawMetric) -> Result<Plausible, ConfigError> {

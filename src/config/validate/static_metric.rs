@@ -67,6 +67,7 @@ impl File<'_> {
             direction: metric.direction,
             tolerance,
             against: tolerance,
+            budget: None,
             phase: Phase::Counting,
             exact: false,
             counts: None,

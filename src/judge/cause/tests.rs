@@ -52,6 +52,7 @@ pub(in crate::judge) fn comparison(counter: &str, was: f64, is: f64) -> Comparis
         exact: false,
         outlying: None,
         never_zero: false,
+        anchored: None,
         tolerance: Tolerance::Absolute(0.0),
         reference: Some(summary(was)),
         current: Some(summary(is)),
