@@ -27,6 +27,7 @@ pub(super) fn shared_memory(case: &Case<'_>, pair: Pair<'_>) -> Option<Compariso
         (Some(_), None) => "recorded only: the launches do not show it".to_owned(),
     };
     Some(Comparison {
+        anchored: None,
         kernel: pair.current.name.clone(),
         grid: pair.current.grid,
         block: pair.current.block,
