@@ -773,7 +773,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub launches: u32,
     /// Launches measured in the one process that counts work and memory traffic [default: as
-    /// --launches]
+    /// --launches; 2 where the collector is chosen, is cupti, and each program has one kernel]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub counted_launches: Option<u32>,
     /// Compare also the sum of the durations of all kernels. --skip, --launches and
@@ -790,8 +790,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
     /// What reads the counters of two programs: `ncu`, or `cupti` inside of them, which is faster
-    /// [default: cupti if one short run of each program shows that it measures their kernels, and
-    /// that none is shorter than 10 us; else ncu]
+    /// [default: cupti if one short run of each program shows that it times their kernels, and that
+    /// none is shorter than 10 us; else ncu]
     #[arg(long, value_parser = parse_spelled::<Collector>)]
     pub collector: Option<Collector>,
     /// Whether ncu locks the clocks while it profiles; `base` needs permission to do so.

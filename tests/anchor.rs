@@ -167,14 +167,14 @@ fn a_check_reports_how_far_it_is_from_the_anchor_and_fails_beyond_the_budget() {
     assert!((change.unwrap() - 3.0).abs() < 1e-6, "{comparison}");
     let why = comparison["why"].as_str().unwrap();
     assert!(why.contains("+3.00 % from the anchor of") && why.contains("budget 5 %"));
-    // The noise of two machines reaches across a budget that is just spent.
+    // Beyond the budget by less than the noise of two machines.
     after_changes_of(&project, 1.02);
     let report = project.check(&["cp_async"], 0);
     assert_eq!(report.warned(), ["over-budget"]);
     assert!(
         report
             .message("over-budget")
-            .contains("the noise reaches across")
+            .contains("by less than the noise")
     );
     after_changes_of(&project, 1.10);
     let report = project.check(&["cp_async"], 1);

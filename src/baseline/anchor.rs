@@ -104,18 +104,21 @@ impl Anchor {
         self
     }
 
-    /// Whether a value of another anchor differs from this one's, or is missing there.
+    /// Whether another anchor has another time, other conditions or another value, or lacks a value of
+    /// this one.
     pub fn is_moved(&self, other: &Anchor) -> bool {
         let kept = |kernel: &String, alias: &String, value: f64| {
             let values = other.values.get(kernel);
             values.and_then(|values| values.get(alias)) == Some(&value)
         };
         let mut values = self.values.iter();
-        self.conditions != other.conditions
+        // Effects that were recorded before its time do not count for a creep.
+        self.time != other.time
+            || self.conditions != other.conditions
             || self
                 .counters
                 .iter()
-                .any(|(alias, counter)| other.counters.get(alias).is_some_and(|now| now != counter))
+                .any(|(alias, counter)| other.counters.get(alias) != Some(counter))
             || values.any(|(kernel, values)| {
                 let mut values = values.iter();
                 values.any(|(alias, value)| !kept(kernel, alias, *value))

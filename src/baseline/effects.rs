@@ -74,6 +74,9 @@ impl CodeHash {
     }
 }
 
+/// As many rounds as a configuration can ask for.
+const MOST_ROUNDS: usize = 10_000;
+
 /// Reads the recorded effects, the oldest first.
 ///
 /// # Errors
@@ -95,9 +98,16 @@ pub fn parse_effects(text: &str) -> Result<Vec<EffectEntry>, String> {
                 "line {at} does not follow the line before it: the file was edited"
             ));
         }
-        let is_number = |one: &Effect| one.effect.is_finite() && one.variance >= 0.0;
-        if !entry.effects.iter().all(is_number) {
-            return Err(format!("line {at} contains an effect that is no number"));
+        let is_effect = |one: &Effect| {
+            one.effect.is_finite()
+                && one.variance.is_finite()
+                && one.variance >= 0.0
+                && (1..=MOST_ROUNDS).contains(&one.rounds)
+        };
+        if !entry.effects.iter().all(is_effect) {
+            return Err(format!(
+                "line {at} contains an effect that cannot be: its numbers must be finite, its variance not negative, and its rounds 1 to {MOST_ROUNDS}"
+            ));
         }
         previous = sha256_hex(line.as_bytes());
         entries.push(entry);

@@ -225,7 +225,7 @@ impl Locking<'_> {
         let stored = self.store.load(&profile.identity.folder(), &variant.id)?;
         // The same code that was compiled at another time makes no new baseline.
         let locked = stored.and_then(|stored| Profile::parse(stored.profile.as_deref()?).ok());
-        // Without a launch, what was locked of it stays locked.
+        // Where neither a launch nor the configuration gives it, what was locked of it stays locked.
         let profile = match &locked {
             Some(locked) => profile.with_launches_of(locked, Taken::Unknown).0,
             None => profile,

@@ -48,6 +48,16 @@ pub fn record_effects(
         entry,
     } in new
     {
+        let twice = |(other, of, _): &(String, VariantId, String)| (other, of) == (&gpu, &variant);
+        if texts.iter().any(twice) {
+            findings.push(Finding::deny(
+                Code::Tampered,
+                &variant,
+                format!("the outcome has two reports of it on {gpu}"),
+                "record the outcome as `check` wrote it",
+            ));
+            continue;
+        }
         let stored = store.load(&gpu, &variant)?;
         let lock = stored.as_ref().and_then(|stored| stored.lock.as_deref());
         if lock.is_none_or(|text| Lock::parse(text).is_err()) {

@@ -15,7 +15,7 @@ pub(super) struct Chosen {
     pub counted_launches: Option<u32>,
 }
 
-/// CUPTI if it measures each program's kernels, and none of them is too short for it: a process takes
+/// CUPTI if it times each program's kernels, and none of them is too short for it: a process takes
 /// about a third of the time that it takes under ncu. Else ncu. A program with several kernels is
 /// counted in as many launches as it is timed, because these need not come in turn.
 ///

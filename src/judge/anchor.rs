@@ -11,7 +11,7 @@ use crate::config::Variant;
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::display_values;
 use crate::profile::Profile;
-use crate::verdict::Distance;
+use crate::verdict::{Change, Distance};
 
 /// Adds to each comparison with a budget how far it is from the anchor, and reports what is beyond
 /// its budget. A baseline of an older version has no anchor: then no budget is judged.
@@ -75,27 +75,64 @@ pub(super) fn judge_budgets(
             ));
         }
     }
+    let unjudged =
+        |one: &&Comparison| judged(one) && one.current.is_some() && one.anchored.is_none();
+    let unjudged = report.comparisons.iter().filter(unjudged);
+    findings.extend(unjudged.map(|one| {
+        let budget = format!("`{}` of {}", one.metric, one.kernel);
+        unknown(variant, anchor, &budget, "no comparable value of it")
+    }));
     findings
 }
 
-fn missing(variant: &Variant, anchor: Option<&Anchor>, budgets: &str) -> Finding {
-    let why = match anchor {
-        Some(anchor) => format!("the anchor of {} has other conditions", anchor.time),
-        None => "its lock has no anchor".to_owned(),
-    };
+fn unknown(variant: &Variant, anchor: &Anchor, budgets: &str, lacks: &str) -> Finding {
     Finding::deny(
         Code::AnchorMissing,
         &variant.id,
-        format!("the budget of {budgets} is not judged: {why}; the values are recorded only"),
         format!(
-            "lock it with an anchor: sparsek-gate baseline --lock --anchor --reason '...' {}",
+            "the budget of {budgets} is not judged: the anchor of {} has {lacks}; the values are recorded only",
+            anchor.time
+        ),
+        format!(
+            "move the anchor: sparsek-gate baseline --lock --anchor --reason '...' {}",
             variant.id
         ),
     )
 }
 
-/// Against a baseline it fails if the noise does not reach back to the budget. Side by side it warns:
-/// the change under review did not make the past.
+fn missing(variant: &Variant, anchor: Option<&Anchor>, budgets: &str) -> Finding {
+    if let Some(anchor) = anchor {
+        return unknown(variant, anchor, budgets, "other conditions");
+    }
+    Finding::deny(
+        Code::AnchorMissing,
+        &variant.id,
+        format!(
+            "the budget of {budgets} is not judged: its lock has no anchor; the values are recorded only"
+        ),
+        format!(
+            "lock it again, and its present values become the anchor: sparsek-gate baseline --lock --reason '...' {}",
+            variant.id
+        ),
+    )
+}
+
+/// Half the width of the band of a comparison, in the terms of its distance from the anchor; `None`
+/// where no noise is known. The band is around the reference's value, in the terms of the tolerance.
+fn band(comparison: &Comparison, distance: &Distance, anchor: f64) -> Option<f64> {
+    let (band, reference) = (comparison.band?, comparison.reference?.value);
+    let in_units = match comparison.change? {
+        Change::RelativePercent(_) => band / 100.0 * reference,
+        Change::Absolute(_) => band,
+    };
+    Some(match distance.change {
+        Change::RelativePercent(_) => in_units / anchor * 100.0,
+        Change::Absolute(_) => in_units,
+    })
+}
+
+/// Against a baseline it fails if the value is beyond the budget by more than the noise. Side by side it
+/// warns, because earlier changes are part of the distance.
 fn beyond(
     variant: &Variant,
     anchor: &Anchor,
@@ -107,13 +144,15 @@ fn beyond(
     let unit = comparison.unit.as_deref();
     let value = comparison.current.map_or(f64::NAN, |current| current.value);
     let (was, is) = display_values(spent.anchor, value, unit);
+    let band = band(comparison, distance, spent.anchor);
     let reason = match mode {
-        Mode::Stored if distance.is_shown_beyond(comparison.band) => None,
+        Mode::Stored if distance.is_shown_beyond(band) => None,
         Mode::Stored => Some(WarnReason::WithinNoise),
         Mode::Against | Mode::Programs => Some(WarnReason::SideBySide),
     };
     let but = match reason {
-        Some(WarnReason::WithinNoise) => "; the noise reaches across the budget",
+        Some(WarnReason::WithinNoise) if band.is_none() => "; its noise is not known",
+        Some(WarnReason::WithinNoise) => "; by less than the noise",
         Some(_) => "; part of it may be a difference between GPUs",
         None => "",
     };

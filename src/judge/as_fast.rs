@@ -16,8 +16,16 @@ pub(super) fn shown_as_fast(
     findings: &[Finding],
 ) -> bool {
     let mut found = findings.iter();
-    let other_work =
-        found.any(|finding| finding.concerns(variant) && finding.code == Code::WorkChanged);
+    let exact = |finding: &Finding| {
+        let mut compared = measured.iter().flat_map(|report| &report.comparisons);
+        let metric = finding.metric.as_deref();
+        compared.any(|one| one.exact && Some(&*one.metric) == metric)
+    };
+    // More stored sectors are other work too, and `regressed`.
+    let is_other_work = |finding: &Finding| {
+        finding.code == Code::WorkChanged || finding.code == Code::Regressed && exact(finding)
+    };
+    let other_work = found.any(|finding| finding.concerns(variant) && is_other_work(finding));
     let beside = measured
         .iter()
         .filter(|report| report.variant == *variant && report.mode == Mode::Against);

@@ -46,8 +46,8 @@ impl ReadableFiles {
     }
 
     /// The sha256 of all files that a program could read, with their names. Sources of C, C++ and CUDA
-    /// count only if the program, its arguments or its variables name them: only compilers read the
-    /// others. So it does not depend on which other variants were built. The program's own sources, which
+    /// count only if the program, its arguments or its variables name them: it is assumed that only
+    /// compilers read the others. So it does not depend on which other variants were built. The program's own sources, which
     /// are paths from the configuration, do not count.
     pub fn sha256<'a>(
         &self,

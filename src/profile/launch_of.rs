@@ -11,8 +11,8 @@ use crate::terms::Phase;
 pub enum Taken {
     /// What a profile does not know.
     Unknown,
-    /// That, and its dynamic shared memory where the occupancy is lower with it: what a profile knows is
-    /// only stated.
+    /// That, and its dynamic shared memory and threads where the occupancy is lower with them: what a
+    /// profile knows is only stated.
     UnknownOrStricter,
 }
 
@@ -59,13 +59,20 @@ fn complete(arch: &str, kernel: &mut KernelProfile, other: &KernelProfile, taken
     let [bytes, threads, ..] = OF_LAUNCH;
     let [own, locked] = [&*kernel, other].map(|one| [number(one, bytes), number(one, threads)]);
     let filled = [own[0].or(locked[0]), own[1].or(locked[1])];
-    let lower = [locked[0].or(own[0]), filled[1]];
+    let with_locked = [locked[0].or(own[0]), locked[1].or(own[1])];
     let percent = |launch| occupancy(arch, kernel, launch).map(|found| found.percent);
-    let is_lower = percent(lower) < percent(filled) && percent(lower).is_some();
-    let launch = match taken == Taken::UnknownOrStricter && is_lower {
-        true => lower,
-        false => filled,
-    };
+    let others = [
+        [with_locked[0], filled[1]],
+        [filled[0], with_locked[1]],
+        with_locked,
+    ];
+    let mut launch = filled;
+    for other in others {
+        let is_lower = percent(other) < percent(launch) && percent(other).is_some();
+        if taken == Taken::UnknownOrStricter && is_lower {
+            launch = other;
+        }
+    }
     if launch == own {
         return false;
     }
@@ -131,6 +138,21 @@ mod tests {
         assert_eq!(names.len(), 1);
         assert_eq!(completed.kernels, locked.kernels);
         assert!(completed.identity.metrics.contains_key("occupancy"));
+    }
+
+    #[test]
+    fn fewer_threads_that_are_only_stated_cannot_raise_the_occupancy() {
+        let mut locked = locked();
+        let mut stated = locked.clone();
+        for (profile, threads) in [(&mut locked, 32.0), (&mut stated, 256.0)] {
+            let metrics = &mut profile.kernels[0].metrics;
+            metrics.insert("threads_per_block".to_owned(), Series::of_one(threads));
+        }
+        let threads = |profile: &Profile| number(&profile.kernels[0], "threads_per_block");
+        let (stricter, _) = stated.with_launches_of(&locked, Taken::UnknownOrStricter);
+        assert_eq!(threads(&stricter), Some(32));
+        let (kept, _) = stated.with_launches_of(&locked, Taken::Unknown);
+        assert_eq!(threads(&kept), Some(256));
     }
 
     #[test]

@@ -353,6 +353,10 @@ fn moves_anchor(old: Option<&Lock>, new: &Lock) -> String {
             "it moves the anchor of {} to {}, so that earlier changes no longer count against a budget",
             before.time, after.time
         ),
+        (None, Some(after)) => format!("it sets an anchor of {}", after.time),
+        (Some(before), Some(after)) if after.is_moved(before) => {
+            format!("it adds values to the anchor of {}", before.time)
+        }
         _ => String::new(),
     }
 }

@@ -66,7 +66,7 @@ pub fn creep(steps: &[Step], series: usize) -> Option<Creep> {
         (changes, total, (variance * rounds.sum::<f64>()).sqrt())
     });
     let errors: Vec<(usize, f64, f64)> = errors.collect();
-    // A quantile takes long.
+    // Computing a quantile is slow, and hardly any history needs one.
     if errors
         .iter()
         .all(|(_, total, error)| !(*total > LEAST_QUANTILE * error))
@@ -77,7 +77,7 @@ pub fn creep(steps: &[Step], series: usize) -> Option<Creep> {
     let quantile = upper_quantile(freedom, FALSE_ALARMS / shared);
     let found = errors.into_iter().filter_map(|(changes, total, error)| {
         let band = quantile * error;
-        (total > band && band > 0.0).then_some(Creep {
+        (total > band).then_some(Creep {
             changes,
             total,
             band,
