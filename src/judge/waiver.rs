@@ -194,6 +194,7 @@ mod tests {
             let expected = [
                 "regressed",
                 "limit-exceeded",
+                "over-budget",
                 "inconclusive",
                 "work-changed",
                 "implausible",

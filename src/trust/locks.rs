@@ -442,9 +442,15 @@ mod tests {
         assert!(said(&before, &lock(&[("duration", 110.0)])).contains("moves the anchor"));
         assert!(said(&before, &lock(&[])).contains("moves the anchor"));
         assert!(said(&before, &none).contains("removes the anchor"));
-        // A lock may add what the anchor lacks.
+        let mut later = before.clone();
+        if let Some(anchor) = &mut later.anchor {
+            anchor.time = "2999-01-01T00:00:00Z".to_owned();
+        }
+        assert!(said(&before, &later).contains("moves the anchor"));
+        // A lock may add what the anchor lacks, and somebody must look at that too.
         let more = lock(&[("duration", 100.0), ("sm_active", 90.0)]);
-        assert_eq!(said(&before, &more), "");
-        assert_eq!(said(&none, &before), "");
+        assert!(said(&before, &more).contains("adds values to the anchor"));
+        assert!(said(&none, &before).contains("sets an anchor"));
+        assert_eq!(said(&before, &before), "");
     }
 }
