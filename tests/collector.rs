@@ -414,7 +414,7 @@ fn each_kernel_is_measured_as_often_as_is_asked_for_where_it_is_counted_by_itsel
             }
         }
     }
-    // It is told six of each, and makes six of the one and eight of the other.
+    // Its command line asks for six of each, and it makes six of the one and eight of the other.
     let listed = &profile["provenance"]["launch_list"];
     assert_eq!(
         (&listed["measured"], &listed["others"]),
