@@ -287,7 +287,7 @@ fn without_a_launch_and_a_locked_one_occupancy_is_not_known() {
     assert_eq!(report.denied(), ["not-measured"]);
     let next = report.findings("deny")[0]["next"].as_str().unwrap();
     assert!(
-        next.contains("lock that, which locks its launch too"),
+        next.contains("lock the profile, which has its launch"),
         "{next}"
     );
 }

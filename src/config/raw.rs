@@ -495,7 +495,8 @@ pub(super) struct RawVariant {
     /// Dynamic shared memory a block that the kernel is launched with, in bytes. A measured launch
     /// shows it, and a baseline has it from then on. State it for a static check before that.
     pub dynamic_shared_bytes: Option<u32>,
-    /// Threads a block, where the kernel's launch bounds do not say it. Stated for the same reason.
+    /// Threads a block, where the kernel's launch bounds do not say it. State it for a
+    /// static check before the first measurement.
     pub threads_per_block: Option<u32>,
     /// The work that its kernels do together. Default: that of the suite.
     pub work: Option<RawWork>,

@@ -125,7 +125,7 @@ fn stated_and(
 
 fn unlike_stated(variant: &Variant, key: &str, message: String) -> Finding {
     let next = format!(
-        "correct or remove `{key}` of {} in the configuration: without it the launch of the baseline counts",
+        "correct or remove `{key}` of {} in the configuration",
         variant.id
     );
     Finding::deny(Code::LaunchMismatch, &variant.id, message, next)
