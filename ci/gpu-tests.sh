@@ -186,7 +186,7 @@ P
   # In a copy of the project, because two runs in one project disturb each other.
   in_copy() {
     local folder
-    folder=$(mktemp -d "$work/copy.XXXXXX")
+    folder=$(mktemp -d -p "$work")
     cp -r config.toml kernels .sparsek-gate "$folder/" && cd "$folder" && "$@"
   }
   local -A begun_as=()

@@ -6,7 +6,7 @@ use crate::config::Variant;
 use crate::finding::{Code, Finding};
 use crate::history::recorded_creeps;
 
-/// The creeps that the recorded effects show. They are the past of the target branch, so they warn.
+/// The creeps that the recorded effects show. The change under review did not cause them, so they warn.
 pub(super) fn creep_findings(
     variant: &Variant,
     anchor: Option<&Anchor>,
