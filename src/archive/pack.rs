@@ -37,7 +37,40 @@ pub struct Summary {
 /// The contents of an archive: where each is on this machine, by its sha256, with its size.
 type Blobs = BTreeMap<String, (PathBuf, u64)>;
 
-/// Writes an archive. A killed run leaves no file, or the earlier one.
+/// The file that is written. It may lie in the project, and is no part of it.
+struct Output {
+    folder: PathBuf,
+    name: String,
+}
+
+impl Output {
+    fn new(path: &Path) -> Output {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let folder = Path::new(".").join(folder);
+        Output {
+            folder: folder.canonicalize().unwrap_or(folder),
+            name: path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+        }
+    }
+
+    /// How the name of an unfinished archive begins. A killed run leaves such a file.
+    fn unfinished_prefix(&self) -> String {
+        format!(".{}.", self.name)
+    }
+
+    /// Whether a file is an archive of this name, finished or not.
+    fn is(&self, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let own = name == self.name.as_str() || name.starts_with(&self.unfinished_prefix());
+        own && path.parent() == Some(&self.folder)
+    }
+}
+
+/// Writes an archive. A killed run leaves no archive, or the earlier one.
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::Input`] where something cannot be packed.
@@ -47,7 +80,7 @@ pub fn pack(packing: Packing<'_>, output: &Path) -> Result<Summary, Error> {
         cause,
     };
     let mut blobs = Blobs::new();
-    let index = index(packing, &mut blobs).map_err(refused)?;
+    let index = index(packing, &Output::new(output), &mut blobs).map_err(refused)?;
     let files = index.current.files.len() + index.locks.len();
     let of_base = index.base.as_ref().and_then(|base| base.side.as_ref().ok());
     let files = files + of_base.map_or(0, |side| side.files.len());
@@ -64,7 +97,8 @@ pub fn pack(packing: Packing<'_>, output: &Path) -> Result<Summary, Error> {
     let folder = folder.unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let failed = |error: io::Error| Error::io("write", output)(error);
-    let temporary = tempfile::Builder::new().prefix(".tmp-").tempfile_in(folder);
+    let prefix = Output::new(output).unfinished_prefix();
+    let temporary = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder);
     let mut temporary = temporary.map_err(failed)?;
     let (sha256, size) = write(&index, &blobs, temporary.as_file_mut()).map_err(failed)?;
     temporary.as_file().sync_all().map_err(failed)?;
@@ -118,11 +152,11 @@ fn append<W: Write>(
     tar.append(&header, content)
 }
 
-fn index(packing: Packing<'_>, blobs: &mut Blobs) -> Result<Index, String> {
+fn index(packing: Packing<'_>, output: &Output, blobs: &mut Blobs) -> Result<Index, String> {
     let Packing { plan, programs, .. } = packing;
     let config = &plan.config;
     let top = top_of(&config.root);
-    let current = side(config, &top, &programs.current, blobs)?;
+    let current = side(config, &top, &programs.current, output, blobs)?;
     let base = match packing.base {
         None => None,
         Some(base) => Some(PackedBase {
@@ -131,7 +165,7 @@ fn index(packing: Packing<'_>, blobs: &mut Blobs) -> Result<Index, String> {
                 Err(why) => Err(why.to_owned()),
                 Ok(config) => {
                     let top = base.checkout().unwrap_or(&config.root).to_path_buf();
-                    Ok(side(config, &top, &programs.base, blobs)?)
+                    Ok(side(config, &top, &programs.base, output, blobs)?)
                 }
             },
         }),
@@ -170,6 +204,7 @@ fn side(
     config: &Config,
     top: &Path,
     built: &PrebuiltSide,
+    output: &Output,
     blobs: &mut Blobs,
 ) -> Result<PackedSide, String> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
@@ -184,7 +219,7 @@ fn side(
     let mut wanted = git::shown(&top).unwrap_or_default();
     wanted.retain(|path| {
         let whole = top.join(path);
-        !config.unread.contains(path) && !whole.starts_with(&baselines)
+        !config.unread.contains(path) && !whole.starts_with(&baselines) && !output.is(&whole)
     });
     // What is ignored by git, and yet a part of what is measured.
     let own = config.variants().filter_map(|variant| {

@@ -33,7 +33,7 @@ fn uncoalesced(variant: &Variant, what: &str, mode: Mode) -> Finding {
         Code::Regressed,
         &variant.id,
         format!(
-            "{what}: more sectors for the bytes that the suite declares: its stores are no longer coalesced"
+            "{what}: more sectors for the bytes that the suite declares: its stores are less coalesced, or bytes are written twice"
         ),
         match mode {
             Mode::Stored => format!(
@@ -118,7 +118,7 @@ fn other_work_finding(
 ) -> Finding {
     let reference = mode.reference();
     let stores = match stores_more(comparison) {
-        true => "its stores are no longer coalesced, or it writes more bytes; ",
+        true => "its stores are less coalesced, or it writes more bytes; ",
         false => "",
     };
     Finding::deny(
@@ -222,7 +222,7 @@ fn declared_finding(
     let (code, message) = match excess {
         true => (
             Code::Regressed,
-            format!("{message}: its stores are not coalesced, or it writes some bytes twice"),
+            format!("{message}: its stores are not coalesced, or bytes are written twice"),
         ),
         false => (Code::WorkChanged, message),
     };
@@ -552,7 +552,7 @@ mod tests {
             ]),
             [
                 "the hardware counted 74 FLOP in one launch of its kernels, the suite declares 100 FLOP (74.0 %)",
-                "the hardware counted 96 B in one launch of its kernels, the suite declares 64 B (150.0 %): its stores are not coalesced, or it writes some bytes twice",
+                "the hardware counted 96 B in one launch of its kernels, the suite declares 64 B (150.0 %): its stores are not coalesced, or bytes are written twice",
             ]
         );
     }

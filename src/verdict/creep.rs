@@ -51,10 +51,10 @@ pub fn creep(steps: &[Step], series: usize) -> Option<Creep> {
         return None;
     }
     let freedom: usize = learned.iter().map(|step| 2 * step.rounds).sum();
-    let weighted = learned
+    let squares = learned
         .iter()
         .map(|step| (2 * step.rounds) as f64 * step.variance);
-    let variance = weighted.sum::<f64>() / freedom as f64;
+    let variance = squares.sum::<f64>() / freedom as f64;
     let windows: Vec<usize> = WINDOWS
         .into_iter()
         .filter(|length| *length <= steps.len())
