@@ -39,9 +39,18 @@ pub fn comparison_count<'a>(
                 .filter(|metric| measures(tier, &metric.counter, metric.phase))
                 .count();
             let kernels = locked.map_or(1, |locked| locked.kernels.len().max(1));
-            judged * kernels + totals(variant)
+            (judged + tails(tier, variant)) * kernels + totals(variant)
         })
         .sum()
+}
+
+/// How many metrics of a variant are judged by their slowest launches too.
+fn tails(tier: Tier, variant: &Variant) -> usize {
+    let metrics = variant.metrics.iter();
+    let metrics = metrics.filter(|metric| metric.tail.is_some());
+    metrics
+        .filter(|metric| measures(tier, &metric.counter, metric.phase))
+        .count()
 }
 
 /// How many totals of a variant are judged.
@@ -220,7 +229,13 @@ fn judge_pair<'a>(
             findings.extend(limit_finding(case.variant, metric, &mut comparison));
         }
         findings.extend(doubt(&quantity, &comparison));
+        let is_measured = gap.is_none() && comparison.verdict.is_some();
         comparisons.push(comparison);
+        if let Some(quantity) = quantity.tail().filter(|_| is_measured) {
+            let (mut tail, gap) = quantity.judge();
+            findings.extend(comparison_finding(&quantity, gap, &mut tail, None));
+            comparisons.push(tail);
+        }
     }
     findings.extend(work_findings(case.variant, &mut comparisons, mode));
     comparisons.extend(shared_memory(case, pair));
