@@ -9,6 +9,7 @@ use super::mode::Mode;
 use super::next::lock_command;
 use super::outlying::outlying_finding;
 use super::speed::speed_change;
+use super::tail_row::judge_tail;
 use super::total::judge_total;
 use super::variant_report::VariantReport;
 use super::work::{declared_findings, work_findings};
@@ -229,12 +230,11 @@ fn judge_pair<'a>(
             findings.extend(limit_finding(case.variant, metric, &mut comparison));
         }
         findings.extend(doubt(&quantity, &comparison));
-        let is_measured = gap.is_none() && comparison.verdict.is_some();
+        let tail = judge_tail(&quantity, &comparison);
         comparisons.push(comparison);
-        if let Some(quantity) = quantity.tail().filter(|_| is_measured) {
-            let (mut tail, gap) = quantity.judge();
-            findings.extend(comparison_finding(&quantity, gap, &mut tail, None));
+        if let Some((tail, finding)) = tail {
             comparisons.push(tail);
+            findings.extend(finding);
         }
     }
     findings.extend(work_findings(case.variant, &mut comparisons, mode));

@@ -36,6 +36,7 @@ mod share;
 mod speed;
 mod stall;
 mod tail;
+mod tail_row;
 mod total;
 mod trends;
 mod tuning;

@@ -559,6 +559,30 @@ mod tests {
                 "changes the budget of `m` from none to 5",
             ),
             (
+                "metric.m = { min = 1 }",
+                "metric.m = { min = 1, tail.absolute = 5.0 }",
+                Tightens,
+                "changes the tail of `m` from none to 5",
+            ),
+            (
+                "metric.m = { min = 1, tail.relative_percent = 5.0 }",
+                "metric.m = { min = 1 }",
+                Loosens,
+                "changes the tail of `m` from 5 % to none",
+            ),
+            (
+                "metric.m = { min = 1, tail.absolute = 5.0 }",
+                "metric.m = { min = 1, tail.absolute = 5.0, tail_against.absolute = 2.0 }",
+                Loosens,
+                "changes the tolerance of the tail of `m` side by side from the default to 2",
+            ),
+            (
+                "metric.m.on.s.tail_against.absolute = 1.0",
+                "metric.m.on.s.tail_against.absolute = 1.5",
+                Loosens,
+                "on s loosens the tail of `m` side by side from 1 to 1.5",
+            ),
+            (
                 "metric.m = { min = 1, budget.absolute = 5.0 }",
                 "metric.m = { min = 1 }",
                 Loosens,
