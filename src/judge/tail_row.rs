@@ -18,6 +18,7 @@ pub(super) fn judge_tail(
     if follows(every, &tail) {
         tail.verdict = None;
         tail.open = false;
+        tail.threshold = None;
         tail.why = format!("recorded: it follows `{}`, which regressed", every.metric);
     }
     let finding = comparison_finding(&quantity, gap, &mut tail, None);
