@@ -537,10 +537,9 @@ fn show_tail(comparison: &mut Comparison) {
     let Some(tail) = &comparison.tail else {
         return;
     };
-    for side in [&mut comparison.reference, &mut comparison.current] {
-        if let Some(side) = side {
-            side.launches = side.processes * tail.slowest;
-        }
+    let sides = [&mut comparison.reference, &mut comparison.current];
+    for side in sides.into_iter().flatten() {
+        side.launches = side.processes * tail.slowest;
     }
     if tail.is_judged() {
         let slower = comparison.verdict == Some(Verdict::Regressed);

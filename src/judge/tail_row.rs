@@ -41,5 +41,9 @@ fn follows(every: &Comparison, tail: &Comparison) -> bool {
         ) => tail - every - tolerance,
         _ => return false,
     };
-    every.verdict == Some(Verdict::Regressed) && !every.open && beyond <= 0.0
+    let fails = matches!(
+        tail.verdict,
+        Some(Verdict::Regressed | Verdict::Inconclusive)
+    );
+    fails && every.verdict == Some(Verdict::Regressed) && !every.open && beyond <= 0.0
 }
