@@ -62,6 +62,7 @@ mod slurm;
 mod stages;
 mod static_gate;
 mod strip;
+mod tail;
 mod trust_page;
 mod verified;
 mod waivers;

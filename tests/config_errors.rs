@@ -60,6 +60,8 @@ direction = "lower"
 tolerance = { relative_percent = 3.0 }
 against = { relative_percent = 0.5 }
 budget = { relative_percent = 6.0 }
+tail = { relative_percent = 10.0 }
+tail_against = { relative_percent = 5.0 }
 plausible = { min = 1, max = 2e9, gain_percent = 60 }
 phase = "timing"
 min = 0
@@ -70,6 +72,8 @@ level = "deny"
 tolerance = { relative_percent = 4.0 }
 against = { relative_percent = 1.0 }
 budget = { relative_percent = 8.0 }
+tail = { relative_percent = 12.0 }
+tail_against = { relative_percent = 7.0 }
 
 [metric.sm_active]
 direction = "higher"
@@ -886,7 +890,7 @@ fn tolerances_of_some_kernels_name_them_and_a_metric_that_has_one() {
     refused(
         "counts = { flop = 1 }\n",
         "counts = { flop = 1 }\n\n[metric.duration.on.\"s/a\"]\n",
-        &["it has none of `tolerance`, `against` and `budget`"],
+        &["it has none of `tolerance`, `against`, `budget`, `tail` and `tail_against`"],
     );
     refused(
         "tolerance = { relative_percent = 4.0 }",
@@ -1063,7 +1067,46 @@ fn unless_faster_needs_a_duration_and_does_not_excuse_it() {
         &["has no meaning for the duration itself"],
     );
     let config = EVERY_KEY.replacen("gpu__time_duration.sum", "sm__cycles_elapsed.max", 1);
+    let lines = config.split_inclusive('\n');
+    let config: String = lines.filter(|line| !line.starts_with("tail")).collect();
     load(&config).exits(2).says("gpu__time_duration.sum");
+}
+
+#[test]
+fn a_tail_is_of_a_duration_that_is_judged_and_better_lower() {
+    let tail = "tail = { relative_percent = 10.0 }";
+    let of_suite = "tail = { relative_percent = 12.0 }\n";
+    refused(tail, "tail = { relative_percent = -1 }", &["0 or more"]);
+    refused(tail, "tail = { relative_percent = 100 }", &["below 100 %"]);
+    refused(tail, "tail = 10", &["tail"]);
+    let equal = EVERY_KEY.replacen("direction = \"lower\"", "direction = \"equal\"", 1);
+    load(&equal).exits(2).says("needs `direction = \"lower\"`");
+    let without = "`tail_against` has no effect without `tail`";
+    refused(&format!("{tail}\n"), "", &[without]);
+    let other = "only a duration that is judged by a tolerance has a tail";
+    refused(
+        "unless_faster = true",
+        "unless_faster = true\ntail = { absolute = 1 }",
+        &[other],
+    );
+    refused(
+        "counts = { flop = 1 }",
+        "counts = { flop = 1 }\ntail = { absolute = 1 }",
+        &[other],
+    );
+    refused(
+        of_suite,
+        "tail = { relative_percent = nan }\n",
+        &["finite number"],
+    );
+    // A waiver of the slowest launches names them, and they must be judged.
+    let waived = "metric = \"duration\"\n";
+    let named = "metric = \"duration.tail\"\n";
+    load(&EVERY_KEY.replacen(waived, named, 1)).exits(0);
+    let unknown = EVERY_KEY.replacen(waived, "metric = \"sm_active.tail\"\n", 1);
+    load(&unknown)
+        .exits(2)
+        .says("has no metric `sm_active.tail` to waive");
 }
 
 #[test]

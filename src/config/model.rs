@@ -209,6 +209,11 @@ impl Metric {
     pub fn role(&self) -> Option<Role> {
         Role::of(&self.counter)
     }
+
+    /// The name of its slowest launches in reports. No metric is called so: a name has no dot.
+    pub fn tail_name(&self) -> String {
+        format!("{}.tail", self.alias)
+    }
 }
 
 impl Work {
@@ -389,6 +394,9 @@ pub struct Metric {
     pub against: Tolerance,
     /// How much worse than the anchor all accepted changes together may be.
     pub budget: Option<Tolerance>,
+    /// How much worse the mean of the slowest tenth of the launches may be; `None` where it is not
+    /// judged.
+    pub tail: Option<TailTolerances>,
     /// Which capture measures it.
     pub phase: Phase,
     /// The same for the same work: any difference means different work, not another speed.
@@ -410,6 +418,15 @@ pub struct Metric {
     pub unless_as_fast: bool,
     /// A regression only where the reference has some and the current has none.
     pub never_zero: bool,
+}
+
+/// How much worse the mean of the slowest tenth of the launches of each process is no regression.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TailTolerances {
+    /// Than that of a stored baseline.
+    pub tolerance: Tolerance,
+    /// Than that of a base measured side by side.
+    pub against: Tolerance,
 }
 
 /// What one count of a counter stands for; such counters of a profile are added up, and the sum

@@ -271,6 +271,7 @@ fn shown(alias: &str, counter: &str) -> Metric {
         tolerance: Tolerance::Absolute(0.0),
         against: Tolerance::Absolute(0.0),
         budget: None,
+        tail: None,
         phase: Phase::Timing,
         exact: false,
         counts: None,

@@ -298,6 +298,11 @@ pub(super) struct RawMetric {
     /// How much worse than the anchor, the first value that was locked, all accepted changes together
     /// may be: `baseline --lock` refuses more without `--anchor`. Default: no bound.
     pub budget: Option<RawTolerance>,
+    /// How much worse than a locked baseline the mean of the slowest tenth of the launches of each
+    /// process is no regression; of a duration. Default: the slowest launches are not judged.
+    pub tail: Option<RawTolerance>,
+    /// The same against a base measured side by side. Default: `tail`.
+    pub tail_against: Option<RawTolerance>,
     /// Which capture measures it. Default: `timing`, or `counting` for an `exact` one.
     #[serde(alias = "pass")]
     pub phase: Option<Phase>,
@@ -334,6 +339,25 @@ pub(super) struct RawTolerances {
     /// How much worse than the anchor all accepted changes together may be. Default: that of the
     /// metric.
     pub budget: Option<RawTolerance>,
+    /// How much worse than a locked baseline the slowest tenth of the launches is no regression.
+    /// Default: that of the metric.
+    pub tail: Option<RawTolerance>,
+    /// The same against a base measured side by side. Default: that of the metric, or else `tail`.
+    pub tail_against: Option<RawTolerance>,
+}
+
+impl RawTolerances {
+    /// Whether it changes nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        let all = [
+            &self.tolerance,
+            &self.against,
+            &self.budget,
+            &self.tail,
+            &self.tail_against,
+        ];
+        all.into_iter().all(Option::is_none)
+    }
 }
 
 /// How a static metric is gated; the metric itself is the tool's own.

@@ -9,6 +9,7 @@ use super::mode::Mode;
 use super::next::lock_command;
 use super::outlying::outlying_finding;
 use super::speed::speed_change;
+use super::tail_row::judge_tail;
 use super::total::judge_total;
 use super::variant_report::VariantReport;
 use super::work::{declared_findings, work_findings};
@@ -39,9 +40,18 @@ pub fn comparison_count<'a>(
                 .filter(|metric| measures(tier, &metric.counter, metric.phase))
                 .count();
             let kernels = locked.map_or(1, |locked| locked.kernels.len().max(1));
-            judged * kernels + totals(variant)
+            (judged + tails(tier, variant)) * kernels + totals(variant)
         })
         .sum()
+}
+
+/// How many metrics of a variant are judged by their slowest launches too.
+fn tails(tier: Tier, variant: &Variant) -> usize {
+    let metrics = variant.metrics.iter();
+    let metrics = metrics.filter(|metric| metric.tail.is_some());
+    metrics
+        .filter(|metric| measures(tier, &metric.counter, metric.phase))
+        .count()
 }
 
 /// How many totals of a variant are judged.
@@ -220,7 +230,12 @@ fn judge_pair<'a>(
             findings.extend(limit_finding(case.variant, metric, &mut comparison));
         }
         findings.extend(doubt(&quantity, &comparison));
+        let tail = judge_tail(&quantity, &comparison);
         comparisons.push(comparison);
+        if let Some((tail, finding)) = tail {
+            comparisons.push(tail);
+            findings.extend(finding);
+        }
     }
     findings.extend(work_findings(case.variant, &mut comparisons, mode));
     comparisons.extend(shared_memory(case, pair));

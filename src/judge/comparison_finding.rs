@@ -60,8 +60,10 @@ fn regressed(
         (Some(change), Some(band)) => format!(" ±{}", change.with(band).magnitude(unit)),
         _ => String::new(),
     };
+    let tail = comparison.tail.as_ref();
+    let tail = tail.map_or_else(String::new, |tail| format!("; {}", tail.words(true)));
     let message = format!(
-        "{}: {was} → {is}, {}{band} (tolerance {})",
+        "{}: {was} → {is}, {}{band} (tolerance {}){tail}",
         name(comparison),
         change(comparison),
         comparison.tolerance.display(unit)
@@ -211,7 +213,9 @@ pub(crate) fn doubt(quantity: &Quantity<'_>, comparison: &Comparison) -> Option<
     if matches!(comparison.verdict, None | Some(Verdict::NotMeasured)) {
         return None;
     }
-    let Quantity { case, pair, metric } = quantity;
+    let Quantity {
+        case, pair, metric, ..
+    } = quantity;
     let of = Measurand {
         variant: &case.variant.id,
         kernel: &comparison.kernel,

@@ -28,6 +28,7 @@ pub(super) fn shared_memory(case: &Case<'_>, pair: Pair<'_>) -> Option<Compariso
     };
     Some(Comparison {
         anchored: None,
+        tail: None,
         kernel: pair.current.name.clone(),
         grid: pair.current.grid,
         block: pair.current.block,

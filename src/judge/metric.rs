@@ -10,12 +10,13 @@ use serde::{Deserialize, Serialize};
 use super::anchored::Anchored;
 use super::control::Control;
 use super::mode::Mode;
+use super::tail::{Part, Tail};
 use crate::config::{Metric, Variant};
 use crate::evidence::{tier_gap_accepted, why_not_measured};
 use crate::finding::Finding;
 use crate::metric::{Direction, Level, Role, Tolerance};
 use crate::profile::{KernelProfile, Profile};
-use crate::statistics::Samples;
+use crate::statistics::{Samples, fewest_launches};
 use crate::terms::RoundOrder;
 
 /// What the samples of one side come to, in the metric's unit.
@@ -125,6 +126,15 @@ impl<'a> Reference<'a> {
             Reference::Base { .. } | Reference::Program { .. } => metric.against,
         }
     }
+
+    /// What the slowest launches of a metric may be worse by, where these are judged.
+    fn tail_tolerance(&self, metric: &Metric) -> Option<Tolerance> {
+        let tail = metric.tail?;
+        Some(match self {
+            Reference::Stored { .. } => tail.tolerance,
+            Reference::Base { .. } | Reference::Program { .. } => tail.against,
+        })
+    }
 }
 
 /// The samples that a verdict came from: one list a process, one entry a launch.
@@ -166,7 +176,8 @@ pub struct Comparison {
     pub reference: Option<Summary>,
     /// The current samples.
     pub current: Option<Summary>,
-    /// The samples, of a metric that is judged by its size.
+    /// The samples, of a metric that is judged by its size. The slowest launches are among those of
+    /// the metric itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Judged>,
     /// Current against reference.
@@ -190,6 +201,9 @@ pub struct Comparison {
     /// How far the current value is from the anchor, of a metric with a budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchored: Option<Anchored>,
+    /// Of the slowest launches of a metric: which these are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<Tail>,
     /// Why.
     pub why: String,
 }
@@ -232,13 +246,14 @@ impl Comparison {
             not_worse: false,
             outlying: None,
             anchored: None,
+            tail: None,
             why: String::new(),
         }
     }
 
-    /// Whether it is of the time that a launch took.
+    /// Whether it is of the time that a launch took, and not of the slowest ones alone.
     pub(crate) fn is_duration(&self) -> bool {
-        self.role() == Some(Role::Duration)
+        self.role() == Some(Role::Duration) && self.tail.is_none()
     }
 
     /// The finding with what it belongs to; it only warns where the metric's level says so.
@@ -301,6 +316,7 @@ impl<'a> Case<'a> {
             case: *self,
             pair,
             metric,
+            part: Part::Every,
         }
     }
 }
@@ -311,17 +327,35 @@ pub(crate) struct Quantity<'a> {
     pub case: Case<'a>,
     pub pair: Pair<'a>,
     pub metric: &'a Metric,
+    pub part: Part,
+}
+
+impl<'a> Quantity<'a> {
+    /// The slowest launches of the same metric, where these are judged.
+    pub fn tail(&self) -> Option<Quantity<'a>> {
+        let part = Part::Slowest;
+        self.metric.tail.map(|_| Quantity { part, ..*self })
+    }
 }
 
 impl Quantity<'_> {
     /// The judged comparison, and which side has no value for it.
     pub fn judge(&self) -> (Comparison, Option<Gap>) {
-        let Quantity { case, pair, metric } = self;
+        let Quantity {
+            case, pair, metric, ..
+        } = self;
         let before = self.before();
         let now = case.current.samples(pair.current, &metric.alias);
+        let sides = before.as_ref().zip(now.as_ref());
+        let launches = sides.map_or(0, |(before, now)| fewest_launches([before, now]));
+        let tail = (self.part == Part::Slowest).then_some(sides).flatten();
+        let tail = tail.map(|(before, now)| Tail::of([before, now], launches));
+        let [before, now] = [before, now].map(|side| self.part.of(side?, launches));
         let mut comparison = Comparison {
+            metric: self.name(),
             unit: unit(case.current, metric),
-            tolerance: case.reference.tolerance(metric),
+            tolerance: self.tolerance(),
+            tail,
             ..Comparison::new(
                 metric,
                 &pair.current.name,
@@ -332,13 +366,33 @@ impl Quantity<'_> {
         };
         match (self.gap(), before, now) {
             (None, Some(before), Some(now)) => {
-                self.decide(&mut comparison, &before, &now);
+                self.decide(&mut comparison, [&before, &now], launches);
                 (comparison, None)
             }
             (gap, _, _) => {
                 let (side, why) = gap.unwrap_or((Gap::Current, "there is no sample".to_owned()));
                 self.not_measured(&mut comparison, why);
                 (comparison, Some(side))
+            }
+        }
+    }
+
+    /// As reports call it.
+    fn name(&self) -> String {
+        match self.part {
+            Part::Every => self.metric.alias.clone(),
+            Part::Slowest => self.metric.tail_name(),
+        }
+    }
+
+    /// What it may be worse by.
+    fn tolerance(&self) -> Tolerance {
+        let every = || self.case.reference.tolerance(self.metric);
+        match self.part {
+            Part::Every => every(),
+            Part::Slowest => {
+                let tail = self.case.reference.tail_tolerance(self.metric);
+                tail.unwrap_or_else(every)
             }
         }
     }
@@ -350,7 +404,9 @@ impl Quantity<'_> {
     }
 
     fn gap(&self) -> Option<(Gap, String)> {
-        let Quantity { case, pair, metric } = self;
+        let Quantity {
+            case, pair, metric, ..
+        } = self;
         let reference = case.reference.profile();
         if let Some(why) = why_not_measured(metric, case.current, pair.current) {
             return Some((Gap::Current, why));
@@ -374,11 +430,12 @@ impl Quantity<'_> {
         };
     }
 
-    fn decide(&self, comparison: &mut Comparison, before: &Samples, now: &Samples) {
+    /// Of the values of both sides, each from so many launches of a process.
+    fn decide(&self, comparison: &mut Comparison, [before, now]: [&Samples; 2], launches: usize) {
         if self.metric.exact {
             return judge_exact(comparison, before, now);
         }
-        if self.metric.level != Level::Record {
+        if self.metric.level != Level::Record && self.part == Part::Every {
             comparison.samples = Some(Judged {
                 reference: before.machines().concat(),
                 current: now.machines().concat(),
@@ -388,15 +445,14 @@ impl Quantity<'_> {
         let processes = now.process_values().concat();
         let decision = match self.case.reference {
             Reference::Stored { control, .. } => {
-                let control = control.and_then(|control| control.of(&self.metric.alias));
+                let control = control.and_then(|control| control.of(&self.name()));
                 against_stored(before, &processes, control, &question)
             }
             Reference::Base { .. } | Reference::Program { .. } => {
                 let learned = self.case.reference.locked();
                 let learned =
                     learned.and_then(|locked| noise_of(self.metric, self.pair.current, locked));
-                let launches = fewest_launches([before, now]);
-                let learned = learned.map(|samples| samples.with_launches(launches));
+                let learned = learned.and_then(|locked| self.part.noise(&locked, launches));
                 let base = before.process_values().concat();
                 let rounds = base.len().max(processes.len()).div_ceil(2);
                 let order = self.round_order();
@@ -420,6 +476,7 @@ impl Quantity<'_> {
             comparison.current = judged(now).as_ref().map(Summary::from);
         }
         show(comparison, decision);
+        show_tail(comparison);
     }
 
     /// In which order the sides took turns; `None` where they state different ones.
@@ -434,7 +491,7 @@ impl Quantity<'_> {
         let Case {
             variant, reference, ..
         } = self.case;
-        let (scale, tolerance) = Scale::of(reference.tolerance(self.metric));
+        let (scale, tolerance) = Scale::of(self.tolerance());
         let looks = match reference {
             Reference::Stored { .. } => variant.profile.process_looks(),
             Reference::Base { .. } | Reference::Program { .. } => variant.profile.round_looks(),
@@ -474,6 +531,28 @@ fn show(comparison: &mut Comparison, decision: Decision) {
     };
 }
 
+/// Says which launches a comparison of the slowest ones is about. With one launch in a process there are
+/// no slower ones, so it is not judged.
+fn show_tail(comparison: &mut Comparison) {
+    let Some(tail) = &comparison.tail else {
+        return;
+    };
+    let sides = [&mut comparison.reference, &mut comparison.current];
+    for side in sides.into_iter().flatten() {
+        side.launches = side.processes * tail.slowest;
+    }
+    if tail.is_judged() {
+        let slower = comparison.verdict == Some(Verdict::Regressed);
+        comparison.why = format!("{}; {}", comparison.why, tail.words(slower));
+        return;
+    }
+    comparison.verdict = None;
+    comparison.threshold = None;
+    (comparison.open, comparison.not_worse) = (false, false);
+    comparison.why =
+        "recorded, not judged: with one launch in a process it is the value itself".to_owned();
+}
+
 /// An exact counter reads the same for the same work, so any difference is other work.
 fn judge_exact(comparison: &mut Comparison, before: &Samples, now: &Samples) {
     let values = |samples: &Samples| samples.machines().concat().concat();
@@ -505,14 +584,6 @@ fn judge_exact(comparison: &mut Comparison, before: &Samples, now: &Samples) {
 fn apart(before: &[f64], now: &[f64]) -> bool {
     let below = |low: &[f64], high: &[f64]| low.iter().all(|l| high.iter().all(|h| l < h));
     below(before, now) || below(now, before)
-}
-
-/// Launches of the shortest process of these.
-fn fewest_launches(sides: [&Samples; 2]) -> usize {
-    let processes = sides
-        .iter()
-        .flat_map(|side| side.machines().iter().flatten());
-    processes.map(Vec::len).min().unwrap_or(0)
 }
 
 /// The locked samples of the same counter and kernel, for their spread.

@@ -2,7 +2,9 @@
 
 mod sample;
 mod spread;
+mod tail;
 
 pub use sample::{Noise, Samples, location};
 pub(crate) use sample::{Scatter, farthest, mean};
 pub use spread::median;
+pub use tail::{fewest_launches, slowest_tenth, tenth};

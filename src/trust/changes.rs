@@ -97,9 +97,13 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
             let (way, text) = tolerance(alias, what, before, after);
             note(way, text);
         }
-        (["metric", alias, "budget"], ..) => {
-            let (way, text) = tolerance(alias, "budget", before, after);
-            // Without the key there is no budget.
+        (["metric", alias, "tail_against"], ..) => {
+            let (way, text) = tolerance(alias, "tail_against", before, after);
+            note(way, text);
+        }
+        (["metric", alias, what @ ("budget" | "tail")], ..) => {
+            let (way, text) = tolerance(alias, what, before, after);
+            // Without the key there is no budget, and no tail is judged.
             let way = if before.is_none() { Way::Tightens } else { way };
             note(way, text);
         }
@@ -109,7 +113,7 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
                 alias,
                 "on",
                 of,
-                what @ ("tolerance" | "against" | "budget"),
+                what @ ("tolerance" | "against" | "budget" | "tail" | "tail_against"),
             ],
             ..,
         ) => {
@@ -321,12 +325,14 @@ fn tolerance(
     let word = |value: Option<&Value>| match parts(value) {
         Some((true, size)) => format!("{size} %"),
         Some((false, size)) => format!("{size}"),
-        None if what == "budget" => "none".to_owned(),
+        None if matches!(what, "budget" | "tail") => "none".to_owned(),
         None => "the default".to_owned(),
     };
     let name = match what {
         "against" => format!("`{alias}` side by side"),
         "budget" => format!("the budget of `{alias}`"),
+        "tail" => format!("the tail of `{alias}`"),
+        "tail_against" => format!("the tail of `{alias}` side by side"),
         _ => format!("`{alias}`"),
     };
     let (way, verb) = match (parts(before), parts(after)) {
@@ -336,7 +342,7 @@ fn tolerance(
         (Some((of_was, was)), Some((of_is, is))) if of_was == of_is && is > was => {
             (Way::Loosens, "loosens")
         }
-        _ if what == "budget" => (Way::Loosens, "changes"),
+        _ if matches!(what, "budget" | "tail") => (Way::Loosens, "changes"),
         _ => (Way::Loosens, "changes the tolerance of"),
     };
     (
@@ -551,6 +557,30 @@ mod tests {
                 "metric.m = { min = 1, budget.absolute = 5.0 }",
                 Tightens,
                 "changes the budget of `m` from none to 5",
+            ),
+            (
+                "metric.m = { min = 1 }",
+                "metric.m = { min = 1, tail.absolute = 5.0 }",
+                Tightens,
+                "changes the tail of `m` from none to 5",
+            ),
+            (
+                "metric.m = { min = 1, tail.relative_percent = 5.0 }",
+                "metric.m = { min = 1 }",
+                Loosens,
+                "changes the tail of `m` from 5 % to none",
+            ),
+            (
+                "metric.m = { min = 1, tail.absolute = 5.0 }",
+                "metric.m = { min = 1, tail.absolute = 5.0, tail_against.absolute = 2.0 }",
+                Loosens,
+                "changes the tolerance of the tail of `m` side by side from the default to 2",
+            ),
+            (
+                "metric.m.on.s.tail_against.absolute = 1.0",
+                "metric.m.on.s.tail_against.absolute = 1.5",
+                Loosens,
+                "on s loosens the tail of `m` side by side from 1 to 1.5",
             ),
             (
                 "metric.m = { min = 1, budget.absolute = 5.0 }",

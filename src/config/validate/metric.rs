@@ -107,11 +107,13 @@ impl File<'_> {
                 if raw.exact || raw.level == Some(Level::Record) {
                     return Err(self.error(&at, format!("`{alias}` is not judged by a tolerance")));
                 }
-                if own.tolerance.is_none() && own.against.is_none() && own.budget.is_none() {
-                    return Err(
-                        self.error(&at, "it has none of `tolerance`, `against` and `budget`")
-                    );
+                if own.is_empty() {
+                    return Err(self.error(
+                        &at,
+                        "it has none of `tolerance`, `against`, `budget`, `tail` and `tail_against`",
+                    ));
                 }
+                let of_tail = at;
                 let at = |key| ["metric", alias, "on", name, key];
                 let read = |key, raw: &Option<RawTolerance>| {
                     let raw = raw.as_ref();
@@ -137,6 +139,7 @@ impl File<'_> {
                     metric.tolerance = tolerance.unwrap_or(metric.tolerance);
                     metric.against = against.or(inherited).unwrap_or(metric.against);
                     metric.budget = budget.or(metric.budget);
+                    metric.tail = self.tail_on(&of_tail, raw, own, metric)?;
                 }
             }
         }
@@ -175,13 +178,14 @@ impl File<'_> {
                 "`unless_faster` has no meaning for the duration itself",
             ));
         }
-        Ok(Metric {
+        let metric = Metric {
             alias: alias.to_owned(),
             counter,
             direction,
             tolerance,
             against,
             budget,
+            tail: None,
             phase,
             exact: raw.exact,
             counts,
@@ -192,6 +196,10 @@ impl File<'_> {
             unless_faster: raw.unless_faster,
             unless_as_fast: false,
             never_zero: false,
+        };
+        Ok(Metric {
+            tail: self.tail(raw, &metric)?,
+            ..metric
         })
     }
 

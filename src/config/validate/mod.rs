@@ -10,6 +10,7 @@ mod placeholder;
 mod profile;
 mod static_metric;
 mod suite;
+mod tail;
 mod toolchain;
 mod trust;
 mod variant;

@@ -68,6 +68,7 @@ impl File<'_> {
             tolerance,
             against: tolerance,
             budget: None,
+            tail: None,
             phase: Phase::Counting,
             exact: false,
             counts: None,

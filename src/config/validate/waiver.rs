@@ -40,8 +40,11 @@ impl File<'_> {
             return Err(wrong("variant", message).help(Some(help)));
         };
         let metrics = || variant.metrics.iter().chain(&variant.static_metrics);
-        if !metrics().any(|metric| metric.alias == raw.metric) {
-            let names: Vec<&str> = metrics().map(|metric| metric.alias.as_str()).collect();
+        let tails = metrics().filter(|metric| metric.tail.is_some());
+        let tails: Vec<String> = tails.map(|metric| metric.tail_name()).collect();
+        let names = metrics().map(|metric| metric.alias.as_str());
+        let names: Vec<&str> = names.chain(tails.iter().map(String::as_str)).collect();
+        if !names.contains(&raw.metric.as_str()) {
             let message = format!("{} has no metric `{}` to waive", raw.variant, raw.metric);
             let help = suggest(&raw.metric, &names);
             return Err(wrong("metric", message).help(Some(help)));

@@ -53,6 +53,7 @@ pub(in crate::judge) fn comparison(counter: &str, was: f64, is: f64) -> Comparis
         outlying: None,
         never_zero: false,
         anchored: None,
+        tail: None,
         tolerance: Tolerance::Absolute(0.0),
         reference: Some(summary(was)),
         current: Some(summary(is)),
