@@ -570,10 +570,13 @@ the same sources on at least 4 GPUs. Side by side, a process makes up to `max_la
 
 A gate cannot fail if not even the value zero would be a regression.
 
+noise: the standard deviation of processes (base), or of GPUs (baseline). open: the expected share of checks
+of unchanged code in which the metric stays open.
+
 --format json: {schema, open_share_percent, variants: [{variant, gpu, metrics: [{metric, value, unit,
 kernels, against, stored}]}], left_out: [{variant, folder, why}], toml, findings, exit_code}; `against` and
-`stored` are {configured, open_percent, proposed, proposed_open_percent, noise: {sigma, dof}, between_gpus,
-cannot_fail: [kernels], why}; `why` says why nothing is proposed.";
+`stored` are {configured, open_percent, proposed, proposed_open_percent, noise: {sigma, dof}, between_gpus:
+{noise, gpus}, cannot_fail: [kernels], allows_half: [kernels], why}; `why` says why nothing is proposed.";
 
 /// Arguments of `tune`.
 #[derive(Args, Debug)]
@@ -595,7 +598,10 @@ pub struct TuneArgs {
 }
 
 fn open_share(text: &str) -> Result<f64, String> {
-    let share = text.parse().ok().filter(|share| (0.1..=20.0).contains(share));
+    let share = text
+        .parse()
+        .ok()
+        .filter(|share| (0.1..=20.0).contains(share));
     share.ok_or_else(|| "a share is a number of percent from 0.1 to 20".to_owned())
 }
 

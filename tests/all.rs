@@ -63,6 +63,7 @@ mod stages;
 mod static_gate;
 mod strip;
 mod trust_page;
+mod tune;
 mod verified;
 mod waivers;
 mod work;

@@ -123,7 +123,6 @@ struct Each {
     timing_s: BTreeMap<u32, f64>,
 }
 
-
 /// The file of [`Costs`] in the work folder.
 const FILE: &str = "costs.json";
 

@@ -37,12 +37,17 @@ pub fn text(variants: &[VariantTolerances], left_out: &[LeftOut], toml: &str) ->
             let _ = writeln!(text, "{line}");
         }
     }
-    let dead = cannot_fail(variants);
-    if !dead.is_empty() {
-        let _ = writeln!(text, "\nGates that cannot fail: even the value zero is no regression");
-        dead.iter().for_each(|line| {
-            let _ = writeln!(text, "  {line}");
-        });
+    for (title, kernels) in [
+        (
+            "Gates that cannot fail: even the value zero is no regression",
+            dead as fn(&Gate) -> &[String],
+        ),
+        ("Gates that allow half of the value to be lost", half),
+    ] {
+        let lines = gates_that(variants, kernels);
+        if !lines.is_empty() {
+            let _ = writeln!(text, "\n{title}\n{}", lines.join("\n"));
+        }
     }
     if !left_out.is_empty() {
         let _ = writeln!(text, "\nNot used");
@@ -87,7 +92,11 @@ fn table(one: &VariantTolerances) -> String {
                 one_line(&metric.metric),
                 compared.to_owned(),
                 one_line(&shown(value.clone())),
-                noise(gpus.map_or(gate.noise, |gpus| gpus.noise), gate.configured, unit),
+                noise(
+                    gpus.map_or(gate.noise, |gpus| gpus.noise),
+                    gate.configured,
+                    unit,
+                ),
                 shown(gpus.map(|gpus| gpus.gpus.max(1).to_string())),
                 size(gate.configured, unit),
                 share(gate.open_percent),
@@ -163,7 +172,10 @@ fn whole(
             .collect();
         Some(100.0 * (1.0 - decided?.iter().product::<f64>()))
     };
-    let (now, then) = (open(|gate| gate.open_percent)?, open(|gate| gate.proposed_open_percent)?);
+    let (now, then) = (
+        open(|gate| gate.open_percent)?,
+        open(|gate| gate.proposed_open_percent)?,
+    );
     (!gates.is_empty()).then(|| {
         format!(
             "Unchanged checks of all of these {compared} that are expected to stay open: {} as configured, {} as proposed",
@@ -173,27 +185,34 @@ fn whole(
     })
 }
 
-fn cannot_fail(variants: &[VariantTolerances]) -> Vec<String> {
+fn dead(gate: &Gate) -> &[String] {
+    &gate.cannot_fail
+}
+
+fn half(gate: &Gate) -> &[String] {
+    &gate.allows_half
+}
+
+/// A line for each gate that has such kernels.
+fn gates_that(variants: &[VariantTolerances], such: fn(&Gate) -> &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     for one in variants {
         for metric in &one.metrics {
             let unit = metric.unit.as_deref();
             for (compared, gate) in [("base", &metric.against), ("baseline", &metric.stored)] {
-                if gate.cannot_fail.is_empty() {
-                    continue;
-                }
-                let value = shown(metric.value.map(|value| display_value(value, unit)));
-                let kernels = match (metric.kernels, gate.cannot_fail.len()) {
-                    (1, _) => String::new(),
-                    (of, count) => format!(" in {count} of {of} kernels"),
+                let kernels = match (such(gate).len(), metric.kernels) {
+                    (0, _) => continue,
+                    (_, 1) => String::new(),
+                    (count, of) => format!(" in {count} of {of} kernels"),
                 };
+                let value = shown(metric.value.map(|value| display_value(value, unit)));
                 let line = format!(
                     "{} {}, compared with the {compared}{kernels}: value {value}, tolerance {}",
                     one.variant,
                     metric.metric,
                     size(gate.configured, unit)
                 );
-                lines.push(one_line(&line));
+                lines.push(format!("  {}", one_line(&line)));
             }
         }
     }

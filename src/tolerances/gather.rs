@@ -58,7 +58,11 @@ pub fn further<'f>(folders: &'f [PathBuf], variant: &VariantId) -> Result<Furthe
     for folder in folders {
         let base = base_folder(folder, variant).join(PROFILE_FILE);
         let both = [Profile::recorded(folder, variant)?, Profile::at(&base)?];
-        found.extend(both.into_iter().flatten().map(|one| (folder.as_path(), one)));
+        found.extend(
+            both.into_iter()
+                .flatten()
+                .map(|one| (folder.as_path(), one)),
+        );
     }
     Ok(found)
 }

@@ -8,5 +8,7 @@ mod toml_lines;
 
 pub use gather::{Evidence, Further, Gathered, LeftOut, further, gather};
 pub use noise::Recorded;
-pub use propose::{BetweenGpus, Gate, MetricTolerances, Noise, Tuner, VariantTolerances, comparisons};
+pub use propose::{
+    BetweenGpus, Gate, MetricTolerances, Noise, Tuner, VariantTolerances, comparisons,
+};
 pub use toml_lines::toml_lines;

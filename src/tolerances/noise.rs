@@ -73,7 +73,10 @@ impl<'a> Recorded<'a> {
         launches: u32,
     ) -> Option<Varies> {
         let mut all = Vec::new();
-        for (at, profile) in std::iter::once(&self.locked).chain(&self.others).enumerate() {
+        for (at, profile) in std::iter::once(&self.locked)
+            .chain(&self.others)
+            .enumerate()
+        {
             let same = profile.kernels.iter().find(|other| {
                 let shape = |one: &KernelProfile| (one.grid, one.block);
                 other.identity() == kernel.identity() && shape(other) == shape(kernel)

@@ -10,8 +10,8 @@ use crate::profile::KernelProfile;
 use crate::statistics::Samples;
 use crate::terms::{Tier, VariantId};
 use crate::verdict::{
-    Bounds, Design, Deviation, Expected, KnownNoise, Needed, Population, ProcessCost, Question, Scale,
-    Timed, Verdict, against_stored, cheapest, side_by_side,
+    Bounds, Design, Deviation, Expected, KnownNoise, Needed, Population, ProcessCost, Question,
+    Scale, Timed, Verdict, against_stored, cheapest, side_by_side,
 };
 
 /// Degrees of freedom between GPUs from which their differences are estimated: four GPUs have three.
@@ -68,6 +68,8 @@ pub struct Gate {
     pub between_gpus: Option<BetweenGpus>,
     /// Kernels of which not even the value zero would be a regression.
     pub cannot_fail: Vec<String>,
+    /// Further kernels of which half of the value would be no regression.
+    pub allows_half: Vec<String>,
     /// Why nothing is proposed.
     pub why: Option<String>,
 }
@@ -105,7 +107,16 @@ struct OfKernel {
     needed_as_configured: Option<Needed>,
     varies: Option<Varies>,
     why: Option<String>,
-    cannot_fail: bool,
+    allows: Allows,
+}
+
+/// How much of its value a metric may lose without being regressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Allows {
+    /// Less than half, or it gets worse by growing.
+    Less,
+    Half,
+    All,
 }
 
 impl Tuner {
@@ -128,13 +139,23 @@ impl Tuner {
         let least = OPEN_DRAWS / DRAWS[1];
         let share = (self.share / comparisons.max(1) as f64).max(least);
         let configured_launches = self.launches(one);
-        let judged = one.variant.metrics.iter().filter(|metric| is_judged(metric));
+        let judged = one
+            .variant
+            .metrics
+            .iter()
+            .filter(|metric| is_judged(metric));
         let metrics = judged.map(|metric| {
             let kernels = &one.locked.kernels;
-            let samples = kernels.iter().filter_map(|kernel| one.samples(kernel, metric));
-            let of = |gate: &dyn Fn(&KernelProfile) -> OfKernel| -> Vec<(&KernelProfile, OfKernel)> {
-                kernels.iter().map(|kernel| (kernel, gate(kernel))).collect()
-            };
+            let samples = kernels
+                .iter()
+                .filter_map(|kernel| one.samples(kernel, metric));
+            let of =
+                |gate: &dyn Fn(&KernelProfile) -> OfKernel| -> Vec<(&KernelProfile, OfKernel)> {
+                    kernels
+                        .iter()
+                        .map(|kernel| (kernel, gate(kernel)))
+                        .collect()
+                };
             let against =
                 of(&|kernel| self.against(one, kernel, metric, configured_launches, comparisons));
             let stored = of(&|kernel| self.stored(one, control, kernel, metric, comparisons));
@@ -158,9 +179,18 @@ impl Tuner {
     /// Launches of a process side by side, as a check chooses them under the configured tolerances.
     fn launches(&self, one: &Recorded<'_>) -> u32 {
         let settings = &one.variant.profile;
-        let judged = one.variant.metrics.iter().filter(|metric| is_judged(metric));
+        let judged = one
+            .variant
+            .metrics
+            .iter()
+            .filter(|metric| is_judged(metric));
         let samples: Vec<(Samples, Tolerance)> = judged
-            .flat_map(|metric| one.locked.kernels.iter().map(move |kernel| (metric, kernel)))
+            .flat_map(|metric| {
+                one.locked
+                    .kernels
+                    .iter()
+                    .map(move |kernel| (metric, kernel))
+            })
             .filter_map(|(metric, kernel)| Some((one.samples(kernel, metric)?, metric.against)))
             .collect();
         let known = samples.iter().map(|(samples, tolerance)| {
@@ -204,18 +234,22 @@ impl Tuner {
         let question = question(metric, metric.against, &looks, comparisons);
         let values = locked.process_values().concat();
         let base: Vec<f64> = values.iter().copied().cycle().take(2 * planned).collect();
-        let side = |values| Timed {
-            values,
-            places: &[],
-        };
-        let nothing = vec![0.0; 2 * planned];
-        let fallen = side_by_side(side(&base), side(&nothing), Some(&locked), &question);
+        fn side(values: &[f64]) -> Timed<'_> {
+            Timed {
+                values,
+                places: &[],
+            }
+        }
+        let allows = allows(metric, |part| {
+            let left: Vec<f64> = base.iter().map(|value| part * value).collect();
+            side_by_side(side(&base), side(&left), Some(&locked), &question).verdict
+        });
         OfKernel {
             needed: needed(varies(most)),
             needed_as_configured: needed(varies(configured_launches)),
             why: why_no_noise(varies(most)),
             varies: varies(most),
-            cannot_fail: cannot_fail(metric, fallen.verdict),
+            allows,
         }
     }
 
@@ -235,7 +269,8 @@ impl Tuner {
         };
         let varies = one.varies(kernel, metric, scale, settings.launches);
         let known = varies.filter(|one| {
-            one.machines.is_some_and(|it| it.dof >= FEWEST_BETWEEN_GPUS && it.sigma > 0.0)
+            one.machines
+                .is_some_and(|it| it.dof >= FEWEST_BETWEEN_GPUS && it.sigma > 0.0)
         });
         let own = known.and_then(|varies| varies.population());
         let control = control.and_then(|control| displaced(control, metric, scale));
@@ -244,8 +279,10 @@ impl Tuner {
             self.expected.stored(&design, own, control)
         });
         let question = question(metric, metric.tolerance, &looks, comparisons);
-        let nothing = vec![0.0; settings.max_processes as usize];
-        let fallen = against_stored(&locked, &nothing, None, &question);
+        let allows = allows(metric, |part| {
+            let left = vec![part * locked.value(); settings.max_processes as usize];
+            against_stored(&locked, &left, None, &question).verdict
+        });
         let why = why_no_noise(varies).or_else(|| {
             let gpus = varies.map_or(0, |varies| varies.gpus).max(1);
             let few = needed.is_none();
@@ -259,7 +296,7 @@ impl Tuner {
             needed,
             varies,
             why,
-            cannot_fail: cannot_fail(metric, fallen.verdict),
+            allows,
         }
     }
 }
@@ -271,7 +308,7 @@ impl OfKernel {
             needed_as_configured: None,
             varies: None,
             why: Some(why.to_owned()),
-            cannot_fail: false,
+            allows: Allows::Less,
         }
     }
 }
@@ -305,9 +342,13 @@ fn question(metric: &Metric, tolerance: Tolerance, looks: &[u32], comparisons: u
     }
 }
 
-/// Whether a value of zero, which is all that it can lose, is not even a regression.
-fn cannot_fail(metric: &Metric, of_zero: Verdict) -> bool {
-    metric.direction == Direction::Higher && of_zero != Verdict::Regressed
+/// By the verdicts on a part of its value. Only what gets worse by falling has an end.
+fn allows(metric: &Metric, verdict: impl Fn(f64) -> Verdict) -> Allows {
+    match metric.direction {
+        Direction::Higher if verdict(0.0) != Verdict::Regressed => Allows::All,
+        Direction::Higher if verdict(0.5) != Verdict::Regressed => Allows::Half,
+        _ => Allows::Less,
+    }
 }
 
 fn why_no_noise(varies: Option<Varies>) -> Option<String> {
@@ -322,13 +363,11 @@ fn why_no_noise(varies: Option<Varies>) -> Option<String> {
 
 /// How a control is displaced, in the terms of a tolerance of another variant; of several kernels the one
 /// that GPUs displace most. `None` where that is not known.
-fn displaced(
-    control: &Recorded<'_>,
-    metric: &Metric,
-    scale: Scale,
-) -> Option<Population> {
+fn displaced(control: &Recorded<'_>, metric: &Metric, scale: Scale) -> Option<Population> {
     let own = control.variant.metrics.iter();
-    let own = own.clone().find(|own| own.alias == metric.alias && !own.exact)?;
+    let own = own
+        .clone()
+        .find(|own| own.alias == metric.alias && !own.exact)?;
     let launches = control.variant.profile.launches;
     let kernels = control.locked.kernels.iter();
     let known = kernels.filter_map(|kernel| {
@@ -386,21 +425,24 @@ fn gate(
         let sigma = |varies: &Varies| varies.machines.map_or(-1.0, |one| one.sigma);
         sigma(one).total_cmp(&sigma(other))
     });
+    let that_allow = |allows: Allows| -> Vec<String> {
+        let kernels = kernels.iter().filter(|(_, one)| one.allows == allows);
+        kernels.map(|(kernel, _)| kernel.name.clone()).collect()
+    };
     Gate {
         configured,
         open_percent: open(tolerance, &|one| one.needed_as_configured.clone()),
         proposed: proposed.map(of),
         proposed_open_percent: proposed.and_then(|value| open(value, &|one| one.needed.clone())),
-        noise: processes.max_by(|a, b| a.sigma.total_cmp(&b.sigma)).map(shown),
+        noise: processes
+            .max_by(|a, b| a.sigma.total_cmp(&b.sigma))
+            .map(shown),
         between_gpus: between.filter(|_| stored).map(|varies| BetweenGpus {
             noise: varies.machines.map(shown),
             gpus: varies.gpus,
         }),
-        cannot_fail: kernels
-            .iter()
-            .filter(|(_, one)| one.cannot_fail)
-            .map(|(kernel, _)| kernel.name.clone())
-            .collect(),
+        cannot_fail: that_allow(Allows::All),
+        allows_half: that_allow(Allows::Half),
         why,
     }
 }

@@ -46,7 +46,8 @@ pub fn toml_lines(variants: &[VariantTolerances]) -> String {
 }
 
 fn proposal(gate: &Gate) -> Option<Tolerance> {
-    gate.proposed.filter(|proposed| *proposed != gate.configured)
+    gate.proposed
+        .filter(|proposed| *proposed != gate.configured)
 }
 
 fn size(tolerance: Tolerance) -> f64 {

@@ -334,10 +334,10 @@ mod tests {
         let question = asked(&design(&[1, 2, 3]), tolerance);
         let places = RoundOrder::Alternating.places(12);
         let fails = |_: &usize| {
-            let mut values = |count| -> Vec<f64> {
-                (0..count).map(|_| sigma * random.normal()).collect()
-            };
-            let learned = [values(4), values(4)].map(|one| one.iter().map(|it| vec![*it]).collect());
+            let mut values =
+                |count| -> Vec<f64> { (0..count).map(|_| sigma * random.normal()).collect() };
+            let learned =
+                [values(4), values(4)].map(|one| one.iter().map(|it| vec![*it]).collect());
             let learned = Samples::new(learned.to_vec());
             let sides = [values(24), values(24)];
             for rounds in 1..=12 {
@@ -368,7 +368,10 @@ mod tests {
         for tolerance in [0.22, 0.3] {
             let (found, share) = (open_of(2000, tolerance, 0.1), needed.open_share(tolerance));
             let error = 3.0 * (2.0 * share * (1.0 - share) / 2000.0).sqrt();
-            assert!((found - share).abs() < error + 0.002, "{tolerance}: {found}, {share}");
+            assert!(
+                (found - share).abs() < error + 0.002,
+                "{tolerance}: {found}, {share}"
+            );
         }
     }
 
@@ -408,7 +411,9 @@ mod tests {
                 of_a_machine: 4.0,
             };
             let needed = expected.stored(&design(&[4, 6, 8]), own, Some(own));
-            needed.smallest(Scale::Absolute, Direction::Higher, 0.01).unwrap()
+            needed
+                .smallest(Scale::Absolute, Direction::Higher, 0.01)
+                .unwrap()
         };
         let (none, some) = (smallest(0.05, SURE), smallest(1.0, SURE));
         assert!(some > 5.0 * none, "{none}, {some}");
@@ -422,8 +427,7 @@ mod tests {
             let known = Deviation { sigma, dof: SURE };
             expected.side_by_side(&design(&[1]), known)
         };
-        let smallest =
-            |sigma, direction| needed(sigma).smallest(Scale::Relative, direction, 0.01);
+        let smallest = |sigma, direction| needed(sigma).smallest(Scale::Relative, direction, 0.01);
         let (rise, fall) = (
             smallest(0.02, Direction::Lower).unwrap(),
             smallest(0.02, Direction::Higher).unwrap(),
