@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Project, RECORDED, Ran, repository, scale_processes};
+use crate::common::{GPU, Project, RECORDED, Ran, aloud, repository, scale_processes};
 use serde_json::{Value as Json, json};
 use sparsek_gate::comparable::merge;
 use sparsek_gate::config::{Config, Variant};
@@ -44,7 +44,7 @@ fn variants(names: &[&str]) -> Vec<Variant> {
 fn propose(variant: &Variant, locked: &Profile, others: &[&Profile]) -> VariantTolerances {
     let recorded = Recorded {
         variant,
-        gpu: "nvidia-h200",
+        gpu: GPU,
         locked,
         others: others.to_vec(),
     };
@@ -120,40 +120,58 @@ fn rounds(variant: &VariantId) -> Vec<[Profile; 2]> {
     both.collect()
 }
 
-#[test]
-fn on_a_gpu_that_was_not_seen_unchanged_kernels_pass_at_the_proposed_tolerances() {
-    let mut side_by_side = Vec::new();
-    let mut stored = Vec::new();
-    for variant in variants(&QUIET) {
+/// Metrics that stay open in recorded unchanged checks of the first GPUs, each with the tolerances that the
+/// other seven propose: side by side, and against a baseline that these seven locked.
+fn left_open(names: &[&str], gpus: usize) -> [Vec<String>; 2] {
+    let mut open = [Vec::new(), Vec::new()];
+    let tuner = Tuner::new(1.0, 4);
+    for variant in variants(names) {
         let pairs = rounds(&variant.id);
-        for (unseen, [base, head]) in pairs.iter().enumerate() {
+        for (unseen, [base, head]) in pairs.iter().enumerate().take(gpus) {
             let others = pairs.iter().enumerate().filter(|(at, _)| *at != unseen);
             let heads: Vec<&Profile> = others.clone().map(|(_, [_, head])| head).collect();
-            let bases: Vec<&Profile> = others.map(|(_, [base, _])| base).collect();
-            let locked = merge(bases.iter().map(|one| (*one).clone()).collect()).unwrap();
-            let proposed = propose(&variant, &locked, &heads);
+            let bases = others.map(|(_, [base, _])| base.clone());
+            let locked = merge(bases.collect()).unwrap();
+            let recorded = Recorded {
+                variant: &variant,
+                gpu: GPU,
+                locked: &locked,
+                others: heads,
+            };
+            let proposed = tuner.propose(&recorded, None);
             assert!(duration(&proposed).stored.proposed.is_some());
             let tuned = tuned(&variant, &proposed);
             let learned = Some(&locked);
-            let reference = Reference::Base { base, learned };
-            let (report, _) = compare(&Case::new(&tuned, reference, head, 12));
-            side_by_side.extend(failing(&report));
-            let reference = Reference::Stored {
+            let side_by_side = Reference::Base { base, learned };
+            let stored = Reference::Stored {
                 locked: &locked,
                 control: None,
             };
-            let (report, _) = compare(&Case::new(&tuned, reference, head, 12));
-            stored.extend(failing(&report));
+            for (open, reference) in open.iter_mut().zip([side_by_side, stored]) {
+                let (report, _) = compare(&Case::new(&tuned, reference, head, 12));
+                open.extend(failing(&report));
+            }
         }
     }
-    // Of 24 checks of one variant, one of a hundred each is expected.
-    assert!(side_by_side.len() <= 1, "{side_by_side:?}");
-    assert!(stored.len() <= 1, "{stored:?}");
+    open
+}
+
+#[test]
+fn on_a_gpu_that_was_not_seen_unchanged_kernels_pass_at_the_proposed_tolerances() {
+    assert_eq!(left_open(&["bsr_gemm/cp_async"], 2), [vec![""; 0], vec![]]);
+}
+
+#[test]
+#[ignore = "takes most of a minute: all eight GPUs and three variants"]
+fn of_24_checks_on_gpus_that_were_not_seen_at_most_one_stays_open() {
+    let open = left_open(&QUIET, 8);
+    assert!(open.iter().all(|open| open.len() <= 1), "{open:?}");
+    aloud(&format!("of 24 checks, side by side and stored: {open:?}"));
 }
 
 #[test]
 fn the_shipped_recording_of_another_gpu_passes_at_the_proposed_stored_tolerances() {
-    for variant in variants(&QUIET) {
+    for variant in variants(&["bsr_gemm/cp_async"]) {
         let locked = locked(&variant.id);
         let pairs = rounds(&variant.id);
         let others: Vec<&Profile> = pairs.iter().flatten().collect();

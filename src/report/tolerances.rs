@@ -1,5 +1,6 @@
 //! Proposed tolerances for a terminal.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use comfy_table::{ContentArrangement, Table, presets};
@@ -81,7 +82,8 @@ fn table(one: &VariantTolerances) -> String {
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(COLUMNS);
-    let mut notes: Vec<String> = Vec::new();
+    // Most reasons are those of several metrics.
+    let mut notes: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for metric in &one.metrics {
         let unit = metric.unit.as_deref();
         let value = metric.value.map(|value| display_value(value, unit));
@@ -104,12 +106,19 @@ fn table(one: &VariantTolerances) -> String {
                 share(gate.proposed_open_percent),
             ]);
             if let Some(why) = &gate.why {
-                notes.push(format!("{}, {compared}: {why}", metric.metric));
+                let metrics = notes.entry((compared, why)).or_default();
+                metrics.push(&metric.metric);
             }
         }
     }
     let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
-    let notes = notes.iter().map(|note| format!(" {}\n", one_line(note)));
+    let notes = notes.iter().map(|((compared, why), metrics)| {
+        let note = format!(
+            "compared with the {compared}: {}: {why}",
+            metrics.join(", ")
+        );
+        format!(" {}\n", one_line(&note))
+    });
     lines.chain(notes).collect()
 }
 

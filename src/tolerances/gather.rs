@@ -96,7 +96,10 @@ pub fn gather(
         why,
     };
     if gathered.evidence.is_empty() {
-        let why = "it has no valid baseline that was measured on a GPU".to_owned();
+        let why = format!(
+            "it has no valid baseline that was measured on a GPU; to lock one: sparsek-gate baseline --lock --reason '...' {}",
+            variant.id
+        );
         gathered.left_out.push(left_out(None, why));
         return Ok(gathered);
     }

@@ -288,7 +288,7 @@ impl Tuner {
             let few = needed.is_none();
             few.then(|| {
                 let s = if gpus == 1 { "" } else { "s" };
-                format!("the same sources were recorded on {gpus} GPU{s}, and 4 are needed")
+                format!("the same sources were recorded on {gpus} GPU{s}, and 4 are needed: name recordings with --from")
             })
         });
         OfKernel {
@@ -354,7 +354,9 @@ fn allows(metric: &Metric, verdict: impl Fn(f64) -> Verdict) -> Allows {
 fn why_no_noise(varies: Option<Varies>) -> Option<String> {
     let why = match varies.map(|varies| varies.processes) {
         None => "a recorded value is not positive, so there is no ratio",
-        Some(None) => "only one process was recorded on each GPU",
+        Some(None) => {
+            "only one process was recorded on each GPU: name recordings of more with --from"
+        }
         Some(Some(processes)) if processes.sigma <= 0.0 => "the recorded values never vary",
         Some(Some(_)) => return None,
     };
