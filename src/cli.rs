@@ -558,25 +558,28 @@ pub struct HistoryArgs {
     pub format: Format,
 }
 
-const TUNE_HELP: &str = "Examples:
+const TUNE_HELP: &str = "\
+Examples:
   sparsek-gate tune
   sparsek-gate tune bsr_gemm --from gpu-2 --from gpu-3 --from gpu-4
-  sparsek-gate tune --format json | jq '.variants[].metrics[] | {metric, proposed: .against.proposed}'
+  sparsek-gate tune --format json | jq '.variants[].metrics[] | {metric, against}'
 
-Proposes for each judged metric the smallest tolerances at which checks of unchanged code seldom stay
-open: for checks side by side (`against`), and against a stored baseline (`tolerance`). The noise is that
-of the locked baselines and of the profiles in the folders of --from. A tolerance against a baseline needs
-the same sources on at least 4 GPUs. Side by side, a process makes up to `max_launches` launches.
+Proposes for each judged metric the smallest tolerances at which checks of unchanged code seldom
+stay open: side by side (`against`), and against a stored baseline (`tolerance`). The noise is that
+of the locked baselines and of the profiles in the folders of --from. A tolerance against a
+baseline needs the same sources on at least 4 GPUs. Side by side, a process makes up to
+`max_launches` launches.
+
+noise: the standard deviation of processes (base), or of GPUs (baseline). open: the expected share
+of checks of unchanged code in which the metric stays open.
 
 A gate cannot fail if not even the value zero would be a regression.
 
-noise: the standard deviation of processes (base), or of GPUs (baseline). open: the expected share of checks
-of unchanged code in which the metric stays open.
-
---format json: {schema, open_share_percent, variants: [{variant, gpu, metrics: [{metric, value, unit,
-kernels, against, stored}]}], left_out: [{variant, folder, why}], toml, findings, exit_code}; `against` and
-`stored` are {configured, open_percent, proposed, proposed_open_percent, noise: {sigma, dof}, between_gpus:
-{noise, gpus}, cannot_fail: [kernels], allows_half: [kernels], why}; `why` says why nothing is proposed.";
+--format json: {schema, open_share_percent, variants: [{variant, gpu, metrics: [{metric, value,
+unit, kernels, against, stored}]}], left_out: [{variant, folder, why}], toml, findings, exit_code};
+`against` and `stored` are {configured, open_percent, proposed, proposed_open_percent, noise:
+{sigma, dof}, between_gpus: {noise, gpus}, cannot_fail: [kernels], allows_half: [kernels], why};
+`why` says why nothing is proposed.";
 
 /// Arguments of `tune`.
 #[derive(Args, Debug)]

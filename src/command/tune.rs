@@ -8,7 +8,7 @@ use super::answer::answer;
 use super::select::select;
 use crate::baseline::Store;
 use crate::cli::TuneArgs;
-use crate::config::Variant;
+use crate::config::{Config, Variant};
 use crate::finding::{Error, ExitCode};
 use crate::report::tolerances_text;
 use crate::tolerances::{
@@ -26,11 +26,7 @@ struct Content {
 }
 
 pub(super) fn run(config: &Path, arguments: &TuneArgs) -> Result<ExitCode, Error> {
-    let selected = select(
-        crate::config::Config::load(config)?,
-        &arguments.selection,
-        None,
-    )?;
+    let selected = select(Config::load(config)?, &arguments.selection, None)?;
     let config = &selected.config;
     for folder in &arguments.from {
         is_folder(folder)?;
@@ -61,7 +57,7 @@ pub(super) fn run(config: &Path, arguments: &TuneArgs) -> Result<ExitCode, Error
         let control = config.variants().find(|other| {
             other.immutable && other.id.suite == variant.id.suite && other.id != variant.id
         });
-        let of_control = control.map(|other| read(other)).transpose()?;
+        let of_control = control.map(read).transpose()?;
         for one in &gathered.evidence {
             let beside = of_control.as_ref().and_then(|gathered| {
                 let mut evidence = gathered.evidence.iter();

@@ -18,7 +18,7 @@ const COLUMNS: [&str; 9] = [
     "tolerance",
     "open",
     "proposed",
-    "open",
+    "then open",
 ];
 
 /// A table for each variant, the gates that cannot fail, and lines for the configuration.
