@@ -230,6 +230,10 @@ fn one_gpu_says_nothing_about_other_gpus_and_the_same_captures_nothing_new() {
     assert_eq!(found["stored"]["open_percent"], Json::Null);
     let why = found["stored"]["why"].as_str().unwrap();
     assert!(why.contains("1 GPU, and 4 are needed"), "{why}");
+    assert_eq!(
+        found["stored"]["between_gpus"],
+        json!({ "noise": null, "gpus": 1 })
+    );
     assert!(found["against"]["proposed"]["relative_percent"].as_f64() > Some(0.0));
     assert!(found["against"]["proposed_open_percent"].as_f64() <= Some(0.25));
     // It was locked from these.

@@ -99,7 +99,7 @@ fn table(one: &VariantTolerances) -> String {
                     gate.configured,
                     unit,
                 ),
-                shown(gpus.map(|gpus| gpus.gpus.max(1).to_string())),
+                shown(gpus.map(|gpus| gpus.gpus.to_string())),
                 size(gate.configured, unit),
                 share(gate.open_percent),
                 shown(proposed),

@@ -30,7 +30,7 @@ pub(super) struct Varies {
     pub machines: Option<Deviation>,
     /// How many processes the value of such a GPU has: the harmonic mean.
     pub of_a_machine: f64,
-    /// GPUs that were compared.
+    /// GPUs that were compared; one where no two can be.
     pub gpus: usize,
 }
 
@@ -166,6 +166,6 @@ fn varies(all: &[OfGpu<'_>]) -> Varies {
         processes: deviation(processes.fold(Scatter::default(), Scatter::and)),
         machines: deviation(means.fold(Scatter::default(), Scatter::and)),
         of_a_machine: compared.len() as f64 / shares,
-        gpus: gpus.len(),
+        gpus: gpus.len().max(1),
     }
 }

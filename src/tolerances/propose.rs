@@ -19,7 +19,7 @@ const FEWEST_BETWEEN_GPUS: usize = 3;
 /// Simulated checks that should stay open at a proposed tolerance, so that their share is no accident.
 const OPEN_DRAWS: f64 = 10.0;
 /// The fewest and the most simulated checks.
-const DRAWS: [f64; 2] = [2_000.0, 50_000.0];
+const DRAWS: [f64; 2] = [2_000.0, 20_000.0];
 
 /// What the recorded noise says about the tolerances of one variant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -88,7 +88,7 @@ pub struct Noise {
 pub struct BetweenGpus {
     /// Standard deviation of the values of GPUs; `None` where fewer than two can be compared.
     pub noise: Option<Noise>,
-    /// GPUs that measured the same sources as another one.
+    /// GPUs that measured the same sources as another one; one where no two did.
     pub gpus: usize,
 }
 
@@ -284,7 +284,7 @@ impl Tuner {
             against_stored(&locked, &left, None, &question).verdict
         });
         let why = why_no_noise(varies).or_else(|| {
-            let gpus = varies.map_or(0, |varies| varies.gpus).max(1);
+            let gpus = varies.map_or(1, |varies| varies.gpus);
             let few = needed.is_none();
             few.then(|| {
                 let s = if gpus == 1 { "" } else { "s" };
