@@ -242,6 +242,11 @@ pub enum Command {
         after_help = "Examples:\n  sparsek-gate history bsr_gemm/cp_async\n  sparsek-gate history bsr_gemm/cp_async --metric duration --output trend.svg\n  sparsek-gate history --all --output site\n  sparsek-gate history cp_async --format json | jq '.baselines[].metrics[] | {metric, values}'\n\nThe ledger of the lock says who accepted what, and when. Past values come from profiles in git's\ncommits whose sha256 is in the ledger. Without --metric the judged metrics are shown. ± is the\ndifference between processes, or GPUs, when the profile was locked. A change of level is found by\nE-divisive (Matteson and James 2014), from 12 acceptances on: at most 1 of 100 metrics whose level\nnever changed shows one.\n\n--format json: {schema, variant, baselines: [{variant, gpu, tier, acceptances: [{time, who, reason,\ncommit, profile_sha256, norm_sha256, missing, note}], metrics: [{kernel, metric, counter, unit,\nvalues: [{value, noise} or null, one for each acceptance], changes: [{at, before, after}]}]}], findings,\nexit_code}; `missing` says why an acceptance has no values. With --all: {schema, folder, pages: [{variant,\nfile, baselines}], findings, exit_code}."
     )]
     History(HistoryArgs),
+    /// Propose tolerances from the recorded noise, and name gates that cannot fail; changes nothing.
+    #[command(
+        after_help = TUNE_HELP
+    )]
+    Tune(TuneArgs),
     /// Show two profiles, reports or CSVs side by side; needs no configuration.
     #[command(
         after_help = "Examples:\n  sparsek-gate diff before.ncu-rep after.ncu-rep\n  sparsek-gate diff before.csv after.ncu-rep --metric throughput --format json\n\nKernels are paired by name, grid and block, then by name, then by order. Without --metric the\nimportant metrics and those that changed most are shown; --metric '' shows all. A value is the\nmedian of the launches, the spread is their range. Nothing is judged: the exit code is 0, or 5\nif a file is not a measurement.\n\nJSON: before and after {path, format, conditions}; warnings; kernels [{before, after {name, grid,\nblock, launches}, paired_by, metrics [{metric, before, after {unit, value, min, max, launches},\nchange {relative_percent | absolute}, within_spread}], more_time, less_time}]; only_before,\nonly_after."
@@ -551,6 +556,56 @@ pub struct HistoryArgs {
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
+}
+
+const TUNE_HELP: &str = "\
+Examples:
+  sparsek-gate tune
+  sparsek-gate tune bsr_gemm --from gpu-2 --from gpu-3 --from gpu-4
+  sparsek-gate tune --format json | jq '.variants[].metrics[] | {metric, against}'
+
+Proposes for each judged metric the smallest tolerances at which checks of unchanged code seldom
+stay open: side by side (`against`), and against a stored baseline (`tolerance`). The noise is that
+of the locked baselines and of the profiles in the folders of --from. A tolerance against a
+baseline needs the same sources on at least 4 GPUs. Side by side, a process makes up to
+`max_launches` launches.
+
+noise: the standard deviation of processes (base), or of GPUs (baseline). open: the expected share
+of checks of unchanged code in which the metric stays open.
+
+A gate cannot fail if not even the value zero would be a regression.
+
+--format json: {schema, open_share_percent, variants: [{variant, gpu, metrics: [{metric, value,
+unit, kernels, against, stored}]}], left_out: [{variant, folder, why}], toml, findings, exit_code};
+`against` and `stored` are {configured, open_percent, proposed, proposed_open_percent, noise:
+{sigma, dof}, between_gpus: {noise, gpus}, cannot_fail: [kernels], allows_half: [kernels], why};
+`why` says why nothing is proposed.";
+
+/// Arguments of `tune`.
+#[derive(Args, Debug)]
+pub struct TuneArgs {
+    /// Selected variants.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Also use the profiles in this folder, and those of their bases: of other GPUs, or of unchanged code
+    /// side by side. Repeatable.
+    #[arg(long, value_name = "DIR")]
+    pub from: Vec<PathBuf>,
+    /// Of the unchanged checks of one variant, at most this share may be expected to stay open, in
+    /// percent: 0.1 to 20. Its metrics share it.
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = open_share)]
+    pub open_share: f64,
+    /// Output format.
+    #[arg(long, default_value = "text")]
+    pub format: Format,
+}
+
+fn open_share(text: &str) -> Result<f64, String> {
+    let share = text
+        .parse()
+        .ok()
+        .filter(|share| (0.1..=20.0).contains(share));
+    share.ok_or_else(|| "a share is a number of percent from 0.1 to 20".to_owned())
 }
 
 /// Arguments of `diff`.

@@ -16,7 +16,8 @@
 //!
 //! Besides these: [`evidence`] finds incomplete, disturbed or implausible measurements, [`binary`]
 //! reads what the compiler made, [`device`] watches the GPU, [`toolchain`] finds compiler and tools,
-//! [`engine`] lets other machines measure, [`history`] follows a baseline through the commits, [`diff`] compares two files, [`strip`] copies
+//! [`engine`] lets other machines measure, [`history`] follows a baseline through the commits, [`tolerances`] says what
+//! the recorded noise allows, [`diff`] compares two files, [`strip`] copies
 //! captures for publication, and [`doctor`] examines the machine. [`metric`], [`statistics`],
 //! [`finding`] and [`terms`] are shared words; [`process`], [`files`], [`git`] and [`hash`] reach
 //! the system, and [`parallel`] uses all of its cores.
@@ -55,6 +56,7 @@ pub mod slice;
 pub mod statistics;
 pub mod strip;
 pub mod terms;
+pub mod tolerances;
 pub mod toolchain;
 pub mod trust;
 pub mod verdict;

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
             | Command::Diff(_)
             | Command::List(_)
             | Command::Plan(_)
+            | Command::Tune(_)
             | Command::Schema(_)
             | Command::Completions(_)
             | Command::Man(_)

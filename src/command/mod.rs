@@ -31,6 +31,7 @@ mod select;
 mod slice;
 mod strip;
 mod survey;
+mod tune;
 mod verify;
 
 use answer::{print_outcome, unreadable};
@@ -61,6 +62,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Bisect(arguments) => bisect::run(&config, &arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::History(arguments) => history::run(&config, &arguments),
+        Command::Tune(arguments) => tune::run(&config, &arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Strip(arguments) => strip::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&config, &arguments),

@@ -123,12 +123,6 @@ struct Each {
     timing_s: BTreeMap<u32, f64>,
 }
 
-/// A process of 20 launches under ncu 2025.3.1 on an H200 took 2.0 s, one of 80 took 3.58 s
-/// (2026-11-23).
-const LAUNCH_S: f64 = 0.026;
-/// The same without any launch.
-const START_S: f64 = 1.5;
-
 /// The file of [`Costs`] in the work folder.
 const FILE: &str = "costs.json";
 
@@ -175,14 +169,11 @@ impl Costs {
         let known = self.variants.get(&variant.to_string());
         let mut timings = known.into_iter().flat_map(|each| &each.timing_s);
         let (Some((few, least_s)), last) = (timings.next(), timings.next_back()) else {
-            return ProcessCost {
-                start_s: START_S,
-                launch_s: LAUNCH_S,
-            };
+            return ProcessCost::default();
         };
         let launch_s = match last {
             Some((many, most_s)) => (most_s - least_s) / f64::from(many - few),
-            None => LAUNCH_S,
+            None => ProcessCost::default().launch_s,
         };
         let launch_s = launch_s.clamp(0.0, least_s / f64::from(*few).max(1.0));
         ProcessCost {
@@ -291,10 +282,7 @@ mod tests {
             "measuring 2 variants will take 32 s to 2 min 8 s, by the times of earlier runs"
         );
         let process = |variant: usize| Costs::of(work).process(&plans[variant].variant);
-        let usual = ProcessCost {
-            start_s: START_S,
-            launch_s: LAUNCH_S,
-        };
+        let usual = ProcessCost::default();
         assert_eq!(process(0), usual);
         let timed = |launches: u32, seconds: u64| Cost {
             timing: Duration::from_secs(seconds),
@@ -303,7 +291,7 @@ mod tests {
             ..cost
         };
         Costs::of(work).note(&plans[0].variant, timed(20, 6));
-        assert!((process(0).start_s - (3.0 - 20.0 * LAUNCH_S)).abs() < 1e-9);
+        assert!((process(0).start_s - (3.0 - 20.0 * usual.launch_s)).abs() < 1e-9);
         Costs::of(work).note(&plans[0].variant, timed(80, 12));
         let learned = process(0);
         assert!((learned.start_s - 2.0).abs() < 1e-9 && (learned.launch_s - 0.05).abs() < 1e-9);

@@ -27,6 +27,7 @@ mod sarif;
 mod site;
 mod target;
 mod terminal;
+mod tolerances;
 mod values;
 mod weight;
 
@@ -46,3 +47,4 @@ pub use reference::findings_page;
 pub use site::{Page, history_site, page_name, refuse_foreign, write_site};
 pub use target::{Target, targets};
 pub use terminal::{findings as findings_text, report as outcome_text};
+pub use tolerances::text as tolerances_text;

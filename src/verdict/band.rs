@@ -43,6 +43,18 @@ impl Scale {
             Tolerance::Absolute(value) => (Scale::Absolute, value),
         }
     }
+
+    /// A tolerance as it is compared with a change: a logarithm, or the difference itself. NaN of what is
+    /// no tolerance.
+    pub(crate) fn in_terms(self, tolerance: f64, direction: Direction) -> f64 {
+        match (self, direction) {
+            _ if !(tolerance >= 0.0 && tolerance.is_finite()) => f64::NAN,
+            (Scale::Absolute, _) => tolerance,
+            (Scale::Relative, Direction::Lower | Direction::Equal) => (tolerance / 100.0).ln_1p(),
+            (Scale::Relative, Direction::Higher) if tolerance >= 100.0 => f64::INFINITY,
+            (Scale::Relative, Direction::Higher) => -(-tolerance / 100.0).ln_1p(),
+        }
+    }
 }
 
 /// What is asked of a comparison.
@@ -92,6 +104,9 @@ pub struct Decision {
     /// Some look showed that it is not worse by more than the tolerance, and none that it is. An
     /// inconclusive verdict that is not worse need not fail a gate.
     pub not_worse: bool,
+    /// The smallest tolerance at which some look would have shown that it is not worse: percent, or the
+    /// metric's unit, and at least zero. Absent where no look could show that at any tolerance.
+    pub needed: Option<f64>,
     /// Looks taken.
     pub looks: usize,
     /// Processes that are far from their siblings, where some are.
@@ -375,6 +390,8 @@ struct Claims {
     improved: bool,
     same: bool,
     not_worse: bool,
+    /// The smallest tolerance, in the terms of the looks, at which one of them would be `not_worse`.
+    needed: Option<f64>,
 }
 
 impl Terms {
@@ -387,14 +404,10 @@ impl Terms {
         let first = values.clone().next();
         let same = relative && !log && values.clone().all(|value| Some(value) == first);
         let asked = question.tolerance;
-        let tolerance = match question.direction {
-            _ if !(asked >= 0.0 && asked.is_finite()) => f64::NAN,
-            _ if !relative => asked,
+        let tolerance = match relative && !log {
             // A share of nothing is nothing.
-            _ if !log => 0.0,
-            Direction::Lower | Direction::Equal => (asked / 100.0).ln_1p(),
-            Direction::Higher if asked >= 100.0 => f64::INFINITY,
-            Direction::Higher => -(-asked / 100.0).ln_1p(),
+            true if asked >= 0.0 && asked.is_finite() => 0.0,
+            _ => question.scale.in_terms(asked, question.direction),
         };
         Terms {
             log,
@@ -490,7 +503,11 @@ impl Evidence {
         // An infinite tolerance would pass infinite noise.
         let known = bands.pass.is_finite();
         claims.same |= known && worse.abs() + bands.pass <= limit;
-        claims.not_worse |= known && worse + bands.pass <= limit;
+        let needed = worse + bands.pass;
+        claims.not_worse |= known && needed <= limit;
+        if known {
+            claims.needed = Some(claims.needed.map_or(needed, |least| least.min(needed)));
+        }
     }
 
     /// What the change by itself, without its noise, comes to.
@@ -559,7 +576,7 @@ fn decide(
     }
     let (evidence, bands) = last;
     if looks == Looks::LastOnly {
-        (claims.same, claims.not_worse) = (false, false);
+        (claims.same, claims.not_worse, claims.needed) = (false, false, None);
     }
     let (verdict, open, why) = conclude(&claims, &evidence, bands.is_some(), question.direction);
 
@@ -590,6 +607,14 @@ fn decide(
         not_worse: claims.not_worse
             && !claims.regressed
             && evidence.estimate(question.direction) != Estimate::Worse,
+        needed: claims.needed.map(|needed| {
+            let needed = needed.max(0.0);
+            match (terms.log, question.direction) {
+                // A share that is lost, of the reference.
+                (true, Direction::Higher) => (-needed).exp_m1() * -100.0,
+                _ => terms.shown(needed),
+            }
+        }),
         looks: 1 + later.len(),
         outlying: None,
         why: why.to_owned(),
@@ -679,6 +704,7 @@ fn not_measured(why: &str) -> Decision {
         threshold: None,
         open: false,
         not_worse: false,
+        needed: None,
         looks: 0,
         outlying: None,
         why: why.to_owned(),

@@ -1,10 +1,30 @@
 //! Quantiles of Student's t (1908).
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Quantiles that are kept; a check asks for few different ones, and simulated checks for them often.
+const MOST_KEPT: usize = 4096;
+
+thread_local! {
+    static KEPT: RefCell<HashMap<(usize, u64), f64>> = RefCell::default();
+}
 
 /// The value that Student's t exceeds with that chance, below one half. Infinite where it cannot
 /// be had, which claims nothing.
 pub(super) fn upper_quantile(dof: usize, chance: f64) -> f64 {
+    let key = (dof, chance.to_bits());
+    KEPT.with_borrow_mut(|kept| {
+        if kept.len() >= MOST_KEPT {
+            kept.clear();
+        }
+        *kept.entry(key).or_insert_with(|| computed(dof, chance))
+    })
+}
+
+fn computed(dof: usize, chance: f64) -> f64 {
     let Ok(t) = StudentsT::new(0.0, 1.0, dof as f64) else {
         return f64::INFINITY;
     };
