@@ -21,6 +21,9 @@ struct Arguments {
     /// Folder of the recorded machine starts.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/recordings/rounds"))]
     data: PathBuf,
+    /// Folder of all recordings, for the values of many GPUs.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/recordings"))]
+    recordings: PathBuf,
     /// The configuration whose tolerances are judged.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/config.toml"))]
     config: PathBuf,
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let settings = Settings {
         data: arguments.data,
+        recordings: arguments.recordings,
         config: arguments.config,
         checks: arguments.checks,
         seed: arguments.seed,

@@ -11,6 +11,7 @@ fn evaluated(checks: usize, seed: u64) -> Evaluation {
     let repository = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     evaluate(&Settings {
         data: repository.join("ci/recordings/rounds"),
+        recordings: repository.join("ci/recordings"),
         config: repository.join("config.toml"),
         checks,
         seed,

@@ -10,6 +10,7 @@
 
 mod check;
 mod data;
+mod gpus;
 mod interval;
 mod measured;
 mod models;
@@ -34,6 +35,8 @@ use parts::Trial;
 pub struct Settings {
     /// Folder of the recorded machine starts.
     pub data: PathBuf,
+    /// Folder of all recordings.
+    pub recordings: PathBuf,
     /// The configuration whose tolerances are judged.
     pub config: PathBuf,
     /// Checks drawn for each question.
@@ -70,6 +73,7 @@ pub fn evaluate(settings: &Settings) -> Result<Evaluation, Box<dyn Error>> {
         page.sweep(&trial)?;
     }
     page.other_noise(&Locked::read(&config)?);
+    page.gpus(&gpus::read(&settings.recordings, &config)?);
     let (text, targets) = page.finish();
     Ok(Evaluation {
         text,

@@ -4,6 +4,7 @@ use sparsek_gate::config::{Metric, Variant};
 use sparsek_gate::metric::Tolerance;
 
 use super::data::{self, Data};
+use super::gpus::{Counted, OfGpus};
 use super::interval::{Interval, exact, upper_bound};
 use super::models::{Locked, Model};
 use super::parts::{LOCKED_ON, Trial};
@@ -364,6 +365,120 @@ impl<'a> Page<'a> {
         self.table(&["noise", "variants judged", "pass", "two are quick"], rows);
     }
 
+    /// All variants against baselines of other GPUs, by the values that GPUs were recorded with.
+    pub fn gpus(&mut self, all: &[OfGpus]) {
+        self.heading(
+            "7. Against a baseline that other GPUs locked, without a control: all variants",
+        );
+        self.line(&format!(
+            "Recorded processes of every GPU, {} comparisons. *Within* is the share of displacements within the allowance, with all other GPUs locked and with {LOCKED_ON}. The other columns are of baselines of {LOCKED_ON} drawn GPUs: unchanged comparisons that do not pass, those with +5 % that are caught, and the smallest change of a list that is caught in 99 %.\n",
+            all.len(),
+        ));
+        let checks = self.settings.checks.div_ceil(10);
+        let (mut left_out, mut drawn) = (Counted::default(), Counted::default());
+        let mut rows = Vec::new();
+        for one in all.iter().filter(|one| one.gpus() > LOCKED_ON) {
+            let others = one.leaving_one_out(5.0);
+            let of_drawn = one.drawn(LOCKED_ON, 5.0, checks, self.settings.seed);
+            (left_out, drawn) = (left_out.and(others), drawn.and(of_drawn));
+            if one.metric != CAUGHT_BY {
+                continue;
+            }
+            let smallest = one.caught_in_99_of_100(LOCKED_ON, checks, self.settings.seed);
+            rows.push(vec![
+                one.variant.to_string(),
+                one.gpus().to_string(),
+                format!("{:.2} %", one.deviation()),
+                format!("{} %", one.tolerance()),
+                format!("{} of {}", others.within, others.checks),
+                share(of_drawn.within, of_drawn.checks),
+                share(of_drawn.not_passed, of_drawn.checks),
+                share(of_drawn.caught, of_drawn.checks),
+                smallest.map_or_else(|| "more".to_owned(), |percent| format!("{percent} %")),
+            ]);
+        }
+        let four = format!("within, of {LOCKED_ON}");
+        self.table(
+            &[
+                "duration of",
+                "GPUs",
+                "σ of GPUs",
+                "tolerance",
+                "within, of all others",
+                &four,
+                "do not pass",
+                "+5 % caught",
+                "99 % caught",
+            ],
+            rows,
+        );
+        self.line(&format!(
+            "\nAll judged metrics: {} of {} displacements within the allowance of all other GPUs, {} within that of {LOCKED_ON}; {} false alarms.",
+            left_out.within,
+            left_out.checks,
+            share(drawn.within, drawn.checks),
+            left_out.alarms + drawn.alarms,
+        ));
+        if self.settings.sweep {
+            self.sweep_gpus(all);
+        }
+        let covered = left_out.within as f64 / left_out.checks as f64;
+        self.targets.add(Target {
+            part: "7".to_owned(),
+            what: "at least 95 % of displacements within the allowance, leaving each GPU out"
+                .to_owned(),
+            found: percent(covered),
+            met: covered >= 0.95,
+        });
+        self.targets.add(Target {
+            part: "7".to_owned(),
+            what: "no false alarm".to_owned(),
+            found: (left_out.alarms + drawn.alarms).to_string(),
+            met: left_out.alarms + drawn.alarms == 0,
+        });
+    }
+
+    /// Other tolerances against a baseline: the share of unchanged comparisons that do not pass, and of
+    /// those with +5 % that are caught.
+    fn sweep_gpus(&mut self, all: &[OfGpus]) {
+        let tolerances: [&[f64]; 2] = [
+            &[2.0, 2.25, 2.5, 2.75, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0],
+            &[0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0],
+        ];
+        let checks = self.settings.checks.div_ceil(10);
+        for (name, metrics) in [(CAUGHT_BY, 0), ("the other metrics, without the change", 1)] {
+            self.line(&format!("\nOther tolerances of {name}: do not pass / +5 % caught, locked on {LOCKED_ON} drawn GPUs"));
+            let mut header = vec!["metric".to_owned(), "σ of GPUs".to_owned()];
+            header.extend(tolerances[metrics].iter().map(f64::to_string));
+            let rows = all
+                .iter()
+                .filter(|one| one.gpus() > LOCKED_ON && (one.metric == CAUGHT_BY) == (metrics == 0))
+                .map(|one| {
+                    let mut row = vec![
+                        format!("{} {}", one.variant, one.metric),
+                        format!("{:.3}", one.deviation()),
+                    ];
+                    row.extend(tolerances[metrics].iter().map(|tolerance| {
+                        let one = one.with(*tolerance);
+                        let counted = one.drawn(LOCKED_ON, 5.0, checks, self.settings.seed);
+                        let part = |hits: usize| 100.0 * hits as f64 / counted.checks as f64;
+                        match metrics {
+                            0 => format!(
+                                "{:.1} / {:.0}",
+                                part(counted.not_passed),
+                                part(counted.caught)
+                            ),
+                            _ => format!("{:.1}", part(counted.not_passed)),
+                        }
+                    }));
+                    row
+                })
+                .collect();
+            let header: Vec<&str> = header.iter().map(String::as_str).collect();
+            self.table(&header, rows);
+        }
+    }
+
     fn locked_on(&self) -> usize {
         LOCKED_ON.min(self.data.machines.len() - 1)
     }
@@ -643,6 +758,10 @@ fn percent(share: f64) -> String {
     } else {
         format!("{percent:.1} %")
     }
+}
+
+fn share(hits: usize, of: usize) -> String {
+    percent(hits as f64 / of as f64)
 }
 
 fn number(value: f64) -> String {

@@ -13,7 +13,7 @@ use super::random::Random;
 use super::tally::Check;
 
 /// Machines that a baseline is locked on.
-pub const LOCKED_ON: usize = 4;
+pub const LOCKED_ON: usize = 7;
 
 /// The data, and the variants with the tolerances to try.
 pub struct Trial<'a> {

@@ -19,6 +19,10 @@ use crate::statistics::{Samples, Scatter, farthest, mean};
 const ALARM: f64 = 0.01;
 /// Chance that one regression of exactly its tolerance is called the same.
 pub(super) const MISS: f64 = 0.01;
+/// Machines from which the variance between them is estimated; of fewer the largest distance counts.
+const FEWEST_MACHINES: usize = 4;
+/// Chance that another machine is displaced further than is allowed, to one side.
+const BEYOND_MACHINES: f64 = 0.025;
 /// By how much a difference of two logarithms may be off from rounding alone.
 const LOG_ROUNDING: f64 = 64.0 * f64::EPSILON;
 /// By how much a difference may be off from rounding alone, as a share of the largest value.
@@ -294,9 +298,9 @@ fn own_scatter(sides: [(&[f64], &[f64]); 2]) -> Scatter {
 ///
 /// `control` is by how much the unchanged control kernel reads otherwise than in its baseline, in
 /// the terms of the question: the logarithm of the ratio, or the difference in the metric's unit.
-/// Its sign is ignored. The larger of it and the largest distance of a locked machine from their
-/// centre is what the machines may differ by: a bound, not a distribution. It widens both bands by
-/// itself and never moves the change.
+/// Its sign is ignored. The larger of it and what the locked machines show by themselves
+/// ([`displacement`]) is what the machines may differ by. It widens both bands by itself and never
+/// moves the change.
 pub fn against_stored(
     locked: &Samples,
     now: &[f64],
@@ -331,12 +335,28 @@ pub fn against_stored(
             errors: (1.0 / processes as f64 + locked_share).sqrt(),
             allowance: control
                 .into_iter()
-                .chain(farthest(&means))
+                .chain(displacement(&means))
                 .max_by(f64::total_cmp),
             terms,
         }
     };
     decide(question, now.len(), Looks::Planned, look)
+}
+
+/// How far a further machine may lie from the mean of the locked ones, which have these values; `None`
+/// of a single one.
+///
+/// Of four or more it is the prediction interval of one further normal value: the quantile of
+/// Student's t that so few machines need. Of fewer, their variance is not known well enough for
+/// that, and the largest distance of a locked machine counts.
+fn displacement(means: &[f64]) -> Option<f64> {
+    let machines = means.len();
+    if machines < FEWEST_MACHINES {
+        return farthest(means);
+    }
+    let deviation = Scatter::of(means).sigma()?;
+    let of_a_difference = (1.0 + 1.0 / machines as f64).sqrt();
+    Some(upper_quantile(machines - 1, BEYOND_MACHINES) * deviation * of_a_difference)
 }
 
 /// The terms of one look: those of the question, unless its values are not all positive.
@@ -989,6 +1009,24 @@ mod tests {
         assert_eq!(decision.allowance, Some(3.0));
         close(decision.alarm, 8.462_067);
         assert_eq!(decision.pass, decision.alarm);
+    }
+
+    #[test]
+    fn of_four_machines_the_prediction_of_a_fifth_is_allowed_and_of_three_the_largest_distance() {
+        let allowed = |machines: &[f64]| {
+            let machines: Vec<[f64; 2]> = machines.iter().map(|at| [*at; 2]).collect();
+            let machines: Vec<&[f64]> = machines.iter().map(<[f64; 2]>::as_slice).collect();
+            let asked = question(Scale::Absolute, Direction::Lower, 1.0, &[2]);
+            against_stored(&locked(&machines), &[13.0; 2], None, &asked).allowance
+        };
+        assert_eq!(allowed(&[10.0, 12.0, 17.0]), Some(4.0));
+        // The variance of 10, 12, 14 and 16 is 20/3; t with three degrees of freedom exceeds 3.182446
+        // with a chance of 2.5 %.
+        close(
+            allowed(&[10.0, 12.0, 14.0, 16.0]),
+            3.182_446 * (20.0_f64 / 3.0 * 1.25).sqrt(),
+        );
+        assert_eq!(allowed(&[10.0; 4]), Some(0.0));
     }
 
     #[test]
