@@ -1075,8 +1075,8 @@ fn a_regression_of_level_warn_warns_and_one_of_level_record_is_only_shown() {
         let project = Project::locked();
         project.replace(
             "config.toml",
-            "tolerance = { relative_percent = 3.0 }",
-            &format!("tolerance = {{ relative_percent = 3.0 }}\nlevel = \"{level}\""),
+            "tolerance = { relative_percent = 2.5 }",
+            &format!("tolerance = {{ relative_percent = 2.5 }}\nlevel = \"{level}\""),
         );
         project.edit_profile("cp_async", |profile| scale(profile, DURATION, 2.0));
         let report = project.check(&["cp_async"], 0);
@@ -1105,7 +1105,7 @@ fn relative_and_absolute_changes_are_shown_in_their_own_terms() {
     };
     let duration = line(DURATION);
     assert!(
-        duration.contains("+10.00 % ±") && duration.contains(" 3 % "),
+        duration.contains("+10.00 % ±") && duration.contains(" 2.5 % "),
         "{duration}"
     );
     assert!(!duration.contains(" pt"), "{duration}");

@@ -432,7 +432,7 @@ fn an_answer_that_stays_open_is_measured_as_long_as_the_configuration_allows() {
     };
     machine.replace(
         "config.toml",
-        "relative_percent = 3.0",
+        "relative_percent = 2.5",
         "relative_percent = 0.5",
     );
     machine.lock();

@@ -1,7 +1,7 @@
 //! The recorded rounds, by machine start, and profiles of chosen rounds.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::files::{PROFILE_FILE, base_folder};
@@ -47,14 +47,7 @@ impl Data {
             path: path.to_path_buf(),
             cause,
         };
-        let mut folders = Vec::new();
-        for entry in std::fs::read_dir(folder).map_err(Error::io("read", folder))? {
-            let path = entry.map_err(Error::io("read", folder))?.path();
-            if path.is_dir() {
-                folders.push(path);
-            }
-        }
-        folders.sort();
+        let folders = each_below(folder, "")?;
         let mut data = Data {
             starts: Vec::new(),
             machines: Vec::new(),
@@ -118,6 +111,22 @@ fn ids(variants: &[Variant]) -> Vec<&VariantId> {
     variants.iter().map(|variant| &variant.id).collect()
 }
 
+/// The folders in a folder, each with that path below it; sorted.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn each_below(folder: &Path, below: &str) -> Result<Vec<PathBuf>, Error> {
+    let mut folders = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(Error::io("read", folder))? {
+        let path = entry.map_err(Error::io("read", folder))?.path();
+        if path.is_dir() {
+            folders.push(path.join(below));
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
 /// The one GPU that all processes of a start ran on.
 fn gpu_of(pairs: &BTreeMap<VariantId, Pair>) -> Result<String, String> {
     let mut gpus: Vec<&str> = pairs
@@ -137,7 +146,8 @@ fn gpu_of(pairs: &BTreeMap<VariantId, Pair>) -> Result<String, String> {
 }
 
 impl Pair {
-    fn read(folder: &Path, variant: &VariantId) -> Result<Option<Pair>, Error> {
+    /// Reads a variant and its base below a folder; `None` where it is not there.
+    pub fn read(folder: &Path, variant: &VariantId) -> Result<Option<Pair>, Error> {
         let Some(head) = Profile::recorded(folder, variant)? else {
             return Ok(None);
         };

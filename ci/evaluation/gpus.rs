@@ -5,7 +5,7 @@
 //! checked, and others lock the baseline. A change is put into the recorded values by a factor.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::files::{PROFILE_FILE, base_folder};
@@ -16,6 +16,7 @@ use sparsek_gate::statistics::Samples;
 use sparsek_gate::terms::{Phase, VariantId};
 use sparsek_gate::verdict::{Change, Decision, Question, Scale, Verdict, against_stored};
 
+use super::data::each_below;
 use super::random::Random;
 
 /// The changes that are tried, in percent; the smallest first.
@@ -93,18 +94,6 @@ pub fn read(recordings: &Path, config: &Config) -> Result<Vec<OfGpus>, Error> {
         one.question.comparisons = comparisons;
     }
     Ok(all)
-}
-
-fn each_below(folder: &Path, below: &str) -> Result<Vec<PathBuf>, Error> {
-    let mut folders = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(Error::io("read", folder))? {
-        let path = entry.map_err(Error::io("read", folder))?.path();
-        if path.is_dir() {
-            folders.push(path.join(below));
-        }
-    }
-    folders.sort();
-    Ok(folders)
 }
 
 fn collect(found: &mut BTreeMap<(String, String), OfGpus>, variant: &Variant, profile: &Profile) {

@@ -17,6 +17,7 @@ mod models;
 mod page;
 mod parts;
 mod random;
+mod shapes;
 mod table;
 mod tally;
 mod targets;
@@ -74,6 +75,7 @@ pub fn evaluate(settings: &Settings) -> Result<Evaluation, Box<dyn Error>> {
     }
     page.other_noise(&Locked::read(&config)?);
     page.gpus(&gpus::read(&settings.recordings, &config)?);
+    page.shapes(&shapes::read(&settings.recordings, &config)?);
     let (text, targets) = page.finish();
     Ok(Evaluation {
         text,

@@ -7,7 +7,8 @@ use super::data::{self, Data};
 use super::gpus::{Counted, OfGpus};
 use super::interval::{Interval, exact, upper_bound};
 use super::models::{Locked, Model};
-use super::parts::{LOCKED_ON, Trial};
+use super::parts::{LOCKED_ON, Trial, comparisons};
+use super::shapes::{Shape, Unchanged};
 use super::table::table;
 use super::tally::{Check, Rate, Verdicts, mean_processes, odd};
 use super::targets::{Target, Targets};
@@ -436,6 +437,30 @@ impl<'a> Page<'a> {
             found: (left_out.alarms + drawn.alarms).to_string(),
             met: left_out.alarms + drawn.alarms == 0,
         });
+    }
+
+    /// Kernels that became slower in a part of their launches or processes, side by side.
+    pub fn shapes(&mut self, all: &[Unchanged]) {
+        self.heading("8. Slower in a part of the launches or processes, with --against: checks that do not pass");
+        let comparisons = comparisons(all.iter().map(|one| &one.variant));
+        self.line(&format!(
+            "Planted in the recorded durations of the current side. Each variant is checked by itself, with the chance of a false alarm shared among {comparisons} comparisons.\n"
+        ));
+        let checks = self.settings.checks.div_ceil(20);
+        let mut header = vec!["variant", "unchanged"];
+        header.extend(Shape::ALL.map(Shape::words));
+        let rows = all.iter().map(|one| {
+            let shapes = std::iter::once(None).chain(Shape::ALL.map(Some));
+            let shares = shapes.map(|shape| {
+                let hits = one.not_passed(shape, comparisons, checks, self.settings.seed);
+                share(hits, checks)
+            });
+            std::iter::once(one.variant.id.to_string())
+                .chain(shares)
+                .collect()
+        });
+        let rows = rows.collect();
+        self.table(&header, rows);
     }
 
     /// Other tolerances against a baseline: the share of unchanged comparisons that do not pass, and of

@@ -311,7 +311,7 @@ fn same(variants: &[Variant]) -> Vec<(&Variant, Sides)> {
 }
 
 /// Each variant here has one kernel.
-fn comparisons<'v>(variants: impl IntoIterator<Item = &'v Variant>) -> usize {
+pub fn comparisons<'v>(variants: impl IntoIterator<Item = &'v Variant>) -> usize {
     comparison_count(
         Tier::Counters,
         variants.into_iter().map(|variant| (variant, None)),
