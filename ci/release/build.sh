@@ -45,7 +45,7 @@ mkdir "$work/$name"
 cp "$work"/unpacked/*.data/scripts/sparsek-gate LICENSE "$work/sources/README.md" CHANGELOG.md "$work/$name"
 chmod 755 "$work/$name/sparsek-gate"
 tar --create --directory "$work" --sort=name --owner=0 --group=0 --numeric-owner \
-  --mode=go=rX,u+rw,a-s --mtime="@$SOURCE_DATE_EPOCH" "$name" | gzip -n9 >"$folder/$name.tar.gz"
+  --mode=go=rX,u+rw,a-s --mtime="@$SOURCE_DATE_EPOCH" "$name" | gzip -n >"$folder/$name.tar.gz"
 cp "$work"/unpacked/*.dist-info/sboms/*.json "$folder/$name.cyclonedx.json"
 cp "$work"/wheel/*.whl "$folder"
 ls -l "$folder"
