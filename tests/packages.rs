@@ -1,6 +1,10 @@
 //! What people install: the wheel, the crates, the archive, and what they say of themselves.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper that fails fails its test"
+)]
 
 #[path = "../build.rs"]
 #[expect(dead_code, clippy::print_stdout, reason = "of what only a build does")]
