@@ -204,6 +204,7 @@ fn the_picture_of_a_failing_report_is_what_the_program_makes() {
         "bank conflicts ×129",
         "-21.24 pt",
         "Next",
+        "class=\"also\" open=",
     ] {
         assert!(picture.contains(part), "{part}");
     }
