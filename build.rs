@@ -9,6 +9,8 @@ use std::process::Command;
 
 const FOLDER: &str = "src/profiler/cupti/injection";
 const SOURCE: &str = "src/profiler/cupti/injection/mod.rs";
+/// The variable in which whoever copies the sources out of git states their commit or tag.
+const REVISION: &str = "SPARSEK_GATE_REVISION";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
@@ -68,7 +70,9 @@ fn state_origin(sources: &Path) -> Result<(), Box<dyn Error>> {
                 println!("cargo::rerun-if-changed={path}");
             }
         }
-        origin(sources, &env::var("CARGO_PKG_VERSION")?)
+        println!("cargo::rerun-if-env-changed={REVISION}");
+        let stated = env::var(REVISION).ok();
+        origin(sources, &env::var("CARGO_PKG_VERSION")?).or_else(|| revision(stated.as_deref()?))
     };
     let text = origin.map_or(String::new(), |origin| format!(" ({origin})"));
     println!("cargo::rustc-env=SPARSEK_GATE_ORIGIN={text}");
@@ -104,6 +108,17 @@ pub(crate) fn origin(sources: &Path, version: &str) -> Option<String> {
     )?;
     let date = git(sources, &["log", "-1", "--format=%cs"])?;
     Some(format!("{commit} {date}"))
+}
+
+/// What `--version` shows of a stated revision: ten digits of a commit, and all of a tag. `None` where it is
+/// empty, or no revision.
+pub(crate) fn revision(stated: &str) -> Option<String> {
+    let stated = stated.trim();
+    let is_commit = stated.len() == 40 && stated.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let shown = if is_commit { &stated[..10] } else { stated };
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"._/+- ".contains(&byte);
+    let is_revision = (1..=64).contains(&shown.len()) && shown.bytes().all(known);
+    is_revision.then(|| shown.to_owned())
 }
 
 /// The day that the changelog gives for a version.

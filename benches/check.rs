@@ -21,6 +21,12 @@ fn gate(arguments: &[&str]) {
     assert!(status.is_ok_and(|status| status.success()));
 }
 
+/// What each command pays before it does anything.
+#[divan::bench(sample_count = 200)]
+fn start() {
+    gate(&["--version"]);
+}
+
 #[divan::bench(sample_count = 50)]
 fn check_of_the_recorded_profiles() {
     gate(&["check", "--from", RECORDING, "--baseline-ref", "none"]);

@@ -101,7 +101,7 @@ Examples:
   sparsek-gate plan --slices 8 --format slurm >gate.sh && sh gate.sh
 
 A pipeline of GitHub, GitLab or Buildkite measures beside the target of the pull request, a manifest
-and a script beside --against, where it is given. Replace OWNER, images and tags with your own.";
+and a script beside --against, where it is given. Replace owners, images and tags with your own.";
 
 const MERGE_HELP: &str = "\
 Examples:

@@ -6,7 +6,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{Project, Ran, repository};
+use crate::common::{Project, Ran, published_as, repository};
 use clap::Parser as _;
 use serde::Deserialize as _;
 use serde_json::{Value as Json, json};
@@ -63,7 +63,7 @@ fn no_action_of_another_owner_is_unpinned_and_no_token_stays_or_writes() {
                 continue;
             };
             assert!(
-                pinned.is_match(uses) || uses == "OWNER/sparsek-gate@v1",
+                pinned.is_match(uses) || uses == format!("{}@v1", published_as()),
                 "{uses}"
             );
             if uses.starts_with("actions/checkout@") {

@@ -1,6 +1,10 @@
 //! What people install: the wheel, the crates, the archive, and what they say of themselves.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper that fails fails its test"
+)]
 
 #[path = "../build.rs"]
 #[expect(dead_code, clippy::print_stdout, reason = "of what only a build does")]
@@ -12,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::git::git;
-use crate::common::{Project, Ran, aloud, outside_pull_request, repository};
+use crate::common::{Project, Ran, aloud, copy, outside_pull_request, published_as, repository};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sparsek-gate");
@@ -29,69 +33,85 @@ fn cargo(arguments: &[&str]) -> Ran {
     Ran::of(&cargo.output().unwrap()).exits(0)
 }
 
-/// A cargo that builds nothing: it answers maturin's `cargo rustc` with the program that is tested.
-fn cargo_that_has_built(folder: &Path) -> PathBuf {
-    let manifest = repository().join("Cargo.toml");
+/// A maturin that packs a program instead of building one: its cargo builds nothing, and `more` are its
+/// further arguments.
+fn maturin_that_has_built(folder: &Path, program: &str, more: &str) -> String {
     let target = serde_json::json!({
         "kind": ["bin"], "crate_types": ["bin"], "name": "sparsek-gate", "edition": "2024",
-        "src_path": repository().join("src/main.rs"), "doc": true, "doctest": false, "test": true,
+        "src_path": "@SOURCES@/src/main.rs", "doc": true, "doctest": false, "test": true,
     });
     let profile = serde_json::json!({
         "opt_level": "0", "debuginfo": 0, "debug_assertions": true, "overflow_checks": true, "test": false,
     });
-    let package = cargo(&["pkgid", "--offline", "--package", "sparsek-gate"]);
     // maturin moves what was built, and other tests run the program meanwhile.
     let built = folder.join("built/sparsek-gate");
     fs::create_dir_all(built.parent().unwrap()).unwrap();
-    fs::copy(PROGRAM, &built).unwrap();
+    fs::copy(program, &built).unwrap();
     let message = serde_json::json!({
-        "reason": "compiler-artifact", "package_id": package.out.trim(), "manifest_path": manifest,
-        "target": target, "profile": profile, "features": [], "filenames": [built],
-        "executable": built, "fresh": true,
+        "reason": "compiler-artifact", "target": target, "profile": profile, "features": [],
+        "package_id": format!("path+file://@SOURCES@#sparsek-gate@{VERSION}"),
+        "manifest_path": "@SOURCES@/Cargo.toml", "filenames": [built], "executable": built, "fresh": true,
     });
     fs::write(folder.join("message"), format!("{message}\n")).unwrap();
     let script = format!(
-        "#!/bin/sh\nif [ \"$1\" = rustc ]; then exec cat '{}'; fi\nexec '{}' \"$@\"\n",
-        folder.join("message").display(),
+        "#!/bin/sh\nif [ \"$1\" = rustc ]; then echo \"$SPARSEK_GATE_REVISION\" >'{0}/revision'\n\
+         exec sed \"s|@SOURCES@|$(pwd -P)|g\" '{0}/message'; fi\nexec '{1}' \"$@\"\n",
+        folder.display(),
         env!("CARGO")
     );
     executable(&folder.join("cargo"), &script);
-    folder.join("cargo")
+    let real = folder_of_maturin().unwrap().join("maturin");
+    let script = format!(
+        "#!/bin/sh\nfor out; do :; done\nCARGO='{}' exec '{}' build --offline --profile dev {more} --out \"$out\"\n",
+        folder.join("cargo").display(),
+        real.display()
+    );
+    executable(&folder.join("bin/maturin"), &script);
+    format!(
+        "{}:{}",
+        folder.join("bin").display(),
+        std::env::var("PATH").unwrap()
+    )
 }
 
-/// Whether maturin is there.
-fn maturin() -> bool {
-    let found = Command::new("maturin").arg("--version").output().is_ok();
-    if !found {
+/// Where maturin is; says aloud what is not tried without it.
+fn folder_of_maturin() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap();
+    let found = std::env::split_paths(&path).find(|folder| folder.join("maturin").exists());
+    if found.is_none() {
         aloud("SKIPPED: the wheel: there is no maturin on the PATH (pip install maturin)");
     }
     found
 }
 
-/// The Python that installed maturin, which so has pip and makes environments with it.
-fn python_of_maturin() -> String {
-    let path = std::env::var_os("PATH").unwrap();
-    let mut folders = std::env::split_paths(&path);
-    let folder = folders.find(|folder| folder.join("maturin").exists());
-    folder.unwrap().join("python3").display().to_string()
+/// What a release's script makes of a program, in a folder of a project.
+fn packed(project: &Project, into: &str, program: &str, more: &str) -> Ran {
+    let folder = project.path("wheel");
+    fs::create_dir_all(&folder).unwrap();
+    let mut pack = Command::new("bash");
+    pack.arg(repository().join("ci/release/build.sh"))
+        .arg(project.path(into))
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env("PATH", maturin_that_has_built(&folder, program, more));
+    Ran::of(&pack.output().unwrap())
 }
 
 #[test]
 fn the_wheel_gives_the_first_gate_in_an_environment_without_rust() {
-    if !maturin() {
+    let Some(tools) = folder_of_maturin() else {
         return;
-    }
+    };
     let project = Project::shipped();
     let folder = project.path("wheel");
-    fs::create_dir(&folder).unwrap();
-    let mut pack = Command::new("maturin");
-    pack.args(["build", "--offline", "--profile", "dev"])
-        .args(["--compatibility", "linux", "--out"])
-        .arg(folder.join("index"))
-        .current_dir(repository())
-        .env("CARGO_TARGET_DIR", folder.join("target"))
-        .env("CARGO", cargo_that_has_built(&folder));
-    Ran::of(&pack.output().unwrap()).exits(0);
+    // Linked here, the program needs the glibc of here, which the real call of maturin would refuse.
+    let promised = "--auditwheel skip --compatibility manylinux_2_28";
+    packed(&project, "wheel/index", PROGRAM, promised).exits(0);
+    let machine = std::env::consts::ARCH;
+    let wheel = format!("wheel/index/sparsek_gate-{VERSION}-py3-none-manylinux_2_28_{machine}.whl");
+    assert!(project.path(&wheel).is_file(), "{wheel}");
+    let head = git(&repository(), &["rev-parse", "--short=10", "HEAD"]);
+    let revision = project.read("wheel/revision");
+    assert!(revision.starts_with(&head), "{revision}, and not {head}");
 
     let python = |program: &str, arguments: &[&str]| {
         let mut python = Command::new(program);
@@ -105,25 +125,21 @@ fn the_wheel_gives_the_first_gate_in_an_environment_without_rust() {
             .env("HOME", &folder);
         Ran::of(&python.output().unwrap()).exits(0)
     };
-    python(&python_of_maturin(), &["-m", "venv", "wheel/env"]);
+    // The Python that installed maturin has pip, and makes environments with it.
+    let of_maturin = tools.join("python3").display().to_string();
+    python(&of_maturin, &["-m", "venv", "wheel/env"]);
+    let pip = project.path("wheel/env/bin/pip").display().to_string();
     let install = ["install", "--no-index", "--find-links", "wheel/index"];
-    let pip = project.path("wheel/env/bin/pip");
-    python(
-        pip.to_str().unwrap(),
-        &[&install[..], &["sparsek-gate"]].concat(),
-    );
-    let files = python(pip.to_str().unwrap(), &["show", "--files", "sparsek-gate"]).out;
+    python(&pip, &[&install[..], &["sparsek-gate"]].concat());
+    let files = python(&pip, &["show", "--files", "sparsek-gate"]).out;
     let (_, files) = files.split_once("Files:\n").unwrap();
     let strange: Vec<&str> = files
         .lines()
         .map(str::trim)
         .filter(|file| !file.starts_with(&format!("sparsek_gate-{VERSION}.dist-info/")))
         .collect();
-    assert_eq!(
-        strange,
-        ["../../../bin/sparsek-gate"],
-        "more than the program"
-    );
+    let program = ["../../../bin/sparsek-gate"];
+    assert_eq!(strange, program, "more than the program");
 
     let mut gate = Command::new(project.path("wheel/env/bin/sparsek-gate"));
     gate.args(["check", "--from", "recorded", "--baseline-ref", "none"])
@@ -133,6 +149,55 @@ fn the_wheel_gives_the_first_gate_in_an_environment_without_rust() {
     Ran::of(&gate.output().unwrap())
         .exits(0)
         .says("PASS: every gate passed");
+
+    let installed = python(&pip, &["show", "sparsek-gate"]).out;
+    let place = installed
+        .lines()
+        .find_map(|line| line.strip_prefix("Location: "));
+    let metadata =
+        Path::new(place.unwrap()).join(format!("sparsek_gate-{VERSION}.dist-info/METADATA"));
+    leads_outside(&fs::read_to_string(metadata).unwrap());
+    let mut archive = Command::new("tar");
+    let name = format!("sparsek-gate-{VERSION}-{machine}-unknown-linux-gnu");
+    archive.args(["-tzf", &format!("{name}.tar.gz")]);
+    archive.current_dir(folder.join("index"));
+    let archived = Ran::of(&archive.output().unwrap()).exits(0).out;
+    for file in ["sparsek-gate", "README.md", "LICENSE", "CHANGELOG.md"] {
+        assert!(archived.contains(&format!("{name}/{file}\n")), "{archived}");
+    }
+}
+
+/// The readme on a page without the repository beside it: each link is absolute, and leads to a file.
+fn leads_outside(readme: &str) {
+    let link = regex::Regex::new(r"\]\(([^)\s]+)\)").unwrap();
+    let page = format!("https://github.com/{}/blob/v{VERSION}/", published_as());
+    let picture = page.replace("/blob/", "/raw/");
+    let mut seen = (0, 0);
+    for found in link.captures_iter(readme) {
+        let to = &found[1];
+        let (file, count) = match (to.strip_prefix(&page), to.strip_prefix(&picture)) {
+            (Some(file), _) => (file, &mut seen.0),
+            (_, Some(file)) => (file, &mut seen.1),
+            _ => panic!("{to} is no page of the repository"),
+        };
+        *count += 1;
+        let file = file.split('#').next().unwrap();
+        assert!(repository().join(file).is_file(), "{to}");
+    }
+    assert!(seen.0 > 10 && seen.1 == 1, "{seen:?}");
+}
+
+#[test]
+fn a_wheel_for_another_glibc_than_promised_is_no_release() {
+    if folder_of_maturin().is_none() {
+        return;
+    }
+    let project = Project::empty();
+    packed(&project, "out", "/bin/true", "--compatibility linux")
+        .exits(1)
+        .says("is not for manylinux_2_28");
+    let left = fs::read_dir(project.path("out")).unwrap().count();
+    assert_eq!(left, 0, "files of what is no release");
 }
 
 /// The files of this repository that the compiler read for a library, by the newest of the lists that
@@ -234,6 +299,17 @@ fn the_version_names_the_commit_and_its_day_and_nothing_of_another_repository() 
     let packed = r#"{ "git": { "sha1": "5f6b1aac41d0c1e7a9b8" }, "path_in_vcs": "" }"#;
     project.write("sources/packed/.cargo_vcs_info.json", packed);
     assert_eq!(origin("sources/packed"), Some("5f6b1aac41".to_owned()));
+    // Sources that somebody copied out of git, and said which.
+    let stated = |revision: &str| build_script::revision(revision);
+    assert_eq!(stated(&head.repeat(4)), Some(head.clone()));
+    assert_eq!(stated("v1"), Some("v1".to_owned()));
+    assert_eq!(
+        stated("5f6b1aac41+changes 2026-11-23\n"),
+        Some("5f6b1aac41+changes 2026-11-23".to_owned())
+    );
+    for none in ["", " ", "a\nb", "$(x)", &"a".repeat(65)] {
+        assert_eq!(stated(none), None, "{none}");
+    }
     for (line, day) in [
         ("## [0.2.0] - unreleased", "5f6b1aac41"),
         ("## [0.2.01] - 2026-11-30", "5f6b1aac41"),
@@ -319,10 +395,9 @@ fn the_installer_takes_only_the_archive_whose_checksum_it_has() {
 }
 
 #[test]
-fn until_something_is_published_the_installer_says_how_to_build() {
+fn where_no_release_is_pinned_the_installer_says_how_to_build() {
     let (project, _) = released();
-    let shipped = repository().join("ci/release.sha256");
-    fs::copy(shipped, project.path("ci/release.sha256")).unwrap();
+    project.write("ci/release.sha256", "# none\n");
     let mirror = project.path("releases");
     install(&project, mirror.to_str().unwrap())
         .exits(3)
@@ -331,40 +406,294 @@ fn until_something_is_published_the_installer_says_how_to_build() {
     assert!(!project.path("to").exists());
 }
 
-#[test]
-fn a_release_begins_only_when_tag_versions_changelog_and_owner_agree() {
+/// A version that this repository never had.
+const NEXT: &str = "9.8.7";
+
+/// What a release changes, in a folder of its own, with a changelog that announces the next version.
+fn releasing() -> Project {
     let project = Project::empty();
-    for file in ["Cargo.toml", "CHANGELOG.md", "ci/install.sh"] {
-        let text = fs::read_to_string(repository().join(file)).unwrap();
-        project.write(
-            file,
-            text.replace("OWNER/sparsek-gate", "them/sparsek-gate"),
-        );
+    let root = repository();
+    for folder in [
+        ".github",
+        "ci/github",
+        "ci/gitlab",
+        "ci/release",
+        "crates",
+        "docs",
+        "src/engine",
+    ] {
+        copy(&root.join(folder), &project.path(folder));
     }
-    let script = fs::read(repository().join("ci/release/ready.sh")).unwrap();
-    project.write("ci/release/ready.sh", script);
-    let ready = |tag: &str| {
-        let mut command = Command::new("bash");
-        command
-            .args(["ci/release/ready.sh", tag])
-            .current_dir(project.path(""))
-            .env("GITHUB_REPOSITORY", "them/sparsek-gate");
-        Ran::of(&command.output().unwrap())
+    for file in [
+        "Cargo.toml",
+        "Cargo.lock",
+        "fuzz/Cargo.lock",
+        "CHANGELOG.md",
+        "README.md",
+        "action.yml",
+        "ci/Containerfile",
+        "ci/install.sh",
+        "ci/release.sha256",
+        "src/cli.rs",
+    ] {
+        project.write(file, fs::read(root.join(file)).unwrap());
+    }
+    let announced = format!("## [{NEXT}] - unreleased\n\n## [");
+    let changelog = project.read("CHANGELOG.md").replacen("## [", &announced, 1);
+    project.write("CHANGELOG.md", changelog);
+    project
+}
+
+/// Runs a script of a release in its folder, in the place of the repository of somebody.
+fn release(project: &Project, program: &str, arguments: &[&str]) -> Ran {
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(project.path(""))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("GITHUB_REPOSITORY", "them/sparsek-gate");
+    Ran::of(&command.output().unwrap())
+}
+
+#[test]
+fn one_command_makes_a_commit_ready_for_its_release() {
+    let project = releasing();
+    let owner = published_as().split('/').next().unwrap();
+    let ready = || {
+        release(
+            &project,
+            "bash",
+            &["ci/release/ready.sh", &format!("v{NEXT}")],
+        )
     };
-    let tag = format!("v{VERSION}");
+    let prepare = |more: &[&str]| {
+        let all = [&["ci/release/prepare.py"], more].concat();
+        release(&project, "python3", &all)
+    };
+    ready().exits(1).says("has the version").says("has no line");
+    prepare(&["9.9.9", "--owner", "them"])
+        .exits(1)
+        .says("has no heading '## [9.9.9] - unreleased'");
+    prepare(&["v9.8.7", "--owner", "them"])
+        .exits(1)
+        .says("is not a version");
+    prepare(&[NEXT, "--owner", "a/b"])
+        .exits(1)
+        .says("is not the name of an account");
+    ready().exits(1);
+
+    prepare(&[NEXT, "--owner", owner, "--day", "2026-12-01"]).exits(0);
+    if owner == "OWNER" {
+        ready()
+            .exits(1)
+            .says("README.md:")
+            .says("of the time before the first release");
+        prepare(&[NEXT, "--owner", "them", "--day", "2026-12-01"]).exits(0);
+    } else {
+        for file in ["Cargo.toml", "ci/install.sh"] {
+            let text = project
+                .read(file)
+                .replace(published_as(), "them/sparsek-gate");
+            project.write(file, text);
+        }
+    }
+    ready().exits(0);
     let changelog = project.read("CHANGELOG.md");
-    let dated = format!("# Changelog\n## [{VERSION}] - 2026-11-30\n");
-    project.write("CHANGELOG.md", &dated);
+    assert!(changelog.contains(&format!("## [{NEXT}] - 2026-12-01\n")));
+    // A second time changes nothing.
+    let again = prepare(&[NEXT, "--owner", "them", "--day", "2026-12-01"]).exits(0);
+    assert_eq!(again.out, "");
+}
+
+#[test]
+fn a_release_does_not_begin_while_a_version_or_a_sentence_is_of_before() {
+    let project = releasing();
+    let prepare = ["ci/release/prepare.py", NEXT, "--owner", "them"];
+    release(&project, "python3", &prepare).exits(0);
+    let ready = |tag: &str| release(&project, "bash", &["ci/release/ready.sh", tag]);
+    let publisher = published_as().replace("OWNER", "them");
+    for file in ["Cargo.toml", "ci/install.sh"] {
+        let text = project.read(file).replace(&publisher, "them/sparsek-gate");
+        project.write(file, text);
+    }
+    let tag = format!("v{NEXT}");
     ready(&tag).exits(0);
     ready("v9.0.0")
         .exits(1)
         .says("has the version")
-        .says("does not depend on ncu-report 9.0.0");
-    ready(VERSION).exits(1).says("is not v and a version");
-    project.write("CHANGELOG.md", "# Changelog\n## [Unreleased]\n");
-    ready(&tag).exits(1).says("has no line");
-    assert!(changelog.contains(&format!("## [{VERSION}]")));
-    project.write("CHANGELOG.md", &dated);
-    project.replace("Cargo.toml", "them/sparsek-gate", "OWNER/sparsek-gate");
-    ready(&tag).exits(1).says("name OWNER");
+        .says("does not depend on ncu-report 9.0.0")
+        .says("fuzz/Cargo.lock has another version of ncu-report than 9.0.0")
+        .says("has no line '## [9.0.0]");
+    ready(NEXT).exits(1).says("is not v and a version");
+    for (file, sentence) in [
+        ("README.md", "Nothing is published yet."),
+        ("CHANGELOG.md", "Nothing is published yet."),
+        ("docs/install.md", "Until the first release, build it."),
+        ("docs/ci.md", "nothing is published"),
+        ("docs/ci.md", "uses: OWNER/sparsek-gate@v1"),
+        ("ci/Containerfile", "# Until one is published"),
+        ("src/engine/templates/github.yml", "# Replace OWNER"),
+    ] {
+        let before = project.read(file);
+        project.write(file, format!("{before}{sentence}\n"));
+        let line = before.lines().count() + 1;
+        ready(&tag)
+            .exits(1)
+            .says(&format!("{file}:{line} is of the time before"));
+        project.write(file, before);
+    }
+    project.replace("Cargo.toml", "them/sparsek-gate", "others/sparsek-gate");
+    ready(&tag)
+        .exits(1)
+        .says("names the repository others/sparsek-gate, and this is them/sparsek-gate");
+}
+
+#[test]
+fn after_a_release_its_two_archives_are_pinned() {
+    let project = releasing();
+    let line = |machine: &str, ending: &str| {
+        format!(
+            "{}  sparsek-gate-{NEXT}-{machine}-unknown-linux-gnu{ending}\n",
+            "0a".repeat(32)
+        )
+    };
+    let archives = line("aarch64", ".tar.gz") + &line("x86_64", ".tar.gz");
+    let pin = |sums: &str| {
+        project.write("SHA256SUMS", sums);
+        release(&project, "bash", &["ci/release/pin.sh", "SHA256SUMS"])
+    };
+    let before = project.read("ci/release.sha256");
+    pin(&line("x86_64", ".tar.gz"))
+        .exits(1)
+        .says("has 0 archives for aarch64 instead of one");
+    assert_eq!(project.read("ci/release.sha256"), before);
+    for _ in 0..2 {
+        pin(&format!("{archives}{}", line("x86_64", ".cyclonedx.json"))).exits(0);
+        let pinned = project.read("ci/release.sha256");
+        assert!(
+            pinned.starts_with("# ") && pinned.ends_with(&format!("\n{archives}")),
+            "{pinned}"
+        );
+        assert_eq!(pinned.matches("sparsek-gate-").count(), 2, "{pinned}");
+    }
+    // The installer knows the archive of this machine by it.
+    install(&project, "/nonexistent")
+        .exits(3)
+        .says(&format!("has no sparsek-gate-{NEXT}-"));
+}
+
+#[test]
+fn every_page_and_every_recipe_names_the_same_publisher() {
+    let named = regex::Regex::new(
+        r"(?:github\.com/|uses: |--repo |repository=|[`(])([\w-]+)/sparsek-gate\b",
+    )
+    .unwrap();
+    let owner = published_as().split('/').next().unwrap();
+    let root = repository();
+    let mut seen = 0;
+    let mut folders = vec![
+        root.join("docs"),
+        root.join("ci"),
+        root.join("src/engine"),
+        root.join(".github"),
+    ];
+    let mut files: Vec<PathBuf> = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "Cargo.toml",
+        "action.yml",
+        "src/cli.rs",
+    ]
+    .map(|file| root.join(file))
+    .to_vec();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                // Recorded, or about any publisher.
+                true if path.ends_with("recordings") || path.ends_with("ci/release") => {}
+                true => folders.push(path),
+                false => files.push(path),
+            }
+        }
+    }
+    for file in files {
+        let Ok(text) = fs::read_to_string(&file) else {
+            continue;
+        };
+        for found in named.captures_iter(&text) {
+            assert_eq!(&found[1], owner, "{}: {}", file.display(), &found[0]);
+            seen += 1;
+        }
+    }
+    assert!(seen > 12, "{seen}");
+}
+
+/// The action and the container build without the rest of the repository.
+#[test]
+fn the_sources_that_recipes_copy_are_all_that_a_build_reads() {
+    let project = Project::empty();
+    let list = fs::read_to_string(repository().join("ci/sources.txt")).unwrap();
+    let container = fs::read_to_string(repository().join("ci/Containerfile")).unwrap();
+    for path in list.lines() {
+        let named = container
+            .lines()
+            .any(|line| line.starts_with("COPY ") && line.split(' ').any(|word| word == path));
+        assert!(named, "ci/Containerfile does not copy {path}");
+        let from = repository().join(path);
+        if from.is_dir() {
+            copy(&from, &project.path(&format!("sources/{path}")));
+        } else {
+            project.write(&format!("sources/{path}"), fs::read(from).unwrap());
+        }
+    }
+    let copied: Vec<&str> = list.lines().collect();
+    let outside: Vec<PathBuf> = [
+        read_by_compiler("sparsek_gate"),
+        read_by_compiler("ncu_report"),
+    ]
+    .concat()
+    .into_iter()
+    .filter(|file| {
+        let file = file.strip_prefix(repository()).unwrap();
+        !copied.iter().any(|path| file.starts_with(path))
+    })
+    .collect();
+    assert_eq!(outside, Vec::<PathBuf>::new());
+    // cargo reads the whole manifest, and what it names must be there: one small crate is enough to see it.
+    let mut check = Command::new(env!("CARGO"));
+    check
+        .args([
+            "check",
+            "--quiet",
+            "--offline",
+            "--locked",
+            "--package",
+            "memchr",
+        ])
+        .current_dir(project.path("sources"))
+        .env("CARGO_TARGET_DIR", project.path("target"));
+    Ran::of(&check.output().unwrap()).exits(0);
+}
+
+/// Compiles both, which takes minutes: `cargo test --test all packages:: -- --ignored`. The release
+/// workflow does the same.
+#[test]
+#[ignore = "compiles both crates again"]
+fn each_crate_builds_and_runs_from_its_packed_sources() {
+    let target = Path::new(PROGRAM).ancestors().nth(2).unwrap();
+    let mut pack = Command::new(env!("CARGO"));
+    pack.args(["package", "--offline", "--locked", "--allow-dirty"])
+        .args(["--package", "ncu-report", "--package", "sparsek-gate"])
+        .current_dir(repository())
+        .env("CARGO_TARGET_DIR", target);
+    Ran::of(&pack.output().unwrap()).exits(0);
+    let program = target.join("debug/sparsek-gate");
+    let project = Project::shipped();
+    let mut gate = Command::new(program);
+    gate.args(["check", "--from", "recorded", "--baseline-ref", "none"])
+        .current_dir(project.path(""));
+    Ran::of(&gate.output().unwrap())
+        .exits(0)
+        .says("PASS: every gate passed");
 }

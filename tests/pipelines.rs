@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::git::git;
-use crate::common::{self, Project, Ran, aloud, outside_pull_request, repository};
+use crate::common::{self, Project, Ran, aloud, outside_pull_request, published_as, repository};
 use clap::{CommandFactory as _, Parser as _};
 use regex::Regex;
 use serde_json::{Value as Json, json};
@@ -109,8 +109,11 @@ fn every_recipe_is_of_the_form_that_its_service_publishes() {
 #[test]
 fn nothing_from_outside_stands_in_a_script_and_every_action_is_pinned() {
     let pinned = Regex::new(r"^[\w./-]+@[0-9a-f]{40}$").unwrap();
-    let own = Regex::new(r"^(OWNER/sparsek-gate(/[\w./-]+)?@v\d+|\./\.github/workflows/[\w.-]+)$")
-        .unwrap();
+    let own = format!(
+        r"^({}(/[\w./-]+)?@v\d+|\./\.github/workflows/[\w.-]+)$",
+        regex::escape(published_as())
+    );
+    let own = Regex::new(&own).unwrap();
     for recipe in WORKFLOWS.iter().chain(&ACTIONS) {
         let document = yaml(recipe);
         let source = text(recipe);
@@ -177,7 +180,7 @@ fn where_a_token_may_write_nothing_of_the_change_is_run() {
                 assert_eq!(with["path"], "change", "{recipe}: {job}");
                 assert!(with["submodules"].is_null() && with["lfs"].is_null());
             }
-            if uses.starts_with("OWNER/sparsek-gate@") {
+            if uses.starts_with(&format!("{}@", published_as())) {
                 assert!(
                     with["from"].is_string(),
                     "{recipe}: {job} would build the change"
@@ -291,7 +294,7 @@ fn the_inputs_of_the_action_that_recipes_name_are_there() {
         let document = yaml(recipe);
         for (_, step) in steps(&document) {
             let uses = step["uses"].as_str().unwrap_or_default();
-            let Some(own) = uses.strip_prefix("OWNER/sparsek-gate") else {
+            let Some(own) = uses.strip_prefix(published_as()) else {
                 continue;
             };
             let folder = own.split('@').next().unwrap().trim_start_matches('/');
@@ -570,9 +573,13 @@ fn building() -> Service {
         "crates/one/lib.rs",
         "benches/one.rs",
         "ci/evaluate.rs",
+        "tests/all.rs",
+        "tests/documents/main.rs",
     ] {
         service.project.write(&format!("action/{file}"), "");
     }
+    let sources = fs::read(repository().join("ci/sources.txt")).unwrap();
+    service.project.write("action/ci/sources.txt", sources);
     let script = repository().join("ci/github/install.sh");
     let copy = service.project.path("action/ci/github/install.sh");
     fs::create_dir_all(copy.parent().unwrap()).unwrap();
@@ -634,6 +641,7 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
         .with("RUSTFLAGS", "-C linker=tools/cargo")
         .with("RUSTUP_TOOLCHAIN", "nightly")
         .with("GH_TOKEN", "ghp_secret")
+        .with("ACTION_REF", "v1")
         .with("HTTPS_PROXY", "http://proxy:3128");
     let script = service.project.path("action/ci/github/install.sh");
     service
@@ -659,9 +667,16 @@ fn the_action_builds_the_gate_with_nothing_of_the_change() {
     names.sort_unstable();
     assert_eq!(
         names,
-        ["CARGO_HOME", "HTTPS_PROXY", "PATH", "RUSTUP_TOOLCHAIN"]
+        [
+            "CARGO_HOME",
+            "HTTPS_PROXY",
+            "PATH",
+            "RUSTUP_TOOLCHAIN",
+            "SPARSEK_GATE_REVISION"
+        ]
     );
     assert!(seen.contains("RUSTUP_TOOLCHAIN=1.89.0-x86_64\n"), "{seen}");
+    assert!(seen.contains("SPARSEK_GATE_REVISION=v1\n"), "{seen}");
     let folder = service.project.read("seen/folder");
     assert!(
         !folder.starts_with(service.project.path("").to_str().unwrap()),
@@ -719,21 +734,26 @@ fn the_action_does_not_build_the_sources_that_a_pull_request_brings() {
         .says("ref: ${{ github.event.pull_request.base.sha }}");
     git(&["checkout", "--quiet", &base]);
     service.run(script, &["program-2"]).exits(0).says("built");
+    // The build knows the commit of its sources, which it does not have.
+    let seen = service.project.read("seen/env");
+    let revision = format!("SPARSEK_GATE_REVISION={}\n", &base[..10]);
+    assert!(seen.contains(&revision), "{seen}");
 }
 
 #[test]
 fn the_action_downloads_unless_it_is_asked_to_build_and_never_by_a_checksum_of_the_change() {
     let service = building();
-    for file in ["ci/install.sh", "ci/release.sha256"] {
-        let text = fs::read(repository().join(file)).unwrap();
-        service.project.write(&format!("action/{file}"), text);
-    }
+    let installer = fs::read(repository().join("ci/install.sh")).unwrap();
+    service.project.write("action/ci/install.sh", installer);
+    service
+        .project
+        .write("action/ci/release.sha256", "# none\n");
     let path = "action/ci/install.sh";
     let mode = fs::Permissions::from_mode(0o755);
     fs::set_permissions(service.project.path(path), mode.clone()).unwrap();
     let script = service.project.path("action/ci/github/install.sh");
     let script = script.to_str().unwrap();
-    // Nothing is published yet, and nothing is built without being asked for.
+    // Nothing is pinned, and nothing is built without being asked for.
     service
         .run(script, &["program"])
         .exits(3)

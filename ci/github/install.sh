@@ -59,7 +59,7 @@ refuse_files_of_change() {
 # environment: no CARGO_*, no RUSTC*, no RUSTUP_TOOLCHAIN, no token.
 apart() {
   local name kept=("PATH=$PATH" "CARGO_HOME=$work/cargo")
-  for name in HOME TMPDIR LANG SSL_CERT_FILE SSL_CERT_DIR \
+  for name in HOME TMPDIR LANG SPARSEK_GATE_REVISION SSL_CERT_FILE SSL_CERT_DIR \
     http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
     [ -z "${!name-}" ] || kept+=("$name=${!name}")
   done
@@ -69,6 +69,15 @@ apart() {
   fi
   [ -z "${toolchain-}" ] || kept+=("RUSTUP_TOOLCHAIN=$toolchain")
   (cd "$work/sources" && env -i "${kept[@]}" "$@")
+}
+
+# The commit of the action's sources, if they are a checkout of their own; else $ACTION_REF.
+revision() {
+  if [ "$(real "$(git -C "$sources" rev-parse --show-toplevel 2>/dev/null || echo /nonexistent)")" = "$sources" ]; then
+    git -C "$sources" describe --always --abbrev=10 --exclude='*' --dirty=+changes
+  else
+    echo "${ACTION_REF-}"
+  fi
 }
 
 build() {
@@ -85,9 +94,13 @@ build() {
     what=(--version "$VERSION" sparsek-gate)
   else
     refuse_files_of_change
-    (cd "$sources" && cp -R Cargo.toml Cargo.lock build.rs LICENSE README.md benches crates src "$work/sources")
-    mkdir "$work/sources/ci"
-    cp "$sources/ci/evaluate.rs" "$work/sources/ci"
+    # The copy has no git, so the build is told what its `--version` names: the commit of the checkout,
+    # or else what the workflow wrote behind the `@`.
+    SPARSEK_GATE_REVISION=$(revision)
+    export SPARSEK_GATE_REVISION
+    while read -r path; do
+      (cd "$sources" && cp -R --parents "$path" "$work/sources")
+    done <"$sources/ci/sources.txt"
     find "$work/sources" \( -name 'rust-toolchain*' -o -name .cargo -o -name target \) -prune -exec rm -rf {} +
   fi
   apart cargo install --locked --root "$root" "${what[@]}"

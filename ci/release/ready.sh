@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Whether this commit can be released as TAG: the versions agree, the changelog has its day, and
-# somebody is named who publishes it. Prints every fault, and exits with 1 if there is one.
+# Whether this commit can be released as TAG: the versions agree, the changelog has its day, somebody is
+# named who publishes it, and no text says that nothing is published. Prints every fault, and exits with
+# 1 if there is one. ci/release/prepare.py makes a commit ready.
 #
 #   ci/release/ready.sh v0.2.0
 set -euo pipefail
@@ -18,12 +19,25 @@ stated=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo
 [ "$stated" = "$version" ] || fault "Cargo.toml has the version $stated, the tag $version"
 grep -q "^ncu-report = { version = \"$version\"," Cargo.toml ||
   fault "sparsek-gate does not depend on ncu-report $version (Cargo.toml)"
+for lock in Cargo.lock fuzz/Cargo.lock; do
+  for crate in sparsek-gate ncu-report; do
+    grep -A1 "^name = \"$crate\"$" "$lock" | grep -qx "version = \"$version\"" ||
+      fault "$lock has another version of $crate than $version"
+  done
+done
 grep -Eq "^## \[${version//./\\.}\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md ||
   fault "CHANGELOG.md has no line '## [$version] - YYYY-MM-DD'"
-owner=${GITHUB_REPOSITORY:-OWNER/}
-owner=${owner%%/*}
-# Elsewhere an owner that is not replaced would be somebody's name.
-if [ "$owner" = OWNER ] || grep -rq 'OWNER/sparsek-gate' Cargo.toml ci/install.sh; then
-  fault "Cargo.toml and ci/install.sh name OWNER: write who publishes it (sed -i 's|OWNER/sparsek-gate|NAME/sparsek-gate|')"
-fi
+publisher=$(sed -n 's|^repository = "https://github.com/\(.*\)"|\1|p' Cargo.toml)
+[ "${GITHUB_REPOSITORY-$publisher}" = "$publisher" ] ||
+  fault "Cargo.toml names the repository $publisher, and this is $GITHUB_REPOSITORY"
+
+# An owner that is not replaced would be somebody's name, and what a page says of the time before the
+# first release would be wrong.
+while IFS=: read -r file line text; do
+  fault "$file:$line is of the time before the first release: $text"
+done < <(grep -rnE '\bOWNER\b|[Nn]othing is published|published yet|one is published|[Ff]irst release' \
+  README.md CHANGELOG.md Cargo.toml action.yml docs ci src crates .github \
+  --include='*.md' --include='*.toml' --include='*.yml' --include='*.sh' --include='*.rs' \
+  --include='Containerfile' --include='*.sha256' --include='*.json' --include='*.svg' \
+  --exclude-dir=recordings --exclude-dir=release || true)
 exit "$faults"

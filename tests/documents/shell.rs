@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use serde_json::Value as Json;
 
 use crate::common::git::git;
-use crate::common::{Project, copy, repository};
+use crate::common::{Project, copy, published_as, repository};
 use crate::markdown::{Block, blocks, pages, read};
 use crate::{typed, typed_in};
 
@@ -173,7 +173,7 @@ fn every_configuration_and_every_workflow_of_a_page_can_be_read() {
         for step in steps.flatten() {
             let uses = step["uses"].as_str().unwrap_or_default();
             let named = step["with"].as_object().into_iter().flatten();
-            if uses.starts_with("OWNER/sparsek-gate@") {
+            if uses.starts_with(&format!("{}@", published_as())) {
                 for (name, _) in named {
                     assert!(
                         !action["inputs"][name].is_null(),
