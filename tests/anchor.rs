@@ -94,10 +94,17 @@ fn changes_that_are_together_beyond_the_budget_are_locked_only_with_anchor() {
     let last = lock_now.ledger.last().unwrap();
     assert_eq!(lock_now.anchor.as_ref().unwrap().time, last.time);
     lock(&project, &[]).exits(0);
-    // An anchor that is there already is not moved.
+    // An anchor that is at these values already is not moved, and keeps its time.
+    let long_ago = "2026-11-20T00:00:00Z";
+    let profile = project.read(&Project::baseline_path("cp_async", "profile.json"));
+    let profile = Profile::parse(profile.as_bytes()).unwrap();
+    project.relock("cp_async", &profile, |lock| {
+        lock.anchor.as_mut().unwrap().time = long_ago.to_owned();
+    });
     lock(&project, &["--anchor"])
         .exits(0)
         .says("already locked, unchanged");
+    assert_eq!(read_lock(&project).anchor.unwrap().time, long_ago);
 }
 
 #[test]

@@ -348,7 +348,9 @@ impl Candidate<'_> {
         let (variant, profile) = (self.variant, self.profile);
         let new = Anchor::of(variant, profile, &self.acceptance.time);
         let kept = old.and_then(|old| self.kept_anchor(old));
-        let Some(kept) = kept.filter(|_| !self.acceptance.anchor) else {
+        // An anchor that is at these values already keeps its time, and with it the recorded effects.
+        let moves = |kept: &Anchor| self.acceptance.anchor && kept.has_other_values(&new);
+        let Some(kept) = kept.filter(|kept| !moves(kept)) else {
             return (new, Vec::new());
         };
         if kept.is_comparable(profile) {

@@ -107,14 +107,18 @@ impl Anchor {
     /// Whether another anchor has another time, other conditions or another value, or lacks a value of
     /// this one.
     pub fn is_moved(&self, other: &Anchor) -> bool {
+        // Effects that were recorded before its time do not count for a creep.
+        self.time != other.time || self.has_other_values(other)
+    }
+
+    /// Whether another anchor has other conditions or another value, or lacks a value of this one.
+    pub fn has_other_values(&self, other: &Anchor) -> bool {
         let kept = |kernel: &String, alias: &String, value: f64| {
             let values = other.values.get(kernel);
             values.and_then(|values| values.get(alias)) == Some(&value)
         };
         let mut values = self.values.iter();
-        // Effects that were recorded before its time do not count for a creep.
-        self.time != other.time
-            || self.conditions != other.conditions
+        self.conditions != other.conditions
             || self
                 .counters
                 .iter()

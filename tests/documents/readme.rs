@@ -94,7 +94,7 @@ fn every_figure_of_how_far_to_trust_is_the_one_of_its_page() {
     };
     for (column, name) in [
         (1, "side by side"),
-        (2, "against a baseline locked on four other GPUs"),
+        (2, "against a baseline locked on seven other GPUs"),
     ] {
         let row = vec![name, alarms[column], open[column]];
         assert!(there.contains(&row), "docs/check.md has no row {row:?}");
