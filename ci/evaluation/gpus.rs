@@ -124,7 +124,7 @@ fn collect(found: &mut BTreeMap<(String, String), OfGpus>, variant: &Variant, pr
                     },
                     processes: BTreeMap::new(),
                 });
-            let processes = samples.process_values().into_iter().flatten();
+            let processes = samples.process_values().iter().flatten();
             let of_gpu = one.processes.entry(gpu.to_owned()).or_default();
             of_gpu.extend(processes);
         }
