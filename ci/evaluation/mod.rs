@@ -9,6 +9,7 @@
 //! but the spread does not look larger. So simulated checks raise more false alarms than real ones.
 
 mod check;
+mod creep;
 mod data;
 mod gpus;
 mod interval;
@@ -75,7 +76,9 @@ pub fn evaluate(settings: &Settings) -> Result<Evaluation, Box<dyn Error>> {
     }
     page.other_noise(&Locked::read(&config)?);
     page.gpus(&gpus::read(&settings.recordings, &config)?);
-    page.shapes(&shapes::read(&settings.recordings, &config)?);
+    let unchanged = shapes::read(&settings.recordings, &config)?;
+    page.shapes(&unchanged);
+    page.creep(&unchanged);
     let (text, targets) = page.finish();
     Ok(Evaluation {
         text,

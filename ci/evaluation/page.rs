@@ -3,6 +3,7 @@
 use sparsek_gate::config::{Metric, Variant};
 use sparsek_gate::metric::Tolerance;
 
+use super::creep::Histories;
 use super::data::{self, Data};
 use super::gpus::{Counted, OfGpus};
 use super::interval::{Interval, exact, upper_bound};
@@ -461,6 +462,49 @@ impl<'a> Page<'a> {
         });
         let rows = rows.collect();
         self.table(&header, rows);
+    }
+
+    /// Small changes that add up, by their recorded effects.
+    pub fn creep(&mut self, all: &[Unchanged]) {
+        self.heading("9. Changes that add up: histories whose recorded effects show a creep");
+        let comparisons = comparisons(all.iter().map(|one| &one.variant));
+        let histories = self.settings.checks.div_ceil(4);
+        let seed = self.settings.seed;
+        self.line(&format!(
+            "{histories} histories of each variant. σ is the standard deviation of a process; a check takes as many rounds as unchanged checks needed.\n"
+        ));
+        let mut rows = Vec::new();
+        let mut alarms = 0;
+        for one in all {
+            let in_a_check = one.rounds(comparisons, self.settings.checks.div_ceil(20), seed);
+            let of_one = Histories::of(one, in_a_check);
+            let quiet = of_one.shown(0.0, 100, histories, seed);
+            alarms += quiet;
+            rows.push(vec![
+                one.variant.id.to_string(),
+                format!("{:.3} %", of_one.sigma()),
+                number(of_one.rounds_in_a_check()),
+                share(of_one.shown(0.2, 10, histories, seed), histories),
+                format!("{quiet} of {histories}"),
+            ]);
+        }
+        self.table(
+            &[
+                "duration of",
+                "σ",
+                "rounds",
+                "+0.2 % a change, by the tenth",
+                "100 changes without an effect",
+            ],
+            rows,
+        );
+        self.targets.add(Target {
+            part: "9".to_owned(),
+            what: "at most 1 of 1,000 histories without an effect shows a creep".to_owned(),
+            // Of few histories, what the share may be at best decides.
+            met: exact(alarms, all.len() * histories).low <= 0.001,
+            found: format!("{alarms} of {}", all.len() * histories),
+        });
     }
 
     /// Other tolerances against a baseline: the share of unchanged comparisons that do not pass, and of

@@ -11,7 +11,7 @@ use sparsek_gate::terms::{Phase, Tier};
 use sparsek_gate::verdict::{ROUNDS_IN_ALL, Verdict};
 
 use super::check::{Answer, against};
-use super::data::{Pair, each_below};
+use super::data::{A_ROUND, Pair, each_below};
 use super::random::Random;
 
 const DURATION: &str = "duration";
@@ -110,6 +110,43 @@ pub fn read(recordings: &Path, config: &Config) -> Result<Vec<Unchanged>, Error>
 }
 
 impl Unchanged {
+    /// The recorded pairs of base and current.
+    pub fn pairs(&self) -> &[Pair] {
+        &self.pairs
+    }
+
+    /// The rounds that so many unchanged checks were decided in.
+    pub fn rounds(&self, comparisons: usize, checks: usize, seed: u64) -> Vec<usize> {
+        let purpose = format!("{} rounds", self.variant.id);
+        let of_check = |number: usize| {
+            let mut random = Random::new(seed, &purpose, number);
+            let pair = &self.pairs[number % self.pairs.len()];
+            self.check(pair, &pair.head, comparisons, &mut random)
+                .processes
+                / A_ROUND
+        };
+        (0..checks).map(of_check).collect()
+    }
+
+    fn check(
+        &self,
+        pair: &Pair,
+        head: &Profile,
+        comparisons: usize,
+        random: &mut Random,
+    ) -> Answer {
+        let most = ROUNDS_IN_ALL * self.variant.profile.max_rounds as usize;
+        let rounds = random.with_replacement(most, pair.rounds());
+        let learned = self.locked.as_ref();
+        against(
+            &self.variant,
+            (&pair.base, head),
+            &rounds,
+            learned,
+            comparisons,
+        )
+    }
+
     /// How many of so many checks, drawn from the recorded rounds, do not pass; of an unchanged kernel
     /// without a shape.
     pub fn not_passed(
@@ -128,17 +165,7 @@ impl Unchanged {
                 Some(shape) => planted(&pair.head, shape, &mut random),
                 None => pair.head.clone(),
             };
-            let most = ROUNDS_IN_ALL * self.variant.profile.max_rounds as usize;
-            let rounds = random.with_replacement(most, pair.rounds());
-            let sides = (&pair.base, &head);
-            let learned = self.locked.as_ref();
-            !passes(&against(
-                &self.variant,
-                sides,
-                &rounds,
-                learned,
-                comparisons,
-            ))
+            !passes(&self.check(pair, &head, comparisons, &mut random))
         };
         (0..checks).filter(fails).count()
     }

@@ -5,7 +5,12 @@
 //! because neither the size of the loss nor the change that it began with is known: D. Siegmund and
 //! E. S. Venkatraman, "Using the Generalized Likelihood Ratio Statistic for Sequential Detection of a
 //! Change-Point", The Annals of Statistics 23 (1995), 255–271. The noise is learned from the pairs of
-//! processes of the recorded rounds, so the quantile is that of Student's t.
+//! processes of the recorded rounds, so the quantile is that of Student's t. Where the effects vary by
+//! more than these say, it is learned from the differences of successive effects, to which a steady creep
+//! adds nothing: J. von Neumann and others, "The Mean Square Successive Difference", The Annals of
+//! Mathematical Statistics 12 (1941), 153–162.
+
+use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use super::quantile::upper_quantile;
 
@@ -17,6 +22,8 @@ const CHANGES: f64 = 100.0;
 const WINDOWS: [usize; 12] = [2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64];
 /// Below the quantile of every window: that of the normal distribution for one window is 4.26.
 const LEAST_QUANTILE: f64 = 4.2;
+/// Chance that the effects seem to vary by more than their processes, although they do not.
+const MORE_NOISE: f64 = 0.01;
 /// The noise is learned from so many of the latest changes.
 const MOST_CHANGES: usize = 100;
 
@@ -73,9 +80,13 @@ pub fn creep(steps: &[Step], series: usize) -> Option<Creep> {
     {
         return None;
     }
+    let (scale, freedom) = more_noise(learned, variance, freedom);
+    let errors = errors
+        .into_iter()
+        .map(|(changes, total, error)| (changes, total, error * scale));
     let shared = CHANGES * (errors.len() * series.max(1)) as f64;
     let quantile = upper_quantile(freedom, FALSE_ALARMS / shared);
-    let found = errors.into_iter().filter_map(|(changes, total, error)| {
+    let found = errors.filter_map(|(changes, total, error)| {
         let band = quantile * error;
         (total > band).then_some(Creep {
             changes,
@@ -84,6 +95,27 @@ pub fn creep(steps: &[Step], series: usize) -> Option<Creep> {
         })
     });
     found.max_by(|one, other| (one.total / one.band).total_cmp(&(other.total / other.band)))
+}
+
+/// By what the standard deviation of a process must be multiplied to be that which the effects show,
+/// and its degrees of freedom; 1 and those of the processes where the effects do not show more.
+fn more_noise(steps: &[Step], variance: f64, freedom: usize) -> (f64, usize) {
+    let differences = steps.windows(2).map(|pair| {
+        let rounds = |step: &Step| 1.0 / step.rounds as f64;
+        (pair[1].worse - pair[0].worse).powi(2) / (rounds(&pair[0]) + rounds(&pair[1]))
+    });
+    let count = differences.len() as f64;
+    let ratio = differences.sum::<f64>() / count / variance;
+    // Two successive differences share an effect: together they have two thirds of the freedom.
+    let own = (count * 2.0 / 3.0).max(1.0);
+    // Values that never vary say nothing of their noise.
+    if !(ratio > 1.0 && ratio.is_finite()) {
+        return (1.0, freedom);
+    }
+    match FisherSnedecor::new(own, freedom as f64).map(|known| known.sf(ratio)) {
+        Ok(chance) if chance < MORE_NOISE => (ratio.sqrt(), own as usize),
+        _ => (1.0, freedom),
+    }
 }
 
 #[cfg(test)]
@@ -146,6 +178,22 @@ mod tests {
             .filter(|at| first(&mut random, 100, 0.0, 0.001, 1 + at % 3).is_some())
             .count();
         assert!(alarms <= 1, "{alarms}");
+    }
+
+    #[test]
+    fn effects_that_vary_by_more_than_their_processes_show_no_creep() {
+        let mut random = Random(11);
+        // Whole checks differ by three times what the processes of one check do.
+        let mut alarms = 0;
+        for _ in 0..200 {
+            let mut steps = Vec::new();
+            alarms += usize::from((0..100).any(|_| {
+                let of_check = 0.003 * random.normal();
+                steps.push(random.step(of_check, 0.001, 1));
+                creep(&steps, 1).is_some()
+            }));
+        }
+        assert!(alarms <= 2, "{alarms}");
     }
 
     #[test]
