@@ -37,6 +37,11 @@ impl Histories {
         }
     }
 
+    /// How many rounds were recorded.
+    pub fn recorded(&self) -> usize {
+        self.rounds.len()
+    }
+
     /// The mean number of rounds in a check.
     pub fn rounds_in_a_check(&self) -> f64 {
         self.in_a_check.iter().sum::<usize>() as f64 / self.in_a_check.len() as f64

@@ -20,6 +20,10 @@ const CAUGHT_BY: &str = "duration";
 /// Confidence of the one-sided bound on the share of machines.
 const CONFIDENCE: f64 = 0.95;
 
+/// Recorded rounds from which histories are drawn for a target: the noise in three rounds of one GPU may
+/// be far from that of others.
+const ENOUGH_ROUNDS: usize = 6;
+
 /// The report, as far as it is written.
 pub struct Page<'a> {
     settings: &'a Settings,
@@ -474,18 +478,23 @@ impl<'a> Page<'a> {
             "{histories} histories of each variant. σ is the standard deviation of a process; a check takes as many rounds as unchanged checks needed.\n"
         ));
         let mut rows = Vec::new();
-        let mut alarms = 0;
+        let (mut alarms, mut judged) = (0, 0);
         for one in all {
             let in_a_check = one.rounds(comparisons, self.settings.checks.div_ceil(20), seed);
             let of_one = Histories::of(one, in_a_check);
             let quiet = of_one.shown(0.0, 100, histories, seed);
-            alarms += quiet;
+            let enough = of_one.recorded() >= ENOUGH_ROUNDS;
+            if enough {
+                alarms += quiet;
+                judged += histories;
+            }
             rows.push(vec![
                 one.variant.id.to_string(),
                 format!("{:.3} %", of_one.sigma()),
                 number(of_one.rounds_in_a_check()),
                 share(of_one.shown(0.2, 10, histories, seed), histories),
                 format!("{quiet} of {histories}"),
+                of_one.recorded().to_string(),
             ]);
         }
         self.table(
@@ -495,15 +504,16 @@ impl<'a> Page<'a> {
                 "rounds",
                 "+0.2 % a change, by the tenth",
                 "100 changes without an effect",
+                "rounds recorded",
             ],
             rows,
         );
         self.targets.add(Target {
             part: "9".to_owned(),
-            what: "at most 1 of 1,000 histories without an effect shows a creep".to_owned(),
+            what: format!("at most 1 of 1,000 histories without an effect shows a creep, of variants with {ENOUGH_ROUNDS} recorded rounds"),
             // Of few histories, what the share may be at best decides.
-            met: exact(alarms, all.len() * histories).low <= 0.001,
-            found: format!("{alarms} of {}", all.len() * histories),
+            met: exact(alarms, judged).low <= 0.001,
+            found: format!("{alarms} of {judged}"),
         });
     }
 
