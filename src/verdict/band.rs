@@ -298,8 +298,9 @@ fn own_scatter(sides: [(&[f64], &[f64]); 2]) -> Scatter {
 ///
 /// `control` is by how much the unchanged control kernel reads otherwise than in its baseline, in
 /// the terms of the question: the logarithm of the ratio, or the difference in the metric's unit.
-/// Its sign is ignored. The larger of it and what the locked machines show by themselves
-/// ([`displacement`]) is what the machines may differ by. It widens both bands by itself and never
+/// Its sign is ignored. The larger of it and what the locked machines show by themselves is what the
+/// machines may differ by: the prediction interval of a further one, or of fewer than four the largest
+/// distance. It widens both bands by itself and never
 /// moves the change.
 pub fn against_stored(
     locked: &Samples,
