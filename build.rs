@@ -9,7 +9,7 @@ use std::process::Command;
 
 const FOLDER: &str = "src/profiler/cupti/injection";
 const SOURCE: &str = "src/profiler/cupti/injection/mod.rs";
-/// The variable in which whoever copies the sources out of git states their commit or tag.
+/// The variable that states the commit or tag of sources that were copied out of git.
 const REVISION: &str = "SPARSEK_GATE_REVISION";
 
 fn main() -> Result<(), Box<dyn Error>> {
