@@ -2,7 +2,7 @@
 //! purpose: false alarms, inconclusive verdicts, and how many regressions are caught. Needs no GPU.
 //!
 //! ```text
-//! cargo run --release --example evaluate -- --sweep
+//! cargo run --profile dist --example evaluate -- --sweep
 //! ```
 
 mod evaluation;

@@ -1,5 +1,5 @@
 //! What is said of the gate's error rates holds on the recorded rounds, with fewer checks than
-//! `cargo run --release --example evaluate` draws.
+//! `cargo run --profile dist --example evaluate` draws.
 
 #[path = "../ci/evaluation/mod.rs"]
 mod evaluation;
