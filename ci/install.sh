@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Downloads the released program into FOLDER/sparsek-gate. Installs only an archive whose SHA-256 is in
-# ci/release.sha256, beside this script: whoever pins this file pins the program. With `gh` and
-# GH_TOKEN it also asks GitHub whether this project's own workflow built the archive.
+# ci/release.sha256, beside this script, so a job that pins both files pins the program. With
+# `gh` and GH_TOKEN it also asks GitHub whether this project's own workflow built the archive.
 #
 #   ci/install.sh FOLDER
 #
@@ -58,7 +58,7 @@ found=${found%% *}
 [ "$found" = "$sum" ] ||
   fail "$archive from $from is not what was released: its SHA-256 is $found, ci/release.sha256 has $sum"
 
-# A token of another server than GitHub's own says nothing there.
+# github.com accepts no token of another server.
 if [ -z "${SPARSEK_GATE_MIRROR-}" ] && [ "${GITHUB_SERVER_URL-https://github.com}" = https://github.com ] &&
   [ -n "${GH_TOKEN-}" ] && command -v gh >/dev/null; then
   gh attestation verify "$work/$archive" --repo "$repository" \
@@ -70,7 +70,7 @@ else
 fi
 
 mkdir -p "$folder"
-# One file, whatever else the archive has; the program appears whole or not at all.
+# Extracts one file only. The program appears complete or not at all.
 tar --extract --gzip --to-stdout --file "$work/$archive" "$name/sparsek-gate" >"$work/program"
 chmod 755 "$work/program"
 mv "$work/program" "$folder/.sparsek-gate.new"

@@ -57,7 +57,7 @@ refuse_files_of_change() {
 
 # Runs a program in a folder of its own with what cargo needs, and nothing else of the job's
 # environment: no CARGO_*, no RUSTC*, no RUSTUP_TOOLCHAIN, no token.
-apart() {
+isolated() {
   local name kept=("PATH=$PATH" "CARGO_HOME=$work/cargo")
   for name in HOME TMPDIR LANG SPARSEK_GATE_REVISION SSL_CERT_FILE SSL_CERT_DIR \
     http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
@@ -84,8 +84,8 @@ build() {
   work=$(mktemp -d "${RUNNER_TEMP:-/tmp}/sparsek-gate-build.XXXXXX")
   trap 'rm -rf "$work"' EXIT
   mkdir "$work/cargo" "$work/sources"
-  # The toolchain that the machine's owner chose, whatever a file says that lies somewhere.
-  toolchain=$(apart rustup default 2>/dev/null | cut -d' ' -f1) || toolchain=
+  # The toolchain that the owner of the machine chose. No file of the checkout changes it.
+  toolchain=$(isolated rustup default 2>/dev/null | cut -d' ' -f1) || toolchain=
   toolchain=${toolchain:-stable}
   local what=(--path .) root
   mkdir -p "$folder"
@@ -94,8 +94,8 @@ build() {
     what=(--version "$VERSION" sparsek-gate)
   else
     refuse_files_of_change
-    # The copy has no git, so the build is told what its `--version` names: the commit of the checkout,
-    # or else what the workflow wrote behind the `@`.
+    # The copy has no git, so this variable gives the build what `--version` prints: the commit of the
+    # checkout, or else the reference of the action in the workflow.
     SPARSEK_GATE_REVISION=$(revision)
     export SPARSEK_GATE_REVISION
     while read -r path; do
@@ -103,7 +103,7 @@ build() {
     done <"$sources/ci/sources.txt"
     find "$work/sources" \( -name 'rust-toolchain*' -o -name .cargo -o -name target \) -prune -exec rm -rf {} +
   fi
-  apart cargo install --locked --root "$root" "${what[@]}"
+  isolated cargo install --locked --root "$root" "${what[@]}"
 }
 
 if [ -n "${BINARY-}" ]; then

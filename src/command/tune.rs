@@ -109,7 +109,7 @@ fn unused(folders: &[PathBuf], variants: &[Variant]) -> Result<(), Error> {
         }
         if !any {
             return Err(Error::Usage(format!(
-                "`--from {}`: it has no profile of a selected variant (SUITE/VARIANT/profile.json)",
+                "`--from {}`: it has no profile of a selected variant (SUITE/VARIANT/profile.json); name the folder that `profile --output` wrote",
                 folder.display()
             )));
         }

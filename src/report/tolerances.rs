@@ -62,7 +62,7 @@ pub fn text(variants: &[VariantTolerances], left_out: &[LeftOut], toml: &str) ->
     if !toml.is_empty() {
         let _ = write!(
             text,
-            "\nFor config.toml, what differs from it (if a table [metric.NAME.on] exists, change its lines):\n\n{toml}"
+            "\nLines for config.toml where the proposal differs from it (if a table [metric.NAME.on] exists, change its lines):\n\n{toml}"
         );
     }
     text

@@ -117,10 +117,10 @@ fn place(evidence: &mut [Evidence], variant: &Variant, profile: &Profile) -> Res
         return Err(format!("its profile is one of {}", profile.variant));
     }
     if !profile.provenance.overrides.is_empty() {
-        return Err("it is a trial with other constants".to_owned());
+        return Err("it was measured with other constants (--define)".to_owned());
     }
     if profile.provenance.stripped {
-        return Err("it is a copy that does not name its GPU".to_owned());
+        return Err("it is a stripped copy, which does not name its GPU".to_owned());
     }
     let mut why = String::new();
     for one in evidence {

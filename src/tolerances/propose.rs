@@ -355,7 +355,7 @@ fn why_no_noise(varies: Option<Varies>) -> Option<String> {
     let why = match varies.map(|varies| varies.processes) {
         None => "a recorded value is not positive, so there is no ratio",
         Some(None) => {
-            "only one process was recorded on each GPU: name recordings of more with --from"
+            "only one process was recorded on each GPU; name recordings of several processes with --from"
         }
         Some(Some(processes)) if processes.sigma <= 0.0 => "the recorded values never vary",
         Some(Some(_)) => return None,
