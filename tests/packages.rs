@@ -34,7 +34,8 @@ fn cargo(arguments: &[&str]) -> Ran {
 }
 
 /// A maturin that packs a program instead of building one: its cargo builds nothing, and `more` are its
-/// further arguments.
+/// further arguments. Its cargo reads the dependencies of this platform only: a build downloads no others,
+/// and a test depends on no network.
 fn maturin_that_has_built(folder: &Path, program: &str, more: &str) -> String {
     let target = serde_json::json!({
         "kind": ["bin"], "crate_types": ["bin"], "name": "sparsek-gate", "edition": "2024",
@@ -55,9 +56,12 @@ fn maturin_that_has_built(folder: &Path, program: &str, more: &str) -> String {
     fs::write(folder.join("message"), format!("{message}\n")).unwrap();
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = rustc ]; then echo \"$SPARSEK_GATE_REVISION\" >'{0}/revision'\n\
-         exec sed \"s|@SOURCES@|$(pwd -P)|g\" '{0}/message'; fi\nexec '{1}' \"$@\"\n",
+         exec sed \"s|@SOURCES@|$(pwd -P)|g\" '{0}/message'; fi\n\
+         if [ \"$1\" = metadata ]; then set -- \"$@\" --filter-platform {2}-unknown-linux-gnu; fi\n\
+         exec '{1}' \"$@\"\n",
         folder.display(),
-        env!("CARGO")
+        env!("CARGO"),
+        std::env::consts::ARCH,
     );
     executable(&folder.join("cargo"), &script);
     let real = folder_of_maturin().unwrap().join("maturin");
