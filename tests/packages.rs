@@ -63,11 +63,12 @@ fn maturin_that_has_built(folder: &Path, program: &str, more: &str) -> String {
         env!("CARGO"),
         std::env::consts::ARCH,
     );
-    executable(&folder.join("cargo"), &script);
+    // maturin asks the cargo of the PATH for the dependencies, and builds with the one of CARGO.
+    executable(&folder.join("bin/cargo"), &script);
     let real = folder_of_maturin().unwrap().join("maturin");
     let script = format!(
         "#!/bin/sh\nfor out; do :; done\nCARGO='{}' exec '{}' build --offline --profile dev {more} --out \"$out\"\n",
-        folder.join("cargo").display(),
+        folder.join("bin/cargo").display(),
         real.display()
     );
     executable(&folder.join("bin/maturin"), &script);
