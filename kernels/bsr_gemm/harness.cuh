@@ -18,7 +18,9 @@ struct Variant {
   const char* name;                 // of the kernel, as a profiler shows it
   int tile_n;                       // N must be a multiple
   void (*prepare)();                // once, before any launch; null: nothing to do
-  void (*launch)(const Operands&);  // asynchronous, on the default stream
+  // Asynchronous, on the default stream. Ends the process with kExitUsage, before the kernel starts,
+  // where the kernel cannot do the block-rows of these operands.
+  void (*launch)(const Operands&);
 };
 
 inline void report_check(const Comparison& comparison) {
@@ -54,11 +56,12 @@ inline int run(int argc, char** argv, const Variant& variant) {
   require_supported(shape, variant.tile_n);
 
   const cudaDeviceProp device = require_device(9, 0);
-  std::printf("%s on %s: m %lld, n %lld, k %lld, %lld blocks a block-row, seed %lld, "
+  std::printf("%s on %s: m %lld, n %lld, k %lld, %s%lld blocks a block-row%s%s, seed %lld, "
               "values %lld\n",
               variant.name, device.name, static_cast<long long>(shape.m),
               static_cast<long long>(shape.n), static_cast<long long>(shape.k),
-              static_cast<long long>(shape.blocks_per_row),
+              shape.irregular != 0 ? "up to " : "", static_cast<long long>(shape.blocks_per_row),
+              shape.shuffled_columns != 0 ? ", shuffled columns" : "", kElementSuffix,
               static_cast<long long>(options.seed), static_cast<long long>(options.value_seed));
 
   Problem problem(shape, static_cast<std::uint64_t>(options.seed),
@@ -74,8 +77,8 @@ inline int run(int argc, char** argv, const Variant& variant) {
   result.kernel = variant.name;
   result.gpu = device.name;
   result.tolerance = kToleranceInWords;
-  result.flop = shape.flop();
-  result.bytes = shape.bytes();
+  result.flop = problem.flop();
+  result.bytes = problem.bytes();
 
   if (options.mode == Mode::kProfile) {
     // What is measured is checked: the output of the last launch, in the same process.

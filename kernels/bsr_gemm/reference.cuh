@@ -2,8 +2,9 @@
 // comparison of the whole output with it.
 //
 // Tolerance, element by element:  |got - expected| <= K * 2^-23 * sum |a_ik * b_kj|
-// with K the number of products in the element (32 for each block of A's block-row).
-//   * A product of two fp16 values is exact in fp32, and in the tensor cores.
+// with K the number of products in the element (32 for each block of A's block-row). In an empty
+// block-row the tolerance is 0, and only zeros are right.
+//   * A product of two fp16 or two bf16 values is exact in fp32, and in the tensor cores.
 //   * A chain of fp32 additions in any order, each truncated rather than rounded, errs by at most
 //     2^-23 of the running magnitude per addition: K * 2^-23 * sum |a*b|.
 //   * A tensor core adds T >= 4 products and the accumulator at once: it aligns the T + 1 terms to
@@ -51,13 +52,13 @@ __device__ inline Expected reference_element(const Operands& p, int row, int col
   double sum = 0;
   double magnitude = 0;
   for (int block = first; block < last; ++block) {
-    const __half* a = p.values + static_cast<std::size_t>(block) * kBlockElements +
+    const Element* a = p.values + static_cast<std::size_t>(block) * kBlockElements +
                       row_in_block * kBlockCols;
-    const __half* b =
+    const Element* b =
         p.b + static_cast<std::size_t>(p.columns[block]) * kBlockCols * p.n + column;
 #pragma unroll 8
     for (int k = 0; k < kBlockCols; ++k) {
-      const float product = __half2float(a[k]) * __half2float(b[static_cast<std::size_t>(k) * p.n]);
+      const float product = to_float(a[k]) * to_float(b[static_cast<std::size_t>(k) * p.n]);
       sum += static_cast<double>(product);
       magnitude += fabs(static_cast<double>(product));
     }

@@ -73,6 +73,7 @@ constexpr int kSharedBytes = kStages * kStageBytes + kConsumerWarps * kSlabBuffe
                              kBarriers * static_cast<int>(sizeof(Barrier)) + kAlignment;
 
 static_assert(kConsumers * kProductM == kBlockRows, "the consumers cover the rows");
+static_assert(kStages >= 2, "a stage is released only after the next one has come");
 static_assert(kTiles == 2, "two tiles in registers, one under way, one to be stored");
 static_assert(kSharedBytes <= 227 * 1024, "the ring and the slabs fit in shared memory");
 
@@ -283,23 +284,32 @@ static void prepare() {
       bsr_gemm_tma_wgmma, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
 }
 
-// Ends the process where a block-row has not a number of blocks that fits the registers.
-static int supported_blocks(const Operands& p) {
-  int offsets[2];
-  SPARSEK_CUDA_CHECK(
-      cudaMemcpy(offsets, p.row_offsets, sizeof offsets, cudaMemcpyDeviceToHost));
-  const int blocks = offsets[1] - offsets[0];
-  if (blocks < kMinBlocks || blocks > kMaxBlocks || blocks % kStageBlocks != 0) {
-    sparsek::usage_error("--blocks-per-row " + std::to_string(blocks) +
-                         " is not an even number from " + std::to_string(kMinBlocks) + " to " +
-                         std::to_string(kMaxBlocks) + ", what this kernel's registers hold");
+// Ends the process where one of the block-rows has not a number of blocks that fits the registers:
+// fewer than kMinBlocks never end, and an odd last block reads beyond `columns`.
+static void require_supported_rows(const Operands& p) {
+  const int block_rows = p.m / kBlockRows;
+  std::vector<int> offsets(block_rows + 1);
+  SPARSEK_CUDA_CHECK(cudaMemcpy(offsets.data(), p.row_offsets, offsets.size() * sizeof(int),
+                                cudaMemcpyDeviceToHost));
+  for (int row = 0; row < block_rows; ++row) {
+    const int blocks = offsets[row + 1] - offsets[row];
+    if (blocks >= kMinBlocks && blocks <= kMaxBlocks && blocks % kStageBlocks == 0) continue;
+    sparsek::usage_error("block-row " + std::to_string(row) + " has " + std::to_string(blocks) +
+                         " blocks (--blocks-per-row, --irregular): this kernel's registers take an "
+                         "even number from " +
+                         std::to_string(kMinBlocks) + " to " + std::to_string(kMaxBlocks));
   }
-  return blocks;
 }
 
 static void launch(const Operands& p) {
-  static const int blocks = supported_blocks(p);
-  (void)blocks;
+  // Once for the same block-rows: a copy to the host in every launch would be part of its time.
+  static const int* checked = nullptr;
+  static int checked_m = 0;
+  if (p.row_offsets != checked || p.m != checked_m) {
+    require_supported_rows(p);
+    checked = p.row_offsets;
+    checked_m = p.m;
+  }
   const CUtensorMap map_b = sparsek::matrix_map(p.b, p.k, p.n, kBlockCols, kTileN,
                                                 CU_TENSOR_MAP_SWIZZLE_128B);
   const CUtensorMap map_c = sparsek::matrix_map(p.c, p.m, p.n, kSlabRows, kSlabColumns,
