@@ -18,8 +18,8 @@ struct Variant {
   const char* name;                 // of the kernel, as a profiler shows it
   int tile_n;                       // N must be a multiple
   void (*prepare)();                // once, before any launch; null: nothing to do
-  // Asynchronous, on the default stream. Ends the process with kExitUsage, before the kernel starts,
-  // where the kernel cannot do the block-rows of these operands.
+  // Asynchronous, on the default stream. Ends the process with kExitUsage, before the kernel
+  // starts, where the kernel cannot do the block-rows of these operands.
   void (*launch)(const Operands&);
 };
 

@@ -1,8 +1,8 @@
 // After rung 3, bsr_gemm_ldmatrix: the ring of cp_async with the instructions that WMMA hides. The
 // operands come by ldmatrix and the products are mma.sync m16n8k16, whose fragments are documented.
-// So rows in shared memory need no padding: their 16-byte chunks are swizzled, and the 8 rows that a
-// matrix load reads at one column lie in 8 different groups of banks. The same bytes are stages, and
-// C leaves from the registers, without a way through shared memory.
+// So rows in shared memory need no padding: their 16-byte chunks are swizzled, and the 8 rows that
+// a matrix load reads at one column lie in 8 different groups of banks. C leaves straight from the
+// registers, 16 bytes a lane.
 //
 // Thread block: 8 warps as WARPS_M x WARPS_N = 2x4, each with 64x32 of C in 64 registers a thread;
 //   MIN_BLOCKS = 2 of them on a multiprocessor sets the register budget (128 a thread).
@@ -86,7 +86,7 @@ static_assert(kTileN % kSlabColumns == 0 && kSlabColumns % kWarpTileN == 0,
 static_assert(kRowsA * kChunksRowA == kThreads && kRowsB * kChunksRowB == kThreads &&
                   kBlockRows % kRowsA == 0 && kBlockCols % kRowsB == 0,
               "no thread has a part of a chunk");
-static_assert(kRowsA % 8 == 0 && kRowsB % 8 == 0, "the swizzle is the same in all rows of a thread");
+static_assert(kRowsA % 8 == 0 && kRowsB % 8 == 0, "all rows of a thread have the same swizzle");
 static_assert(MIN_BLOCKS * (kRingBytes + 1024) <= 228 * 1024,
               "MIN_BLOCKS rings, each with the system's 1 KB, fit in a multiprocessor's 228 KB");
 
@@ -186,13 +186,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
       std::uint32_t a[kProductsM][4];
 #pragma unroll
       for (int i = 0; i < kProductsM; ++i) {
-        sparsek::ldmatrix_x4(a[i], (lane_a ^ k * 2 * kChunk) + stage + i * kProductM * kRowBytesA);
+        sparsek::ldmatrix_x4(a[i],
+                             ((lane_a + stage) ^ k * 2 * kChunk) + i * kProductM * kRowBytesA);
       }
 #pragma unroll
       for (int pair = 0; pair < kProductsN / 2; ++pair) {
         std::uint32_t b_pair[4];
         sparsek::ldmatrix_x4_trans(
-            b_pair, (lane_b ^ pair * 2 * kChunk) + stage + k * kProductK * kRowBytesB);
+            b_pair, ((lane_b + stage) ^ pair * 2 * kChunk) + k * kProductK * kRowBytesB);
 #pragma unroll
         for (int i = 0; i < kProductsM; ++i) {
           product(sums[i][pair * 2], a[i], b_pair[0], b_pair[1]);

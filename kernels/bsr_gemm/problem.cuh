@@ -1,7 +1,7 @@
-// The workload: C[M,N] = A * B. A is block-sparse in BSR form, B dense row-major, both fp16, or bf16
-// with ELEMENT_BF16; accumulation and C in fp32. By default every block-row of A has the same number
-// of blocks, at distinct columns in ascending order. With --irregular 1 the numbers differ, and with
-// --shuffled-columns 1 the columns of a block-row are in random order.
+// The workload: C[M,N] = A * B. A is block-sparse in BSR form, B dense row-major, both fp16, or
+// bf16 with ELEMENT_BF16; accumulation and C in fp32. By default every block-row of A has the same
+// number of blocks, at distinct columns in ascending order. With --irregular 1 the numbers differ,
+// and with --shuffled-columns 1 the columns of a block-row are in random order.
 #pragma once
 
 #include <cuda_bf16.h>
