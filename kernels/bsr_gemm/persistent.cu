@@ -107,7 +107,7 @@ struct Cursor {
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     bsr_gemm_persistent(const Element* __restrict__ values, const int* __restrict__ columns,
                         const int* __restrict__ row_offsets, const Element* __restrict__ b,
-                        float* __restrict__ c, int block_rows, int n) {
+                        float* __restrict__ c, int block_rows, int tiles, int n) {
   extern __shared__ __align__(128) unsigned char ring[];
   Barrier* const full = reinterpret_cast<Barrier*>(ring + kStages * kStageBytes);
   Barrier* const empty = full + kStages;
@@ -115,7 +115,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   // The same in all lanes, and known to be: what follows are branches of whole warps.
   const int warp = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
-  const int tiles = block_rows * (n / kTileN);
 
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < kStages; ++stage) {
@@ -170,8 +169,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     }
   } else {
     // Consumers. Lane l points to row l % 16 of each 16x16 of an operand, its left or its right
-    // chunk. The exclusive or comes after the sum with the stage: before it, the compiler would keep
-    // an address for each chunk in a register, and there is none left.
+    // chunk. The exclusive or comes after the sum with the stage: before it, the compiler would
+    // keep an address for each chunk in a register, and there is none left.
     const int consumer = warp - kProducerWarps;
     const int warp_row = consumer / kConsumersN * kWarpTile;
     const int slab = consumer % kConsumersN;
@@ -184,10 +183,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
       const int block_row = tile % block_rows;
       const int panel = tile / block_rows;
-      const int blocks = row_offsets[block_row + 1] - row_offsets[block_row];
+      int blocks = row_offsets[block_row + 1] - row_offsets[block_row];  // left
 
       float sums[kProductsM][kProductsN][4] = {};
-      for (int block = 0; block < blocks; ++block, next.step()) {
+      for (; blocks > 0; --blocks, next.step()) {
         const std::uint32_t stage = next.stage * kStageBytes;
         sparsek::barrier_wait(full + next.stage, next.parity);
 #pragma unroll
@@ -195,8 +194,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
           std::uint32_t a[kProductsM][4];
 #pragma unroll
           for (int i = 0; i < kProductsM; ++i) {
-            sparsek::ldmatrix_x4(a[i],
-                                 ((lane_a + stage) ^ k * 2 * kChunk) + i * kProductM * kRowBytesA);
+            const std::uint32_t rows = (lane_a + stage) ^ k * 2 * kChunk;
+            sparsek::ldmatrix_x4(a[i], rows + i * kProductM * kRowBytesA);
           }
 #pragma unroll
           for (int pair = 0; pair < kProductsN / 2; ++pair) {
@@ -218,10 +217,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       // Epilogue. Lane pairs exchange, so that each lane has 16 bytes of one of two neighbouring
       // groups of 8 columns, and 4 lanes together 64 bytes of a row. C is not read again here:
       // streaming stores leave the L2 to B.
-      const bool odd_lane = lane % 2 == 1;
+      // The lane is read anew, so that nothing of this stays in registers during the products.
+      int own;
+      asm volatile("mov.u32 %0, %%laneid;" : "=r"(own));
+      const bool odd_lane = own % 2 == 1;
       float* const lane_c =
-          c + (static_cast<std::size_t>(block_row) * kBlockRows + warp_row + lane / 4) * n +
-          panel * kTileN + slab * kWarpTile + lane % 2 * 8 + lane % 4 / 2 * 4;
+          c + (static_cast<std::size_t>(block_row) * kBlockRows + warp_row + own / 4) * n +
+          panel * kTileN + slab * kWarpTile + own % 2 * 8 + own % 4 / 2 * 4;
 #pragma unroll
       for (int i = 0; i < kProductsM; ++i) {
 #pragma unroll
@@ -253,7 +255,7 @@ static void launch(const Operands& p) {
   const int block_rows = p.m / kBlockRows;
   const int tiles = block_rows * (p.n / kTileN);
   bsr_gemm_persistent<<<sparsek::persistent_grid(tiles, resident), kThreads, kSharedBytes>>>(
-      p.values, p.columns, p.row_offsets, p.b, p.c, block_rows, p.n);
+      p.values, p.columns, p.row_offsets, p.b, p.c, block_rows, tiles, p.n);
 }
 
 int main(int argc, char** argv) {

@@ -166,8 +166,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 
   } else {
     // Consumers. Lane l points to row l % 16 of each 16x16 of an operand, its left or its right
-    // chunk. The exclusive or comes after the sum with the stage: before it, the compiler would keep
-    // an address for each chunk in a register, and there is none left.
+    // chunk. The exclusive or comes after the sum with the stage: before it, the compiler would
+    // keep an address for each chunk in a register, and there is none left.
     const int consumer = warp - kProducerWarps;
     const int warp_row = consumer / kConsumersN * kWarpTile;
     const int slab = consumer % kConsumersN;
@@ -186,8 +186,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         std::uint32_t a[kProductsM][4];
 #pragma unroll
         for (int i = 0; i < kProductsM; ++i) {
-          sparsek::ldmatrix_x4(a[i],
-                               ((lane_a + stage) ^ k * 2 * kChunk) + i * kProductM * kRowBytesA);
+          const std::uint32_t rows = (lane_a + stage) ^ k * 2 * kChunk;
+          sparsek::ldmatrix_x4(a[i], rows + i * kProductM * kRowBytesA);
         }
 #pragma unroll
         for (int pair = 0; pair < kProductsN / 2; ++pair) {
