@@ -50,8 +50,14 @@ class InputsOf : public Inputs {
   InputsOf(const Shape& shape, std::uint64_t seed, std::uint64_t value_seed)
       : shape_(shape), problem_(shape, seed, value_seed), operands_(problem_.operands()) {}
   const void* operands() const override { return &operands_; }
+#ifdef FAMILY_bsr_gemm
+  // They depend on the blocks that were drawn, not on the sizes alone.
+  std::uint64_t flop() const override { return problem_.flop(); }
+  std::uint64_t bytes() const override { return problem_.bytes(); }
+#else
   std::uint64_t flop() const override { return shape_.flop(); }
   std::uint64_t bytes() const override { return shape_.bytes(); }
+#endif
   void poison_output() override { problem_.poison_output(); }
   sparsek::CheckOutcome check() override { return problem_.compare().outcome; }
 

@@ -32,6 +32,7 @@ class Operands(ctypes.Structure):
         ("m", ctypes.c_int),
         ("n", ctypes.c_int),
         ("k", ctypes.c_int),
+        ("host_row_offsets", ctypes.c_void_p),
     ]
 
 

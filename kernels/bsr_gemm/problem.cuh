@@ -80,7 +80,7 @@ struct Structure {
   std::int64_t blocks() const { return static_cast<std::int64_t>(columns.size()); }
 };
 
-// What a kernel is launched on; all pointers are device pointers.
+// What a kernel is launched on; all pointers but the last are device pointers.
 struct Operands {
   const Element* values;   // [blocks][128][32]
   const int* columns;      // [blocks], block column of each block
@@ -88,6 +88,7 @@ struct Operands {
   const Element* b;        // [k][n]
   float* c;                // [m][n]
   int m, n, k;
+  const int* host_row_offsets;  // row_offsets in host memory, to check them before a launch
 };
 
 inline std::vector<IntegerOption> shape_options(Shape& shape) {
@@ -202,7 +203,8 @@ class Problem {
             c_.data(),
             static_cast<int>(shape_.m),
             static_cast<int>(shape_.n),
-            static_cast<int>(shape_.k)};
+            static_cast<int>(shape_.k),
+            structure_.row_offsets.data()};
   }
 
   void poison_output() { c_.poison(); }

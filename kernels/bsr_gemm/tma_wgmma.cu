@@ -287,12 +287,8 @@ static void prepare() {
 // Ends the process where one of the block-rows has not a number of blocks that fits the registers:
 // fewer than kMinBlocks never end, and an odd last block reads beyond `columns`.
 static void require_supported_rows(const Operands& p) {
-  const int block_rows = p.m / kBlockRows;
-  std::vector<int> offsets(block_rows + 1);
-  SPARSEK_CUDA_CHECK(cudaMemcpy(offsets.data(), p.row_offsets, offsets.size() * sizeof(int),
-                                cudaMemcpyDeviceToHost));
-  for (int row = 0; row < block_rows; ++row) {
-    const int blocks = offsets[row + 1] - offsets[row];
+  for (int row = 0; row < p.m / kBlockRows; ++row) {
+    const int blocks = p.host_row_offsets[row + 1] - p.host_row_offsets[row];
     if (blocks >= kMinBlocks && blocks <= kMaxBlocks && blocks % kStageBlocks == 0) continue;
     sparsek::usage_error("block-row " + std::to_string(row) + " has " + std::to_string(blocks) +
                          " blocks (--blocks-per-row, --irregular): this kernel's registers take an "
@@ -302,14 +298,7 @@ static void require_supported_rows(const Operands& p) {
 }
 
 static void launch(const Operands& p) {
-  // Once for the same block-rows: a copy to the host in every launch would be part of its time.
-  static const int* checked = nullptr;
-  static int checked_m = 0;
-  if (p.row_offsets != checked || p.m != checked_m) {
-    require_supported_rows(p);
-    checked = p.row_offsets;
-    checked_m = p.m;
-  }
+  require_supported_rows(p);
   const CUtensorMap map_b = sparsek::matrix_map(p.b, p.k, p.n, kBlockCols, kTileN,
                                                 CU_TENSOR_MAP_SWIZZLE_128B);
   const CUtensorMap map_c = sparsek::matrix_map(p.c, p.m, p.n, kSlabRows, kSlabColumns,
