@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cuda.h>
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -16,6 +17,9 @@ namespace sparsek {
 
 constexpr CUtensorMapDataType tensor_map_type(const __half*) {
   return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+}
+constexpr CUtensorMapDataType tensor_map_type(const __nv_bfloat16*) {
+  return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 }
 constexpr CUtensorMapDataType tensor_map_type(const float*) {
   return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
