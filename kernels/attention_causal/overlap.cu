@@ -6,15 +6,15 @@
 //   * Between thread blocks: the queries that see most keys start first, in all heads, so that the
 //     short ones fill the end of the launch.
 //
-// Thread block: a producer warp group, of which one thread works, and two consumers, 64 queries each.
+// Thread block: a producer warp group, of which one thread works, and two consumers of 64 queries.
 // Grid: x the heads, y the tiles of 128 queries, the last first.
-// Shared memory (dynamic): Q 128 x 128 bf16 and STAGES x (K and V 128 x 128 bf16), 128-byte swizzle;
-//   32,768 + 2 x 65,536 bytes, 9 barriers, and up to 1,023 bytes to align.
+// Shared memory (dynamic): Q 128 x 128 bf16 and STAGES x (K and V 128 x 128 bf16), with a 128-byte
+//   swizzle; 32,768 + 2 x 65,536 bytes, 9 barriers, and up to 1,023 bytes to align.
 // Registers: 24 a thread of the producer, 240 of the consumers (a tile's scores 64, its weights 32,
 //   the output 64).
-// Barriers: full_q 1 arrival (the producer) and the bytes of Q, used once. full_k and full_v[stage] 1
-//   arrival (the producer) and the bytes; the consumers wait. empty_k and empty_v[stage] 8 arrivals
-//   (the consumers' warps, when their products of the tile have ended); the producer waits.
+// Barriers: full_q 1 arrival (the producer) and the bytes of Q, used once. full_k and full_v[stage]
+//   1 arrival (the producer) and the bytes; the consumers wait. empty_k and empty_v[stage] 8
+//   arrivals (the consumers' warps, when their products of the tile have ended); the producer waits.
 // Named barriers 1 and 2 (PING_PONG), 256 threads: a consumer waits at its own before it starts a
 //   tile's products, where the other arrives after it has started its own. The second consumer
 //   arrives once before the first turn and not after the last, so that none is left open.
@@ -165,8 +165,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     softmax.weigh(scores);
     sparsek::pack_weights(scores, weights);
 
+    if (tiles > 1) sparsek::barrier_wait(full_k + next_k.stage, next_k.parity);
     for (int turn = 1; turn < tiles; ++turn) {
-      sparsek::barrier_wait(full_k + next_k.stage, next_k.parity);
       wait_for_turn();
       sparsek::start_scores(scores, queries, sparsek::advance(keys, next_k.stage * kTileBytes));
       sparsek::barrier_wait(full_v + next_v.stage, next_v.parity);
@@ -179,6 +179,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       if (lane == 0) sparsek::barrier_arrive(empty_k + next_k.stage);
       next_k.step();
       softmax.weigh(scores);
+      // The wait for the next keys stands here because ptxas moves no instruction over its branch:
+      // without it, the wait for the sums comes before the exponentials.
+      sparsek::wgmma_settle(scores);
+      if (turn + 1 < tiles) sparsek::barrier_wait(full_k + next_k.stage, next_k.parity);
 
       sparsek::wgmma_wait<0>();
       sparsek::wgmma_settle(sums);
