@@ -149,7 +149,12 @@ static BASE: LazyLock<Project> = LazyLock::new(|| {
         }
         fs::remove_dir_all(project.path(&format!("{RECORDED}/bsr_gemm/{variant}"))).unwrap();
     }
-    for folder in ["attention", "faults", "trajectory_resample"] {
+    for folder in [
+        "attention",
+        "attention_causal",
+        "faults",
+        "trajectory_resample",
+    ] {
         fs::remove_dir_all(project.path("kernels").join(folder)).unwrap();
     }
     for entry in fs::read_dir(project.path(&format!("{RECORDED}/bsr_gemm/{VARIANT}"))).unwrap() {

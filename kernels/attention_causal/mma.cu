@@ -5,9 +5,9 @@
 // masked, so that every row has a key in its first tile.
 //
 // Thread block: 4 warps of 16 queries. Grid: x the tiles of 64 queries, y the heads.
-// Shared memory (dynamic): Q 64 x 128 bf16, and a ring of 2 stages x (K and V 64 x 128 bf16); 16,384
-//   + 2 x 32,768 = 81,920 bytes. The place of a row's 16 bytes is swizzled by the row, so that the 8
-//   rows of a matrix are read from different banks.
+// Shared memory (dynamic): Q 64 x 128 bf16, and a ring of 2 stages x (K and V 64 x 128 bf16);
+//   16,384 + 2 x 32,768 = 81,920 bytes. The 16-byte parts of a row are swizzled by the row, so that
+//   the 8 rows of a matrix are read from different banks.
 // Barriers: one a tile for all threads. Before it, each thread waits for its own copies of this
 //   tile; after it, everybody's are visible and every warp is done with the tile before, whose
 //   stage is refilled next.

@@ -14,7 +14,8 @@
 //   the output 64).
 // Barriers: full_q 1 arrival (the producer) and the bytes of Q, used once. full_k and full_v[stage]
 //   1 arrival (the producer) and the bytes; the consumers wait. empty_k and empty_v[stage] 8
-//   arrivals (the consumers' warps, when their products of the tile have ended); the producer waits.
+//   arrivals (the consumers' warps, when their products of the tile have ended); the producer
+//   waits.
 // Named barriers 1 and 2 (PING_PONG), 256 threads: a consumer waits at its own before it starts a
 //   tile's products, where the other arrives after it has started its own. The second consumer
 //   arrives once before the first turn and not after the last, so that none is left open.

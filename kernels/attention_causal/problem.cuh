@@ -84,8 +84,8 @@ struct AttentionCausalShape {
   }
 };
 
-// Box-Muller, two normal values of deviation 1 from one 64-bit draw: scores over sqrt(D) then have a
-// deviation of 1 too.
+// Box-Muller, two normal values of deviation 1 from one 64-bit draw: scores over sqrt(D) then have
+// a deviation of 1 too.
 __global__ void fill_normal_bf16(__nv_bfloat162* __restrict__ out, std::size_t pairs,
                                  std::uint64_t key) {
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;

@@ -1,7 +1,7 @@
 // The independent reference: thread blocks of 16 queries, in double, no tensor cores; and how far a
-// kernel may be from it. Scores and sums are taken once for all features of a query, since a sum for
-// each element alone, as in kernels/attention, would be 128 times the work. So the expected values
-// lie in memory before they are compared.
+// kernel may be from it. The scores are computed once for all features of a query: once for each
+// element, as in kernels/attention, would be 128 times the work. So the expected values are in
+// memory before they are compared.
 //
 // The bound is the one that kernels/attention/reference.cuh derives, with two differences:
 //   * Weights and output are rounded to bf16, which has 8 significant bits: 2^-8 in place of 2^-11.
@@ -24,7 +24,8 @@ constexpr int kFeatures = 128;  // D
 // What a kernel is launched on; all pointers are device pointers. Query head h reads key/value head
 // h / group, over the whole batch.
 struct AttentionCausalOperands {
-  const __nv_bfloat16* q;  // [heads][sequence][kFeatures]; k follows it, and v follows k: one buffer
+  // [heads][sequence][kFeatures]; k follows it, and v follows k: one buffer
+  const __nv_bfloat16* q;
   const __nv_bfloat16* k;  // [heads / group][sequence][kFeatures]
   const __nv_bfloat16* v;
   __nv_bfloat16* out;

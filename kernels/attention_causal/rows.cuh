@@ -1,7 +1,7 @@
-// The softmax and the output of rows that lie in the accumulators of a tensor-core product, the same
-// for mma.sync and WGMMA: the four lanes of a quad share an upper row and a lower one, 8 below. Of
-// each 8 columns lane q of the quad has the pair 2q: x[4i], x[4i + 1] of the upper row, x[4i + 2],
-// x[4i + 3] of the lower. `half` is 0 for the upper row, 1 for the lower.
+// The softmax and the output of rows in the accumulators of a tensor-core product, whose layout is
+// the same for mma.sync and WGMMA: the four lanes of a quad share an upper row and a lower one, 8
+// below. Of each 8 columns lane q of the quad has the pair 2q: x[4i], x[4i + 1] of the upper row,
+// x[4i + 2], x[4i + 3] of the lower. `half` is 0 for the upper row, 1 for the lower.
 #pragma once
 
 #include <cuda_bf16.h>

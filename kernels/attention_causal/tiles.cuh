@@ -45,8 +45,8 @@ __device__ __forceinline__ void load_tile(unsigned char* to, const CUtensorMap* 
   }
 }
 
-// scores = queries * keys^T, one group of products. `queries` describes the warp group's rows of the
-// tile of Q, `keys` the tile of K.
+// scores = queries * keys^T, one group of products. `queries` describes the warp group's rows of
+// the tile of Q, `keys` the tile of K.
 __device__ __forceinline__ void start_scores(float (&scores)[kScores], std::uint64_t queries,
                                              std::uint64_t keys) {
   wgmma_fence();
@@ -73,8 +73,8 @@ __device__ __forceinline__ void start_sums(float (&sums)[kSums],
   wgmma_commit();
 }
 
-// The descriptors of a tile: of queries and keys, whose rows are k, and of values, whose columns are
-// those of the product.
+// The descriptors of a tile: of queries and keys, whose rows are k, and of values, whose columns
+// are those of the product.
 __device__ __forceinline__ std::uint64_t operand_rows(const unsigned char* tile) {
   return operand_128(tile, 0, kSwizzleBytes);
 }

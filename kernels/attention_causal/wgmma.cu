@@ -1,18 +1,19 @@
 // Rung 2, attention_causal_wgmma: the products become WGMMA, which reads Q, K and V from shared
 // memory itself, and the copies bulk tensor copies by a warp group of its own. The scores of a tile
-// are in the registers where the weights are wanted as first operand of the second product. Two warp
-// groups share the tiles of keys and values, 64 queries each: while one is in its softmax, the other
-// may multiply. The tile on the diagonal comes first and alone is masked.
+// are in the registers where the second product needs the weights as its first operand. Two warp
+// groups share the tiles of keys and values, 64 queries each: while one is in its softmax, the
+// other may multiply. The tile on the diagonal comes first and alone is masked.
 //
-// Thread block: a producer warp group, of which one thread works, and two consumers, 64 queries each.
+// Thread block: a producer warp group, of which one thread works, and two consumers of 64 queries.
 // Grid: x the tiles of 128 queries, y the heads.
-// Shared memory (dynamic): Q 128 x 128 bf16 and STAGES x (K and V 128 x 128 bf16), 128-byte swizzle;
-//   32,768 + 2 x 65,536 bytes, 9 barriers, and up to 1,023 bytes to align.
+// Shared memory (dynamic): Q 128 x 128 bf16 and STAGES x (K and V 128 x 128 bf16), with a 128-byte
+//   swizzle; 32,768 + 2 x 65,536 bytes, 9 barriers, and up to 1,023 bytes to align.
 // Registers: 24 a thread of the producer, 240 of the consumers (a tile's scores 64, its weights 32,
 //   the output 64).
-// Barriers: full_q 1 arrival (the producer) and the bytes of Q, used once. full_k and full_v[stage] 1
-//   arrival (the producer) and the bytes; the consumers wait. empty_k and empty_v[stage] 8 arrivals
-//   (the consumers' warps, when their products of the tile have ended); the producer waits.
+// Barriers: full_q 1 arrival (the producer) and the bytes of Q, used once. full_k and full_v[stage]
+//   1 arrival (the producer) and the bytes; the consumers wait. empty_k and empty_v[stage] 8
+//   arrivals (the consumers' warps, when their products of the tile have ended); the producer
+//   waits.
 #include "../common/harness.cuh"
 #include "../common/mbarrier.cuh"
 #include "../common/registers.cuh"

@@ -567,7 +567,9 @@ pub fn configuration() -> String {
         let variant = name.strip_prefix("suite.bsr_gemm.variant.");
         // Tolerances of other variants.
         let elsewhere = name.starts_with("metric.") && name.ends_with(".on");
+        // Metrics that name variants of other suites.
         let dropped = name == "metric.bulk_stored_sectors"
+            || name.ends_with("_bf16")
             || elsewhere
             || name.starts_with("suite.attention")
             || name.starts_with("suite.trajectory_resample")
