@@ -18,6 +18,8 @@
 #include "../../kernels/common/harness.cuh"
 #endif
 
+#include "../../kernels/common/dependent_launch.cuh"
+
 namespace {
 
 // Inputs and output in device memory, of whatever family.
@@ -175,6 +177,11 @@ const char* variant_name() { return variant().name(); }
 void variant_require(int argc, char** argv) { variant().require(argc, argv); }
 // Copies of `operands` will do, also of those from another variant of the family.
 void variant_launch(const void* operands) { variant().launch(operands); }
+
+// Whether the launches to come may be dependent ones, and whether any launch has been made so that it
+// could be (kernels/common/dependent_launch.cuh).
+void variant_allow_dependent(int allowed) { sparsek::dependent_launches.allowed = allowed != 0; }
+int variant_can_be_dependent() { return sparsek::dependent_launches.used ? 1 : 0; }
 
 void* inputs_create(int argc, char** argv) { return variant().create(argc, argv).release(); }
 const void* inputs_operands(void* handle) { return inputs(handle).operands(); }
