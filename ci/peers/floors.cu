@@ -169,8 +169,12 @@ std::uint64_t stream_check(const void* in, std::int64_t in_vectors, const void* 
 void copies_launch(const char* q, const char* k, const char* v, std::uint32_t* out, int heads,
                    int sequence) {
   const int bytes = (kQueries + 2 * sequence) * kRowBytes;
-  SPARSEK_CUDA_CHECK(
-      cudaFuncSetAttribute(copies, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  static int allowed = 0;
+  if (bytes > allowed) {
+    SPARSEK_CUDA_CHECK(
+        cudaFuncSetAttribute(copies, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    allowed = bytes;
+  }
   sparsek::launch_dependent(copies, static_cast<unsigned>(heads * (sequence / kQueries)), 128u,
                             static_cast<std::size_t>(bytes), q, k, v, out, sequence);
 }
