@@ -36,7 +36,11 @@ class Contestant:
     bytes: int  # that one launch must move
     configuration: str = ""
     dependent: bool = False  # its launches are dependent ones, with launches of the same before
-    floor: bool = False  # a program that only moves data: no launch of a kernel can be faster
+    floor: bool = False  # a program that only moves data, or only multiplies: the work alone
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}, dependent launches" if self.dependent else self.name
 
 
 @dataclass

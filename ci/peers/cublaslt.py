@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
-R_32F, R_16F = 0, 2  # cudaDataType_t
+R_32F = 0  # cudaDataType_t
+OPERANDS = {torch.float16: 2, torch.bfloat16: 14}  # CUDA_R_16F, CUDA_R_16BF
 COMPUTE_32F = 68  # cublasComputeType_t
 MAX_WORKSPACE_BYTES = 1  # cublasLtMatmulPreferenceAttributes_t
 WORKSPACE_BYTES = 64 * 1024 * 1024
@@ -48,8 +49,8 @@ def succeed(status: int) -> None:
 
 @dataclass
 class Product:
-    """C = A·B, row-major, fp16 in and fp32 out. cuBLASLt has the columns first: it computes the
-    transposes, C' = B'·A', which lie in memory as they are."""
+    """C = A·B, row-major, fp16 or bf16 in and fp32 out. cuBLASLt has the columns first: it computes
+    the transposes, C' = B'·A', which lie in memory as they are."""
 
     a: torch.Tensor
     b: torch.Tensor
@@ -63,9 +64,10 @@ class Product:
         self.operation = self.created(
             "cublasLtMatmulDescCreate", ctypes.c_int(COMPUTE_32F), ctypes.c_int(R_32F)
         )
+        operand = OPERANDS[self.a.dtype]
         self.layouts = [
-            self.layout(R_16F, n, k),
-            self.layout(R_16F, k, m),
+            self.layout(operand, n, k),
+            self.layout(operand, k, m),
             self.layout(R_32F, n, m),
         ]
         self.algorithms = self.first_algorithms()

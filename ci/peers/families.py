@@ -39,7 +39,19 @@ TIMES: tuple[Sizes, ...] = ({}, {"shuffled": 1}, {"times": "bursty"}, {"times": 
 FAMILIES = (
     Family(
         "bsr_gemm",
-        ("baseline", "occupancy", "cp_async", "warp_specialized", "tma", "tma_wgmma"),
+        (
+            "naive",
+            "wmma",
+            "baseline",
+            "occupancy",
+            "cp_async",
+            "ldmatrix",
+            "producers",
+            "persistent",
+            "warp_specialized",
+            "tma",
+            "tma_wgmma",
+        ),
         ({"m": 8192, "n": 8192, "k": 8192, "blocks-per-row": 16},),
     ),
     Family(
@@ -51,6 +63,11 @@ FAMILIES = (
         "attention",
         ("scalar", "wmma", "wgmma"),
         ({"batch": 2, "heads": 8, "sequence": 512, "features": 64},),
+    ),
+    Family(
+        "attention_causal",
+        ("mma", "wgmma", "overlap"),
+        ({"batch": 1, "heads": 32, "kv-heads": 8, "sequence": 4096, "features": 128},),
     ),
 )
 
@@ -92,7 +109,8 @@ def floors_library(folder: Path) -> Path:
 
 
 def build(selections: list[Selection], folder: Path) -> None:
-    """Compiles every selected variant, and floors.cu, into `folder`. Raises FileNotFoundError, RuntimeError."""
+    """Compiles every selected variant, and floors.cu, into `folder`. Raises FileNotFoundError or
+    RuntimeError."""
     jobs = [(s.family, variant) for s in selections for variant in s.variants]
     for family, variant in jobs:
         if not family.source(variant).is_file():

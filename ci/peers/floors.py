@@ -1,4 +1,5 @@
-"""Floors: programs that only move the bytes of a problem (floors.cu), measured beside the kernels."""
+"""Floors: programs that only move the bytes of a problem (floors.cu), measured beside the
+kernels."""
 
 import ctypes
 import math
@@ -43,7 +44,7 @@ class Floors:
             getattr(self.library, function).restype = ctypes.c_uint64
 
     def streams(self, sets: Sequence[Traffic]) -> list[Contestant]:
-        """A stream for each size of a thread block's part, with plain and with dependent launches."""
+        """Streams of different sizes of a thread block's part, with plain and dependent launches."""
         return [
             self.stream(sets, block_bytes, dependent)
             for block_bytes in BLOCK_BYTES

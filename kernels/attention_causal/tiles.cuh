@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "../common/ring.cuh"
 #include "../common/tma.cuh"
 #include "../common/wgmma.cuh"
 #include "rows.cuh"
@@ -81,18 +82,5 @@ __device__ __forceinline__ std::uint64_t operand_rows(const unsigned char* tile)
 __device__ __forceinline__ std::uint64_t operand_values(const unsigned char* tile) {
   return operand_128(tile, kBoxBytes, kSwizzleBytes);
 }
-
-// Where a ring stands.
-template <int Stages>
-struct Cursor {
-  int stage = 0;
-  std::uint32_t parity = 0;
-
-  __device__ __forceinline__ void step() {
-    if (++stage < Stages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
 
 }  // namespace sparsek

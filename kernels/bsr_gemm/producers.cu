@@ -17,6 +17,7 @@
 #include "../common/cp_async_barrier.cuh"
 #include "../common/mbarrier.cuh"
 #include "../common/mma.cuh"
+#include "../common/ring.cuh"
 #include "harness.cuh"
 
 #ifndef STAGES
@@ -87,17 +88,7 @@ __device__ __forceinline__ void product(float (&d)[4], const std::uint32_t (&a)[
   else sparsek::mma_m16n8k16(d, a, b0, b1);
 }
 
-// The stage that is next, and the parity of its phase.
-struct Cursor {
-  int stage = 0;
-  std::uint32_t parity = 0;
-
-  __device__ __forceinline__ void step() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
+using Cursor = sparsek::Cursor<kStages>;
 
 }  // namespace
 

@@ -22,6 +22,7 @@
 //   the producer waits. Each warp stores its own rows: no barrier joins the warps of a group.
 #include "../common/mbarrier.cuh"
 #include "../common/registers.cuh"
+#include "../common/ring.cuh"
 #include "../common/tma.cuh"
 #include "../common/wgmma.cuh"
 #include "harness.cuh"
@@ -77,17 +78,7 @@ static_assert(kStages >= 2, "a stage is released only after the next one has com
 static_assert(kTiles == 2, "two tiles in registers, one under way, one to be stored");
 static_assert(kSharedBytes <= 227 * 1024, "the ring and the slabs fit in shared memory");
 
-// Where the ring stands.
-struct Cursor {
-  int stage = 0;
-  std::uint32_t parity = 0;
-
-  __device__ __forceinline__ void step() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
+using Cursor = sparsek::Cursor<kStages>;
 
 // A warp's way out for C: slab by slab through shared memory, and out as whole lines.
 struct Output {
@@ -133,7 +124,7 @@ struct Output {
       }
     }
 
-    sparsek::tma_store_fence();
+    sparsek::async_proxy_fence();
     __syncwarp();
     if (lane == 0) {
       sparsek::tma_store(map, row, column + Slab * kSlabColumns, slab);
