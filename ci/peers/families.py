@@ -143,7 +143,7 @@ def compile_variant(nvcc: str, folder: Path, family: Family, variant: str) -> No
         ROOT / "ci" / "peers" / "bind.cu",
         library(folder, family, variant),
         f"{family.name}/{variant}",
-        [f"-DFAMILY_{family.name}", f'-DVARIANT="{family.source(variant)}"'],
+        [f'-DVARIANT="{family.source(variant)}"'],
     )
 
 

@@ -44,7 +44,7 @@ class Floors:
             getattr(self.library, function).restype = ctypes.c_uint64
 
     def streams(self, sets: Sequence[Traffic]) -> list[Contestant]:
-        """Streams of different sizes of a thread block's part, with plain and dependent launches."""
+        """A stream for each size of a part, with plain and with dependent launches."""
         return [
             self.stream(sets, block_bytes, dependent)
             for block_bytes in BLOCK_BYTES

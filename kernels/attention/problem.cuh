@@ -105,6 +105,8 @@ class Attention {
   }
 
   void poison_output() { out_.poison(); }
+  std::uint64_t flop() const { return shape_.flop(); }
+  std::uint64_t bytes() const { return shape_.bytes(); }
 
   Comparison compare() const {
     return sparsek::compare(AttentionReference{operands()}, shape_.elements());

@@ -139,6 +139,8 @@ class AttentionCausal {
   }
 
   void poison_output() { out_.poison(); }
+  std::uint64_t flop() const { return shape_.flop(); }
+  std::uint64_t bytes() const { return shape_.bytes(); }
 
   Comparison compare() const {
     const DeviceBuffer<Expected> expected(shape_.query_elements());

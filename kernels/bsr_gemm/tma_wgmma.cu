@@ -300,5 +300,6 @@ static void launch(const Operands& p) {
 }
 
 int main(int argc, char** argv) {
-  return sparsek::run(argc, argv, {"bsr_gemm_tma_wgmma", kPanelN, prepare, launch});
+  return sparsek::run<sparsek::BsrGemm<kPanelN>>(
+      argc, argv, {"bsr_gemm_tma_wgmma", nullptr, prepare, launch});
 }

@@ -264,6 +264,8 @@ class Problem {
   }
 
   void poison_output() { out_.poison(); }
+  std::uint64_t flop() const { return shape_.flop(); }
+  std::uint64_t bytes() const { return shape_.bytes(); }
 
   Comparison compare() const {
     return sparsek::compare(Reference{operands()}, shape_.rows_out() * shape_.features);

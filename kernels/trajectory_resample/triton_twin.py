@@ -164,7 +164,11 @@ if __name__ == "__main__":
             t = self.tensors
             steps = t.source.shape[1]
             for source, times, x, got in zip(
-                t.source, t.source_times.double(), t.target_times.double(), t.out, strict=True
+                t.source,
+                t.source_times.double(),
+                t.target_times.double(),
+                t.out,
+                strict=True,
             ):
                 not_later = torch.searchsorted(times, x, right=True)
                 left = (not_later - 1).clamp(min=0)
