@@ -393,6 +393,7 @@ fn an_archive_that_is_damaged_or_leads_out_is_refused() {
     let parts = entries(&whole);
     let index: Json = serde_json::from_slice(&parts["archive.json"]).unwrap();
     let before = common::crash::contents(&project.path("away"));
+    let absolute = project.path("absolute").display().to_string();
     let refused = |name: &str, bytes: &[u8], expected: &str| {
         fs::File::create(project.path("bad.zst"))
             .unwrap()
@@ -466,7 +467,7 @@ fn an_archive_that_is_damaged_or_leads_out_is_refused() {
             "absolute",
             &|index| {
                 let file = index["current"]["files"]["config.toml"].clone();
-                index["current"]["files"]["/tmp/out"] = file;
+                index["current"]["files"][&absolute] = file;
             },
             "leads out",
         ),
@@ -549,9 +550,13 @@ fn an_archive_that_is_damaged_or_leads_out_is_refused() {
         &made(&[&[first], other.as_slice()].concat()),
         "another content",
     );
+    // A frame of zeros behind the end expands to more than any padding.
+    let zeros = compress_to_vec(&*vec![0; 1 << 20], CompressionLevel::Fastest);
+    let longer = [made(&[&[first], blobs.as_slice()].concat()), zeros].concat();
+    refused("longer", &longer, "goes on behind its end");
     // Nothing was written beside it.
     assert_eq!(common::crash::contents(&project.path("away")), before);
-    assert!(!Path::new("/tmp/out").exists());
+    assert!(!Path::new(&absolute).exists());
     checkout
         .run_away(&["check", "--archive", "../none.zst"])
         .exits(2)

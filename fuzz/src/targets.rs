@@ -1,10 +1,11 @@
 //! The targets. Each takes the bytes of one input.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 use ncu_report::{LineTable, csv, report};
+use sparsek_gate::archive::{indexed_paths, packed_paths};
 use sparsek_gate::baseline::{Lock, Stored, gaps, norm_lines, parse_effects, unsigned};
 use sparsek_gate::binary::{census, compiler_warnings, has_kernels, kernels_of, listing, resource_report};
 use sparsek_gate::build::definitions::Kernels;
@@ -55,7 +56,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-static TARGETS: [Target; 33] = [
+static TARGETS: [Target; 35] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -69,6 +70,8 @@ static TARGETS: [Target; 33] = [
     target("profile", 4096, Mutation::Json, profile),
     target("outcome", 8192, Mutation::Json, outcome),
     target("slice", 8192, Mutation::Json, slice),
+    target("archive", 8192, Mutation::Bytes, archive),
+    target("archive_index", 8192, Mutation::Json, archive_index),
     target("ptxas", 2048, Mutation::Bytes, ptxas),
     target("nvdisasm", 2048, Mutation::Json, nvdisasm),
     target("cubin", 6144, Mutation::Bytes, cubin),
@@ -511,6 +514,33 @@ fn slice(input: &[u8]) {
     let again = Manifest::parse(&written).expect("what was written can be read");
     let rewritten = serde_json::to_vec(&again).expect("a manifest is JSON");
     assert_eq!(written, rewritten);
+}
+
+/// Files of an archive stay in its folder.
+fn below(paths: &[PathBuf]) {
+    for path in paths {
+        let mut parts = path.components();
+        assert!(parts.all(|part| matches!(part, Component::Normal(_))), "{path:?}");
+    }
+}
+
+fn archive(input: &[u8]) {
+    below(&packed_paths(input).unwrap_or_default());
+}
+
+/// Under the version of this tool: an index of another one is refused before its paths are read.
+fn archive_index(input: &[u8]) {
+    let manifest = include_str!("../../Cargo.toml");
+    let version = manifest.lines().find_map(|line| line.strip_prefix("version = "));
+    let version = version.unwrap_or_default().trim_matches('"');
+    let Ok(mut index) = serde_json::from_slice::<serde_json::Value>(input) else {
+        below(&indexed_paths(input).unwrap_or_default());
+        return;
+    };
+    if let Some(tool) = index.get_mut("tool") {
+        *tool = version.into();
+    }
+    below(&indexed_paths(index.to_string().as_bytes()).unwrap_or_default());
 }
 
 fn process_records(input: &[u8]) {

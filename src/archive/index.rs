@@ -24,6 +24,8 @@ pub(super) mod most {
     pub const FILES: usize = 400_000;
     /// Bytes of all contents together, and of all files that are made of them: 32 GiB.
     pub const BYTES: u64 = 32 << 30;
+    /// Bytes behind the end of the tar. One that this tool writes has none.
+    pub const PADDING: u64 = 64 << 10;
     /// Parts of a path.
     pub const DEPTH: usize = 64;
     /// Bytes of a path.

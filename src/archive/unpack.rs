@@ -1,5 +1,6 @@
 //! Reading an archive: with bounds, and without links or paths that lead out.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
@@ -94,7 +95,7 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacked, Error> {
         .map_err(Error::io("find", folder.path()))?;
     let places = Places { folder: real };
     let reader = Decompressing::new(Hashing::new(opened));
-    let (index, sha256) = match read(reader, &places) {
+    let (index, sha256) = match read(reader, &places, make) {
         Ok(read) => read,
         Err(error) => {
             let why = Error::unless_full(folder.path(), error)?;
@@ -114,10 +115,47 @@ pub fn unpack(file: &Path, expected: Option<&str>) -> Result<Unpacked, Error> {
     })
 }
 
-/// The index, with all files made, and the sha256 of the archive.
+/// The paths of the files that an archive would make, from the folder that it is unpacked in. Nothing
+/// is written.
+///
+/// # Errors
+/// In words, what is wrong with it.
+pub fn packed_paths(archive: &[u8]) -> Result<Vec<PathBuf>, String> {
+    let places = Places {
+        folder: PathBuf::new(),
+    };
+    let paths = RefCell::new(Vec::new());
+    let note = |content: &mut dyn Read, _: &str, targets: &[Target]| -> io::Result<()> {
+        io::copy(content, &mut io::sink())?;
+        let found = targets.iter().map(|target| target.path.clone());
+        paths.borrow_mut().extend(found);
+        Ok(())
+    };
+    let reader = Decompressing::new(Hashing::new(archive));
+    read(reader, &places, note).map_err(|error| error.to_string())?;
+    Ok(paths.into_inner())
+}
+
+/// The same of an index alone.
+///
+/// # Errors
+/// In words, what is wrong with it.
+pub fn indexed_paths(index: &[u8]) -> Result<Vec<PathBuf>, String> {
+    let places = Places {
+        folder: PathBuf::new(),
+    };
+    let made = parsed(index).and_then(|index| targets(&index, &places));
+    let made = made.map_err(|error| error.to_string())?;
+    let targets = made.into_values().flatten();
+    Ok(targets.map(|target| target.path).collect())
+}
+
+/// The index, and the sha256 of the archive. Each content is given to `make`, with its hash and the
+/// files that are made of it.
 fn read<R: Read>(
     mut reader: Decompressing<Hashing<R>>,
     places: &Places,
+    make: impl Fn(&mut dyn Read, &str, &[Target]) -> io::Result<()>,
 ) -> io::Result<(Index, String)> {
     let mut archive = tar::Archive::new(&mut reader);
     // Without extensions: neither long names nor sparse files nor attributes.
@@ -146,7 +184,10 @@ fn read<R: Read>(
         )));
     }
     // What follows the end of a tar, and the rest of the file, belong to its hash.
-    io::copy(&mut (&mut reader).take(most::BYTES), &mut io::sink())?;
+    io::copy(&mut (&mut reader).take(most::PADDING), &mut io::sink())?;
+    if reader.read(&mut [0])? > 0 {
+        return Err(damaged("it goes on behind its end"));
+    }
     let hashing = reader
         .into_inner()
         .ok_or_else(|| damaged("it does not end"))?;
@@ -169,18 +210,22 @@ fn name_of<R: Read>(entry: &tar::Entry<'_, R>) -> io::Result<String> {
 
 /// Reads the index, which comes first.
 fn index<R: Read>(entry: &mut tar::Entry<'_, R>) -> io::Result<Index> {
-    #[derive(serde::Deserialize)]
-    struct Schema {
-        schema: u32,
-    }
     if name_of(entry)? != INDEX || entry.size() > most_of_files::TEXT {
         return Err(damaged("it is no archive of sparsek-gate"));
     }
     let mut bytes = Vec::new();
     entry.take(most_of_files::TEXT).read_to_end(&mut bytes)?;
-    bounded_json(&bytes).map_err(|why| damaged(&why))?;
+    parsed(&bytes)
+}
+
+fn parsed(bytes: &[u8]) -> io::Result<Index> {
+    #[derive(serde::Deserialize)]
+    struct Schema {
+        schema: u32,
+    }
+    bounded_json(bytes).map_err(|why| damaged(&why))?;
     let json = |error: serde_json::Error| damaged(&format!("its {INDEX} is damaged: {error}"));
-    let found: Schema = serde_json::from_slice(&bytes).map_err(json)?;
+    let found: Schema = serde_json::from_slice(bytes).map_err(json)?;
     if found.schema != Index::SCHEMA {
         return Err(damaged(&format!(
             "it has schema {}, and this version reads {}",
@@ -188,7 +233,7 @@ fn index<R: Read>(entry: &mut tar::Entry<'_, R>) -> io::Result<Index> {
             Index::SCHEMA
         )));
     }
-    let index: Index = serde_json::from_slice(&bytes).map_err(json)?;
+    let index: Index = serde_json::from_slice(bytes).map_err(json)?;
     match index.tool == env!("CARGO_PKG_VERSION") {
         true => Ok(index),
         false => Err(damaged(&format!(
@@ -262,12 +307,8 @@ fn targets(index: &Index, places: &Places) -> io::Result<BTreeMap<String, Vec<Ta
 }
 
 /// Makes files of a content, which must have its hash.
-fn make<R: Read>(
-    entry: &mut tar::Entry<'_, R>,
-    sha256: &str,
-    targets: &[Target],
-) -> io::Result<()> {
-    let mut content = Hashing::new(entry);
+fn make(content: &mut dyn Read, sha256: &str, targets: &[Target]) -> io::Result<()> {
+    let mut content = Hashing::new(content);
     let Some((first, others)) = targets.split_first() else {
         io::copy(&mut content, &mut io::sink())?;
         return Ok(());

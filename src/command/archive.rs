@@ -135,8 +135,9 @@ fn text(packed: &Content) -> String {
         0 => String::new(),
         count => format!("; {count} need no measurement, because their program is the base's"),
     };
+    let plural = if *variants == 1 { "" } else { "s" };
     format!(
-        "{archive}: {variants} variants{same}; {files} files of {contents} contents, {bytes} bytes\nsha256 {sha256}\n  next: sparsek-gate check --archive {archive}, on a machine with a GPU\n"
+        "{archive}: {variants} variant{plural}{same}; {files} files of {contents} contents, {bytes} bytes\nsha256 {sha256}\n  next: sparsek-gate check --archive {archive}, on a machine with a GPU\n"
     )
 }
 
