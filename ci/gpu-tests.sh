@@ -5,8 +5,8 @@
 #
 # Works in a copy of the repository and does not change the checkout. OUTPUT keeps captures and logs.
 # PART is any of gate, sanitizer, against, contention, python, misbehave, ladder, collector, compare,
-# bisect, examples and frameworks. Without PART, all of them run but the last three: bisect takes minutes,
-# and the others need CMake, PyTorch and Triton.
+# bisect, slices, examples and frameworks. Without PART, all of them run but the last four: bisect and
+# slices take minutes, and the others need CMake, PyTorch and Triton.
 set -u
 usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
@@ -545,6 +545,56 @@ P
   [ -n "$output" ] && cp "$answer" "$output/bisect.json"
   cd "$work" || exit 70
   rm -rf "$history"
+}
+
+# Slices of an archive, the GPUs of this host, and a check that is killed and goes on. One GPU is enough;
+# of several, all are measured on.
+part_slices() {
+  local of_slices=$work/slices sha256 slice
+  local some=(bsr_gemm/baseline bsr_gemm/cp_async trajectory_resample/tma attention/wgmma)
+  local same=(--against HEAD --measure-all)
+  mkdir -p "$of_slices"
+  copy_to "$of_slices" config.toml
+  cd "$of_slices" || exit 70
+  printf '.sparsek-gate/\n' >.gitignore
+  git init -q
+  expect "every GPU profiles each variant" 0 "launches" "$gate" profile --gpus all "${some[@]}"
+  expect "one lock is of all GPUs" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests "${some[@]}"
+  commit "the baselines"
+  expect "an archive is packed" 0 "sha256" "$gate" archive --output "$work.gate.tar.zst" "${same[@]}" "${some[@]}"
+  sha256=$(sha256sum "$work.gate.tar.zst")
+  local archive=(--archive "$work.gate.tar.zst" --archive-sha256 "${sha256%% *}")
+  for slice in 1 2; do
+    expect "slice $slice is measured" 0 "is complete" \
+      "$gate" check "${archive[@]}" --slice "$slice/2" --slice-output "$work.slices/$slice"
+  done
+  expect "merged they are one check, and unchanged kernels pass" 0 "PASS" \
+    "$gate" merge "$work.slices/1" "$work.slices/2" "${archive[@]}"
+  expect "what a missing slice has is not measured" 6 "slice-unusable" "$gate" merge "$work.slices/1" "${archive[@]}"
+  [ -n "$output" ] && tar czf "$output/slices.tgz" -C "$work.slices" .
+  local alone queues
+  alone=$SECONDS
+  expect "unchanged kernels pass on one GPU" 0 "PASS" "$gate" check "${same[@]}" "${some[@]}"
+  queues=$SECONDS
+  expect "and on all GPUs at the same time" 0 "PASS" "$gate" check --gpus all "${same[@]}" "${some[@]}" --report queues.json
+  echo "      on one GPU $((queues - alone)) s, on all $((SECONDS - queues)) s"
+  [ -n "$output" ] && cp queues.json "$output/"
+  interrupted() {
+    local run
+    "$gate" check "${same[@]}" bsr_gemm/cp_async attention/wgmma >first.txt 2>&1 &
+    run=$!
+    # Once a round of the first variant is whole.
+    until grep -qs '"rounds":[1-9]' .sparsek-gate/profiles/*/*/journal.json; do
+      sleep 0.1
+      kill -0 "$run" || return 70
+    done
+    kill -9 "$run"
+    wait "$run"
+    "$gate" check "${same[@]}" bsr_gemm/cp_async attention/wgmma --resume
+  }
+  expect "a check that was killed goes on with its whole rounds" 0 "resumed" interrupted
+  cd "$work" || exit 70
+  rm -rf "$of_slices" "$work.slices" "$work.gate.tar.zst"
 }
 
 part_examples() {
