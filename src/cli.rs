@@ -402,6 +402,10 @@ pub struct ProfileArgs {
     /// Folder for profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Go on with a run that was interrupted: what it measured in whole processes of the same program,
+    /// settings, GPU and version is used, and the rest is measured. Without one everything is measured.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub resume: bool,
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
@@ -671,6 +675,10 @@ pub struct CheckArgs {
     /// Folder for new profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR", conflicts_with_all = ["from", "slice"])]
     pub output: Option<PathBuf>,
+    /// Go on with a check that was interrupted: what it measured in whole rounds of the same program,
+    /// settings, GPU and version is used, and the rest is measured. Without one everything is measured.
+    #[arg(long, conflicts_with_all = ["from", "static", "dry_run", "on"])]
+    pub resume: bool,
     /// Measure what `archive` packed: its programs, by its rules and locks. Needs no nvcc, no git and
     /// no checkout.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "experimental", "from", "against", "static", "baseline_ref", "accept", "pull_request", "dry_run"])]

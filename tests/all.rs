@@ -53,6 +53,7 @@ mod pipelines;
 mod pull_request;
 mod read_file;
 mod reports;
+mod resume;
 mod rule;
 mod same_program;
 mod sanitizer;

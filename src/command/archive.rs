@@ -71,6 +71,7 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
         measure_all: arguments.measure_all,
         records: NO_RECORDS,
         packed: None,
+        journal: None,
         part: None,
     };
     let (programs, same_programs, _) = fresh.programs(&judge)?;
@@ -158,6 +159,7 @@ impl Opened {
         Packed {
             programs: &self.programs,
             same_programs: &self.same_programs,
+            sha256: &self.sha256,
         }
     }
 }

@@ -119,6 +119,7 @@ fn of_slices(
         outcome
             .reused_verifications
             .extend(run.reused_verifications);
+        outcome.resumed.extend(run.resumed);
         *spent.get_or_insert_default() += run.spent;
     }
     outcome.spent = spent;

@@ -26,6 +26,7 @@ mod plan;
 mod profile;
 mod program;
 mod report;
+mod resume;
 mod schema;
 mod select;
 mod slice;

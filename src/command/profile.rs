@@ -1,7 +1,7 @@
 //! `sparsek-gate profile`.
 
 use super::answer::answer_in;
-use super::dry_run;
+use super::{dry_run, resume};
 use super::select::{load, variable};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::cli::ProfileArgs;
 use crate::finding::{Error, ExitCode};
-use crate::measure::{Batch, Order, RecordUse, measure};
+use crate::measure::{Batch, Journal, Order, RecordUse, measure};
 use crate::profile::Profile;
 use crate::report::{Progress, profiles_text};
 use crate::trust;
@@ -30,6 +30,8 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
     if arguments.dry_run {
         return dry_run::of_profile(&selected, arguments);
     }
+    resume::refuse_unreviewed(arguments.resume, &selected.config)?;
+    let journal = Journal::of(&folder, &selected.config.work, arguments.resume);
     let progress = Progress::new();
     let order = Order {
         batch: Batch {
@@ -46,6 +48,8 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
             writes: trust::is_of_reviewed_code(&selected.config.root, variable),
         },
         prebuilt: None,
+        archive: None,
+        journal: Some(&journal),
     };
     let measured = measure(order, &mut |_, _, _| false)?;
     drop(progress);
@@ -57,7 +61,7 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
     };
     let findings = [measured.findings, measured.gaps].concat();
     let detail = arguments.verbosity.detail();
-    answer_in(detail, arguments.format, &content, &findings, || {
+    let code = answer_in(detail, arguments.format, &content, &findings, || {
         format!(
             "{}\n{:.1} s, {:.1} s of it in nvcc, the programs and ncu; profiles in {}\n",
             profiles_text(&content.profiles, detail),
@@ -65,5 +69,7 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
             content.tools_wall_s,
             content.folder.display()
         )
-    })
+    })?;
+    journal.end();
+    Ok(code)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::answer;
+use super::{answer, resume};
 use super::archive::{self, Opened};
 use super::judging::{Judging, refuse_without_folder};
 use super::select::variable;
@@ -12,7 +12,7 @@ use crate::config::{Config, Selected, Variant};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{ChosenLaunches, Fresh, Judge, Origin};
-use crate::measure::Times;
+use crate::measure::{Journal, Times};
 use crate::plan::{SliceAsked, SlicePlace, VariantPlan, shared_out};
 use crate::report::{self, Progress};
 use crate::slice::{Manifest, Run, SliceFolder, copy_recorded, plan_sha256};
@@ -58,7 +58,7 @@ fn of_recording(
         .cloned()
         .unwrap_or_default();
     let controls = controls_beside(plan, &own);
-    let folder = SliceFolder::create(output)?;
+    let folder = SliceFolder::create(output, false)?;
     for variant in own.iter().chain(&controls) {
         copy_recorded(recording, variant, &folder.profiles())?;
     }
@@ -98,10 +98,12 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
         .get(place.index as usize - 1)
         .cloned()
         .unwrap_or_default();
-    let folder = SliceFolder::create(output)?;
+    resume::refuse(arguments.resume, &opened.judging, None)?;
+    let folder = SliceFolder::create(output, arguments.resume)?;
+    let journal = Journal::of(&folder.profiles(), &plan.config.work, arguments.resume);
     let (run, controls) = match own.is_empty() {
         true => (Run::default(), Vec::new()),
-        false => measure(&opened, arguments, &own, &folder)?,
+        false => measure(&opened, arguments, &own, &folder, &journal)?,
     };
     let denied = run.findings.iter().filter(|finding| finding.denies());
     let mut codes = denied.map(|finding| finding.code.exit_code());
@@ -115,6 +117,7 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
         run: Some(run),
         ..manifest(plan, place, slices)
     })?;
+    journal.end();
     answer::print(&report::clean(&report::findings_text(&findings)))?;
     let code = say_whole(place, count, output)?;
     // An engine may then start the slice again, on another machine.
@@ -131,6 +134,7 @@ fn measure(
     arguments: &CheckArgs,
     own: &[VariantId],
     folder: &SliceFolder,
+    journal: &Journal,
 ) -> Result<(Run, Vec<VariantId>), Error> {
     let judging = &opened.judging;
     let plan = &judging.plan;
@@ -144,6 +148,7 @@ fn measure(
         measure_all: true,
         records: archive::NO_RECORDS,
         packed: Some(opened.packed()),
+        journal: Some(journal),
         part: Some(own),
     };
     // Whether more has to be measured is decided by the rules and the size of the whole plan.
@@ -161,6 +166,7 @@ fn measure(
             .map(|(variant, schedule)| ChosenLaunches::new(variant, schedule))
             .collect(),
         reused_verifications: measured.reused,
+        resumed: measured.resumed,
         spent: measured.spent,
         times: Times::of(&plan.config.work),
     };

@@ -9,7 +9,7 @@ use super::programs::ComparedPrograms;
 use super::same_program::SameProgram;
 use super::variant_report::VariantReport;
 use crate::finding::{ExitCode, Finding};
-use crate::measure::{ReusedVerification, Spent};
+use crate::measure::{Resumed, ReusedVerification, Spent};
 use crate::metric::Level;
 use crate::profile::Trend;
 use crate::terms::VariantId;
@@ -84,6 +84,9 @@ pub struct Outcome {
     /// Verifications of earlier runs that were not repeated.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reused_verifications: Vec<ReusedVerification>,
+    /// What was taken over of an interrupted run.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub resumed: Vec<Resumed>,
     /// Where the time of a run went that compiled or measured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub spent: Option<Spent>,
@@ -118,6 +121,7 @@ impl Outcome {
             same_programs: Vec::new(),
             chosen_launches: Vec::new(),
             reused_verifications: Vec::new(),
+            resumed: Vec::new(),
             spent: None,
             wall_s: None,
             trends: Vec::new(),

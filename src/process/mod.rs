@@ -14,7 +14,7 @@ mod tree;
 pub use environment::{absolute_parts, is_credential, parts_outside, pass, passed, passed_values};
 pub use lock::wait_for_lock;
 pub(crate) use tree::MARK;
-pub use tree::guard;
+pub use tree::{end_marked, guard};
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -386,8 +386,19 @@ fn command(argv: &[String]) -> io::Result<duct::Expression> {
 /// A value of [`MARK`] that no other program of this machine carries, and that none can guess.
 fn new_mark() -> String {
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
-    let chance = RandomState::new().build_hasher().finish();
-    format!("{}-{run}-{chance:016x}", std::process::id())
+    // Nobody knows the next mark before.
+    format!("{}{run}-{:016x}", mark_of_run(), chance())
+}
+
+/// What the marks of all programs of this process begin with, and those of no other process.
+pub fn mark_of_run() -> String {
+    static CHANCE: OnceLock<u64> = OnceLock::new();
+    let own = CHANCE.get_or_init(chance);
+    format!("{own:016x}-{}-", std::process::id())
+}
+
+fn chance() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// What is inherited, without some of it, with further variables and the mark.

@@ -151,6 +151,32 @@ pub(super) fn end_orphans() -> Vec<i32> {
     }
 }
 
+/// Kills every process whose mark begins with that of another run of this tool, and all below these,
+/// and waits for their end: that run was killed, and could not end them itself. A mark that is not
+/// one ends nothing.
+pub fn end_marked(run: &str) {
+    // Anything shorter could be the beginning of another run's.
+    let (chance, rest) = run.split_once('-').unwrap_or_default();
+    if chance.len() != 16 || !rest.ends_with('-') || run == super::mark_of_run() {
+        return;
+    }
+    let until = Instant::now() + AT_MOST;
+    loop {
+        let all = stats();
+        let marked = all.iter().filter(|stat| !stat.ended);
+        let marked = marked.filter(|stat| carries(stat.pid, |mark| mark.starts_with(run)));
+        let mut left: BTreeSet<i32> = marked.flat_map(|stat| below(&all, stat.pid)).collect();
+        left.remove(&own_pid());
+        for pid in &left {
+            send(*pid, Signal::KILL);
+        }
+        if left.is_empty() || Instant::now() >= until {
+            return;
+        }
+        std::thread::sleep(AGAIN);
+    }
+}
+
 impl Tree {
     /// The children that lost their own parent, as far as they are of no program that still runs.
     fn orphans(&self, all: &[Stat]) -> Vec<Stat> {

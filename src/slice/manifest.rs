@@ -10,7 +10,7 @@ use crate::files::{bounded_json, most, read_regular_up_to};
 use crate::finding::Finding;
 use crate::hash::sha256_hex;
 use crate::judge::{ChosenLaunches, SameProgram};
-use crate::measure::{ReusedVerification, Spent, Times};
+use crate::measure::{Resumed, ReusedVerification, Spent, Times};
 use crate::plan::SlicePlace;
 use crate::terms::VariantId;
 
@@ -62,6 +62,9 @@ pub struct Run {
     /// Verifications of earlier runs that were not repeated.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reused_verifications: Vec<ReusedVerification>,
+    /// What was taken over of an interrupted run.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub resumed: Vec<Resumed>,
     /// Time inside the programs that were started.
     pub spent: Spent,
     /// What the variants took, for the next plan.

@@ -16,11 +16,12 @@ pub struct SliceFolder {
 }
 
 impl SliceFolder {
-    /// Creates the folder of a slice. An earlier slice in it is removed, its manifest first.
+    /// Creates the folder of a slice. An earlier slice in it is removed, its manifest first; to `resume`
+    /// an interrupted one, only that.
     ///
     /// # Errors
     /// [`Error::Usage`] where it has anything else; [`Error::Io`].
-    pub fn create(folder: &Path) -> Result<SliceFolder, Error> {
+    pub fn create(folder: &Path, resume: bool) -> Result<SliceFolder, Error> {
         let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
         fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
@@ -45,7 +46,7 @@ impl SliceFolder {
         }
         files::sync_folder(&folder).map_err(Error::io("write", &folder))?;
         let profiles = folder.join(PROFILES);
-        if profiles.symlink_metadata().is_ok() {
+        if !resume && profiles.symlink_metadata().is_ok() {
             fs::remove_dir_all(&profiles).map_err(Error::io("clear", &profiles))?;
         }
         fs::create_dir_all(&profiles).map_err(Error::io("create", &profiles))?;
