@@ -418,7 +418,10 @@ fn clear(folder: &Path) -> Result<(), Error> {
 pub fn clear_measured(base: &Path, variant: &VariantId) -> Result<(), Error> {
     for folder in [variant_folder(base, variant), base_folder(base, variant)] {
         for path in left_in(&folder)? {
-            if path.file_name().is_none_or(|name| name != STATIC_PROFILE_FILE) {
+            if path
+                .file_name()
+                .is_none_or(|name| name != STATIC_PROFILE_FILE)
+            {
                 remove_file(&path)?;
             }
         }

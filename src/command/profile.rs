@@ -1,8 +1,8 @@
 //! `sparsek-gate profile`.
 
 use super::answer::answer_in;
-use super::{dry_run, resume};
 use super::select::{load, variable};
+use super::{dry_run, resume};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{answer, resume};
 use super::archive::{self, Opened};
 use super::judging::{Judging, refuse_without_folder};
 use super::select::variable;
+use super::{answer, resume};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected, Variant};
 use crate::device::Gpu;

@@ -11,8 +11,8 @@ use crate::config::{Selected, Variant};
 use crate::device::Gpu;
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::{
-    BaseProject, Batch, Bench, ChangedFiles, Journal, Measured, Order, Prebuilt, RecordUse, Spent, Watch,
-    build, compile, measure,
+    BaseProject, Batch, Bench, ChangedFiles, Journal, Measured, Order, Prebuilt, RecordUse, Spent,
+    Watch, build, compile, measure,
 };
 use crate::profile::Profile;
 use crate::terms::VariantId;

@@ -186,8 +186,14 @@ impl Journal {
         create_work_folder(&self.work)?;
         fs::create_dir_all(&self.folder).map_err(Error::io("create", &self.folder))?;
         let path = self.path();
+        let interrupted = read::<RunEntry>(&path);
+        let is_over = is_over(&path);
+        if let (Ok(Some(interrupted)), true) = (&interrupted, is_over) {
+            // What it started may still be on the GPU, and write where this run does.
+            process::end_marked(&interrupted.mark);
+        }
         let interrupted = match self.resume {
-            true => read::<RunEntry>(&path),
+            true => interrupted,
             false => Ok(None),
         };
         let unusable = interrupted.as_ref().err().map(|why| {
@@ -203,11 +209,9 @@ impl Journal {
         };
         let goes_on = interrupted.is_some();
         if let Some(interrupted) = interrupted {
-            if !is_over(&path) {
+            if !is_over {
                 return Err(self.goes_on_elsewhere(&interrupted));
             }
-            // What it started may still be on the GPU, and write where this run does.
-            process::end_marked(&interrupted.mark);
             (run.id, run.began) = (interrupted.id, interrupted.began);
         }
         let text = sealed(&run);
@@ -439,7 +443,9 @@ fn read_capture(
     let place = |name: &str| {
         // A name that leads elsewhere is no file of this capture.
         let is_own = stem_of(name) == stem && !name.contains('/');
-        is_own.then(|| folder.join(name)).ok_or_else(|| unlike(name))
+        is_own
+            .then(|| folder.join(name))
+            .ok_or_else(|| unlike(name))
     };
     let bytes = |file: &FileHash| {
         let path = place(&file.file)?;

@@ -707,7 +707,9 @@ impl<'a> Run<'a> {
         }
         // Also where others were chosen for a moment.
         let chosen = chosen.map(|(_, schedule)| (sides.with(schedule), schedule));
-        let variant = chosen.as_ref().map_or(sides.variant, |(variant, _)| variant);
+        let variant = chosen
+            .as_ref()
+            .map_or(sides.variant, |(variant, _)| variant);
         let key = self.key(sides, variant);
         if let (Err(why), false, Some(_)) = (&key, had_any, journal.interrupted()) {
             self.measured.findings.push(not_resumed(id, why));
@@ -720,7 +722,9 @@ impl<'a> Run<'a> {
     /// Looks for what changed that must not, and records what was verified if nothing did.
     fn finish(mut self) -> Measured {
         let root = &self.order.batch.config.root;
-        self.measured.findings.extend(resumed(&self.measured.resumed));
+        self.measured
+            .findings
+            .extend(resumed(&self.measured.resumed));
         if let Some(altered) = altered(None, &self.seal, root) {
             self.measured.findings.push(altered);
         } else if self.order.records.writes {

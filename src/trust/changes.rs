@@ -169,12 +169,12 @@ fn leaf(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Way, S
                 format!("a regression of the static metric `{alias}` {word}"),
             )
         }
-        ["metric", ..] | ["suite", _, "variant", ..] | ["trust", "require_signature" | "resume"] => {
-            match flag(path, is_true) {
-                Some((loosens, text)) => (loosens_if(loosens), text),
-                None => settings(path, before, after),
-            }
-        }
+        ["metric", ..]
+        | ["suite", _, "variant", ..]
+        | ["trust", "require_signature" | "resume"] => match flag(path, is_true) {
+            Some((loosens, text)) => (loosens_if(loosens), text),
+            None => settings(path, before, after),
+        },
         _ => settings(path, before, after),
     }
 }
