@@ -59,6 +59,15 @@ pub struct Journal {
     written: RefCell<BTreeSet<PathBuf>>,
 }
 
+/// What the run before left that this one does not go on with.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// Why nobody can go on with it.
+    pub unusable: Option<Finding>,
+    /// When it began, where `resume` would have gone on with it.
+    pub dropped: Option<String>,
+}
+
 /// A run that measures.
 #[derive(Debug)]
 struct Begun {
@@ -175,13 +184,13 @@ impl Journal {
     }
 
     /// Begins the run, or goes on with an interrupted one, of which all processes are ended first. A
-    /// second call does nothing. The finding says why nobody can go on with what was interrupted.
+    /// second call does nothing.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Environment`] where that run is not interrupted, but goes on.
-    pub(super) fn begin(&self) -> Result<Option<Finding>, Error> {
+    pub(super) fn begin(&self) -> Result<Before, Error> {
         if self.begun.get().is_some() {
-            return Ok(None);
+            return Ok(Before::default());
         }
         create_work_folder(&self.work)?;
         fs::create_dir_all(&self.folder).map_err(Error::io("create", &self.folder))?;
@@ -192,9 +201,11 @@ impl Journal {
             // What it started may still be on the GPU, and write where this run does.
             process::end_marked(&interrupted.mark);
         }
-        let interrupted = match self.resume {
-            true => interrupted,
-            false => Ok(None),
+        let began = |run: &RunEntry| run.began.clone();
+        let (interrupted, dropped) = match (self.resume, interrupted) {
+            (true, interrupted) => (interrupted, None),
+            (false, Ok(Some(run))) => (Ok(None), is_over.then(|| began(&run))),
+            (false, _) => (Ok(None), None),
         };
         let unusable = interrupted.as_ref().err().map(|why| {
             let message = format!("everything is measured: {why} ({})", path.display());
@@ -224,7 +235,7 @@ impl Journal {
             _lock: lock,
         };
         let _ = self.begun.set(begun);
-        Ok(unusable)
+        Ok(Before { unusable, dropped })
     }
 
     fn goes_on_elsewhere(&self, run: &RunEntry) -> Error {

@@ -110,7 +110,13 @@ pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     let Order { batch, output, .. } = order;
     let mut measured = Measured::default();
     if let Some(journal) = order.journal {
-        measured.findings.extend(journal.begin()?);
+        let begun = journal.begin()?;
+        measured.findings.extend(begun.unusable);
+        if let Some(began) = begun.dropped {
+            batch.watch.notes(&format!(
+                "the run that began at {began} was interrupted; with --resume this one would go on with it"
+            ));
+        }
     }
     let mut seal = Seal::default();
     seal.add(rules(

@@ -14,13 +14,11 @@ mod tree;
 pub use environment::{absolute_parts, is_credential, parts_outside, pass, passed, passed_values};
 pub use lock::wait_for_lock;
 pub(crate) use tree::MARK;
-pub use tree::{end_marked, guard};
+pub use tree::{end_marked, guard, mark_of_run};
 
 use std::collections::BTreeMap;
-use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
 use std::fs;
-use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom, Write as _};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -387,18 +385,7 @@ fn command(argv: &[String]) -> io::Result<duct::Expression> {
 fn new_mark() -> String {
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
     // Nobody knows the next mark before.
-    format!("{}{run}-{:016x}", mark_of_run(), chance())
-}
-
-/// What the marks of all programs of this process begin with, and those of no other process.
-pub fn mark_of_run() -> String {
-    static CHANCE: OnceLock<u64> = OnceLock::new();
-    let own = CHANCE.get_or_init(chance);
-    format!("{own:016x}-{}-", std::process::id())
-}
-
-fn chance() -> u64 {
-    RandomState::new().build_hasher().finish()
+    format!("{}{run}-{:016x}", mark_of_run(), tree::chance())
 }
 
 /// What is inherited, without some of it, with further variables and the mark.
