@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::config::{
     CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool,
 };
+use crate::device::{GpuAsked, GpusAsked};
 use crate::engine::engine_parser;
 use crate::plan::{MOST_SLICES, SliceAsked};
 use crate::report::{Color, Detail, Form, form_parser, report_help};
@@ -688,6 +689,17 @@ pub struct CheckArgs {
     /// interrupt cancels the job. [launch.slurm] has partition, account and time limit.
     #[arg(long, value_name = "ENGINE", value_parser = ["slurm"], conflicts_with_all = ["from", "static", "archive", "slice", "dry_run", "output"])]
     pub on: Option<String>,
+    /// Measure on several GPUs of this host at the same time, each with its part of the variants: `all`
+    /// that the driver shows, or their ordinals or UUIDs, such as `0,2` or `GPU-1a2b3c4d`. Packs an
+    /// archive, measures a slice on each GPU, and judges them as one check.
+    #[arg(long, value_name = "GPUS", conflicts_with_all = ["on", "from", "static", "archive", "slice", "dry_run", "output"])]
+    pub gpus: Option<GpusAsked>,
+    /// Measure the slice on the GPU of this UUID.
+    #[arg(long, value_name = "UUID", hide = true, requires = "slice")]
+    pub gpu: Option<GpuAsked>,
+    /// Take the end of standard input for an interrupt.
+    #[arg(long, hide = true, requires = "slice")]
+    pub until_input_ends: bool,
     /// How many slices --on submits, each with one GPU [default: one for each variant, at most 8]
     #[arg(long, value_name = "N", requires = "on", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SLICES)))]
     pub slices: Option<u32>,

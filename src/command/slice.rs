@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Instant;
 
 use super::answer;
 use super::archive::{self, Opened};
@@ -9,11 +10,12 @@ use super::judging::{Judging, refuse_without_folder};
 use super::select::variable;
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected, Variant};
-use crate::device::Gpu;
+use crate::device::{Gpu, GpuAsked};
 use crate::finding::{Error, ExitCode};
-use crate::judge::{ChosenLaunches, Fresh, Judge, Origin};
+use crate::judge::{ChosenLaunches, Fresh, GpuPart, Judge, Origin};
 use crate::measure::Times;
 use crate::plan::{SliceAsked, SlicePlace, VariantPlan, shared_out};
+use crate::process;
 use crate::report::{self, Progress};
 use crate::slice::{Manifest, Run, SliceFolder, copy_recorded, plan_sha256};
 use crate::terms::VariantId;
@@ -23,6 +25,9 @@ pub(super) fn run(
     arguments: &CheckArgs,
     asked: SliceAsked,
 ) -> Result<ExitCode, Error> {
+    if arguments.until_input_ends {
+        process::stop_at_end_of_input().map_err(Error::io("read", "standard input"))?;
+    }
     let place = asked.place(&variable);
     let place = place.map_err(|why| Error::Usage(format!("`--slice auto`: {why}")))?;
     let Some(output) = &arguments.slice_output else {
@@ -74,7 +79,10 @@ fn of_recording(
 /// Measures one slice of what was packed.
 fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result<ExitCode, Error> {
     let file = arguments.archive.as_deref().unwrap_or(Path::new(""));
-    let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
+    let mut opened = archive::open(file, arguments.archive_sha256.as_deref())?;
+    if let Some(asked) = &arguments.gpu {
+        opened.judging.plan.config.device = on_gpu(asked)?;
+    }
     let Opened {
         judging,
         base,
@@ -132,9 +140,10 @@ fn measure(
     own: &[VariantId],
     folder: &SliceFolder,
 ) -> Result<(Run, Vec<VariantId>), Error> {
+    let started = Instant::now();
     let judging = &opened.judging;
     let plan = &judging.plan;
-    Gpu::query(plan.config.device)?;
+    let gpu = Gpu::query(plan.config.device)?;
     let (judge, _) = Judge::new(plan, judging.store())?;
     let fresh = Fresh {
         selected: plan,
@@ -149,11 +158,10 @@ fn measure(
     // Whether more has to be measured is decided by the rules and the size of the whole plan.
     let mut outcome = judging.outcome(Origin::Measured);
     let measured = fresh.measured(&judge, &mut outcome)?;
-    let profiles = measured
-        .profiles
-        .iter()
-        .map(|profile| profile.variant.clone());
-    let controls = profiles.filter(|variant| !own.contains(variant)).collect();
+    let profiles = measured.profiles.iter();
+    let variants: Vec<VariantId> = profiles.map(|profile| profile.variant.clone()).collect();
+    let controls = variants.iter().filter(|variant| !own.contains(variant));
+    let controls = controls.cloned().collect();
     let chosen = measured.schedules.into_iter();
     let run = Run {
         findings: measured.findings,
@@ -162,9 +170,24 @@ fn measure(
             .collect(),
         reused_verifications: measured.reused,
         spent: measured.spent,
+        part: Some(GpuPart {
+            uuid: gpu.uuid,
+            name: gpu.name,
+            variants,
+            processes: measured.spent.profiled,
+            profile_s: measured.spent.profile_s,
+            wall_s: started.elapsed().as_secs_f64(),
+            turns: None,
+        }),
         times: Times::of(&plan.config.work),
     };
     Ok((run, controls))
+}
+
+/// The ordinal of the one GPU that is asked for.
+pub(super) fn on_gpu(asked: &GpuAsked) -> Result<u32, Error> {
+    let all = Gpu::all()?;
+    asked.of(&all).map(|gpu| gpu.ordinal)
 }
 
 /// A manifest without what was measured.

@@ -96,6 +96,26 @@ impl Times {
         Some(each.of(plan).least_s)
     }
 
+    /// The processes of the timing phase of which both know the time, with as many launches: how many
+    /// variants there are, and the seconds of one process of each, here and in `other`.
+    pub fn paired(&self, other: &Times) -> (u32, f64, f64) {
+        let mut found = (0, 0.0, 0.0);
+        for (variant, each) in &self.0 {
+            let Some(others) = other.0.get(variant) else {
+                continue;
+            };
+            let timings = each.timing_s.iter();
+            let pair = timings.rev().find_map(|(launches, own_s)| {
+                let other_s = others.timing_s.get(launches)?;
+                Some((own_s, other_s))
+            });
+            if let Some((own_s, other_s)) = pair {
+                found = (found.0 + 1, found.1 + own_s, found.2 + other_s);
+            }
+        }
+        found
+    }
+
     /// Notes them in a work folder, of variants that `is_known`. What is no time is left out. Nothing
     /// depends on the file, so a failed write is ignored.
     pub fn note(&self, work: &Path, is_known: impl Fn(&str) -> bool) {

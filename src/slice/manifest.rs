@@ -9,7 +9,7 @@ use crate::config::Selected;
 use crate::files::{bounded_json, most, read_regular_up_to};
 use crate::finding::Finding;
 use crate::hash::sha256_hex;
-use crate::judge::{ChosenLaunches, SameProgram};
+use crate::judge::{ChosenLaunches, GpuPart, SameProgram};
 use crate::measure::{ReusedVerification, Spent, Times};
 use crate::plan::SlicePlace;
 use crate::terms::VariantId;
@@ -64,6 +64,9 @@ pub struct Run {
     pub reused_verifications: Vec<ReusedVerification>,
     /// Time inside the programs that were started.
     pub spent: Spent,
+    /// The GPU, and what it did; `None` where nothing was measured.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub part: Option<GpuPart>,
     /// What the variants took, for the next plan.
     #[serde(default)]
     pub times: Times,
