@@ -403,6 +403,23 @@ pub struct ProfileArgs {
     /// Folder for profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Profile every variant on each of several GPUs of this host, at the same time: `all` that the
+    /// driver shows, or their ordinals or UUIDs, such as `0,2` or `GPU-1a2b3c4d`. The profiles of a GPU
+    /// go to a folder of its own in that folder, and `baseline --lock` locks from all of them.
+    #[arg(long, value_name = "GPUS", conflicts_with_all = ["define", "dry_run"])]
+    pub gpus: Option<GpusAsked>,
+    /// Profile what `archive` packed.
+    #[arg(long, value_name = "FILE", hide = true, requires = "output", conflicts_with_all = ["names", "experimental", "define", "dry_run", "gpus"])]
+    pub archive: Option<PathBuf>,
+    /// Refuse an archive with another SHA-256.
+    #[arg(long, value_name = "HASH", hide = true, requires = "archive")]
+    pub archive_sha256: Option<String>,
+    /// Profile on the GPU of this UUID.
+    #[arg(long, value_name = "UUID", hide = true, requires = "archive")]
+    pub gpu: Option<GpuAsked>,
+    /// Take the end of standard input for an interrupt.
+    #[arg(long, hide = true, requires = "archive")]
+    pub until_input_ends: bool,
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,

@@ -50,6 +50,13 @@ fn uuids(outcome: &Json) -> Vec<&str> {
         .collect()
 }
 
+/// What a process of the timing phase took, as a run on one GPU noted it.
+fn timing_s(costs: &Json) -> f64 {
+    let timings = costs["timing_s"].as_object().unwrap();
+    assert_eq!(timings.len(), 1, "{costs}");
+    timings.values().next().unwrap().as_f64().unwrap()
+}
+
 /// The folders of the runs, the oldest first.
 fn runs(machine: &Machine) -> Vec<PathBuf> {
     let all = fs::read_dir(machine.project.path(".sparsek-gate/gpus")).unwrap();
@@ -61,8 +68,28 @@ fn runs(machine: &Machine) -> Vec<PathBuf> {
 #[test]
 fn a_check_on_all_gpus_is_one_check_with_a_queue_for_each() {
     let Some(machine) = two_gpus(3) else { return };
+    let costs = machine.project.read(".sparsek-gate/costs.json");
     let (found, ran) = outcome(&machine, &ALL, 0);
     all_measured(&found, 3);
+    // What processes took on one GPU alone is known, and stays what it was.
+    assert_eq!(machine.project.read(".sparsek-gate/costs.json"), costs);
+    let costs: Json = serde_json::from_str(&costs).unwrap();
+    let alone: f64 = costs.as_object().unwrap().values().map(timing_s).sum();
+    let sum = |name: &str| -> f64 {
+        let parts = found["gpus"].as_array().unwrap().iter();
+        parts
+            .map(|part| part["turns"][name].as_f64().unwrap())
+            .sum()
+    };
+    assert_eq!(sum("variants"), 3.0);
+    assert!((sum("alone_s") - alone).abs() < 1e-9 && sum("beside_s") > 0.0);
+    for part in [
+        &format!("GPU {SECOND} (NVIDIA H200): "),
+        "all GPUs together: build ",
+        "driver's share of the time: ",
+    ] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
     assert_eq!(uuids(&found), [UUID, SECOND]);
     let mut measured = BTreeSet::new();
     for part in found["gpus"].as_array().unwrap() {
@@ -297,4 +324,78 @@ fn whatever_is_killed_nothing_unmeasured_passes_and_no_process_is_left() {
             .or_insert(0_u32) += 1;
     }
     aloud(&format!("kills on two GPUs: {ended:?}"));
+}
+
+#[test]
+fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
+    let Some(machine) = two_gpus(2) else { return };
+    let project = &machine.project;
+    let ran = machine
+        .run(&["profile", "--gpus", "all", "--format", "json"])
+        .exits(0);
+    let answer = ran.json().0;
+    assert_eq!(answer["profiles"].as_array().unwrap().len(), 4);
+    let folders: Vec<PathBuf> = answer["gpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|gpu| PathBuf::from(gpu["folder"].as_str().unwrap()))
+        .collect();
+    for (folder, uuid) in folders.iter().zip([UUID, SECOND]) {
+        assert!(folder.ends_with(format!(".sparsek-gate/profiles/{uuid}")));
+        for variant in ["v-n_1", "v-n_2"] {
+            let profile = folder.join("bsr_gemm").join(variant).join("profile.json");
+            let profile: Json =
+                serde_json::from_str(&fs::read_to_string(profile).unwrap()).unwrap();
+            assert_eq!(profile["provenance"]["gpu_uuid"], uuid);
+        }
+    }
+    // As many builds as without several GPUs: none, as nothing changed.
+    assert_eq!(machine.compiled().len(), 2);
+    let lock = [
+        "baseline",
+        "--lock",
+        "--reason",
+        "from two GPUs",
+        "--who",
+        "tester",
+    ];
+    let locked = |variant: &str| {
+        let path = format!("baselines/nvidia-h200/bsr_gemm/{variant}.profile.json");
+        let text = project.read(&path);
+        [UUID, SECOND].map(|uuid| text.contains(uuid))
+    };
+    machine.run(&lock).exits(0);
+    assert_eq!(locked("v-n_1"), [true, true]);
+    // A variant that is profiled again on one GPU is locked from that, and the others as before.
+    machine.run(&["profile", "v-n_2"]).exits(0);
+    machine.run(&lock).exits(0);
+    assert_eq!(
+        [locked("v-n_1"), locked("v-n_2")],
+        [[true, true], [true, false]]
+    );
+    machine.run(&ALL).exits(0);
+
+    // A GPU whose process dies: nothing is locked from fewer GPUs than were asked for.
+    machine.slow(0.5);
+    let mut command = machine.gate(&["profile", "--gpus", "all"]);
+    let mut profile = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(&machine, &["bin/ncu"], 2);
+    let queue = wait_for(
+        &machine,
+        &["profile --archive", &format!("--gpu {SECOND}")],
+        1,
+    )[0];
+    kill(queue, Signal::KILL);
+    assert_eq!(profile.wait().unwrap().code(), Some(6));
+    wait_for_orphans(&project.path(""));
+    assert!(
+        !project
+            .read(".sparsek-gate/profiles/gpus.json")
+            .contains("v-n")
+    );
 }

@@ -7,10 +7,11 @@ use std::time::Instant;
 use super::answer;
 use super::archive::{self, Opened};
 use super::judging::{Judging, refuse_without_folder};
+use super::queues::ordinal;
 use super::select::variable;
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected, Variant};
-use crate::device::{Gpu, GpuAsked};
+use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{ChosenLaunches, Fresh, GpuPart, Judge, Origin};
 use crate::measure::Times;
@@ -81,7 +82,7 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
     let file = arguments.archive.as_deref().unwrap_or(Path::new(""));
     let mut opened = archive::open(file, arguments.archive_sha256.as_deref())?;
     if let Some(asked) = &arguments.gpu {
-        opened.judging.plan.config.device = on_gpu(asked)?;
+        opened.judging.plan.config.device = ordinal(asked)?;
     }
     let Opened {
         judging,
@@ -182,12 +183,6 @@ fn measure(
         times: Times::of(&plan.config.work),
     };
     Ok((run, controls))
-}
-
-/// The ordinal of the one GPU that is asked for.
-pub(super) fn on_gpu(asked: &GpuAsked) -> Result<u32, Error> {
-    let all = Gpu::all()?;
-    asked.of(&all).map(|gpu| gpu.ordinal)
 }
 
 /// A manifest without what was measured.

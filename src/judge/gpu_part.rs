@@ -56,3 +56,38 @@ impl DriverTurns {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_the_driver_is_the_time_beyond_that_of_a_process_alone() {
+        let turns = |beside_s, alone_s| DriverTurns {
+            variants: 1,
+            beside_s,
+            alone_s,
+        };
+        assert_eq!(turns(4.0, 3.0).share_percent(), Some(25.0));
+        // Noise, and no time at all.
+        assert_eq!(turns(3.0, 4.0).share_percent(), Some(0.0));
+        assert_eq!(turns(0.0, 0.0).share_percent(), None);
+        let part = |turns| GpuPart {
+            uuid: "GPU-1".to_owned(),
+            name: "H200".to_owned(),
+            variants: Vec::new(),
+            processes: 1,
+            profile_s: 1.0,
+            wall_s: 1.0,
+            turns,
+        };
+        let parts = [
+            part(None),
+            part(Some(turns(4.0, 3.0))),
+            part(Some(turns(6.0, 3.0))),
+        ];
+        let all = DriverTurns::of_all(&parts).unwrap();
+        assert_eq!((all.variants, all.share_percent()), (2, Some(40.0)));
+        assert_eq!(DriverTurns::of_all(&parts[..1]), None);
+    }
+}

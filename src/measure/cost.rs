@@ -319,6 +319,18 @@ mod tests {
         Costs::of(work).note(&plans[1].variant, timed(20, 6));
         Costs::of(work).note(&plans[1].variant, timed(80, 4));
         assert_eq!(process(1).launch_s, 0.0);
+        // Beside others, processes with as many launches took longer; of the second variant no such
+        // time is known.
+        let alone = Times::of(work);
+        Costs::of(work).note(&plans[0].variant, timed(80, 20));
+        Costs::of(work).note(&plans[1].variant, timed(7, 4));
+        let mut beside = Times::of(work);
+        assert_eq!(beside.paired(&alone), (2, 10.0 + 2.0, 6.0 + 2.0));
+        if let Some(each) = beside.0.get_mut("s/b") {
+            each.timing_s.retain(|launches, _| *launches == 7);
+        }
+        assert_eq!(beside.paired(&alone), (1, 10.0, 6.0));
+        assert_eq!(beside.paired(&Times::default()), (0, 0.0, 0.0));
         for garbage in [
             "",
             "{",

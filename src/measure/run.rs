@@ -29,7 +29,7 @@ use crate::evidence::{
 use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
-use crate::profile::Profile;
+use crate::profile::{OnGpus, Profile};
 use crate::terms::{Phase, Tier, VariantId};
 use crate::toolchain::can_start;
 use crate::verdict::{ProcessCost, Schedule};
@@ -111,6 +111,9 @@ pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     for variant in batch.variants {
         set_aside(output, &variant.id)?;
     }
+    // Their latest profiles are then those of this GPU.
+    let ids: Vec<&VariantId> = batch.variants.iter().map(|variant| &variant.id).collect();
+    OnGpus::forget(output, &ids)?;
     let mut built = Built {
         // Where two programs are compared, no commit says which is which.
         git: match (order.prebuilt, order.base) {
