@@ -399,3 +399,30 @@ fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
             .contains("v-n")
     );
 }
+
+#[test]
+fn what_a_program_writes_to_the_slice_of_another_gpu_is_found() {
+    let Some(machine) = two_gpus(2) else { return };
+    let folder = machine.project.path(".sparsek-gate/gpus");
+    // The program on the second GPU waits for the end of the first slice, and edits it.
+    machine.ncu(&format!(
+        "case $1:$CUDA_VISIBLE_DEVICES in
+         --import:* | --version:*) ;;
+         *fe)
+             until [ -e {0}/*/slices/1/slice.json ]; do sleep 0.05; done
+             sed -i 's/\"profiled\": [0-9]*/\"profiled\": 1000/' {0}/*/slices/1/slice.json ;;
+         esac",
+        folder.display()
+    ));
+    let (found, _) = outcome(&machine, &ALL, 6);
+    let findings = found["findings"].as_array().unwrap();
+    let unusable = findings
+        .iter()
+        .find(|one| one["code"] == "slice-unusable")
+        .unwrap();
+    let message = unusable["message"].as_str().unwrap();
+    for part in ["slice 1/2", UUID, "slice.json is not what was written"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!(uuids(&found), [SECOND]);
+}

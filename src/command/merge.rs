@@ -15,7 +15,7 @@ use crate::judge::{
 };
 use crate::measure::{Spent, Times};
 use crate::report::{self, Target};
-use crate::slice::{Slices, Wanted, plan_sha256, read_slices};
+use crate::slice::{Known, Slices, Wanted, plan_sha256, read_slices};
 use crate::terms::Tier;
 use crate::trust::Authority;
 
@@ -26,8 +26,8 @@ pub(super) struct Measured {
     pub started: Option<Instant>,
     /// What building took.
     pub spent: Spent,
-    /// Where the slice in a folder was measured, in words for a message.
-    pub known: BTreeMap<PathBuf, String>,
+    /// What is known of the slices in their folders.
+    pub known: BTreeMap<PathBuf, Known>,
     /// Whether all were measured at the same time on GPUs of this host.
     pub on_one_host: bool,
 }

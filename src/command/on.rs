@@ -8,6 +8,7 @@ use super::judging::Judging;
 use super::place::{Place, text};
 use super::plan::Sliced;
 use super::queues::{Named, QueueOrder, named, refuse_unfit};
+use super::slice::manifest_of;
 use super::{answer, archive, merge};
 use crate::cli::{ArchiveArgs, CheckArgs, Format, KeepJobArgs, MergeArgs, TrustArgs};
 use crate::config::Config;
@@ -18,6 +19,7 @@ use crate::measure::Watch as _;
 use crate::plan::SlicePlace;
 use crate::process;
 use crate::report::{self, Progress};
+use crate::slice::Known;
 
 /// The folders of the runs in the work folder: of those on Slurm, and of those on GPUs of this host.
 const ON_SLURM: &str = "slurm";
@@ -133,12 +135,13 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
         Machines::Gpus(gpus) => {
             let variants = packed.measured.variants.len();
             let queues = queues(&place, &packed.content.sha256, gpus, variants, note)?;
-            host::run(&queues, note)?;
+            let ended = host::run(&queues, note)?;
             let folders: Vec<PathBuf> = (1..).zip(&queues).map(|(at, _)| place.slice(at)).collect();
-            let known = folders.iter().cloned();
-            let known = known
-                .zip(&queues)
-                .map(|(folder, queue)| (folder, queue.words()));
+            let known = queues.iter().zip(&ended).map(|(queue, ended)| Known {
+                words: queue.words(),
+                manifest: manifest_of(&ended.printed),
+            });
+            let known = folders.iter().cloned().zip(known);
             Slices {
                 measured: merge::Measured {
                     spent: packed.spent,

@@ -16,7 +16,7 @@ use crate::cli::{ArchiveArgs, Format, ProfileArgs, TrustArgs};
 use crate::config::Selected;
 use crate::device::GpusAsked;
 use crate::engine::host;
-use crate::files::{bounded_json, create_work_folder, most, read_regular_up_to};
+use crate::files::create_work_folder;
 use crate::finding::{Code, Error, ExitCode, Finding};
 use crate::measure::{Batch, Order, RecordUse, Watch as _, measure};
 use crate::process;
@@ -173,7 +173,7 @@ fn on_gpus(
             folder: folder.join(&queue.short),
             wall_s: ended.wall.as_secs_f64(),
         });
-        match answered(queue) {
+        match answered(&ended.printed) {
             Ok(answer) => {
                 content.tools_wall_s += answer.content.tools_wall_s;
                 content.profiles.extend(answer.content.profiles);
@@ -214,13 +214,11 @@ struct Answered {
 }
 
 /// What a queue printed; in words, why there is no whole answer.
-fn answered(queue: &host::Queue) -> Result<Answered, String> {
-    let bytes = read_regular_up_to(&queue.out, most::BINARY).map_err(|error| error.to_string())?;
-    if bytes.is_empty() {
+fn answered(printed: &[u8]) -> Result<Answered, String> {
+    if printed.is_empty() {
         return Err("it printed nothing".to_owned());
     }
-    bounded_json(&bytes)?;
-    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+    serde_json::from_slice(printed).map_err(|error| error.to_string())
 }
 
 /// By the configuration that is here, as without an archive.

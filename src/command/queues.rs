@@ -58,8 +58,8 @@ pub(super) fn refuse_unfit(plan: &Selected, gpus: &[Named]) -> Result<(), Error>
 pub(super) struct QueueOrder<'a> {
     place: &'a Place,
     logs: PathBuf,
-    /// The command line, up to what differs.
-    argv: Vec<String>,
+    /// The arguments, up to those that differ.
+    arguments: Vec<String>,
 }
 
 impl<'a> QueueOrder<'a> {
@@ -67,20 +67,13 @@ impl<'a> QueueOrder<'a> {
     pub fn new(place: &'a Place, command: &str, sha256: &str) -> Result<QueueOrder<'a>, Error> {
         let logs = place.folder.join("logs");
         fs::create_dir_all(&logs).map_err(Error::io("create", &logs))?;
-        let (program, archive) = (place.put_program()?, text(&place.archive())?);
-        let argv = [
-            &program,
-            command,
-            "--archive",
-            &archive,
-            "--archive-sha256",
-            sha256,
-        ];
-        let argv = argv.into_iter().chain(["--until-input-ends"]);
+        let archive = text(&place.archive())?;
+        let arguments = [command, "--archive", &archive, "--archive-sha256", sha256];
+        let arguments = arguments.into_iter().chain(["--until-input-ends"]);
         Ok(QueueOrder {
             place,
             logs,
-            argv: argv.map(str::to_owned).collect(),
+            arguments: arguments.map(str::to_owned).collect(),
         })
     }
 
@@ -95,10 +88,9 @@ impl<'a> QueueOrder<'a> {
         let own = own.iter().copied().chain(["--gpu", &gpu.uuid]);
         let own = own.map(str::to_owned);
         Ok(host::Queue {
-            argv: self.argv.iter().cloned().chain(own).collect(),
+            arguments: self.arguments.iter().cloned().chain(own).collect(),
             what: what.to_owned(),
             dir: self.place.folder.clone(),
-            out: self.logs.join(format!("{log}.out")),
             log: self.logs.join(format!("{log}.log")),
             gpu,
             short,

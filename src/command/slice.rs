@@ -1,7 +1,7 @@
 //! `sparsek-gate check --slice`: one machine's part of the measurements, and no verdict.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::answer;
@@ -69,11 +69,12 @@ fn of_recording(
         copy_recorded(recording, variant, &folder.profiles())?;
     }
     let count = own.len();
-    folder.finish(Manifest {
+    let manifest = Manifest {
         recording: Some(recording.display().to_string()),
         controls,
         ..manifest(plan, place, slices)
-    })?;
+    };
+    folder.finish(manifest, &BTreeMap::new())?;
     say_whole(place, count, output)
 }
 
@@ -108,8 +109,12 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
         .cloned()
         .unwrap_or_default();
     let folder = SliceFolder::create(output)?;
-    let (run, controls) = match own.is_empty() {
-        true => (Run::default(), Vec::new()),
+    let Slice {
+        run,
+        controls,
+        sealed,
+    } = match own.is_empty() {
+        true => Slice::default(),
         false => measure(&opened, arguments, &own, &folder)?,
     };
     let denied = run.findings.iter().filter(|finding| finding.denies());
@@ -117,13 +122,18 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
     let machine_failed = codes.any(|code| code == ExitCode::Environment);
     let findings = run.findings.clone();
     let count = own.len();
-    folder.finish(Manifest {
+    let manifest = Manifest {
         archive: Some(opened.sha256.clone()),
         same_programs: same_programs.clone(),
         controls,
         run: Some(run),
         ..manifest(plan, place, slices)
-    })?;
+    };
+    let sha256 = folder.finish(manifest, &sealed)?;
+    if arguments.until_input_ends {
+        // For who started this process, and nobody else can say it.
+        answer::print(&format!("{MANIFEST_SHA256}{sha256}\n"))?;
+    }
     answer::print(&report::clean(&report::findings_text(&findings)))?;
     let code = say_whole(place, count, output)?;
     // An engine may then start the slice again, on another machine.
@@ -133,14 +143,32 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
     })
 }
 
-/// Measures the variants of a slice, and the controls that they need: what was found, and the
-/// controls.
+/// How the line begins by which a queue says the sha256 of its slice's manifest.
+const MANIFEST_SHA256: &str = "manifest sha256 ";
+
+/// The sha256 of a slice's manifest, of what its queue printed; `None` where it said none.
+pub(super) fn manifest_of(printed: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(printed);
+    let sha256 = text.lines().next()?.strip_prefix(MANIFEST_SHA256)?;
+    Some(sha256.to_owned())
+}
+
+/// A slice that was measured.
+#[derive(Default)]
+struct Slice {
+    run: Run,
+    controls: Vec<VariantId>,
+    /// Files that are to stay as they are, with their hashes.
+    sealed: BTreeMap<PathBuf, String>,
+}
+
+/// Measures the variants of a slice, and the controls that they need.
 fn measure(
     opened: &Opened,
     arguments: &CheckArgs,
     own: &[VariantId],
     folder: &SliceFolder,
-) -> Result<(Run, Vec<VariantId>), Error> {
+) -> Result<Slice, Error> {
     let started = Instant::now();
     let judging = &opened.judging;
     let plan = &judging.plan;
@@ -182,7 +210,11 @@ fn measure(
         }),
         times: Times::of(&plan.config.work),
     };
-    Ok((run, controls))
+    Ok(Slice {
+        run,
+        controls,
+        sealed: measured.sealed,
+    })
 }
 
 /// A manifest without what was measured.

@@ -315,6 +315,7 @@ impl Fresh<'_> {
             measured.findings.extend(further.findings);
             measured.reused.extend(further.reused);
             measured.spent += further.spent;
+            measured.sealed.extend(further.sealed);
         }
         Ok(())
     }

@@ -55,6 +55,8 @@ pub struct Measured {
     pub spent: Spent,
     /// How many launches were chosen for variants that were measured side by side.
     pub schedules: Vec<(VariantId, Schedule)>,
+    /// The files that no program may change once they are written, with their hashes.
+    pub sealed: BTreeMap<PathBuf, String>,
 }
 
 /// How many launches a process of a variant makes side by side, by what a process costs; `None` for
@@ -586,6 +588,7 @@ impl<'a> Run<'a> {
                 !findings.any(|one| one.concerns(variant) && one.severity == Severity::Deny)
             });
         }
+        self.measured.sealed = self.seal.into_content();
         self.measured
     }
 

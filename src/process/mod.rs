@@ -39,6 +39,8 @@ pub const MOST_OUTPUT: u64 = 64 << 20;
 const MOST_TABLE: u64 = 2 << 30;
 /// The most that a program may print that is run for it: what is larger must not be read in part.
 const MOST_ANSWER: u64 = most::BINARY;
+/// This program, for the process that becomes it.
+const OWN_PROGRAM: &str = "/proc/self/exe";
 const POLL: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -338,6 +340,8 @@ pub struct Companion {
     started: Started,
     /// `None` once it is closed.
     alive: Option<io::PipeWriter>,
+    /// What it prints, where that is kept.
+    printed: Option<fs::File>,
 }
 
 /// What a [`Companion`] reads before the end of its input where nothing is left to do.
@@ -360,20 +364,43 @@ impl Companion {
         Companion::with(program, dir, environment::of_query(dir), env)
     }
 
-    /// The same for one that runs programs under test: it gets what these get. Its standard output
-    /// goes to the file `out`, its standard error to the file `log`.
+    /// This program itself, with these arguments, to run programs under test: it gets what these get.
+    /// What it says goes to the file `log`; what it prints, to a file without a name, which no program
+    /// under test can write to. An update of this program, or a program under test that replaces its
+    /// file, does not exchange it.
     ///
     /// # Errors
     /// As [`Invocation::run`].
     pub fn start_measuring(
-        argv: &[String],
+        arguments: &[String],
         dir: &Path,
         env: &BTreeMap<String, String>,
-        (out, log): (&Path, &Path),
+        log: &Path,
     ) -> io::Result<Companion> {
-        let (out, log) = (created(out)?, created(log)?);
-        let program = command(argv)?.stdout_file(out).stderr_file(log);
-        Companion::with(program, dir, environment::inherited(), env)
+        let (printed, log) = (tempfile::tempfile()?, created(log)?);
+        let program = duct::cmd(OWN_PROGRAM, arguments);
+        let program = program.stdout_file(printed.try_clone()?).stderr_file(log);
+        let companion = Companion::with(program, dir, environment::inherited(), env)?;
+        Ok(Companion {
+            printed: Some(printed),
+            ..companion
+        })
+    }
+
+    /// What it has printed so far.
+    ///
+    /// # Errors
+    /// Where it is more than [`MOST_TABLE`], or cannot be read.
+    pub fn printed(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if let Some(mut printed) = self.printed.as_ref() {
+            if printed.metadata()?.len() > MOST_TABLE {
+                return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+            }
+            printed.seek(SeekFrom::Start(0))?;
+            printed.take(MOST_TABLE).read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
     }
 
     fn with(
@@ -390,6 +417,7 @@ impl Companion {
         Ok(Companion {
             started: Started::new(&program, mark)?,
             alive: Some(alive),
+            printed: None,
         })
     }
 

@@ -20,8 +20,18 @@ pub struct Wanted<'a> {
     pub sha256: &'a str,
     /// The archive, where one is given: its sha256, and the variants that it says need no measurement.
     pub archive: Option<(&'a str, &'a [SameProgram])>,
-    /// What is known of the slices in these folders, in words for a message: where they were measured.
-    pub known: &'a BTreeMap<PathBuf, String>,
+    /// What is known of the slices in these folders.
+    pub known: &'a BTreeMap<PathBuf, Known>,
+}
+
+/// What who had a slice measured knows of it.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// Which one it is and where it was measured, in words for a message.
+    pub words: String,
+    /// The sha256 of its manifest, as the process said that wrote it; `None` where it said nothing:
+    /// then the slice is not used.
+    pub manifest: Option<String>,
 }
 
 /// Slices that belong together.
@@ -81,7 +91,9 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
         ..Reading::default()
     };
     for folder in folders {
-        match Manifest::read(folder) {
+        let known = wanted.known.get(folder);
+        let manifest = known.map(|known| known.manifest.as_deref().unwrap_or_default());
+        match Manifest::read(folder, manifest) {
             Ok(manifest) => reading.slices.push(Slice { folder, manifest }),
             Err(why) => {
                 let finding = reading.unusable(folder, None, &why);
@@ -122,7 +134,7 @@ struct Reading<'f> {
     slices: Vec<Slice<'f>>,
     findings: Vec<Finding>,
     /// As [`Wanted::known`].
-    known: BTreeMap<PathBuf, String>,
+    known: BTreeMap<PathBuf, Known>,
     /// Which slices were refused.
     refused: BTreeSet<u32>,
 }
@@ -144,7 +156,7 @@ impl<'f> Reading<'f> {
 
     fn unusable(&self, folder: &Path, slice: Option<&Slice<'_>>, why: &str) -> Finding {
         let place = match (self.known.get(folder), slice) {
-            (Some(known), _) => format!("{known} in {}", folder.display()),
+            (Some(known), _) => format!("{} in {}", known.words, folder.display()),
             (None, Some(slice)) => {
                 format!("slice {} in {}", slice.manifest.place, folder.display())
             }

@@ -24,12 +24,10 @@ pub struct Queue {
     pub short: String,
     /// What it measures, in words: `slice 1/2`.
     pub what: String,
-    /// The command line of this program that measures it. It must end at the end of standard input.
-    pub argv: Vec<String>,
+    /// The arguments of this program that measure it. It must end at the end of standard input.
+    pub arguments: Vec<String>,
     /// The folder to run it in.
     pub dir: PathBuf,
-    /// The file for what it prints.
-    pub out: PathBuf,
     /// The file for what it says meanwhile.
     pub log: PathBuf,
 }
@@ -43,7 +41,15 @@ impl Queue {
 }
 
 /// How the process of a queue ended.
-pub type Ended = Finished;
+#[derive(Debug)]
+pub struct Ended {
+    /// How it ended.
+    pub ending: Ending,
+    /// How long it ran.
+    pub wall: Duration,
+    /// What it printed, which no program under test could change; empty where it was too much.
+    pub printed: Vec<u8>,
+}
 
 /// Measures queues at the same time, each on its GPU alone, and waits until all have ended, however
 /// they did. What they say, and how one failed, goes to `note`. An error leaves no process. To be
@@ -103,12 +109,10 @@ struct Running<'q> {
 impl<'q> Running<'q> {
     fn start(queue: &'q Queue) -> Result<Running<'q>, Error> {
         let env: BTreeMap<String, String> = gpu_env(&queue.gpu);
-        let files = (queue.out.as_path(), queue.log.as_path());
-        let process = Companion::start_measuring(&queue.argv, &queue.dir, &env, files);
-        let program = queue.argv.first().map_or("", String::as_str);
+        let process = Companion::start_measuring(&queue.arguments, &queue.dir, &env, &queue.log);
         Ok(Running {
             queue,
-            process: process.map_err(Error::io("start", program))?,
+            process: process.map_err(Error::io("start", &queue.what))?,
             said: Said::of(&queue.log),
             ended: None,
         })
@@ -118,7 +122,12 @@ impl<'q> Running<'q> {
     fn look(&mut self, note: &mut dyn FnMut(&str)) -> Result<(), Error> {
         let queue = self.queue;
         let finished = self.process.finished();
-        self.ended = finished.map_err(Error::io("wait for", &queue.what))?;
+        let finished = finished.map_err(Error::io("wait for", &queue.what))?;
+        self.ended = finished.map(|Finished { ending, wall }| Ended {
+            ending,
+            wall,
+            printed: self.process.printed().unwrap_or_default(),
+        });
         loop {
             let lines = self.said.lines();
             for line in &lines {
@@ -129,9 +138,8 @@ impl<'q> Running<'q> {
                 break;
             }
         }
-        if let Some(Finished { ending, .. }) = self.ended
-            && ending != Ending::Exited(0)
-        {
+        let ending = self.ended.as_ref().map(|ended| ended.ending);
+        if let Some(ending) = ending.filter(|ending| *ending != Ending::Exited(0)) {
             note(&format!("{}: {ending}", queue.words()));
         }
         Ok(())
