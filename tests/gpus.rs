@@ -186,6 +186,8 @@ fn gpus_that_cannot_be_had_are_refused_before_anything_is_built() {
             .says("cannot be used with");
     }
     assert_eq!(machine.compiled().len(), 2);
+    let all = format!("2: 0 NVIDIA H200 {UUID}, 1 NVIDIA H200 {SECOND}; `--gpus all`");
+    machine.run(&["doctor"]).says(&all);
     // What a machine lacks is said once, and not by every queue.
     fs::remove_file(machine.project.path("bin/ncu")).unwrap();
     let (_, ran) = outcome(&machine, &ALL, 3);
