@@ -29,6 +29,7 @@ mod evaluate;
 mod examples;
 mod explain;
 mod faults;
+mod gpus;
 mod history;
 mod hostile;
 mod import_inspect;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::crash::{contents, kill_at_random, kills, wait_for_orphans};
+use crate::common::crash::{contents, is_long, kill_at_random, kills, wait_for_orphans};
 use crate::common::stand_in::{Machine, NVCC_OF_C};
 use crate::common::{Ran, aloud};
 use serde_json::{Value as Json, json};
@@ -432,8 +432,79 @@ fn whatever_is_killed_a_run_that_goes_on_has_the_outcome_of_an_uninterrupted_one
         .0
         .ncu("export BY_STEM=1; case $1 in --import | --version) ;; *) sleep 0.02 ;; esac");
     checkout.commit();
-    killed_and_resumed(&checkout, &[], kills(2));
     killed_and_resumed(&checkout, &SIDE_BY_SIDE, kills(2));
+    if is_long() {
+        killed_and_resumed(&checkout, &[], kills(0));
+    }
+}
+
+#[test]
+fn two_queues_that_are_killed_go_on_and_have_the_outcome_of_an_uninterrupted_run() {
+    let Some(Checkout(machine)) = Checkout::new() else {
+        return;
+    };
+    let checkout = Checkout(machine.with("CUDA_GPUS", "2"));
+    killed_and_resumed(&checkout, &["--gpus", "all"], kills(3));
+}
+
+#[test]
+fn the_newest_interrupted_run_of_the_same_plan_and_gpus_goes_on() {
+    let Some(Checkout(machine)) = Checkout::new() else {
+        return;
+    };
+    let checkout = Checkout(machine.with("CUDA_GPUS", "2"));
+    let runs = || {
+        let all = fs::read_dir(checkout.0.project.path(".sparsek-gate/gpus")).unwrap();
+        all.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+    };
+    let check = ["check", "--gpus", "all", "--format", "json"];
+    let whole = checkout.run(&check).exits(0).json();
+    // Both queues are interrupted after one of them measured its variant.
+    let old = runs();
+    checkout
+        .0
+        .ncu("export BY_STEM=1; case $* in *cp_async*capture-3*) sleep 60 ;; esac");
+    let mut child = checkout.0.gate(&check);
+    let mut child = child
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let whole_slice = |run: &PathBuf| run.join("slices/1/slice.json").is_file();
+    let end = Instant::now() + Duration::from_secs(60);
+    while !runs()
+        .iter()
+        .any(|run| !old.contains(run) && whole_slice(run))
+    {
+        assert!(Instant::now() < end);
+        assert_eq!(child.try_wait().unwrap(), None, "it ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    checkout.0.ncu("export BY_STEM=1; echo \"$*\" >>\"$ARGV\"");
+    checkout.calls();
+    // Other GPUs are another run.
+    let resume = [&check[..], &["--resume"]].concat();
+    let other = ["check", "--gpus", "1", "--resume", "--format", "json"];
+    assert_eq!(resumed(&checkout.run(&other).exits(0).json().0), []);
+    checkout.calls();
+    let count = runs().len();
+    let report = checkout.run(&resume).exits(0).json();
+    same(&report.0, &whole.0);
+    let taken = resumed(&report.0);
+    assert_eq!(taken.len(), 2, "{taken:?}");
+    assert_eq!(taken[0], ("bsr_gemm/baseline".to_owned(), 4, 5));
+    assert!(checkout.calls() < 5);
+    assert_eq!(runs().len(), count, "the same folder");
+    wait_for_orphans(&checkout.0.project.path(""));
+    for run in runs() {
+        let left = contents(&run);
+        let journals = left.keys().filter(|path| path.ends_with("journal.json"));
+        assert_eq!(journals.count(), 0, "{}", run.display());
+    }
+    assert_eq!(resumed(&checkout.run(&resume).exits(0).json().0), []);
+    assert_eq!(runs().len(), count + 1);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use sparsek_gate::diff::{Diff, Side};
 use sparsek_gate::git::printed;
 use sparsek_gate::history::PastProfile;
 use sparsek_gate::judge::Outcome;
-use sparsek_gate::profile::{Hotspots, Profile, import, norm_text};
+use sparsek_gate::profile::{Hotspots, OnGpus, Profile, import, norm_text};
 use sparsek_gate::profiler::Trouble;
 use sparsek_gate::report::{FORMS, form};
 use sparsek_gate::slice::Manifest;
@@ -55,7 +55,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-static TARGETS: [Target; 33] = [
+static TARGETS: [Target; 34] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -69,6 +69,7 @@ static TARGETS: [Target; 33] = [
     target("profile", 4096, Mutation::Json, profile),
     target("outcome", 8192, Mutation::Json, outcome),
     target("slice", 8192, Mutation::Json, slice),
+    target("on_gpus", 4096, Mutation::Json, on_gpus),
     target("ptxas", 2048, Mutation::Bytes, ptxas),
     target("nvdisasm", 2048, Mutation::Json, nvdisasm),
     target("cubin", 6144, Mutation::Bytes, cubin),
@@ -501,6 +502,10 @@ fn git(input: &[u8]) {
         let length: usize = contents.iter().flatten().map(Vec::len).sum();
         assert!(length <= input.len());
     }
+}
+
+fn on_gpus(input: &[u8]) {
+    let _ = OnGpus::parse(input);
 }
 
 fn slice(input: &[u8]) {

@@ -11,7 +11,7 @@ use crate::cli::{ArchiveArgs, Format};
 use crate::config::{Config, Selected};
 use crate::finding::{Error, ExitCode, Finding};
 use crate::judge::{Fresh, Judge, Packed, SameProgram};
-use crate::measure::{BaseProject, Prebuilt, RecordUse, Times};
+use crate::measure::{BaseProject, Prebuilt, RecordUse, Spent, Times};
 use crate::report::{self, Progress};
 use crate::trust::{self, Grounds};
 
@@ -33,6 +33,7 @@ pub(super) struct Done {
     pub content: Content,
     pub findings: Vec<Finding>,
     pub measured: Selected,
+    pub spent: Spent,
 }
 
 pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Error> {
@@ -74,7 +75,7 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
         journal: None,
         part: None,
     };
-    let (programs, same_programs, _) = fresh.programs(&judge)?;
+    let (programs, same_programs, spent) = fresh.programs(&judge)?;
     let selected = SelectedNames {
         names: arguments.selection.names.clone(),
         experimental: arguments.selection.experimental,
@@ -113,6 +114,7 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
         content: packed,
         findings,
         measured,
+        spent,
     })
 }
 

@@ -323,6 +323,7 @@ impl Fresh<'_> {
             measured.reused.extend(further.reused);
             measured.resumed.extend(further.resumed);
             measured.spent += further.spent;
+            measured.sealed.extend(further.sealed);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::chosen_launches::ChosenLaunches;
+use super::gpu_part::GpuPart;
 use super::programs::ComparedPrograms;
 use super::same_program::SameProgram;
 use super::variant_report::VariantReport;
@@ -90,6 +91,9 @@ pub struct Outcome {
     /// Where the time of a run went that compiled or measured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub spent: Option<Spent>,
+    /// What each GPU did, where slices were measured.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub gpus: Vec<GpuPart>,
     /// Seconds from the start of the run to its report.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub wall_s: Option<f64>,
@@ -123,6 +127,7 @@ impl Outcome {
             reused_verifications: Vec::new(),
             resumed: Vec::new(),
             spent: None,
+            gpus: Vec::new(),
             wall_s: None,
             trends: Vec::new(),
             findings: Vec::new(),

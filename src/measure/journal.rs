@@ -8,6 +8,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ use crate::verdict::Schedule;
 
 /// What is to be done where an interrupted run is of no use.
 pub(super) const MEASURED: &str = "nothing: what is reported was measured in this run";
+/// How long the process of an interrupted run may take to end.
+const SOON: Duration = Duration::from_secs(5);
 /// Version of the format.
 const SCHEMA: u32 = 1;
 
@@ -54,6 +57,8 @@ pub struct Journal {
     /// The work folder of the project.
     work: PathBuf,
     resume: bool,
+    /// What makes two runs in a folder of their own the same, where that is the run's.
+    plan: Option<String>,
     begun: OnceCell<Begun>,
     /// The journals of variants that were written.
     written: RefCell<BTreeSet<PathBuf>>,
@@ -61,7 +66,7 @@ pub struct Journal {
 
 /// What the run before left that this one does not go on with.
 #[derive(Debug, Default)]
-pub(super) struct Before {
+pub struct Before {
     /// Why nobody can go on with it.
     pub unusable: Option<Finding>,
     /// When it began, where `resume` would have gone on with it.
@@ -89,6 +94,9 @@ struct RunEntry {
     began: String,
     /// What the marks of its programs begin with.
     mark: String,
+    /// What other processes measure for it, as sha256.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    plan: Option<String>,
 }
 
 /// A file of a journal: its content, and the sha256 of that in JSON.
@@ -178,8 +186,45 @@ impl Journal {
             folder: folder.to_path_buf(),
             work: work.to_path_buf(),
             resume,
+            plan: None,
             begun: OnceCell::new(),
             written: RefCell::default(),
+        }
+    }
+
+    /// Of a run of this plan in a folder of its own, which lets other processes measure.
+    pub fn of_plan(self, plan: String) -> Journal {
+        Journal {
+            plan: Some(plan),
+            ..self
+        }
+    }
+
+    /// The folders of those runs of a plan among these that were interrupted, the newest last.
+    pub fn interrupted_among(folders: impl Iterator<Item = PathBuf>, plan: &str) -> Vec<PathBuf> {
+        let runs = folders.filter_map(|folder| {
+            let path = folder.join(JOURNAL_FILE);
+            let run = read::<RunEntry>(&path).ok().flatten()?;
+            let is_same = run.plan.as_deref() == Some(plan) && is_over(&path);
+            let written = path.metadata().and_then(|meta| meta.modified()).ok();
+            is_same.then_some((run.began, written, folder))
+        });
+        let mut runs: Vec<_> = runs.collect();
+        runs.sort();
+        runs.into_iter().map(|(.., folder)| folder).collect()
+    }
+
+    /// Ends the run whose processes measured into a folder, and which has said everything.
+    pub fn end_in(folder: &Path) {
+        let path = folder.join(JOURNAL_FILE);
+        if !is_over(&path) {
+            return;
+        }
+        let _ = fs::remove_file(path);
+        let suites = fs::read_dir(folder).into_iter().flatten().flatten();
+        let variants = suites.flat_map(|suite| fs::read_dir(suite.path()).into_iter().flatten());
+        for variant in variants.flatten() {
+            let _ = fs::remove_file(variant.path().join(JOURNAL_FILE));
         }
     }
 
@@ -188,7 +233,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Environment`] where that run is not interrupted, but goes on.
-    pub(super) fn begin(&self) -> Result<Before, Error> {
+    pub fn begin(&self) -> Result<Before, Error> {
         if self.begun.get().is_some() {
             return Ok(Before::default());
         }
@@ -196,7 +241,10 @@ impl Journal {
         fs::create_dir_all(&self.folder).map_err(Error::io("create", &self.folder))?;
         let path = self.path();
         let interrupted = read::<RunEntry>(&path);
-        let is_over = is_over(&path);
+        let is_over = match (&interrupted, self.resume) {
+            (Ok(Some(_)), true) => is_over_soon(&path)?,
+            _ => is_over(&path),
+        };
         if let (Ok(Some(interrupted)), true) = (&interrupted, is_over) {
             // What it started may still be on the GPU, and write where this run does.
             process::end_marked(&interrupted.mark);
@@ -217,6 +265,7 @@ impl Journal {
             id: fresh_id()?,
             began: now(),
             mark: process::mark_of_run(),
+            plan: self.plan.clone(),
         };
         let goes_on = interrupted.is_some();
         if let Some(interrupted) = interrupted {
@@ -352,6 +401,14 @@ fn is_over(path: &Path) -> bool {
         return true;
     };
     !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+}
+
+/// The same after a moment: a process that lost the one that started it is about to end.
+fn is_over_soon(path: &Path) -> Result<bool, Error> {
+    match open_regular(path) {
+        Ok(file) => process::wait_for_lock(&file, path, SOON, || {}),
+        Err(_) => Ok(true),
+    }
 }
 
 /// A number that no other run has.

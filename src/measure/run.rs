@@ -34,7 +34,7 @@ use crate::files::{
 };
 use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
-use crate::profile::Profile;
+use crate::profile::{OnGpus, Profile};
 use crate::terms::{Phase, Tier, VariantId};
 use crate::toolchain::can_start;
 use crate::verdict::{ProcessCost, Schedule};
@@ -62,6 +62,8 @@ pub struct Measured {
     pub resumed: Vec<Resumed>,
     /// How many launches were chosen for variants that were measured side by side.
     pub schedules: Vec<(VariantId, Schedule)>,
+    /// The files that no program may change once they are written, with their hashes.
+    pub sealed: BTreeMap<PathBuf, String>,
 }
 
 /// How many launches a process of a variant makes side by side, by what a process costs; `None` for
@@ -148,6 +150,9 @@ pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
             }
         }
     }
+    // Their latest profiles are then those of this GPU.
+    let ids: Vec<&VariantId> = batch.variants.iter().map(|variant| &variant.id).collect();
+    OnGpus::forget(output, &ids)?;
     let mut built = Built {
         // Where two programs are compared, no commit says which is which.
         git: match (order.prebuilt, order.base) {
@@ -740,6 +745,7 @@ impl<'a> Run<'a> {
                 !findings.any(|one| one.concerns(variant) && one.severity == Severity::Deny)
             });
         }
+        self.measured.sealed = self.seal.into_content();
         self.measured
     }
 

@@ -20,6 +20,11 @@ pub mod most {
 /// The folder of profiles and captures in a slice's folder.
 pub(super) const PROFILES: &str = "profiles";
 
+/// The folder of profiles and captures of a slice.
+pub fn profiles_in(slice: &Path) -> PathBuf {
+    slice.join(PROFILES)
+}
+
 /// The regular files below a folder without those of a journal, which nobody reads in a slice, by their paths from there with `/` between the parts.
 ///
 /// # Errors
