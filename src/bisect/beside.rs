@@ -143,7 +143,7 @@ impl<'a> Beside<'a> {
             overrides: &[],
             records,
             prebuilt: None,
-            archive: None,
+            packed_files: None,
             journal: None,
         };
         let mut outcome = self.outcome();

@@ -151,6 +151,8 @@ pub(super) struct Opened {
     pub programs: Prebuilt,
     pub same_programs: Vec<SameProgram>,
     pub times: Times,
+    /// sha256 of the list of all files of both sides.
+    pub files: String,
     /// Everything is in it; removed at the end.
     _folder: tempfile::TempDir,
 }
@@ -161,7 +163,7 @@ impl Opened {
         Packed {
             programs: &self.programs,
             same_programs: &self.same_programs,
-            sha256: &self.sha256,
+            files: &self.files,
         }
     }
 }
@@ -178,6 +180,7 @@ pub(super) fn open(file: &Path, expected: Option<&str>) -> Result<Opened, Error>
         findings,
         store,
         times,
+        files,
         folder,
     } = crate::archive::unpack(file, expected)?;
     let grounds = Grounds::packed(plan.config.clone(), store, authority, findings);
@@ -188,6 +191,7 @@ pub(super) fn open(file: &Path, expected: Option<&str>) -> Result<Opened, Error>
         programs,
         same_programs,
         times,
+        files,
         _folder: folder,
     })
 }

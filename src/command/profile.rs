@@ -85,7 +85,7 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
             writes: trust::is_of_reviewed_code(&selected.config.root, variable),
         },
         prebuilt: None,
-        archive: None,
+        packed_files: None,
         journal: Some(&journal),
     };
     let (content, findings) = profiled(order, start)?;
@@ -119,7 +119,7 @@ fn of_archive(file: &Path, arguments: &ProfileArgs, start: Instant) -> Result<Ex
         overrides: &[],
         records: archive::NO_RECORDS,
         prebuilt: Some(programs),
-        archive: Some(&opened.sha256),
+        packed_files: Some(&opened.files),
         journal: Some(&journal),
     };
     let (content, findings) = profiled(order, start)?;

@@ -106,7 +106,7 @@ fn measure_alone(
         overrides: &[],
         records: NO_RECORDS,
         prebuilt: None,
-        archive: None,
+        packed_files: None,
         journal: None,
     };
     measure(order, &mut |_, _, _| false)

@@ -47,8 +47,8 @@ pub struct Packed<'a> {
     pub programs: &'a Prebuilt,
     /// The variants that need no measurement.
     pub same_programs: &'a [SameProgram],
-    /// The sha256 of the archive that they came in.
-    pub sha256: &'a str,
+    /// sha256 of the list of all files that came with them.
+    pub files: &'a str,
 }
 
 impl Fresh<'_> {
@@ -190,7 +190,7 @@ impl Fresh<'_> {
             overrides: &[],
             records: self.records,
             prebuilt: self.packed.map(|packed| packed.programs),
-            archive: self.packed.map(|packed| packed.sha256),
+            packed_files: self.packed.map(|packed| packed.files),
             journal: self.journal,
         }
     }

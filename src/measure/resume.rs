@@ -28,8 +28,8 @@ const FILES: &str = "a file that it could read";
 /// The files that programs could read.
 #[derive(Clone, Copy)]
 pub(super) enum Readable<'a> {
-    /// Those that were packed, by the sha256 of the archive.
-    Archive(&'a str),
+    /// Those that were packed, by the sha256 of their list.
+    Packed(&'a str),
     /// Those of a checkout.
     Checkout(&'a ReadableFiles),
 }
@@ -91,7 +91,7 @@ impl<'a> KeyedSide<'a> {
         } = artifact;
         let program = format!("{sha256:?} {programs:?} {compiler:?} {build_argv:?} {sources:?}");
         let files = match self.files? {
-            Readable::Archive(sha256) => sha256.to_owned(),
+            Readable::Packed(sha256) => sha256.to_owned(),
             Readable::Checkout(files) => {
                 let by_compiler = matches!(variant.recipe, Recipe::Nvcc { .. });
                 match known_bytes(artifact).filter(|_| by_compiler) {

@@ -86,8 +86,8 @@ pub struct Order<'a> {
     pub records: RecordUse,
     /// What another machine built, where nothing is built here.
     pub prebuilt: Option<&'a Prebuilt>,
-    /// The sha256 of the archive that it came in.
-    pub archive: Option<&'a str>,
+    /// sha256 of the list of all files that came with it.
+    pub packed_files: Option<&'a str>,
     /// Where it is noted what is measured, for another run to go on with.
     pub journal: Option<&'a Journal>,
 }
@@ -360,7 +360,7 @@ impl<'a> Built<'a> {
 
     /// What programs of each side could read.
     fn readable_files(&self) -> Vec<(Side, Result<ReadableFiles, String>)> {
-        let is_noted = self.order.journal.is_some() && self.order.archive.is_none();
+        let is_noted = self.order.journal.is_some() && self.order.packed_files.is_none();
         if !is_noted && !self.uses_records() {
             return Vec::new();
         }
@@ -657,8 +657,8 @@ impl<'a> Run<'a> {
 
     /// What programs of a side could read, or why that is not known.
     fn readable(&self, side: Side) -> Result<Readable<'_>, &str> {
-        if let Some(sha256) = self.order.archive {
-            return Ok(Readable::Archive(sha256));
+        if let Some(sha256) = self.order.packed_files {
+            return Ok(Readable::Packed(sha256));
         }
         let files = self.files.iter().find(|(of, _)| *of == side);
         match files {

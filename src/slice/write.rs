@@ -180,7 +180,7 @@ mod tests {
             files: BTreeMap::new(),
         };
         for (content, gone, found) in [("a", false, 0), ("b", false, 1), ("a", true, 1)] {
-            let slice = SliceFolder::create(&folder.path().join("slice")).unwrap();
+            let slice = SliceFolder::create(&folder.path().join("slice"), false).unwrap();
             let file = slice.profiles().join("file");
             let elsewhere = folder.path().join("elsewhere");
             let sealed = [&file, &elsewhere].map(|path| (path.clone(), sha256_hex(b"a")));
