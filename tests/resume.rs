@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use crate::common::crash::{contents, is_long, kill_at_random, kills, wait_for_orphans};
 use crate::common::stand_in::{Machine, NVCC_OF_C};
-use crate::common::{Ran, aloud};
+use crate::common::{Ran, aloud, repository};
 use serde_json::{Value as Json, json};
+use sparsek_gate::measure::journal_rounds;
 
 const PROFILES: &str = ".sparsek-gate/profiles";
 /// A second variant.
@@ -376,6 +377,22 @@ fn whatever_is_another_measurement_or_was_changed_is_measured_anew() {
         for variant in BOTH {
             let found = report.variant(variant)["current"]["processes"].as_u64();
             assert!(found >= Some(3), "{what}: {variant} {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_journal_of_which_any_byte_changed_does_not_count() {
+    for name in ["alone", "beside"] {
+        let path = repository().join(format!("fuzz/corpus/journal/{name}.json"));
+        let text = fs::read(path).unwrap();
+        assert_eq!(journal_rounds(&text), Ok(1), "{name}");
+        for at in 0..text.len() {
+            let mut other = text.clone();
+            other[at] = if other[at] == b'1' { b'2' } else { b'1' };
+            let found = journal_rounds(&other);
+            assert!(found.is_err(), "{name}, byte {at}: {found:?}");
+            assert!(journal_rounds(&text[..at]).is_err());
         }
     }
 }
