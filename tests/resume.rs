@@ -410,10 +410,6 @@ fn killed_and_resumed(checkout: &Checkout, further: &[&str], count: u32) {
     };
     checkout.run(&check).exits(0);
     let whole = outcome();
-    let begun = Instant::now();
-    checkout.run(&check).exits(0);
-    outcome();
-    println!("one run: {:?}", begun.elapsed());
     let resume = [&check[..], &["--resume"]].concat();
     let (runs, interrupted) = (RefCell::new(0_u32), RefCell::new(false));
     let taken_over = RefCell::new(0);
