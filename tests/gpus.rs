@@ -250,9 +250,8 @@ fn an_interrupt_or_a_kill_of_the_check_leaves_no_process() {
 fn what_a_queue_did_not_measure_whose_process_is_killed_is_not_measured() {
     let Some(machine) = two_gpus(2) else { return };
     // The second GPU measures until its queue is killed.
-    machine.ncu(
-        "case $1:$CUDA_VISIBLE_DEVICES in --import:* | --version:*) ;; *fe) sleep 60 ;; esac",
-    );
+    machine
+        .ncu("case $1:$CUDA_VISIBLE_DEVICES in --import:* | --version:*) ;; *fe) sleep 60 ;; esac");
     let report = machine.project.path("tmp/outcome.json");
     let mut check = start(
         &machine,
@@ -276,6 +275,8 @@ fn what_a_queue_did_not_measure_whose_process_is_killed_is_not_measured() {
         assert!(unusable.contains(part), "{part}: {unusable}");
     }
     assert!(of("not-measured").contains("slice 2/2"));
+    let unmeasured = findings.iter().find(|one| one["code"] == "not-measured");
+    assert_eq!(unmeasured.unwrap()["next"], "run the check again");
     assert_eq!(found["variants"].as_array().unwrap().len(), 1);
 }
 
