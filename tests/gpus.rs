@@ -275,6 +275,8 @@ fn what_a_queue_did_not_measure_whose_process_is_killed_is_not_measured() {
         assert!(unusable.contains(part), "{part}: {unusable}");
     }
     assert!(of("not-measured").contains("slice 2/2"));
+    let unmeasured = findings.iter().find(|one| one["code"] == "not-measured");
+    assert_eq!(unmeasured.unwrap()["next"], "run the check again");
     assert_eq!(found["variants"].as_array().unwrap().len(), 1);
 }
 

@@ -413,18 +413,17 @@ fn nothing_of(
 ) -> Vec<Finding> {
     let left_out: BTreeSet<&VariantId> = same_programs.iter().map(|same| &same.variant).collect();
     let variants = wanted.plan.variants.iter().map(|variant| &variant.id);
+    let next = match wanted.known.is_empty() {
+        true => "run that slice again, and merge all of them",
+        false => "run the check again",
+    };
     variants
         .filter(|variant| !left_out.contains(variant))
         .map(|variant| {
             let why = why_not
                 .get(variant)
                 .map_or("no slice measured it", String::as_str);
-            Finding::deny(
-                Code::NotMeasured,
-                variant,
-                why,
-                "run that slice again, and merge all of them",
-            )
+            Finding::deny(Code::NotMeasured, variant, why, next)
         })
         .collect()
 }
