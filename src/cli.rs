@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::config::{
     CacheControl, ClockControl, Collector, GraphProfiling, ReplayMode, SanitizerTool,
 };
+use crate::device::{GpuAsked, GpusAsked};
 use crate::engine::engine_parser;
 use crate::plan::{MOST_SLICES, SliceAsked};
 use crate::report::{Color, Detail, Form, form_parser, report_help};
@@ -402,6 +403,27 @@ pub struct ProfileArgs {
     /// Folder for profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Go on with a run that was interrupted: what it measured in whole processes of the same program,
+    /// settings, GPU and version is used, and the rest is measured. Without one everything is measured.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub resume: bool,
+    /// Profile every variant on each of several GPUs of this host, at the same time: `all` that the
+    /// driver shows, or their ordinals or UUIDs, such as `0,2` or `GPU-1a2b3c4d`. The profiles of a GPU
+    /// go to a folder of its own in that folder, and `baseline --lock` locks from all of them.
+    #[arg(long, value_name = "GPUS", conflicts_with_all = ["define", "dry_run"])]
+    pub gpus: Option<GpusAsked>,
+    /// Profile what `archive` packed.
+    #[arg(long, value_name = "FILE", hide = true, requires = "output", conflicts_with_all = ["names", "experimental", "define", "dry_run", "gpus"])]
+    pub archive: Option<PathBuf>,
+    /// Refuse an archive with another SHA-256.
+    #[arg(long, value_name = "HASH", hide = true, requires = "archive")]
+    pub archive_sha256: Option<String>,
+    /// Profile on the GPU of this UUID.
+    #[arg(long, value_name = "UUID", hide = true, requires = "archive")]
+    pub gpu: Option<GpuAsked>,
+    /// Take the end of standard input for an interrupt.
+    #[arg(long, hide = true, requires = "archive")]
+    pub until_input_ends: bool,
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,
@@ -671,6 +693,10 @@ pub struct CheckArgs {
     /// Folder for new profiles and captures [default: profiles in the work folder]
     #[arg(long, short, value_name = "DIR", conflicts_with_all = ["from", "slice"])]
     pub output: Option<PathBuf>,
+    /// Go on with a check that was interrupted: what it measured in whole rounds of the same program,
+    /// settings, GPU and version is used, and the rest is measured. Without one everything is measured.
+    #[arg(long, conflicts_with_all = ["from", "static", "dry_run", "on"])]
+    pub resume: bool,
     /// Measure what `archive` packed: its programs, by its rules and locks. Needs no nvcc, no git and
     /// no checkout.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "experimental", "from", "against", "static", "baseline_ref", "accept", "pull_request", "dry_run"])]
@@ -688,6 +714,17 @@ pub struct CheckArgs {
     /// interrupt cancels the job. [launch.slurm] has partition, account and time limit.
     #[arg(long, value_name = "ENGINE", value_parser = ["slurm"], conflicts_with_all = ["from", "static", "archive", "slice", "dry_run", "output"])]
     pub on: Option<String>,
+    /// Measure on several GPUs of this host at the same time, each with its part of the variants: `all`
+    /// that the driver shows, or their ordinals or UUIDs, such as `0,2` or `GPU-1a2b3c4d`. Packs an
+    /// archive, measures a slice on each GPU, and judges them as one check.
+    #[arg(long, value_name = "GPUS", conflicts_with_all = ["on", "from", "static", "archive", "slice", "dry_run", "output"])]
+    pub gpus: Option<GpusAsked>,
+    /// Measure the slice on the GPU of this UUID.
+    #[arg(long, value_name = "UUID", hide = true, requires = "slice")]
+    pub gpu: Option<GpuAsked>,
+    /// Take the end of standard input for an interrupt.
+    #[arg(long, hide = true, requires = "slice")]
+    pub until_input_ends: bool,
     /// How many slices --on submits, each with one GPU [default: one for each variant, at most 8]
     #[arg(long, value_name = "N", requires = "on", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SLICES)))]
     pub slices: Option<u32>,

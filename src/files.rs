@@ -13,6 +13,9 @@ pub const PROFILE_FILE: &str = "profile.json";
 /// Name of the profile of the static tier beside it.
 pub const STATIC_PROFILE_FILE: &str = "static.json";
 
+/// Name of the file that says what an interrupted run measured, for another one to go on with.
+pub const JOURNAL_FILE: &str = "journal.json";
+
 /// Writes beside the target and renames into place.
 ///
 /// # Errors
@@ -270,6 +273,25 @@ pub fn recorded_base_folder(base: &Path, variant: &VariantId) -> PathBuf {
 /// # Errors
 /// [`Error::Io`]; what was there is unchanged, or kept.
 pub fn set_aside(base: &Path, variant: &VariantId) -> Result<PathBuf, Error> {
+    keep_earlier(base, variant)?;
+    empty_variant_folder(base, variant)
+}
+
+/// The same, for a run that goes on with what an interrupted run left in the folder: that stays,
+/// except its profiles, which are made again.
+///
+/// # Errors
+/// As [`set_aside`].
+pub fn set_aside_to_resume(base: &Path, variant: &VariantId) -> Result<(), Error> {
+    keep_earlier(base, variant)?;
+    for folder in [variant_folder(base, variant), base_folder(base, variant)] {
+        remove_file(&folder.join(PROFILE_FILE))?;
+    }
+    Ok(())
+}
+
+/// Keeps what earlier runs left in the folder of a variant, and lets it be what is read.
+fn keep_earlier(base: &Path, variant: &VariantId) -> Result<(), Error> {
     let folder = variant_folder(base, variant);
     fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     let earlier = folder.join(EARLIER);
@@ -287,7 +309,7 @@ pub fn set_aside(base: &Path, variant: &VariantId) -> Result<PathBuf, Error> {
             sync_folder(&folder).map_err(Error::io("write", &folder))?;
         }
     }
-    empty_variant_folder(base, variant)
+    Ok(())
 }
 
 /// From here on what the run left in the folder of a variant is what is read.
@@ -395,15 +417,45 @@ fn clear(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The files in a folder that a run leaves there.
+/// Removes what an interrupted run measured of a variant, where another one does not go on with it.
+/// Static profiles stay: they are of now.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn clear_measured(base: &Path, variant: &VariantId) -> Result<(), Error> {
+    for folder in [variant_folder(base, variant), base_folder(base, variant)] {
+        for path in left_in(&folder)? {
+            if path
+                .file_name()
+                .is_none_or(|name| name != STATIC_PROFILE_FILE)
+            {
+                remove_file(&path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file, where there is one.
+fn remove_file(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("clear", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The files in a folder that a run leaves there; none where there is no folder.
 fn left_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    const LEFT: [&str; 11] = [
+    const LEFT: [&str; 12] = [
         // Of a write that was killed.
         ".tmp-",
         "capture-",
         "counting.",
         "imported.",
         "imported-",
+        JOURNAL_FILE,
         "launches.",
         "profile.json",
         "program.log",
@@ -412,6 +464,9 @@ fn left_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
         "sanitizer-",
     ];
     let mut left = Vec::new();
+    if !folder.is_dir() {
+        return Ok(left);
+    }
     for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
         let path = entry.map_err(Error::io("read", folder))?.path();
         let name = path
@@ -436,13 +491,7 @@ pub fn clear_compiled(output: &Path, variant: &VariantId) -> Result<(), Error> {
         variant_folder(output, variant),
         base_folder(output, variant),
     ] {
-        let path = folder.join(STATIC_PROFILE_FILE);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io("clear", &path)(error));
-            }
-            _ => {}
-        }
+        remove_file(&folder.join(STATIC_PROFILE_FILE))?;
     }
     Ok(())
 }

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::crash::{is_long, kills};
+use crate::common::crash::{is_long, kills, running};
 use crate::common::slurm::{Cluster, GPUS};
-use crate::common::stand_in::Machine;
+use crate::common::stand_in::{Machine, all_measured};
 use crate::common::{Ran, aloud};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
@@ -32,37 +32,9 @@ struct Login {
 impl Login {
     /// With so many equal variants, whose baselines are locked.
     fn new(variants: u32) -> Option<Login> {
-        let machine = Machine::new()?;
-        let numbers: Vec<String> = (1..=variants).map(|it| it.to_string()).collect();
-        let matrix = format!(
-            "[suite.bsr_gemm.variant.v]\nmatrix = {{ n = [{}] }}\nenv = {{ N = \"{{n}}\" }}\nsource",
-            numbers.join(", ")
-        );
-        let machine = machine.configured("[suite.bsr_gemm.variant.baseline]\nsource", &matrix);
-        let project = &machine.project;
-        project.write(
-            ".gitignore",
-            "/.sparsek-gate/\n/journal*\n/reports\n/argv\n/calls\n/tmp/\n/home/\n",
-        );
-        machine.run(&["profile"]).exits(0);
-        let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
-        machine.run(&lock).exits(0);
-        for arguments in [
-            &["init", "--quiet"][..],
-            &["add", "--all"],
-            &["commit", "--quiet", "-m", "x"],
-        ] {
-            project.git(arguments);
-        }
+        let machine = Machine::locked(variants)?;
         let cluster = Cluster::start()?;
         Some(Login { machine, cluster })
-    }
-
-    /// ncu takes so many seconds more for each process.
-    fn slow(&self, seconds: f64) {
-        self.machine.ncu(&format!(
-            "case $1 in --import | --version) ;; *) sleep {seconds} ;; esac"
-        ));
     }
 
     fn gate(&self, arguments: &[&str]) -> Command {
@@ -103,30 +75,7 @@ impl Login {
 
     /// Processes of this project whose command lines have these words.
     fn running(&self, words: &[&str]) -> Vec<i32> {
-        let folder = self.machine.project.path("").display().to_string();
-        let entries = fs::read_dir("/proc").unwrap().flatten();
-        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        numbers
-            .filter(|pid| {
-                let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                let line = String::from_utf8_lossy(&line).replace('\0', " ");
-                let place = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
-                let is_here = line.contains(&folder) || place.starts_with(&folder);
-                is_here && words.iter().all(|word| line.contains(word))
-            })
-            .collect()
-    }
-}
-
-/// Every variant of an outcome was measured.
-#[track_caller]
-fn all_measured(outcome: &Json, variants: usize) {
-    let found = outcome["variants"].as_array().unwrap();
-    assert_eq!(found.len(), variants);
-    for variant in found {
-        let comparisons = variant["comparisons"].as_array().unwrap();
-        let judged = comparisons.iter().filter(|it| it["verdict"] == "pass");
-        assert!(judged.count() > 0, "{variant:#}");
+        running(&self.machine.project.path(""), words)
     }
 }
 
@@ -195,7 +144,7 @@ fn a_check_on_slurm_is_one_check_whose_slices_run_on_different_gpus() {
 
     // An interrupt leaves nothing.
     project.replace("config.toml", "exit 9", "true");
-    login.slow(1.0);
+    login.machine.slow(1.0);
     let mut check = login.start(&[]);
     login
         .cluster
@@ -229,7 +178,7 @@ fn whatever_is_killed_nothing_unmeasured_passes_and_nothing_is_left() {
         Victim::Program,
     ];
     let Some(login) = Login::new(2) else { return };
-    login.slow(0.1);
+    login.machine.slow(0.1);
     let report = login.machine.project.path("tmp/outcome.json");
     let text = format!("json:{}", report.display());
     let arguments = ["--report", &text];
@@ -313,7 +262,7 @@ fn equal_variants_on_eight_gpus_take_an_eighth_of_the_time() {
         format!("{}{launch}", project.read("config.toml")),
     );
     project.git(&["commit", "--quiet", "--all", "-m", "one round"]);
-    login.slow(3.0);
+    login.machine.slow(3.0);
     let took = |slices: u32| {
         let begun = Instant::now();
         let slices = slices.to_string();

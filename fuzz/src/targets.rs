@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use ncu_report::{LineTable, csv, report};
 use sparsek_gate::archive::{indexed_paths, packed_paths};
 use sparsek_gate::baseline::{Lock, Stored, gaps, norm_lines, parse_effects, unsigned};
-use sparsek_gate::binary::{census, compiler_warnings, has_kernels, kernels_of, listing, resource_report};
+use sparsek_gate::binary::{
+    census, compiler_warnings, has_kernels, kernels_of, listing, resource_report,
+};
 use sparsek_gate::build::definitions::Kernels;
 use sparsek_gate::capture::counter_records::{self, CounterCapture, ProcessCounters};
 use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
@@ -17,7 +19,8 @@ use sparsek_gate::diff::{Diff, Side};
 use sparsek_gate::git::printed;
 use sparsek_gate::history::PastProfile;
 use sparsek_gate::judge::Outcome;
-use sparsek_gate::profile::{Hotspots, Profile, import, norm_text};
+use sparsek_gate::measure::journal_rounds;
+use sparsek_gate::profile::{Hotspots, OnGpus, Profile, import, norm_text};
 use sparsek_gate::profiler::Trouble;
 use sparsek_gate::report::{FORMS, form};
 use sparsek_gate::slice::Manifest;
@@ -56,7 +59,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-static TARGETS: [Target; 35] = [
+static TARGETS: [Target; 37] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -72,6 +75,8 @@ static TARGETS: [Target; 35] = [
     target("slice", 8192, Mutation::Json, slice),
     target("archive", 8192, Mutation::Bytes, archive),
     target("archive_index", 8192, Mutation::Json, archive_index),
+    target("journal", 8192, Mutation::Json, journal),
+    target("on_gpus", 4096, Mutation::Json, on_gpus),
     target("ptxas", 2048, Mutation::Bytes, ptxas),
     target("nvdisasm", 2048, Mutation::Json, nvdisasm),
     target("cubin", 6144, Mutation::Bytes, cubin),
@@ -230,7 +235,11 @@ fn lock(input: &[u8]) {
     let Ok(lock) = Lock::parse(&text(input)) else {
         return;
     };
-    let _ = (lock.contradictions(), lock.code_sha256(), lock.anchor_sha256());
+    let _ = (
+        lock.contradictions(),
+        lock.code_sha256(),
+        lock.anchor_sha256(),
+    );
     assert_eq!(Lock::parse(&lock.to_toml()).as_ref(), Ok(&lock));
 }
 
@@ -238,7 +247,11 @@ fn effects(input: &[u8]) {
     let Ok(entries) = parse_effects(&text(input)) else {
         return;
     };
-    assert!(gaps(&entries).iter().all(|at| (1..entries.len()).contains(at)));
+    assert!(
+        gaps(&entries)
+            .iter()
+            .all(|at| (1..entries.len()).contains(at))
+    );
 }
 
 fn norm(input: &[u8]) {
@@ -504,6 +517,14 @@ fn git(input: &[u8]) {
         let length: usize = contents.iter().flatten().map(Vec::len).sum();
         assert!(length <= input.len());
     }
+}
+
+fn journal(input: &[u8]) {
+    let _ = journal_rounds(input);
+}
+
+fn on_gpus(input: &[u8]) {
+    let _ = OnGpus::parse(input);
 }
 
 fn slice(input: &[u8]) {

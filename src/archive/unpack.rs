@@ -18,7 +18,7 @@ use crate::build::Artifact;
 use crate::config::{Config, Selected};
 use crate::files::{bounded_json, most as most_of_files, open_regular};
 use crate::finding::{Error, Finding};
-use crate::hash::Hashing;
+use crate::hash::{Hashing, sha256_hex};
 use crate::judge::SameProgram;
 use crate::measure::{BaseProject, Prebuilt, PrebuiltSide, Times};
 use crate::trust::Authority;
@@ -43,6 +43,8 @@ pub struct Unpacked {
     pub store: Store,
     /// How long variants took before.
     pub times: Times,
+    /// sha256 of the list of all files of both sides, which programs could read.
+    pub files: String,
     /// Everything is in it; removed at the end.
     pub folder: TempDir,
 }
@@ -342,6 +344,9 @@ fn project(
     places: Places,
     folder: TempDir,
 ) -> Result<Unpacked, Error> {
+    let of_base = index.base.as_ref().and_then(|base| base.side.as_ref().ok());
+    let files = [Some(&index.current), of_base].map(|side| side.map(|side| &side.files));
+    let files = sha256_hex(format!("{files:?}").as_bytes());
     let Index { current, base, .. } = index;
     let out = |path: &str| Error::Usage(format!("`{path}` leads out of the archive"));
     let load = |side: &PackedSide, top: &Path| -> Result<Config, Error> {
@@ -389,6 +394,7 @@ fn project(
         findings: index.findings,
         store: Store::open(&places.locks())?,
         times: index.times,
+        files,
         plan,
         folder,
     })

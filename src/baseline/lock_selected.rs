@@ -19,13 +19,14 @@ use crate::evidence::{numbers_unchecked, unpinned};
 use crate::files::recorded_folder;
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::hash::sha256_hex;
-use crate::profile::{Profile, Taken};
+use crate::profile::{OnGpus, Profile, Taken};
 use crate::terms::VariantId;
 
 /// What is to be locked, and by whom.
 #[derive(Debug)]
 pub struct LockOrder<'a> {
-    /// Folders of the profiles. Profiles of one variant from several folders become one baseline.
+    /// Folders of the profiles. Profiles of one variant from several folders, or of several GPUs in
+    /// one, become one baseline.
     pub folders: &'a [PathBuf],
     /// Whether only what the compiler made is locked.
     pub static_only: bool,
@@ -164,11 +165,20 @@ impl Locking<'_> {
         })
     }
 
+    /// The folders of a variant's profiles, one a GPU.
+    fn folders(&self, variant: &Variant) -> Result<Vec<PathBuf>, Error> {
+        let named = self.order.folders.iter();
+        let folders = named.map(|folder| OnGpus::folders(folder, &variant.id));
+        let folders: Vec<Vec<PathBuf>> = folders.collect::<Result<_, _>>()?;
+        Ok(folders.concat())
+    }
+
     /// The profiles of a variant, one from each of the folders, and their captures.
     fn recorded(&self, variant: &Variant) -> Result<(Vec<Profile>, CaptureIndex), Stop> {
         let mut profiles = Vec::new();
         let mut captures = CaptureIndex::default();
-        for folder in self.order.folders {
+        for folder in self.folders(variant)? {
+            let folder = folder.as_path();
             match readable(Profile::recorded(folder, &variant.id), variant, "profile")? {
                 Some(profile) => profiles.push(profile),
                 None => {
@@ -244,8 +254,8 @@ impl Locking<'_> {
     fn compiled_profile(&self, variant: &Variant) -> Result<Option<Profile>, Stop> {
         let how = variant.makes_static_profile();
         let mut profiles = Vec::new();
-        for folder in self.order.folders {
-            let profile = Profile::recorded_static(folder, &variant.id);
+        for folder in self.folders(variant)? {
+            let profile = Profile::recorded_static(&folder, &variant.id);
             profiles.extend(readable(profile, variant, how)?);
         }
         let Some((profile, others)) = profiles.split_first() else {

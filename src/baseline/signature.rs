@@ -211,6 +211,7 @@ mod tests {
         Trust {
             public_keys: keys.iter().map(|key| key.public_key()).collect(),
             require_signature,
+            resume: false,
         }
     }
 

@@ -143,6 +143,8 @@ impl<'a> Beside<'a> {
             overrides: &[],
             records,
             prebuilt: None,
+            packed_files: None,
+            journal: None,
         };
         let mut outcome = self.outcome();
         let built = build(order)?;

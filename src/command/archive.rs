@@ -11,7 +11,7 @@ use crate::cli::{ArchiveArgs, Format};
 use crate::config::{Config, Selected};
 use crate::finding::{Error, ExitCode, Finding};
 use crate::judge::{Fresh, Judge, Packed, SameProgram};
-use crate::measure::{BaseProject, Prebuilt, RecordUse, Times};
+use crate::measure::{BaseProject, Prebuilt, RecordUse, Spent, Times};
 use crate::report::{self, Progress};
 use crate::trust::{self, Grounds};
 
@@ -33,6 +33,7 @@ pub(super) struct Done {
     pub content: Content,
     pub findings: Vec<Finding>,
     pub measured: Selected,
+    pub spent: Spent,
 }
 
 pub(super) fn run(config: &Path, arguments: &ArchiveArgs) -> Result<ExitCode, Error> {
@@ -71,9 +72,10 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
         measure_all: arguments.measure_all,
         records: NO_RECORDS,
         packed: None,
+        journal: None,
         part: None,
     };
-    let (programs, same_programs, _) = fresh.programs(&judge)?;
+    let (programs, same_programs, spent) = fresh.programs(&judge)?;
     let selected = SelectedNames {
         names: arguments.selection.names.clone(),
         experimental: arguments.selection.experimental,
@@ -112,6 +114,7 @@ pub(super) fn done(config: &Path, arguments: &ArchiveArgs) -> Result<Done, Error
         content: packed,
         findings,
         measured,
+        spent,
     })
 }
 
@@ -149,6 +152,8 @@ pub(super) struct Opened {
     pub programs: Prebuilt,
     pub same_programs: Vec<SameProgram>,
     pub times: Times,
+    /// sha256 of the list of all files of both sides.
+    pub files: String,
     /// Everything is in it; removed at the end.
     _folder: tempfile::TempDir,
 }
@@ -159,6 +164,7 @@ impl Opened {
         Packed {
             programs: &self.programs,
             same_programs: &self.same_programs,
+            files: &self.files,
         }
     }
 }
@@ -175,6 +181,7 @@ pub(super) fn open(file: &Path, expected: Option<&str>) -> Result<Opened, Error>
         findings,
         store,
         times,
+        files,
         folder,
     } = crate::archive::unpack(file, expected)?;
     let grounds = Grounds::packed(plan.config.clone(), store, authority, findings);
@@ -185,6 +192,7 @@ pub(super) fn open(file: &Path, expected: Option<&str>) -> Result<Opened, Error>
         programs,
         same_programs,
         times,
+        files,
         _folder: folder,
     })
 }

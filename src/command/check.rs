@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use super::judging::{Judging, consent, refuse_targets, refuse_without_folder};
 use super::select::{select, variable};
-use super::{answer, archive, dry_run, slice};
+use super::{answer, archive, dry_run, resume, slice};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{Fresh, Judge, Origin, Outcome, Recordings, read_recorded};
-use crate::measure::{BaseProject, RecordUse};
+use crate::measure::{BaseProject, Journal, RecordUse};
 use crate::process;
 use crate::report::{self, Progress, Target};
 use crate::trust::{self, Asked, Authority};
@@ -25,14 +25,14 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
     }
     let started = Instant::now();
     let targets = report::targets(&arguments.report)?;
-    let mut authority = Authority::default();
-    let (mut outcome, ended) = match judged(config, arguments, &targets, &mut authority) {
+    let mut run = Started::default();
+    let (mut outcome, ended) = match judged(config, arguments, &targets, &mut run) {
         Ok(outcome) => (outcome, None),
         Err(refused @ Error::Usage(_)) => return Err(refused),
         // The report must say why there is no verdict.
         Err(error) => {
             let mut outcome = Outcome::new(origin(arguments));
-            outcome.authority = authority;
+            outcome.authority = run.authority;
             outcome.ended = Some(answer::ended(&error));
             (outcome, Some(error))
         }
@@ -41,7 +41,22 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
         outcome.wall_s = Some(started.elapsed().as_secs_f64());
     }
     let detail = arguments.verbosity.detail();
-    answer::report(&outcome, ended, arguments.format, detail, &targets)
+    let is_whole = ended.is_none();
+    let code = answer::report(&outcome, ended, arguments.format, detail, &targets)?;
+    // Until everything is said another run could still have to go on with it.
+    if let Some(journal) = run.journal.filter(|_| is_whole) {
+        journal.end();
+    }
+    Ok(code)
+}
+
+/// What is known of a run, however it ends.
+#[derive(Default)]
+struct Started {
+    /// Whose rules it judges by.
+    authority: Authority,
+    /// Where it notes what it measures.
+    journal: Option<Journal>,
 }
 
 /// Where the profiles that are asked for come from.
@@ -77,25 +92,35 @@ fn of_archive(
     file: &Path,
     arguments: &CheckArgs,
     targets: &[Target],
-    authority: &mut Authority,
+    run: &mut Started,
 ) -> Result<Outcome, Error> {
     refuse_targets(targets, None, &[file])?;
     let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
     let judging = &opened.judging;
-    authority.clone_from(&judging.grounds.authority);
+    run.authority.clone_from(&judging.grounds.authority);
+    resume::refuse(arguments.resume, judging, None)?;
+    if arguments.resume && arguments.output.is_none() {
+        return Err(Error::Usage(
+            "`--resume` with `--archive` requires `--output DIR` or `--slice-output DIR`: without one nothing is kept"
+                .to_owned(),
+        ));
+    }
     let plan = &judging.plan;
     let mut outcome = judging.outcome(Origin::Measured);
     Gpu::query(plan.config.device)?;
     let (judge, of_locks) = Judge::new(plan, judging.store())?;
     outcome.findings.extend(of_locks);
+    let folder = plan.profiles(arguments.output.as_deref())?;
+    let journal = Journal::of(&folder, &plan.config.work, arguments.resume);
     let fresh = Fresh {
         selected: plan,
         base: opened.base.as_ref(),
-        output: &plan.profiles(arguments.output.as_deref())?,
+        output: &folder,
         watch: &Progress::with(arguments.verbosity.detail()),
         measure_all: true,
         records: archive::NO_RECORDS,
         packed: Some(opened.packed()),
+        journal: Some(run.journal.insert(journal)),
         part: None,
     };
     fresh.measure(&judge, &mut outcome)?;
@@ -107,17 +132,18 @@ fn judged(
     config: &Path,
     arguments: &CheckArgs,
     targets: &[Target],
-    authority: &mut Authority,
+    run: &mut Started,
 ) -> Result<Outcome, Error> {
     if let Some(file) = &arguments.archive {
-        return of_archive(file, arguments, targets, authority);
+        return of_archive(file, arguments, targets, run);
     }
     let current = Config::load(config)?;
     let read: Vec<&Path> = arguments.from.as_deref().into_iter().collect();
     refuse_targets(targets, Some(&current), &read)?;
     let against = arguments.against.as_deref();
     let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
-    authority.clone_from(&judging.grounds.authority);
+    run.authority.clone_from(&judging.grounds.authority);
+    resume::refuse(arguments.resume, &judging, arguments.trusted.pull_request)?;
     let mut outcome = judging.outcome(origin(arguments));
     match &arguments.from {
         Some(folder) => {
@@ -128,14 +154,19 @@ fn judged(
             outcome.findings.extend(of_locks);
             judge.all(&recorded, &mut outcome);
         }
-        None => fresh(&judging, arguments, &mut outcome)?,
+        None => fresh(&judging, arguments, run, &mut outcome)?,
     };
     judging.complete(&mut outcome, targets, arguments.format)?;
     Ok(outcome)
 }
 
 /// Builds or measures the variants, and judges them.
-fn fresh(judging: &Judging, arguments: &CheckArgs, outcome: &mut Outcome) -> Result<(), Error> {
+fn fresh(
+    judging: &Judging,
+    arguments: &CheckArgs,
+    run: &mut Started,
+    outcome: &mut Outcome,
+) -> Result<(), Error> {
     let plan = &judging.plan;
     // A slip in the revision is reported before anything is asked of the machine.
     let base = judging.against.as_deref();
@@ -149,6 +180,7 @@ fn fresh(judging: &Judging, arguments: &CheckArgs, outcome: &mut Outcome) -> Res
     let (judge, of_locks) = Judge::new(plan, judging.store())?;
     outcome.findings.extend(of_locks);
     let folder = plan.profiles(arguments.output.as_deref())?;
+    let journal = Journal::of(&folder, &plan.config.work, arguments.resume);
     let fresh = Fresh {
         selected: plan,
         base: base.as_ref(),
@@ -160,6 +192,7 @@ fn fresh(judging: &Judging, arguments: &CheckArgs, outcome: &mut Outcome) -> Res
             writes: is_of_reviewed_code(plan, arguments)?,
         },
         packed: None,
+        journal: Some(run.journal.insert(journal)),
         part: None,
     };
     if arguments.r#static {

@@ -1,6 +1,8 @@
 //! `sparsek-gate merge`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::answer;
 use super::archive::{self, Opened};
@@ -8,17 +10,41 @@ use super::judging::{Judging, refuse_targets};
 use crate::cli::{MergeArgs, Selection};
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Error, ExitCode, Finding};
-use crate::judge::{Judge, Origin, Outcome, PackedBase, SameProgram, VariantReport, read_recorded};
-use crate::measure::Spent;
+use crate::judge::{
+    DriverTurns, Judge, Origin, Outcome, PackedBase, SameProgram, VariantReport, read_recorded,
+};
+use crate::measure::{Spent, Times};
 use crate::report::{self, Target};
-use crate::slice::{Slices, Wanted, plan_sha256, read_slices};
+use crate::slice::{Known, Slices, Wanted, plan_sha256, read_slices};
 use crate::terms::Tier;
 use crate::trust::Authority;
 
+/// What a run knows of the slices that it had measured, besides what they say.
+#[derive(Default)]
+pub(super) struct Measured {
+    /// When the run began.
+    pub started: Option<Instant>,
+    /// What building took.
+    pub spent: Spent,
+    /// What is known of the slices in their folders.
+    pub known: BTreeMap<PathBuf, Known>,
+    /// Whether all were measured at the same time on GPUs of this host.
+    pub on_one_host: bool,
+}
+
 pub(super) fn run(config: &Path, arguments: &MergeArgs) -> Result<ExitCode, Error> {
+    of_run(config, arguments, &Measured::default())
+}
+
+/// Judges the slices that a run had measured.
+pub(super) fn of_run(
+    config: &Path,
+    arguments: &MergeArgs,
+    measured: &Measured,
+) -> Result<ExitCode, Error> {
     let targets = report::targets(&arguments.report)?;
     let mut authority = Authority::default();
-    let (outcome, ended) = match judged(config, arguments, &targets, &mut authority) {
+    let (mut outcome, ended) = match judged(config, arguments, measured, &targets, &mut authority) {
         Ok(outcome) => (outcome, None),
         Err(refused @ Error::Usage(_)) => return Err(refused),
         // The report must say why there is no verdict.
@@ -29,6 +55,8 @@ pub(super) fn run(config: &Path, arguments: &MergeArgs) -> Result<ExitCode, Erro
             (outcome, Some(error))
         }
     };
+    let started = measured.started.filter(|_| outcome.spent.is_some());
+    outcome.wall_s = started.map(|started| started.elapsed().as_secs_f64());
     let detail = arguments.verbosity.detail();
     answer::report(&outcome, ended, arguments.format, detail, &targets)
 }
@@ -36,6 +64,7 @@ pub(super) fn run(config: &Path, arguments: &MergeArgs) -> Result<ExitCode, Erro
 fn judged(
     config: &Path,
     arguments: &MergeArgs,
+    measured: &Measured,
     targets: &[Target],
     authority: &mut Authority,
 ) -> Result<Outcome, Error> {
@@ -43,7 +72,7 @@ fn judged(
     if let Some(file) = &arguments.archive {
         read.push(file);
         refuse_targets(targets, None, &read)?;
-        return by_archive(file, arguments, targets, authority);
+        return by_archive(file, arguments, measured, targets, authority);
     }
     let current = Config::load(config)?;
     refuse_targets(targets, Some(&current), &read)?;
@@ -57,9 +86,10 @@ fn judged(
         plan: &judging.plan,
         sha256: &plan_sha256(&judging.plan),
         archive: None,
+        known: &measured.known,
     };
     let slices = read_slices(&arguments.slices, wanted);
-    let mut outcome = of_slices(&judging, slices, None)?;
+    let mut outcome = of_slices(&judging, slices, None, measured)?;
     judging.complete(&mut outcome, targets, arguments.format)?;
     account_for_all(&judging, &mut outcome);
     Ok(outcome)
@@ -69,6 +99,7 @@ fn judged(
 fn by_archive(
     file: &Path,
     arguments: &MergeArgs,
+    measured: &Measured,
     targets: &[Target],
     authority: &mut Authority,
 ) -> Result<Outcome, Error> {
@@ -80,9 +111,10 @@ fn by_archive(
         plan: &judging.plan,
         sha256: &plan_sha256(&judging.plan),
         archive: Some((&opened.sha256, &opened.same_programs)),
+        known: &measured.known,
     };
     let slices = read_slices(&arguments.slices, wanted);
-    let mut outcome = of_slices(judging, slices, Some(&opened))?;
+    let mut outcome = of_slices(judging, slices, Some(&opened), measured)?;
     judging.complete(&mut outcome, targets, arguments.format)?;
     account_for_all(judging, &mut outcome);
     Ok(outcome)
@@ -93,6 +125,7 @@ fn of_slices(
     judging: &Judging,
     mut slices: Slices,
     archive: Option<&Opened>,
+    measured: &Measured,
 ) -> Result<Outcome, Error> {
     let plan = &judging.plan;
     let (judge, of_locks) = Judge::new(plan, judging.store())?;
@@ -109,6 +142,13 @@ fn of_slices(
     outcome.findings.extend(before);
     let mut spent: Option<Spent> = None;
     for run in slices.runs {
+        let mut part = run.part;
+        if measured.on_one_host
+            && let (Some(part), Some(opened)) = (&mut part, archive)
+        {
+            part.turns = turns(&run.times, &opened.times);
+        }
+        outcome.gpus.extend(part);
         run.times.note(&plan.config.work, |name| {
             plan.config
                 .variants()
@@ -119,7 +159,8 @@ fn of_slices(
         outcome
             .reused_verifications
             .extend(run.reused_verifications);
-        *spent.get_or_insert_default() += run.spent;
+        outcome.resumed.extend(run.resumed);
+        *spent.get_or_insert(measured.spent) += run.spent;
     }
     outcome.spent = spent;
     for same in slices.same_programs {
@@ -140,6 +181,16 @@ fn of_slices(
     outcome.findings.extend(after);
     judge.all(&recorded, &mut outcome);
     Ok(outcome)
+}
+
+/// The time of processes beside those on other GPUs, and alone.
+fn turns(beside: &Times, alone: &Times) -> Option<DriverTurns> {
+    let (variants, beside_s, alone_s) = beside.paired(alone);
+    (variants > 0).then_some(DriverTurns {
+        variants,
+        beside_s,
+        alone_s,
+    })
 }
 
 /// Each planned variant was judged, needs no measurement, or fails the run. A finding that a slice

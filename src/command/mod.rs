@@ -22,10 +22,13 @@ mod list;
 mod man;
 mod merge;
 mod on;
+mod place;
 mod plan;
 mod profile;
 mod program;
+mod queues;
 mod report;
+mod resume;
 mod schema;
 mod select;
 mod slice;
@@ -52,7 +55,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Import(arguments) => import::run(&config, &arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Baseline(arguments) => baseline::run(&config, &arguments),
-        Command::Check(arguments) if arguments.on.is_some() => on::run(&config, &arguments),
+        Command::Check(arguments) if arguments.on.is_some() || arguments.gpus.is_some() => {
+            on::run(&config, &arguments)
+        }
         Command::Check(arguments) => check::run(&config, &arguments),
         Command::Archive(arguments) => archive::run(&config, &arguments),
         Command::Merge(arguments) => merge::run(&config, &arguments),

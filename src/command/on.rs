@@ -1,26 +1,31 @@
-//! `sparsek-gate check --on slurm`: an archive, an array of slices, and their merge.
+//! `sparsek-gate check --on slurm` and `check --gpus`: an archive, its slices on other machines or on
+//! the GPUs of this one, and their merge.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::judging::Judging;
+use super::place::{Place, text};
 use super::plan::Sliced;
-use super::{answer, archive, merge};
+use super::queues::{Named, QueueOrder, named, refuse_unfit};
+use super::slice::manifest_of;
+use super::{answer, archive, merge, resume};
 use crate::cli::{ArchiveArgs, CheckArgs, Format, KeepJobArgs, MergeArgs, TrustArgs};
-use crate::config::Config;
-use crate::engine::Task;
-use crate::engine::slurm::{self, Order};
-use crate::files::create_work_folder;
+use crate::config::{Config, Selected};
+use crate::engine::{Task, host, slurm};
 use crate::finding::{Error, ExitCode};
+use crate::hash::sha256_hex;
 use crate::judge::{Origin, Outcome};
-use crate::measure::Watch as _;
+use crate::measure::{Journal, Watch as _};
+use crate::plan::SlicePlace;
 use crate::process;
 use crate::report::{self, Progress};
+use crate::slice::Known;
+use crate::slice::{plan_sha256, profiles_in};
 
-/// The folder of the jobs in the work folder.
-const FOLDER: &str = "slurm";
-/// How the names of jobs and of their folders begin.
-const NAME: &str = "sparsek-gate-";
+/// The folders of the runs in the work folder: of those on Slurm, and of those on GPUs of this host.
+const ON_SLURM: &str = "slurm";
+pub(super) const ON_GPUS: &str = "gpus";
 
 /// Submits a job, and cancels it once the check ends that is for.
 pub(super) fn keep(arguments: &KeepJobArgs) -> Result<ExitCode, Error> {
@@ -28,10 +33,15 @@ pub(super) fn keep(arguments: &KeepJobArgs) -> Result<ExitCode, Error> {
 }
 
 pub(super) fn run(path: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
+    let started = Instant::now();
     let targets = report::targets(&arguments.report)?;
     let error = match measured(path, arguments) {
-        Ok((place, slices, sha256)) => {
-            return merge::run(path, &merge_arguments(arguments, &place, slices, sha256));
+        Ok(mut slices) => {
+            let arguments = merge_arguments(arguments, &slices);
+            slices.measured.started = Some(started);
+            let code = merge::of_run(path, &arguments, &slices.measured)?;
+            slices.end();
+            return Ok(code);
         }
         Err(refused @ Error::Usage(_)) => return Err(refused),
         Err(error) => error,
@@ -43,15 +53,83 @@ pub(super) fn run(path: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error>
     answer::report(&outcome, Some(error), arguments.format, detail, &targets)
 }
 
-/// Packs an archive and lets Slurm measure it: the folder with the slices, how many there are, and
-/// the archive's hash.
-fn measured(path: &Path, arguments: &CheckArgs) -> Result<(Place, u32, String), Error> {
+/// What measures the slices.
+enum Machines {
+    Slurm,
+    /// The GPUs of this host that are asked for.
+    Gpus(Vec<Named>),
+}
+
+impl Machines {
+    /// Those that are asked for. What this machine lacks is reported before anything is built.
+    fn of(arguments: &CheckArgs, current: &Config) -> Result<Machines, Error> {
+        match &arguments.gpus {
+            Some(asked) => Ok(Machines::Gpus(named(asked)?)),
+            None => slurm::refuse_without(&current.root).map(|()| Machines::Slurm),
+        }
+    }
+
+    /// What makes two runs the same, as sha256: the plan, the base, and the GPUs in their order.
+    fn plan(&self, plan: &Selected, against: Option<&str>) -> String {
+        let gpus: Vec<&str> = match self {
+            Machines::Slurm => Vec::new(),
+            Machines::Gpus(gpus) => gpus.iter().map(|one| one.gpu.uuid.as_str()).collect(),
+        };
+        sha256_hex(format!("{} {against:?} {gpus:?}", plan_sha256(plan)).as_bytes())
+    }
+
+    /// The folder of their runs in the work folder.
+    fn folder(&self) -> &'static str {
+        match self {
+            Machines::Slurm => ON_SLURM,
+            Machines::Gpus(_) => ON_GPUS,
+        }
+    }
+}
+
+/// Slices that were measured.
+struct Slices {
+    place: Place,
+    folders: Vec<PathBuf>,
+    /// sha256 of the archive.
+    sha256: String,
+    measured: merge::Measured,
+    /// Where it is noted that the run is not over.
+    journal: Option<Journal>,
+}
+
+impl Slices {
+    /// The run has said everything.
+    fn end(self) {
+        for folder in &self.folders {
+            Journal::end_in(&profiles_in(folder));
+        }
+        if let Some(journal) = self.journal {
+            journal.end();
+        }
+    }
+}
+
+/// Packs an archive and lets its slices be measured.
+fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let current = Config::load(path)?;
-    slurm::refuse_without(&current.root)?;
+    let machines = Machines::of(arguments, &current)?;
     // Partition, prolog and time limit are the base's too.
     let against = arguments.against.as_deref();
     let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
-    let place = Place::new(&judging.plan.config)?;
+    if let Machines::Gpus(gpus) = &machines {
+        refuse_unfit(&judging.plan, gpus)?;
+    }
+    resume::refuse(arguments.resume, &judging, arguments.trusted.pull_request)?;
+    let config = &judging.plan.config;
+    let plan = machines.plan(&judging.plan, judging.against.as_deref());
+    let place = Place::of_plan(config, machines.folder(), &plan, arguments.resume)?;
+    let journal = Journal::of(&place.folder, &config.work, arguments.resume).of_plan(plan);
+    let journal = match &machines {
+        Machines::Gpus(_) => Some(journal),
+        Machines::Slurm => None,
+    };
+    journal.as_ref().map(Journal::begin).transpose()?;
     let settings = judging.plan.config.launch.clone();
     drop(judging);
 
@@ -59,37 +137,110 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<(Place, u32, String), 
     if process::interrupted() {
         return Err(Error::Interrupted);
     }
-    let sliced = Sliced::new(&packed.measured, arguments.slices, against.is_some());
-    let task = Task {
-        settings: &settings,
-        slices: sliced.slices,
-        limit: sliced.limit(),
-        config: None,
-        names: &arguments.selection.names,
-        experimental: arguments.selection.experimental,
-        against,
-    };
     let progress = Progress::with(arguments.verbosity.detail());
-    let order = Order {
-        task: &task,
-        folder: &place.folder,
-        name: &place.name,
-        keeper: vec![place.put_program()?, "keep-job".to_owned()],
+    let note = &mut |text: &str| progress.notes(text);
+    let slices = match machines {
+        Machines::Slurm => {
+            let sliced = Sliced::new(&packed.measured, arguments.slices, against.is_some());
+            let task = Task {
+                settings: &settings,
+                slices: sliced.slices,
+                limit: sliced.limit(),
+                config: None,
+                names: &arguments.selection.names,
+                experimental: arguments.selection.experimental,
+                against,
+            };
+            let order = slurm::Order {
+                task: &task,
+                folder: &place.folder,
+                name: &place.name,
+                keeper: vec![place.put_program()?, "keep-job".to_owned()],
+            };
+            slurm::run(&order, note)?;
+            Slices {
+                folders: (1..=sliced.slices).map(|at| place.slice(at)).collect(),
+                sha256: packed.content.sha256,
+                measured: merge::Measured::default(),
+                place,
+                journal,
+            }
+        }
+        Machines::Gpus(gpus) => {
+            let variants = packed.measured.variants.len();
+            let resume = arguments.resume;
+            let sha256 = &packed.content.sha256;
+            let queues = queues(&place, sha256, gpus, variants, resume, note)?;
+            let ended = host::run(&queues, note)?;
+            let folders: Vec<PathBuf> = (1..).zip(&queues).map(|(at, _)| place.slice(at)).collect();
+            let known = queues.iter().zip(&ended).map(|(queue, ended)| Known {
+                words: queue.words(),
+                manifest: manifest_of(&ended.printed),
+            });
+            let known = folders.iter().cloned().zip(known);
+            Slices {
+                measured: merge::Measured {
+                    spent: packed.spent,
+                    known: known.collect(),
+                    on_one_host: true,
+                    started: None,
+                },
+                folders,
+                sha256: packed.content.sha256,
+                place,
+                journal,
+            }
+        }
     };
-    slurm::run(&order, &mut |text| progress.notes(text))?;
-    progress.notes(&format!("logs and captures: {}", place.folder.display()));
-    Ok((place, sliced.slices, packed.content.sha256))
+    note(&format!(
+        "logs and captures: {}",
+        slices.place.folder.display()
+    ));
+    Ok(slices)
+}
+
+/// A queue for each GPU that has any variant to measure.
+fn queues(
+    place: &Place,
+    sha256: &str,
+    mut gpus: Vec<Named>,
+    variants: usize,
+    resume: bool,
+    note: &mut dyn FnMut(&str),
+) -> Result<Vec<host::Queue>, Error> {
+    let count = gpus.len().min(variants.max(1));
+    let measured = match variants {
+        1 => "1 variant is".to_owned(),
+        count => format!("{count} variants are"),
+    };
+    for Named { short, .. } in gpus.drain(count..) {
+        note(&format!("{short} has no part: {measured} to be measured"));
+    }
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    let order = QueueOrder::new(place, "check", sha256)?;
+    let queues = (1..).zip(gpus).map(|(index, gpu)| {
+        let slice = SlicePlace { index, count };
+        let output = text(&place.slice(index))?;
+        let own = ["--slice", &slice.to_string(), "--slice-output", &output];
+        let own: Vec<&str> = own.into_iter().chain(resume::again(resume)).collect();
+        order.queue(
+            gpu,
+            &format!("slice {slice}"),
+            &own,
+            &format!("slice-{index}"),
+        )
+    });
+    queues.collect()
 }
 
 /// By the rules in the archive, which are those of now.
-fn merge_arguments(arguments: &CheckArgs, place: &Place, slices: u32, sha256: String) -> MergeArgs {
-    let folder = |slice: u32| place.folder.join("slices").join(slice.to_string());
+fn merge_arguments(arguments: &CheckArgs, slices: &Slices) -> MergeArgs {
     MergeArgs {
-        slices: (1..=slices).map(folder).collect(),
+        slices: slices.folders.clone(),
         select: Vec::new(),
         experimental: false,
-        archive: Some(place.archive()),
-        archive_sha256: Some(sha256),
+        archive: Some(slices.place.archive()),
+        archive_sha256: Some(slices.sha256.clone()),
         trusted: TrustArgs {
             baseline_ref: None,
             accept: Vec::new(),
@@ -109,62 +260,5 @@ fn archive_arguments(arguments: &CheckArgs, output: &Path) -> ArchiveArgs {
         measure_all: arguments.measure_all,
         trusted: arguments.trusted.clone(),
         format: Format::Text,
-    }
-}
-
-/// The folder of one job, which all nodes must see under the same path.
-struct Place {
-    folder: PathBuf,
-    /// That of the folder and of the job; no other has it.
-    name: String,
-}
-
-impl Place {
-    fn new(config: &Config) -> Result<Place, Error> {
-        create_work_folder(&config.work)?;
-        let all = config.work.join(FOLDER);
-        fs::create_dir_all(&all).map_err(Error::io("create", &all))?;
-        let folder = tempfile::Builder::new()
-            .prefix(NAME)
-            .rand_bytes(12)
-            .tempdir_in(&all)
-            .map_err(Error::io("create", &all))?
-            .keep();
-        let name = folder.file_name().unwrap_or_default();
-        Ok(Place {
-            name: name.to_string_lossy().into_owned(),
-            folder,
-        })
-    }
-
-    fn archive(&self) -> PathBuf {
-        self.folder.join("gate.tar.zst")
-    }
-
-    fn program(&self) -> PathBuf {
-        self.folder.join("sparsek-gate")
-    }
-
-    /// Puts this program into the folder: the nodes have no other, and an update does not exchange
-    /// it.
-    fn put_program(&self) -> Result<String, Error> {
-        let here = std::env::current_exe().map_err(Error::io("find", "this program"))?;
-        let there = self.program();
-        if fs::hard_link(&here, &there).is_err() {
-            fs::copy(&here, &there).map_err(Error::io("copy", &here))?;
-        }
-        let path = there
-            .to_str()
-            .ok_or_else(|| Error::Usage(format!("{} is not UTF-8", self.folder.display())))?;
-        Ok(path.to_owned())
-    }
-}
-
-impl Drop for Place {
-    /// Logs and slices stay. The others are large, and nobody needs them again.
-    fn drop(&mut self) {
-        for file in [self.archive(), self.program()] {
-            let _ = fs::remove_file(file);
-        }
     }
 }

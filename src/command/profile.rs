@@ -1,35 +1,74 @@
 //! `sparsek-gate profile`.
 
 use super::answer::answer_in;
-use super::dry_run;
+use super::archive::{self, Opened};
+use super::on::ON_GPUS;
+use super::place::{Place, text};
+use super::queues::{Named, QueueOrder, named, ordinal, refuse_unfit};
 use super::select::{load, variable};
+use super::{dry_run, resume};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::cli::ProfileArgs;
-use crate::finding::{Error, ExitCode};
-use crate::measure::{Batch, Order, RecordUse, measure};
-use crate::profile::Profile;
+use crate::cli::{ArchiveArgs, Format, ProfileArgs, TrustArgs};
+use crate::config::Selected;
+use crate::device::GpusAsked;
+use crate::engine::host;
+use crate::files::create_work_folder;
+use crate::finding::{Code, Error, ExitCode, Finding};
+use crate::measure::{Batch, Journal, Order, RecordUse, Watch as _, measure};
+use crate::process;
+use crate::profile::{OnGpus, Profile};
 use crate::report::{Progress, profiles_text};
+use crate::terms::VariantId;
 use crate::trust;
 
-#[derive(Serialize)]
+/// What was profiled.
+#[derive(Serialize, Deserialize)]
 struct Content {
     folder: PathBuf,
     wall_s: f64,
     tools_wall_s: f64,
+    /// The GPUs with their folders, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    gpus: Vec<OnGpu>,
     profiles: Vec<Profile>,
 }
 
+/// What one of several GPUs profiled.
+#[derive(Serialize, Deserialize)]
+struct OnGpu {
+    uuid: String,
+    name: String,
+    folder: PathBuf,
+    wall_s: f64,
+}
+
 pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Error> {
+    if arguments.until_input_ends {
+        process::stop_at_end_of_input().map_err(Error::io("read", "standard input"))?;
+    }
     let start = Instant::now();
+    if let Some(file) = &arguments.archive {
+        return of_archive(file, arguments, start);
+    }
     let selected = load(config, &arguments.selection, Some(&arguments.trial))?;
     let folder = selected.profiles(arguments.output.as_deref())?;
     if arguments.dry_run {
         return dry_run::of_profile(&selected, arguments);
     }
+    resume::refuse_unreviewed(arguments.resume, &selected.config)?;
+    if let Some(asked) = &arguments.gpus {
+        let (content, findings) = on_gpus(config, arguments, &selected, &folder, asked)?;
+        let code = answer(arguments, &content, &findings)?;
+        for gpu in &content.gpus {
+            Journal::end_in(&gpu.folder);
+        }
+        return Ok(code);
+    }
+    let journal = Journal::of(&folder, &selected.config.work, arguments.resume);
     let progress = Progress::new();
     let order = Order {
         batch: Batch {
@@ -46,24 +85,212 @@ pub(super) fn run(config: &Path, arguments: &ProfileArgs) -> Result<ExitCode, Er
             writes: trust::is_of_reviewed_code(&selected.config.root, variable),
         },
         prebuilt: None,
+        packed_files: None,
+        journal: Some(&journal),
     };
-    let measured = measure(order, &mut |_, _, _| false)?;
+    let (content, findings) = profiled(order, start)?;
     drop(progress);
+    let code = answer(arguments, &content, &findings)?;
+    journal.end();
+    Ok(code)
+}
+
+/// Profiles what was packed, on one of several GPUs.
+fn of_archive(file: &Path, arguments: &ProfileArgs, start: Instant) -> Result<ExitCode, Error> {
+    let mut opened = archive::open(file, arguments.archive_sha256.as_deref())?;
+    if let Some(asked) = &arguments.gpu {
+        opened.judging.plan.config.device = ordinal(asked)?;
+    }
+    let Opened {
+        judging, programs, ..
+    } = &opened;
+    let selected = &judging.plan;
+    resume::refuse_unreviewed(arguments.resume, &selected.config)?;
+    let folder = selected.profiles(arguments.output.as_deref())?;
+    let journal = Journal::of(&folder, &selected.config.work, arguments.resume);
+    let order = Order {
+        batch: Batch {
+            config: &selected.config,
+            variants: &selected.variants(),
+            watch: &Progress::new(),
+        },
+        base: None,
+        output: &folder,
+        overrides: &[],
+        records: archive::NO_RECORDS,
+        prebuilt: Some(programs),
+        packed_files: Some(&opened.files),
+        journal: Some(&journal),
+    };
+    let (content, findings) = profiled(order, start)?;
+    let code = answer(arguments, &content, &findings)?;
+    // Otherwise who started this process may still have to go on with it.
+    if !arguments.until_input_ends {
+        journal.end();
+    }
+    Ok(code)
+}
+
+fn profiled(order: Order<'_>, start: Instant) -> Result<(Content, Vec<Finding>), Error> {
+    let measured = measure(order, &mut |_, _, _| false)?;
     let content = Content {
-        folder,
+        folder: order.output.to_path_buf(),
         wall_s: start.elapsed().as_secs_f64(),
         tools_wall_s: measured.spent.sum_s(),
+        gpus: Vec::new(),
         profiles: measured.profiles,
     };
-    let findings = [measured.findings, measured.gaps].concat();
+    Ok((content, [measured.findings, measured.gaps].concat()))
+}
+
+/// Profiles every variant on each of several GPUs: builds once, and lets a process for each GPU
+/// profile what was packed.
+fn on_gpus(
+    config: &Path,
+    arguments: &ProfileArgs,
+    selected: &Selected,
+    folder: &Path,
+    asked: &GpusAsked,
+) -> Result<(Content, Vec<Finding>), Error> {
+    let start = Instant::now();
+    let gpus = named(asked)?;
+    refuse_unfit(selected, &gpus)?;
+    if arguments.output.is_none() {
+        create_work_folder(&selected.config.work)?;
+    }
+    std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    let variants: Vec<&VariantId> = selected.variants.iter().map(|it| &it.id).collect();
+    // Where this run is killed, nobody must take the profiles of an earlier one for its own.
+    OnGpus::forget(folder, &variants)?;
+    let place = Place::new(&selected.config, ON_GPUS)?;
+    let packed = archive::done(config, &archive_arguments(arguments, &place.archive()))?;
+    if process::interrupted() {
+        return Err(Error::Interrupted);
+    }
+    let order = QueueOrder::new(&place, "profile", &packed.content.sha256)?;
+    let queue = |gpu: Named| {
+        let short = gpu.short.clone();
+        let output = text(&folder.join(&short))?;
+        let own = ["--output", &output, "--format", "json"];
+        let own: Vec<&str> = own
+            .into_iter()
+            .chain(resume::again(arguments.resume))
+            .collect();
+        order.queue(gpu, "the profiles", &own, &short)
+    };
+    let queues: Vec<host::Queue> = gpus.into_iter().map(queue).collect::<Result<_, _>>()?;
+    let progress = Progress::with(arguments.verbosity.detail());
+    let ended = host::run(&queues, &mut |line| progress.notes(line))?;
+    drop(progress);
+    let mut content = Content {
+        folder: folder.to_path_buf(),
+        wall_s: 0.0,
+        tools_wall_s: packed.spent.sum_s(),
+        gpus: Vec::new(),
+        profiles: Vec::new(),
+    };
+    let mut findings = Vec::new();
+    for (queue, ended) in queues.iter().zip(&ended) {
+        content.gpus.push(OnGpu {
+            uuid: queue.gpu.uuid.clone(),
+            name: queue.gpu.name.clone(),
+            folder: folder.join(&queue.short),
+            wall_s: ended.wall.as_secs_f64(),
+        });
+        match answered(&ended.printed) {
+            Ok(answer) => {
+                content.tools_wall_s += answer.content.tools_wall_s;
+                content.profiles.extend(answer.content.profiles);
+                findings.extend(answer.findings.into_iter().map(|finding| Finding {
+                    message: format!("on {}: {}", queue.short, finding.message),
+                    ..finding
+                }));
+            }
+            Err(why) => findings.push(Finding::of_project(
+                Code::NotMeasured,
+                format!(
+                    "nothing counts of {}: {}; {why}",
+                    queue.words(),
+                    ended.ending
+                ),
+                "read that log, and profile again",
+            )),
+        }
+    }
+    content.wall_s = start.elapsed().as_secs_f64();
+    // Otherwise fewer GPUs than were asked for would be locked, or what an earlier run measured.
+    if !findings
+        .iter()
+        .any(|finding| finding.code == Code::NotMeasured && finding.variant.is_none())
+    {
+        let folders: Vec<String> = queues.iter().map(|queue| queue.short.clone()).collect();
+        OnGpus::note(folder, &variants, &folders)?;
+    }
+    Ok((content, findings))
+}
+
+/// What a queue printed.
+#[derive(Deserialize)]
+struct Answered {
+    #[serde(flatten)]
+    content: Content,
+    findings: Vec<Finding>,
+}
+
+/// What a queue printed; in words, why there is no whole answer.
+fn answered(printed: &[u8]) -> Result<Answered, String> {
+    if printed.is_empty() {
+        return Err("it printed nothing".to_owned());
+    }
+    serde_json::from_slice(printed).map_err(|error| error.to_string())
+}
+
+/// By the configuration that is here, as without an archive.
+fn archive_arguments(arguments: &ProfileArgs, output: &Path) -> ArchiveArgs {
+    ArchiveArgs {
+        selection: arguments.selection.clone(),
+        output: output.to_owned(),
+        against: None,
+        measure_all: false,
+        trusted: TrustArgs {
+            baseline_ref: Some("none".to_owned()),
+            accept: Vec::new(),
+            pull_request: None,
+        },
+        format: Format::Text,
+    }
+}
+
+fn answer(
+    arguments: &ProfileArgs,
+    content: &Content,
+    findings: &[Finding],
+) -> Result<ExitCode, Error> {
     let detail = arguments.verbosity.detail();
-    answer_in(detail, arguments.format, &content, &findings, || {
-        format!(
-            "{}\n{:.1} s, {:.1} s of it in nvcc, the programs and ncu; profiles in {}\n",
-            profiles_text(&content.profiles, detail),
+    answer_in(detail, arguments.format, content, findings, || {
+        let times = format!(
+            "{:.1} s, {:.1} s of it in nvcc, the programs and ncu; profiles in {}\n",
             content.wall_s,
             content.tools_wall_s,
             content.folder.display()
-        )
+        );
+        if content.gpus.is_empty() {
+            return format!("{}\n{times}", profiles_text(&content.profiles, detail));
+        }
+        let mut text = String::new();
+        for gpu in &content.gpus {
+            let of_gpu =
+                |profile: &&Profile| profile.provenance.gpu_uuid.as_ref() == Some(&gpu.uuid);
+            let profiles = content.profiles.iter().filter(of_gpu).cloned();
+            let profiles: Vec<Profile> = profiles.collect();
+            text.push_str(&format!(
+                "{}, {:.1} s, {}\n{}\n",
+                gpu.uuid,
+                gpu.wall_s,
+                gpu.folder.display(),
+                profiles_text(&profiles, detail)
+            ));
+        }
+        text + &times
     })
 }

@@ -106,6 +106,8 @@ fn measure_alone(
         overrides: &[],
         records: NO_RECORDS,
         prebuilt: None,
+        packed_files: None,
+        journal: None,
     };
     measure(order, &mut |_, _, _| false)
 }

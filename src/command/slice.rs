@@ -1,19 +1,22 @@
 //! `sparsek-gate check --slice`: one machine's part of the measurements, and no verdict.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use super::answer;
 use super::archive::{self, Opened};
 use super::judging::{Judging, refuse_without_folder};
+use super::queues::ordinal;
 use super::select::variable;
+use super::{answer, resume};
 use crate::cli::CheckArgs;
 use crate::config::{Config, Selected, Variant};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
-use crate::judge::{ChosenLaunches, Fresh, Judge, Origin};
-use crate::measure::Times;
+use crate::judge::{ChosenLaunches, Fresh, GpuPart, Judge, Origin};
+use crate::measure::{Journal, Times};
 use crate::plan::{SliceAsked, SlicePlace, VariantPlan, shared_out};
+use crate::process;
 use crate::report::{self, Progress};
 use crate::slice::{Manifest, Run, SliceFolder, copy_recorded, plan_sha256};
 use crate::terms::VariantId;
@@ -23,6 +26,9 @@ pub(super) fn run(
     arguments: &CheckArgs,
     asked: SliceAsked,
 ) -> Result<ExitCode, Error> {
+    if arguments.until_input_ends {
+        process::stop_at_end_of_input().map_err(Error::io("read", "standard input"))?;
+    }
     let place = asked.place(&variable);
     let place = place.map_err(|why| Error::Usage(format!("`--slice auto`: {why}")))?;
     let Some(output) = &arguments.slice_output else {
@@ -58,23 +64,27 @@ fn of_recording(
         .cloned()
         .unwrap_or_default();
     let controls = controls_beside(plan, &own);
-    let folder = SliceFolder::create(output)?;
+    let folder = SliceFolder::create(output, false)?;
     for variant in own.iter().chain(&controls) {
         copy_recorded(recording, variant, &folder.profiles())?;
     }
     let count = own.len();
-    folder.finish(Manifest {
+    let manifest = Manifest {
         recording: Some(recording.display().to_string()),
         controls,
         ..manifest(plan, place, slices)
-    })?;
+    };
+    folder.finish(manifest, &BTreeMap::new())?;
     say_whole(place, count, output)
 }
 
 /// Measures one slice of what was packed.
 fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result<ExitCode, Error> {
     let file = arguments.archive.as_deref().unwrap_or(Path::new(""));
-    let opened = archive::open(file, arguments.archive_sha256.as_deref())?;
+    let mut opened = archive::open(file, arguments.archive_sha256.as_deref())?;
+    if let Some(asked) = &arguments.gpu {
+        opened.judging.plan.config.device = ordinal(asked)?;
+    }
     let Opened {
         judging,
         base,
@@ -98,23 +108,38 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
         .get(place.index as usize - 1)
         .cloned()
         .unwrap_or_default();
-    let folder = SliceFolder::create(output)?;
-    let (run, controls) = match own.is_empty() {
-        true => (Run::default(), Vec::new()),
-        false => measure(&opened, arguments, &own, &folder)?,
+    resume::refuse(arguments.resume, &opened.judging, None)?;
+    let folder = SliceFolder::create(output, arguments.resume)?;
+    let journal = Journal::of(&folder.profiles(), &plan.config.work, arguments.resume);
+    let Slice {
+        run,
+        controls,
+        sealed,
+    } = match own.is_empty() {
+        true => Slice::default(),
+        false => measure(&opened, arguments, &own, &folder, &journal)?,
     };
     let denied = run.findings.iter().filter(|finding| finding.denies());
     let mut codes = denied.map(|finding| finding.code.exit_code());
     let machine_failed = codes.any(|code| code == ExitCode::Environment);
     let findings = run.findings.clone();
     let count = own.len();
-    folder.finish(Manifest {
+    let manifest = Manifest {
         archive: Some(opened.sha256.clone()),
         same_programs: same_programs.clone(),
         controls,
         run: Some(run),
         ..manifest(plan, place, slices)
-    })?;
+    };
+    let sha256 = folder.finish(manifest, &sealed)?;
+    // Otherwise who started this process may still have to go on with it.
+    if !arguments.until_input_ends {
+        journal.end();
+    }
+    if arguments.until_input_ends {
+        // For who started this process, and nobody else can say it.
+        answer::print(&format!("{MANIFEST_SHA256}{sha256}\n"))?;
+    }
     answer::print(&report::clean(&report::findings_text(&findings)))?;
     let code = say_whole(place, count, output)?;
     // An engine may then start the slice again, on another machine.
@@ -124,17 +149,37 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
     })
 }
 
-/// Measures the variants of a slice, and the controls that they need: what was found, and the
-/// controls.
+/// How the line begins by which a queue says the sha256 of its slice's manifest.
+const MANIFEST_SHA256: &str = "manifest sha256 ";
+
+/// The sha256 of a slice's manifest, of what its queue printed; `None` where it said none.
+pub(super) fn manifest_of(printed: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(printed);
+    let sha256 = text.lines().next()?.strip_prefix(MANIFEST_SHA256)?;
+    Some(sha256.to_owned())
+}
+
+/// A slice that was measured.
+#[derive(Default)]
+struct Slice {
+    run: Run,
+    controls: Vec<VariantId>,
+    /// Files that are to stay as they are, with their hashes.
+    sealed: BTreeMap<PathBuf, String>,
+}
+
+/// Measures the variants of a slice, and the controls that they need.
 fn measure(
     opened: &Opened,
     arguments: &CheckArgs,
     own: &[VariantId],
     folder: &SliceFolder,
-) -> Result<(Run, Vec<VariantId>), Error> {
+    journal: &Journal,
+) -> Result<Slice, Error> {
+    let started = Instant::now();
     let judging = &opened.judging;
     let plan = &judging.plan;
-    Gpu::query(plan.config.device)?;
+    let gpu = Gpu::query(plan.config.device)?;
     let (judge, _) = Judge::new(plan, judging.store())?;
     let fresh = Fresh {
         selected: plan,
@@ -144,16 +189,16 @@ fn measure(
         measure_all: true,
         records: archive::NO_RECORDS,
         packed: Some(opened.packed()),
+        journal: Some(journal),
         part: Some(own),
     };
     // Whether more has to be measured is decided by the rules and the size of the whole plan.
     let mut outcome = judging.outcome(Origin::Measured);
     let measured = fresh.measured(&judge, &mut outcome)?;
-    let profiles = measured
-        .profiles
-        .iter()
-        .map(|profile| profile.variant.clone());
-    let controls = profiles.filter(|variant| !own.contains(variant)).collect();
+    let profiles = measured.profiles.iter();
+    let variants: Vec<VariantId> = profiles.map(|profile| profile.variant.clone()).collect();
+    let controls = variants.iter().filter(|variant| !own.contains(variant));
+    let controls = controls.cloned().collect();
     let chosen = measured.schedules.into_iter();
     let run = Run {
         findings: measured.findings,
@@ -161,10 +206,24 @@ fn measure(
             .map(|(variant, schedule)| ChosenLaunches::new(variant, schedule))
             .collect(),
         reused_verifications: measured.reused,
+        resumed: measured.resumed,
         spent: measured.spent,
+        part: Some(GpuPart {
+            uuid: gpu.uuid,
+            name: gpu.name,
+            variants,
+            processes: measured.spent.profiled,
+            profile_s: measured.spent.profile_s,
+            wall_s: started.elapsed().as_secs_f64(),
+            turns: None,
+        }),
         times: Times::of(&plan.config.work),
     };
-    Ok((run, controls))
+    Ok(Slice {
+        run,
+        controls,
+        sealed: measured.sealed,
+    })
 }
 
 /// A manifest without what was measured.

@@ -144,6 +144,8 @@ pub struct Trust {
     pub public_keys: Vec<String>,
     /// Whether a lock without a signature is rejected.
     pub require_signature: bool,
+    /// Whether a run of a change under review may go on with what an interrupted one left.
+    pub resume: bool,
 }
 
 /// Makes warnings of the findings on one metric of one variant, until a day.

@@ -112,6 +112,9 @@ pub(super) struct RawTrust {
     pub public_keys: Option<Vec<String>>,
     /// Whether a lock without a signature is refused; needs `public_keys`. Default: false.
     pub require_signature: Option<bool>,
+    /// Whether `--resume` may go on with what an interrupted run of a change under review left, which
+    /// programs of the change could have written. Default: false.
+    pub resume: Option<bool>,
 }
 
 /// Makes warnings of the findings on one metric of one variant, until a day.

@@ -38,6 +38,18 @@ impl Gpu {
     pub fn query(ordinal: u32) -> Result<Gpu, Error> {
         guarded(|| ask_driver(ordinal))
     }
+
+    /// Asks the driver about all GPUs that it shows, by their ordinals.
+    ///
+    /// # Errors
+    /// As [`Gpu::query`]; also where it shows none.
+    pub fn all() -> Result<Vec<Gpu>, Error> {
+        guarded(|| {
+            result::init()?;
+            let count = u32::try_from(result::device::get_count()?).unwrap_or(0);
+            (0..count.max(1)).map(ask_driver).collect()
+        })
+    }
 }
 
 fn ask_driver(ordinal: u32) -> Result<Gpu, Refusal> {

@@ -1,6 +1,7 @@
 //! The GPU: its identity, through cudarc; a lock, so that one run at a time measures on it; and its
 //! state while something runs on it, through NVML.
 
+mod asked;
 mod driver;
 mod gpu;
 mod health;
@@ -10,6 +11,7 @@ pub mod probe;
 mod state;
 mod watcher;
 
+pub use asked::{GpuAsked, GpusAsked, short_names};
 pub use gpu::Gpu;
 pub use health::Health;
 pub use lock::GpuLock;

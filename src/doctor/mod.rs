@@ -33,7 +33,10 @@ pub fn examine(setup: &Setup<'_>) -> Result<Vec<Check>, Error> {
         }
     };
     match &gpu {
-        Some(gpu) => gpu::checks(setup, gpu, &mut checks),
+        Some(gpu) => {
+            gpu::checks(setup, gpu, &mut checks);
+            checks.extend(gpu::others());
+        }
         None => checks.push(Check::skipped("GPU", "without a driver it cannot be found")),
     }
     let probed = counters::checks(setup, gpu.as_ref(), tools.ncu.as_ref());

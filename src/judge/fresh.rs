@@ -11,8 +11,8 @@ use crate::config::{Selected, Variant};
 use crate::device::Gpu;
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::{
-    BaseProject, Batch, Bench, ChangedFiles, Measured, Order, Prebuilt, RecordUse, Spent, Watch,
-    build, compile, measure,
+    BaseProject, Batch, Bench, ChangedFiles, Journal, Measured, Order, Prebuilt, RecordUse, Spent,
+    Watch, build, compile, measure,
 };
 use crate::profile::Profile;
 use crate::terms::VariantId;
@@ -34,6 +34,8 @@ pub struct Fresh<'a> {
     pub records: RecordUse,
     /// What another machine built, where nothing is built here.
     pub packed: Option<Packed<'a>>,
+    /// Where it is noted what is measured, for another run to go on with.
+    pub journal: Option<&'a Journal>,
     /// The variants of one slice, where not all are measured here.
     pub part: Option<&'a [VariantId]>,
 }
@@ -45,6 +47,8 @@ pub struct Packed<'a> {
     pub programs: &'a Prebuilt,
     /// The variants that need no measurement.
     pub same_programs: &'a [SameProgram],
+    /// sha256 of the list of all files that came with them.
+    pub files: &'a str,
 }
 
 impl Fresh<'_> {
@@ -84,6 +88,7 @@ impl Fresh<'_> {
             .map(|(variant, schedule)| ChosenLaunches::new(variant, schedule))
             .collect();
         outcome.reused_verifications = measured.reused;
+        outcome.resumed = measured.resumed;
         // The comparison finds the gaps again.
         outcome.findings.extend(measured.findings);
         let selected = &self.selected.variants;
@@ -185,6 +190,8 @@ impl Fresh<'_> {
             overrides: &[],
             records: self.records,
             prebuilt: self.packed.map(|packed| packed.programs),
+            packed_files: self.packed.map(|packed| packed.files),
+            journal: self.journal,
         }
     }
 
@@ -314,7 +321,9 @@ impl Fresh<'_> {
             measured.profiles.extend(further.profiles);
             measured.findings.extend(further.findings);
             measured.reused.extend(further.reused);
+            measured.resumed.extend(further.resumed);
             measured.spent += further.spent;
+            measured.sealed.extend(further.sealed);
         }
         Ok(())
     }

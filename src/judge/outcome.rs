@@ -5,11 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::chosen_launches::ChosenLaunches;
+use super::gpu_part::GpuPart;
 use super::programs::ComparedPrograms;
 use super::same_program::SameProgram;
 use super::variant_report::VariantReport;
 use crate::finding::{ExitCode, Finding};
-use crate::measure::{ReusedVerification, Spent};
+use crate::measure::{Resumed, ReusedVerification, Spent};
 use crate::metric::Level;
 use crate::profile::Trend;
 use crate::terms::VariantId;
@@ -84,9 +85,15 @@ pub struct Outcome {
     /// Verifications of earlier runs that were not repeated.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reused_verifications: Vec<ReusedVerification>,
+    /// What was taken over of an interrupted run.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub resumed: Vec<Resumed>,
     /// Where the time of a run went that compiled or measured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub spent: Option<Spent>,
+    /// What each GPU did, where slices were measured.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub gpus: Vec<GpuPart>,
     /// Seconds from the start of the run to its report.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub wall_s: Option<f64>,
@@ -118,7 +125,9 @@ impl Outcome {
             same_programs: Vec::new(),
             chosen_launches: Vec::new(),
             reused_verifications: Vec::new(),
+            resumed: Vec::new(),
             spent: None,
+            gpus: Vec::new(),
             wall_s: None,
             trends: Vec::new(),
             findings: Vec::new(),

@@ -45,6 +45,11 @@ impl ReadableFiles {
         })
     }
 
+    /// The sha256 of all of them, with their names.
+    pub fn sha256_of_all(&self) -> String {
+        sha256_hex(format!("{:?}", self.files).as_bytes())
+    }
+
     /// The sha256 of all files that a program could read, with their names. Sources of C, C++ and CUDA
     /// count only if the program, its arguments or its variables name them: it is assumed that only
     /// compilers read the others. So it does not depend on which other variants were built. The program's own sources, which

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::journal::stem_of;
 use super::watch::Watch;
 use crate::config::Variant;
 use crate::evidence::{Purpose, SameClock, disturbances};
@@ -34,6 +35,20 @@ impl<'a> Retries<'a> {
             done: 0,
             warnings: Vec::new(),
         }
+    }
+
+    /// The same where an interrupted run repeated it already, with the warnings about that.
+    pub(super) fn after(self, warnings: Vec<Finding>) -> Retries<'a> {
+        Retries {
+            done: u32::try_from(warnings.len()).unwrap_or(u32::MAX),
+            warnings,
+            ..self
+        }
+    }
+
+    /// The warnings so far.
+    pub(super) fn so_far(&self) -> &[Finding] {
+        &self.warnings
     }
 
     /// Whether to measure again after this finding; waits before it returns `true`.
@@ -105,9 +120,9 @@ pub(super) fn disturbance(
     findings.into_iter().find(of_the_machine)
 }
 
-/// Removes the captures of a try that failed, so that they are not taken for those of the next. The
-/// finding names what was wrong with them.
-pub(super) fn discard(folder: &Path) -> Result<(), Error> {
+/// Removes captures of processes that do not count, so that they are not taken for those that do: of a
+/// try that failed, or of a round that was interrupted. Those stay of which `kept` knows the stem.
+pub(super) fn discard_but(folder: &Path, kept: impl Fn(&str) -> bool) -> Result<(), Error> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         entries => entries.map_err(Error::io("read", folder))?,
@@ -115,6 +130,9 @@ pub(super) fn discard(folder: &Path) -> Result<(), Error> {
     for entry in entries {
         let path = entry.map_err(Error::io("read", folder))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if kept(stem_of(&name)) {
+            continue;
+        }
         if (name.starts_with("capture-") || name.starts_with("counting.")) && path.is_file() {
             std::fs::remove_file(&path).map_err(Error::io("clear", &path))?;
         }

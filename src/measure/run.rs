@@ -8,8 +8,11 @@ use super::base::{BaseProject, BaseVariant};
 use super::batch::Batch;
 use super::bench::Bench;
 use super::cost::{Cost, Costs, Spent};
+use super::journal::{Journal, MEASURED, Resumed, VariantEntry};
+use super::noted::Noted;
 use super::prebuilt::{Prebuilt, PrebuiltSide};
 use super::readable::ReadableFiles;
+use super::resume::{Key, KeyedSide, Readable, difference, key};
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
 use super::seal::Seal;
@@ -26,10 +29,12 @@ use crate::evidence::{
     Purpose, disturbed, incomplete, incomplete_side, interleaved_launches, launched_otherwise,
     tuning_varies, unpinned,
 };
-use crate::files::{base_folder, has_room, set_aside, settle, variant_folder};
+use crate::files::{
+    base_folder, clear_measured, has_room, set_aside, set_aside_to_resume, settle, variant_folder,
+};
 use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
-use crate::profile::Profile;
+use crate::profile::{OnGpus, Profile};
 use crate::terms::{Phase, Tier, VariantId};
 use crate::toolchain::can_start;
 use crate::verdict::{ProcessCost, Schedule};
@@ -53,8 +58,12 @@ pub struct Measured {
     pub reused: Vec<ReusedVerification>,
     /// Time inside the programs that were started.
     pub spent: Spent,
+    /// What was taken over of an interrupted run.
+    pub resumed: Vec<Resumed>,
     /// How many launches were chosen for variants that were measured side by side.
     pub schedules: Vec<(VariantId, Schedule)>,
+    /// The files that no program may change once they are written, with their hashes.
+    pub sealed: BTreeMap<PathBuf, String>,
 }
 
 /// How many launches a process of a variant makes side by side, by what a process costs; `None` for
@@ -77,6 +86,10 @@ pub struct Order<'a> {
     pub records: RecordUse,
     /// What another machine built, where nothing is built here.
     pub prebuilt: Option<&'a Prebuilt>,
+    /// sha256 of the list of all files that came with it.
+    pub packed_files: Option<&'a str>,
+    /// Where it is noted what is measured, for another run to go on with.
+    pub journal: Option<&'a Journal>,
 }
 
 /// Measures variants. While `open` says so, and within the configured bound, a variant is measured
@@ -97,6 +110,16 @@ pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, E
 /// [`Error`] where the machine failed; what concerns one variant is a finding.
 pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     let Order { batch, output, .. } = order;
+    let mut measured = Measured::default();
+    if let Some(journal) = order.journal {
+        let begun = journal.begin()?;
+        measured.findings.extend(begun.unusable);
+        if let Some(began) = begun.dropped {
+            batch.watch.notes(&format!(
+                "the run that began at {began} was interrupted; with --resume this one would go on with it"
+            ));
+        }
+    }
     let mut seal = Seal::default();
     seal.add(rules(
         &batch.config.path,
@@ -108,9 +131,28 @@ pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     seal.add([records.path()]);
     // Otherwise the earlier profile of a variant that fails now would be taken for this run's. Where
     // this run is killed it is still there.
+    // What an interrupted run noted is read now, too: before a program could write to it.
+    let mut earlier = BTreeMap::new();
     for variant in batch.variants {
-        set_aside(output, &variant.id)?;
+        let id = &variant.id;
+        let noted = order.journal.map(|journal| journal.earlier(id));
+        match noted.unwrap_or(Ok(None)) {
+            Ok(Some(entry)) => {
+                set_aside_to_resume(output, id)?;
+                earlier.insert(id.clone(), entry);
+            }
+            Ok(None) => {
+                set_aside(output, id)?;
+            }
+            Err(why) => {
+                set_aside(output, id)?;
+                measured.findings.push(not_resumed(id, &why));
+            }
+        }
     }
+    // Their latest profiles are then those of this GPU.
+    let ids: Vec<&VariantId> = batch.variants.iter().map(|variant| &variant.id).collect();
+    OnGpus::forget(output, &ids)?;
     let mut built = Built {
         // Where two programs are compared, no commit says which is which.
         git: match (order.prebuilt, order.base) {
@@ -119,11 +161,12 @@ pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
             _ => crate::git::revision(&batch.config.root),
         },
         order,
-        measured: Measured::default(),
+        measured,
         seal,
         records,
         sides: Vec::new(),
         files: Vec::new(),
+        earlier,
     };
     built.sides = built.both_sides()?;
     built.files = built.readable_files();
@@ -140,8 +183,10 @@ pub struct Built<'a> {
     records: Records,
     /// Those to measure, in their order.
     sides: Vec<Sides<'a>>,
-    /// What programs of a side could read; none where verifications are neither reused nor recorded.
-    files: Vec<(Side, ReadableFiles)>,
+    /// What programs of a side could read, where that matters, or why that is not known.
+    files: Vec<(Side, Result<ReadableFiles, String>)>,
+    /// What an interrupted run noted.
+    earlier: BTreeMap<VariantId, VariantEntry>,
 }
 
 /// A variant, and its version at the base where there is one.
@@ -161,14 +206,27 @@ impl Sides<'_> {
         costs: &Costs,
         choose: &Choose<'_>,
     ) -> Option<(Variant, Schedule)> {
-        let Some(Ok(base)) = &mut self.base else {
+        let Some(Ok(_)) = &self.base else {
             return None;
         };
         let schedule = choose(self.variant, gpu, costs.process(&self.variant.id))?;
-        base.variant.profile.launches = schedule.launches;
+        Some((self.with(schedule), schedule))
+    }
+
+    /// Whether a schedule is one that may be chosen for it.
+    fn may_choose(&self, schedule: &Schedule) -> bool {
+        let settings = &self.variant.profile;
+        (settings.launches..=settings.max_launches).contains(&schedule.launches)
+    }
+
+    /// The variant with so many launches; the base's gets as many.
+    fn with(&mut self, schedule: Schedule) -> Variant {
+        if let Some(Ok(base)) = &mut self.base {
+            base.variant.profile.launches = schedule.launches;
+        }
         let mut chosen = self.variant.clone();
         chosen.profile.launches = schedule.launches;
-        Some((chosen, schedule))
+        chosen
     }
 
     /// The jobs that measure it.
@@ -288,27 +346,33 @@ impl<'a> Built<'a> {
         })
     }
 
-    /// What programs of each side could read.
-    fn readable_files(&self) -> Vec<(Side, ReadableFiles)> {
+    /// Whether verifications may be reused or recorded.
+    fn uses_records(&self) -> bool {
         let Order {
             records, overrides, ..
         } = self.order;
         // A build command may write what other programs read.
         let unknown = !overrides.is_empty() || self.ran_build_command();
-        let batch = self.order.batch;
-        let recordable = batch.variants.iter().any(|variant| is_recordable(variant));
-        if unknown || !recordable || !(records.reads || records.writes) {
+        let mut variants = self.order.batch.variants.iter();
+        let recordable = variants.any(|variant| is_recordable(variant));
+        !unknown && recordable && (records.reads || records.writes)
+    }
+
+    /// What programs of each side could read.
+    fn readable_files(&self) -> Vec<(Side, Result<ReadableFiles, String>)> {
+        let is_noted = self.order.journal.is_some() && self.order.packed_files.is_none();
+        if !is_noted && !self.uses_records() {
             return Vec::new();
         }
-        let config = batch.config;
+        let config = self.order.batch.config;
         let bases = self.sides.iter().filter_map(|sides| sides.base.as_ref());
         let base_root = bases.flatten().next().map(|base| &base.config.root);
         let roots = [(Side::Current, Some(&config.root)), (Side::Base, base_root)];
-        let known = roots.into_iter().filter_map(|(side, root)| {
-            let files = ReadableFiles::of(root?, &config.unread).ok()?;
+        let files = roots.into_iter().filter_map(|(side, root)| {
+            let files = ReadableFiles::of(root?, &config.unread);
             Some((side, files))
         });
-        known.collect()
+        files.collect()
     }
 
     /// Measures neither side of these.
@@ -317,6 +381,9 @@ impl<'a> Built<'a> {
     /// [`Error::Io`].
     pub fn leave_out(&mut self, variants: &[VariantId]) -> Result<(), Error> {
         for variant in variants {
+            if self.earlier.remove(variant).is_some() {
+                clear_measured(self.order.output, variant)?;
+            }
             settle(self.order.output, variant)?;
         }
         self.sides
@@ -350,7 +417,10 @@ impl<'a> Built<'a> {
     ) -> Result<Measured, Error> {
         let Order { batch, output, .. } = self.order;
         let commands_ran = self.ran_build_command();
+        let uses_records = self.uses_records();
+        let mut earlier = self.earlier;
         let mut run = Run {
+            uses_records,
             order: self.order,
             bench,
             git: self.git,
@@ -371,12 +441,19 @@ impl<'a> Built<'a> {
             let left = |from: usize| costs.left(plans.get(from..).unwrap_or_default());
             batch.watch.left(left(at), left(at + 1));
             let chosen = sides.choose(&run.bench.gpu, &costs, choose);
+            let noted = earlier.remove(&sides.variant.id);
+            let had_any = noted.is_some();
+            let (chosen, before) = run.before(&mut sides, chosen, noted)?;
             let variant = chosen
                 .as_ref()
                 .map_or(sides.variant, |(variant, _)| variant);
+            let mut is_measured = false;
             if let Some((artifact, witness)) = sides.current {
                 if run.verified(batch, variant, &artifact)? {
-                    run.variant(variant, artifact, &witness, sides.base, open)?;
+                    is_measured = true;
+                    let schedule = chosen.as_ref().map(|(_, schedule)| *schedule);
+                    let built = (artifact, sides.base);
+                    run.variant(variant, built, &witness, before, schedule, open)?;
                     let schedule = chosen
                         .as_ref()
                         .map(|(variant, schedule)| (variant.id.clone(), *schedule));
@@ -384,6 +461,9 @@ impl<'a> Built<'a> {
                 } else {
                     run.measured.findings.extend(witness.changes(variant));
                 }
+            }
+            if had_any && !is_measured {
+                clear_measured(output, &variant.id)?;
             }
             let cost = std::mem::take(&mut run.cost);
             run.measured.spent.add(cost);
@@ -454,8 +534,10 @@ struct Run<'a> {
     /// What no program may change until the end: rules, baselines, and what was measured.
     seal: Seal,
     records: Records,
-    /// What programs of a side could read, where that is known and matters.
-    files: Vec<(Side, ReadableFiles)>,
+    /// What programs of a side could read, where that matters, or why that is not known.
+    files: Vec<(Side, Result<ReadableFiles, String>)>,
+    /// Whether verifications may be reused or recorded.
+    uses_records: bool,
     /// What the variant took that is measured now.
     cost: Cost,
 }
@@ -513,8 +595,10 @@ impl<'a> Run<'a> {
                 return Ok((missing.is_none(), missing.into_iter().collect()));
             }
         }
-        let key = self.files.iter().find(|(of, _)| *of == side);
-        let key = key.and_then(|(_, files)| key_of(variant, artifact, &self.bench.gpu, files));
+        let files = self.files.iter().find(|(of, _)| *of == side);
+        let files = files.filter(|_| self.uses_records);
+        let files = files.and_then(|(_, files)| files.as_ref().ok());
+        let key = files.and_then(|files| key_of(variant, artifact, &self.bench.gpu, files));
         let sanitizer = self.bench.sanitizer.as_ref();
         let version = sanitizer.map(|sanitizer| sanitizer.version.as_str());
         let record = VerificationRecord::of(variant, &self.bench.gpu, version);
@@ -571,9 +655,87 @@ impl<'a> Run<'a> {
         true
     }
 
+    /// What programs of a side could read, or why that is not known.
+    fn readable(&self, side: Side) -> Result<Readable<'_>, &str> {
+        if let Some(sha256) = self.order.packed_files {
+            return Ok(Readable::Packed(sha256));
+        }
+        let files = self.files.iter().find(|(of, _)| *of == side);
+        match files {
+            Some((_, Ok(files))) => Ok(Readable::Checkout(files)),
+            Some((_, Err(why))) => Err(why),
+            None => Err("what it could read is not known"),
+        }
+    }
+
+    /// The key of a variant that is about to be measured; an error says why it has none.
+    fn key(&self, sides: &Sides<'_>, variant: &Variant) -> Result<Key, String> {
+        let Some((artifact, _)) = &sides.current else {
+            return Err("it was not built".to_owned());
+        };
+        let current = KeyedSide {
+            config: self.order.batch.config,
+            variant,
+            artifact,
+            files: self.readable(Side::Current),
+        };
+        let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
+        let base = base.map(|base| KeyedSide::of_base(base, self.readable(Side::Base)));
+        key(&self.bench, current, base)
+    }
+
+    /// How a variant is measured, and what an interrupted run noted of it, if that is the same
+    /// measurement.
+    fn before(
+        &mut self,
+        sides: &mut Sides<'_>,
+        chosen: Option<(Variant, Schedule)>,
+        earlier: Option<VariantEntry>,
+    ) -> Result<(Option<(Variant, Schedule)>, Before), Error> {
+        let id = &sides.variant.id;
+        let (Some(journal), Some(_)) = (self.order.journal, &sides.current) else {
+            return Ok((chosen, Before::default()));
+        };
+        let had_any = earlier.is_some();
+        if let Some(earlier) = earlier {
+            let again = earlier.schedule.filter(|one| sides.may_choose(one));
+            let again = again.filter(|_| chosen.is_some());
+            let again = again.map(|schedule| (sides.with(schedule), schedule));
+            let again = again.or_else(|| chosen.clone());
+            let variant = again.as_ref().map_or(sides.variant, |(variant, _)| variant);
+            let same = self.key(sides, variant).and_then(|now| {
+                let other = difference(&earlier.key, &now);
+                other.map_or(Ok(now), Err)
+            });
+            match same {
+                Ok(key) => {
+                    let (key, earlier) = (Some(key), Some(earlier));
+                    return Ok((again, Before { key, earlier }));
+                }
+                Err(why) => self.measured.findings.push(not_resumed(id, &why)),
+            }
+            clear_measured(self.order.output, id)?;
+        }
+        // Also where others were chosen for a moment.
+        let chosen = chosen.map(|(_, schedule)| (sides.with(schedule), schedule));
+        let variant = chosen
+            .as_ref()
+            .map_or(sides.variant, |(variant, _)| variant);
+        let key = self.key(sides, variant);
+        if let (Err(why), false, Some(_)) = (&key, had_any, journal.interrupted()) {
+            self.measured.findings.push(not_resumed(id, why));
+        }
+        let key = key.ok();
+        let earlier = None;
+        Ok((chosen, Before { key, earlier }))
+    }
+
     /// Looks for what changed that must not, and records what was verified if nothing did.
     fn finish(mut self) -> Measured {
         let root = &self.order.batch.config.root;
+        self.measured
+            .findings
+            .extend(resumed(&self.measured.resumed));
         if let Some(altered) = altered(None, &self.seal, root) {
             self.measured.findings.push(altered);
         } else if self.order.records.writes {
@@ -583,6 +745,7 @@ impl<'a> Run<'a> {
                 !findings.any(|one| one.concerns(variant) && one.severity == Severity::Deny)
             });
         }
+        self.measured.sealed = self.seal.into_content();
         self.measured
     }
 
@@ -590,9 +753,10 @@ impl<'a> Run<'a> {
     fn variant(
         &mut self,
         variant: &Variant,
-        artifact: Artifact,
+        (artifact, base): (Artifact, Option<Result<BaseVariant<'a>, Finding>>),
         witness: &Witness,
-        base: Option<Result<BaseVariant<'a>, Finding>>,
+        before: Before,
+        schedule: Option<Schedule>,
         open: &mut StillOpen<'_>,
     ) -> Result<(), Error> {
         let Order { batch, output, .. } = self.order;
@@ -620,6 +784,10 @@ impl<'a> Run<'a> {
                 .map(|base| base_subject(base, output))
                 .transpose()?,
             seeds: Seeds::fresh(),
+            noted: Noted::new(self.order.journal.zip(before.key).map(|(journal, key)| {
+                let entry = journal.entry(variant, key, schedule);
+                (journal, entry)
+            })),
         };
         // One limit of retries for the variant, side by side and alone together.
         let mut retries = Retries::of(variant, batch.watch);
@@ -627,6 +795,12 @@ impl<'a> Run<'a> {
             Some(_) => VariantPlan::side_by_side(variant),
             None => VariantPlan::alone(variant),
         };
+        if let Some(earlier) = before.earlier {
+            let repeated = earlier.retries.clone();
+            if self.goes_on(&mut subjects, earlier, &plan)? {
+                retries = retries.after(repeated);
+            }
+        }
         let mut answer = subjects.measure(&self.bench, &plan, &mut retries, open);
         self.add_cost(subjects.base.as_ref());
         if let (Err(SideStop::Finding(Side::Base, finding)), Some(base)) = (&answer, &base)
@@ -636,6 +810,8 @@ impl<'a> Run<'a> {
             self.measured.findings.push(unavailable);
             self.not_excused(finding);
             subjects.base = None;
+            // A run that goes on would try with the base again.
+            subjects.noted.close()?;
             let plan = VariantPlan::alone(variant);
             answer = subjects.measure(&self.bench, &plan, &mut retries, open);
         }
@@ -651,6 +827,7 @@ impl<'a> Run<'a> {
             .collect();
         let answer = match (changes.first(), answer) {
             (Some(changed), Ok(_)) => {
+                subjects.noted.close()?;
                 batch.watch.ended(variant, "profile", &changed.message);
                 self.measured.findings.extend(changes);
                 return Ok(());
@@ -661,10 +838,37 @@ impl<'a> Run<'a> {
         match answer {
             Ok(profiles) => self.keep(variant, &mut subjects, profiles),
             Err(SideStop::Finding(side, finding)) => {
+                // What failed is measured as a whole again.
+                subjects.noted.close()?;
                 self.not_measured(variant, subjects.current.tier, side, *finding);
                 Ok(())
             }
             Err(SideStop::Error(error)) => Err(error),
+        }
+    }
+
+    /// Takes over what an interrupted run measured of a variant, if all of it is there and is what
+    /// that run wrote.
+    fn goes_on(
+        &mut self,
+        subjects: &mut Subjects<'_>,
+        earlier: VariantEntry,
+        plan: &VariantPlan,
+    ) -> Result<bool, Error> {
+        let output = self.order.output;
+        let began = self.order.journal.and_then(Journal::interrupted);
+        let id = earlier.variant.clone();
+        let uuid = &self.bench.gpu.uuid;
+        match subjects.go_on_with(earlier, plan, output, uuid, began.unwrap_or_default())? {
+            Ok(resumed) => {
+                self.measured.resumed.push(resumed);
+                Ok(true)
+            }
+            Err(why) => {
+                self.measured.findings.push(not_resumed(&id, &why));
+                clear_measured(output, &id)?;
+                Ok(false)
+            }
         }
     }
 
@@ -734,6 +938,12 @@ impl<'a> Run<'a> {
         profiles: Profiles,
     ) -> Result<(), Error> {
         let Profiles { current, base } = profiles;
+        let mut resumed = self.measured.resumed.iter();
+        if resumed.any(|one| one.variant == variant.id) {
+            for side in [Some(&subjects.current), subjects.base.as_ref()] {
+                side.map(Subject::clear_unused).transpose()?;
+            }
+        }
         subjects.current.keep(&current)?;
         let mut gaps = match &base {
             Some(_) => incomplete_side(variant, &current),
@@ -799,6 +1009,46 @@ impl<'a> Run<'a> {
             }
         }
     }
+}
+
+/// What is known of a variant before it is measured.
+#[derive(Default)]
+struct Before {
+    /// What makes it the same measurement; `None` where nothing is noted.
+    key: Option<Key>,
+    /// What an interrupted run noted of the same.
+    earlier: Option<VariantEntry>,
+}
+
+/// That a variant does not go on where an interrupted run measured it.
+fn not_resumed(variant: &VariantId, why: &str) -> Finding {
+    Finding::deny(
+        Code::NotResumed,
+        variant,
+        format!("all of it is measured in this run: {why}"),
+        MEASURED,
+    )
+}
+
+/// Which variants go on with what an interrupted run measured.
+fn resumed(all: &[Resumed]) -> Option<Finding> {
+    const MOST: usize = 5;
+    let first = all.first()?;
+    let one = |one: &Resumed| match one.rounds {
+        1 => format!("{} (1 round)", one.variant),
+        rounds => format!("{} ({rounds} rounds)", one.variant),
+    };
+    let mut names: Vec<String> = all.iter().take(MOST).map(one).collect();
+    if let Some(more @ 1..) = all.len().checked_sub(MOST) {
+        names.push(format!("and {more} more"));
+    }
+    let message = format!(
+        "the run that began at {} was interrupted, and what it measured in whole rounds is used: {}",
+        first.began,
+        names.join(", ")
+    );
+    let next = "nothing, if nobody could write to its files meanwhile; otherwise measure anew, without --resume";
+    Some(Finding::of_project(Code::Resumed, message, next))
 }
 
 /// Puts a profile in the place of that of the same variant.

@@ -37,6 +37,21 @@ impl Seal {
         read(file, &mut self.content);
     }
 
+    /// The hashes of the files that belong to a capture: their names begin with its stem.
+    pub fn of_stem(&self, folder: &Path, stem: &str) -> BTreeMap<String, String> {
+        let own = self.content.iter().filter_map(|(path, sha256)| {
+            let name = path.strip_prefix(folder).ok()?.to_str()?;
+            let of_stem = !name.contains('/') && name.strip_prefix(stem)?.starts_with('.');
+            of_stem.then(|| (name.to_owned(), sha256.clone()))
+        });
+        own.collect()
+    }
+
+    /// The files, with their hashes.
+    pub fn into_content(self) -> BTreeMap<PathBuf, String> {
+        self.content
+    }
+
     /// What has changed, appeared or vanished since.
     pub fn broken(&self) -> Vec<PathBuf> {
         let mut now = BTreeMap::new();

@@ -7,6 +7,7 @@ use ncu_report::report::Cubin;
 
 use super::bench::Bench;
 use super::cost::Cost;
+use super::journal::{CaptureEntry, ListedEntry, SideEntry, TakenCapture, stem_of};
 use super::seal::{Seal, listed};
 use crate::binary::Listing;
 use crate::build::{Artifact, code_not_kept, compiled_profile, cubins_of, loaded_code};
@@ -119,6 +120,71 @@ impl<'a> Subject<'a> {
         settled
     }
 
+    /// Takes over a capture of an interrupted run instead of running a process.
+    ///
+    /// # Errors
+    /// As [`Subject::capture`].
+    pub(super) fn take_over(&mut self, taken: TakenCapture) -> Result<(), Stop> {
+        for (path, sha256) in taken.files {
+            self.seal.add_known(path, sha256);
+        }
+        if taken.capture.phase == Phase::Timing {
+            self.processes += 1;
+        }
+        self.settle()?;
+        self.captures.push(taken.capture);
+        Ok(())
+    }
+
+    /// Takes over what an interrupted run found out about the launches of the command line.
+    pub(super) fn take_over_list(&mut self, listed: Option<ListedEntry>) {
+        self.listed = listed.map(|listed| match listed {
+            ListedEntry::Known(launched) => Listed::Known(launched),
+            ListedEntry::Unknown => Listed::Unknown,
+        });
+    }
+
+    /// Captures so far, with the one that is still being read.
+    pub(super) fn captured(&self) -> usize {
+        self.captures.len() + usize::from(self.pending.is_some())
+    }
+
+    /// The first captures, for the journal; `None` where one of them is still being read.
+    pub(super) fn entry(&self, bench: &Bench<'_>, count: usize) -> Option<SideEntry> {
+        let captures = self.captures.get(..count)?.iter();
+        let captures = captures.map(|capture| {
+            let record = record_of(capture, bench);
+            let stem = stem_of(&record.report.file);
+            CaptureEntry {
+                files: self.seal.of_stem(&self.folder, stem),
+                launch_list: capture.launch_list.clone(),
+                record,
+            }
+        });
+        Some(SideEntry {
+            captures: captures.collect(),
+            listed: self.listed.as_ref().map(|listed| match listed {
+                Listed::Known(launched) => ListedEntry::Known(launched.clone()),
+                Listed::Unknown => ListedEntry::Unknown,
+            }),
+        })
+    }
+
+    /// Removes files of processes in its folder of which the profile has no capture.
+    pub(super) fn clear_unused(&self) -> Result<(), Error> {
+        let used = |stem: &str| {
+            let mut paths = self.captures.iter().map(|capture| &capture.report_path);
+            paths.any(|path| path.file_stem().is_some_and(|own| own == stem))
+        };
+        self.clear_but(used)
+    }
+
+    /// Removes files of processes in its folder that belong to none of these captures: an interrupted
+    /// run left them.
+    pub(super) fn clear_but(&self, kept: impl Fn(&str) -> bool) -> Result<(), Error> {
+        super::retry::discard_but(&self.folder, kept)
+    }
+
     fn session<'s>(
         &'s self,
         bench: &'s Bench<'_>,
@@ -202,7 +268,7 @@ impl<'a> Subject<'a> {
     /// Drops what was measured, and removes its captures.
     pub(super) fn discard(&mut self) -> Result<(), Error> {
         self.restart(self.tier);
-        super::retry::discard(&self.folder)
+        self.clear_but(|_| false)
     }
 
     /// Waits for the capture that is still being read.
@@ -220,10 +286,14 @@ impl<'a> Subject<'a> {
 
     /// Whether its tier measures anything in a phase.
     pub(super) fn has_phase(&self, phase: Phase) -> bool {
-        let samples = self.variant.profile.hotspots
-            && phase == Phase::Counting
-            && self.tier == Tier::Counters;
-        samples || self.variant.has_phase_on(self.tier, phase)
+        self.has_phase_on(self.tier, phase)
+    }
+
+    /// Whether a tier measures anything of it in a phase.
+    pub(super) fn has_phase_on(&self, tier: Tier, phase: Phase) -> bool {
+        let samples =
+            self.variant.profile.hotspots && phase == Phase::Counting && tier == Tier::Counters;
+        samples || self.variant.has_phase_on(tier, phase)
     }
 
     /// Processes of the timing phase so far.
@@ -509,20 +579,7 @@ impl<'a> Subject<'a> {
             captures: self
                 .captures
                 .iter()
-                .map(|capture| CaptureRecord {
-                    phase: Some(capture.phase),
-                    gpu_uuid: Some(bench.gpu.uuid.clone()),
-                    device: capture.device.clone(),
-                    report: file_hash(&capture.report_path, &capture.report_sha256),
-                    csv: capture
-                        .page
-                        .as_ref()
-                        .map(|page| file_hash(&page.path, &page.sha256)),
-                    argv: capture.argv.clone(),
-                    seed: capture.seed,
-                    checked: capture.checked,
-                    tuned: capture.tuned.clone(),
-                })
+                .map(|capture| record_of(capture, bench))
                 .collect(),
             unselected: Vec::new(),
             launch_list: self.launch_list().map(|list| LaunchList {
@@ -530,6 +587,24 @@ impl<'a> Subject<'a> {
                 ..list
             }),
         }
+    }
+}
+
+/// A capture, as a profile has it.
+fn record_of(capture: &Capture, bench: &Bench<'_>) -> CaptureRecord {
+    CaptureRecord {
+        phase: Some(capture.phase),
+        gpu_uuid: Some(bench.gpu.uuid.clone()),
+        device: capture.device.clone(),
+        report: file_hash(&capture.report_path, &capture.report_sha256),
+        csv: capture
+            .page
+            .as_ref()
+            .map(|page| file_hash(&page.path, &page.sha256)),
+        argv: capture.argv.clone(),
+        seed: capture.seed,
+        checked: capture.checked,
+        tuned: capture.tuned.clone(),
     }
 }
 

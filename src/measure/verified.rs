@@ -244,7 +244,7 @@ pub(super) fn key_of(
 }
 
 /// The variables of the verifying run, without those that differ in every run.
-fn environment(variant: &Variant) -> BTreeMap<String, String> {
+pub(super) fn environment(variant: &Variant) -> BTreeMap<String, String> {
     let mut env = process::passed_values();
     env.remove(&OsString::from("CUDA_VISIBLE_DEVICES"));
     let own = variant.env.iter();
@@ -256,7 +256,7 @@ fn environment(variant: &Variant) -> BTreeMap<String, String> {
 }
 
 /// The sha256 of this tool's own file: builds of one version may differ.
-fn tool() -> Option<&'static str> {
+pub(super) fn tool() -> Option<&'static str> {
     static TOOL: OnceLock<Option<String>> = OnceLock::new();
     let tool = TOOL.get_or_init(|| sha256_file(&std::env::current_exe().ok()?).ok());
     tool.as_deref()

@@ -24,7 +24,7 @@ pub use print::{PlanOf, Planned, planned};
 pub use share::shared_out;
 
 /// Which code a job runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
     /// The base revision's.

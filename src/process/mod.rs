@@ -14,16 +14,15 @@ mod tree;
 pub use environment::{absolute_parts, is_credential, parts_outside, pass, passed, passed_values};
 pub use lock::wait_for_lock;
 pub(crate) use tree::MARK;
-pub use tree::guard;
+pub use tree::{end_marked, guard, mark_of_run};
 
 use std::collections::BTreeMap;
-use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
 use std::fs;
-use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom, Write as _};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -38,6 +37,8 @@ pub const MOST_OUTPUT: u64 = 64 << 20;
 const MOST_TABLE: u64 = 2 << 30;
 /// The most that a program may print that is run for it: what is larger must not be read in part.
 const MOST_ANSWER: u64 = most::BINARY;
+/// This program, for the process that becomes it.
+const OWN_PROGRAM: &str = "/proc/self/exe";
 const POLL: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -137,6 +138,17 @@ pub enum Ending {
     PrintedTooMuch,
     /// It left a process that cannot be killed.
     Left(i32),
+}
+
+impl Ending {
+    /// Of a program that was waited for.
+    fn of(status: ExitStatus) -> Ending {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Ending::Exited(code),
+            (None, Some(signal)) => Ending::Signalled(signal),
+            (None, None) => Ending::Exited(-1),
+        }
+    }
 }
 
 impl std::fmt::Display for Ending {
@@ -302,14 +314,32 @@ impl Query<'_> {
     }
 }
 
-/// A program of this tool that goes on where this process is killed. It reads a pipe, whose end says
-/// that this process has ended; [`RELEASED`] before the end says that there is nothing left to do.
+/// From now on the end of standard input is an interrupt: who started this process holds the other
+/// end of a pipe, and has ended or wants this process to end. A signal cannot say that of a process
+/// that is killed, and a second signal would end this one before it has cleaned up.
+///
+/// # Errors
+/// Where the system gives no thread.
+pub fn stop_at_end_of_input() -> io::Result<()> {
+    let flag = Arc::clone(INTERRUPTED.get_or_init(Arc::default));
+    let wait = move || {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        flag.store(true, Ordering::Relaxed);
+    };
+    let thread = std::thread::Builder::new().name("end-of-input".to_owned());
+    thread.spawn(wait).map(drop)
+}
+
+/// A program of this tool that runs beside this process. It reads a pipe, whose end says that this
+/// process has ended, also where it is killed; [`RELEASED`] before the end says that there is nothing
+/// left to do.
 #[derive(Debug)]
 pub struct Companion {
-    handle: duct::Handle,
-    pid: Option<i32>,
+    started: Started,
     /// `None` once it is closed.
     alive: Option<io::PipeWriter>,
+    /// What it prints, where that is kept.
+    printed: Option<fs::File>,
 }
 
 /// What a [`Companion`] reads before the end of its input where nothing is left to do.
@@ -327,20 +357,65 @@ impl Companion {
         env: &BTreeMap<String, String>,
         log: &Path,
     ) -> io::Result<Companion> {
+        let output = created(log)?;
+        let program = command(argv)?.stderr_to_stdout().stdout_file(output);
+        Companion::with(program, dir, environment::of_query(dir), env)
+    }
+
+    /// This program itself, with these arguments, to run programs under test: it gets what these get.
+    /// What it says goes to the file `log`; what it prints, to a file without a name, which no program
+    /// under test can write to. An update of this program, or a program under test that replaces its
+    /// file, does not exchange it.
+    ///
+    /// # Errors
+    /// As [`Invocation::run`].
+    pub fn start_measuring(
+        arguments: &[String],
+        dir: &Path,
+        env: &BTreeMap<String, String>,
+        log: &Path,
+    ) -> io::Result<Companion> {
+        let (printed, log) = (tempfile::tempfile()?, created(log)?);
+        let program = duct::cmd(OWN_PROGRAM, arguments);
+        let program = program.stdout_file(printed.try_clone()?).stderr_file(log);
+        let companion = Companion::with(program, dir, environment::inherited(), env)?;
+        Ok(Companion {
+            printed: Some(printed),
+            ..companion
+        })
+    }
+
+    /// What it has printed so far.
+    ///
+    /// # Errors
+    /// Where it is more than [`MOST_TABLE`], or cannot be read.
+    pub fn printed(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if let Some(mut printed) = self.printed.as_ref() {
+            if printed.metadata()?.len() > MOST_TABLE {
+                return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+            }
+            printed.seek(SeekFrom::Start(0))?;
+            printed.take(MOST_TABLE).read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
+    fn with(
+        program: duct::Expression,
+        dir: &Path,
+        inherited: BTreeMap<OsString, OsString>,
+        env: &BTreeMap<String, String>,
+    ) -> io::Result<Companion> {
         may_start()?;
         let mark = new_mark();
         let (reader, alive) = io::pipe()?;
-        let output = created(log)?;
-        let expression = command(argv)?
-            .stdin_file(reader)
-            .stderr_to_stdout()
-            .stdout_file(output);
-        let env = environment_of(environment::of_query(dir), &[], env, &mark);
-        let started = Started::new(&placed(expression, dir, env), mark)?;
+        let env = environment_of(inherited, &[], env, &mark);
+        let program = placed(program.stdin_file(reader), dir, env);
         Ok(Companion {
-            handle: started.handle,
-            pid: started.pid,
+            started: Started::new(&program, mark)?,
             alive: Some(alive),
+            printed: None,
         })
     }
 
@@ -349,7 +424,47 @@ impl Companion {
     /// # Errors
     /// Where the system does not say.
     pub fn has_ended(&self) -> io::Result<bool> {
-        Ok(self.handle.try_wait()?.is_some())
+        Ok(self.started.handle.try_wait()?.is_some())
+    }
+
+    /// How it ended, and how long it ran; `None` while it runs. What it left is killed: where it was
+    /// killed itself, that are its programs.
+    ///
+    /// # Errors
+    /// Where the system does not say.
+    pub fn finished(&self) -> io::Result<Option<Finished>> {
+        let Some(output) = self.started.handle.try_wait()? else {
+            return Ok(None);
+        };
+        let finished = Finished {
+            ending: Ending::of(output.status),
+            wall: self.started.since.elapsed(),
+        };
+        self.clean();
+        Ok(Some(finished))
+    }
+
+    /// Asks those that still run to end, as an interrupt does. What has not ended after this time is
+    /// killed with everything it started.
+    pub fn stop_all(mut all: Vec<Companion>, most: Duration) {
+        for companion in &mut all {
+            companion.alive = None;
+        }
+        let until = Instant::now() + most;
+        for companion in &all {
+            let left = until.saturating_duration_since(Instant::now());
+            if !companion.wait(left) {
+                companion.started.signal(Signal::KILL);
+                companion.wait(GRACE);
+            }
+            companion.clean();
+        }
+    }
+
+    fn clean(&self) {
+        tree::ended(self.started.pid);
+        self.started.signal(Signal::KILL);
+        tree::end_orphans();
     }
 
     /// Lets it end without doing anything.
@@ -368,9 +483,10 @@ impl Companion {
     }
 
     fn wait(&self, most: Duration) -> bool {
-        let ended = self.handle.wait_timeout(most).is_ok_and(|it| it.is_some());
+        let ended = self.started.handle.wait_timeout(most);
+        let ended = ended.is_ok_and(|it| it.is_some());
         if ended {
-            tree::ended(self.pid);
+            tree::ended(self.started.pid);
         }
         ended
     }
@@ -386,8 +502,8 @@ fn command(argv: &[String]) -> io::Result<duct::Expression> {
 /// A value of [`MARK`] that no other program of this machine carries, and that none can guess.
 fn new_mark() -> String {
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
-    let chance = RandomState::new().build_hasher().finish();
-    format!("{}-{run}-{chance:016x}", std::process::id())
+    // Nobody knows the next mark before.
+    format!("{}{run}-{:016x}", mark_of_run(), tree::chance())
 }
 
 /// What is inherited, without some of it, with further variables and the mark.
@@ -420,6 +536,7 @@ fn placed(
 }
 
 /// A program that runs.
+#[derive(Debug)]
 struct Started {
     handle: duct::Handle,
     pid: Option<i32>,
@@ -477,11 +594,7 @@ impl Started {
             break (status, Some(forced));
         };
         tree::ended(self.pid);
-        let ending = forced.unwrap_or_else(|| match (status.code(), status.signal()) {
-            (Some(code), _) => Ending::Exited(code),
-            (None, Some(signal)) => Ending::Signalled(signal),
-            (None, None) => Ending::Exited(-1),
-        });
+        let ending = forced.unwrap_or_else(|| Ending::of(status));
         Ok(Finished {
             ending,
             wall: self.since.elapsed(),

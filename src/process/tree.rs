@@ -4,10 +4,12 @@
 //! It cannot leave the processes that descend from this one: this process is their subreaper, so a
 //! process whose parent has ended becomes its child.
 
+use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{
@@ -146,6 +148,44 @@ pub(super) fn end_orphans() -> Vec<i32> {
         }
         if left.is_empty() || Instant::now() >= until {
             return left;
+        }
+        std::thread::sleep(AGAIN);
+    }
+}
+
+/// What the marks of all programs of this process begin with, and those of no other process.
+pub fn mark_of_run() -> String {
+    static CHANCE: OnceLock<u64> = OnceLock::new();
+    let own = CHANCE.get_or_init(chance);
+    format!("{own:016x}-{}-", own_pid())
+}
+
+/// A number that nobody knows before.
+pub(super) fn chance() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Kills every process whose mark begins with that of another run of this tool, and all below these,
+/// and waits for their end: that run was killed, and could not end them itself. A mark that is not
+/// one ends nothing.
+pub fn end_marked(run: &str) {
+    // Anything shorter could be the beginning of another run's.
+    let (chance, rest) = run.split_once('-').unwrap_or_default();
+    if chance.len() != 16 || !rest.ends_with('-') || run == mark_of_run() {
+        return;
+    }
+    let until = Instant::now() + AT_MOST;
+    loop {
+        let all = stats();
+        let marked = all.iter().filter(|stat| !stat.ended);
+        let marked = marked.filter(|stat| carries(stat.pid, |mark| mark.starts_with(run)));
+        let mut left: BTreeSet<i32> = marked.flat_map(|stat| below(&all, stat.pid)).collect();
+        left.remove(&own_pid());
+        for pid in &left {
+            send(*pid, Signal::KILL);
+        }
+        if left.is_empty() || Instant::now() >= until {
+            return;
         }
         std::thread::sleep(AGAIN);
     }

@@ -8,6 +8,7 @@ mod kernel;
 mod launch_list;
 mod launch_of;
 mod norm;
+mod on_gpus;
 mod total;
 mod trend;
 
@@ -25,6 +26,7 @@ pub use kernel::{Code, KernelProfile, MetricIdentity, Series};
 pub use launch_list::{KernelLaunches, LaunchList, OtherLaunches};
 pub use launch_of::Taken;
 pub use norm::norm_text;
+pub use on_gpus::OnGpus;
 pub use total::TOTAL;
 pub use trend::{Acceptance, Course, EffectCourse, LevelChange, Point, Trend};
 

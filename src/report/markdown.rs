@@ -12,7 +12,7 @@ use super::concern::shortened;
 use super::form::{Capability, Form};
 use super::print::{clean, inert};
 use super::rows::{
-    Row, causes_and_drift, chosen_launches, headline, left_out, origin, provenance, reused,
+    Row, causes_and_drift, chosen_launches, gpus, headline, left_out, origin, provenance, reused,
     same_programs, several_kernels, several_shapes, shown, time, title, verdict_word,
 };
 use super::weight::{badness, by_weight};
@@ -79,6 +79,12 @@ fn report(outcome: &Outcome) -> String {
     }
     if let Some(time) = time(outcome) {
         text.push_str(&format!("\n<sub>{}</sub>\n", escape(&time)));
+    }
+    for gpu in gpus(outcome) {
+        text.push_str(&format!(
+            "\n<sub>{}</sub>\n",
+            line(&shortened(&gpu, LONGEST_TEXT))
+        ));
     }
     if let Some(reused) = reused(outcome) {
         let reused = line(&shortened(&reused, LONGEST_TEXT));

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::ExitCode;
-use crate::judge::{Comparison, Mode, Origin, Outcome, Summary, VariantReport, share_words};
+use crate::judge::{
+    Comparison, DriverTurns, Mode, Origin, Outcome, Summary, VariantReport, share_words,
+};
 use crate::metric::{Level, Role, display_value, display_values};
 use crate::profile::TOTAL;
 use crate::terms::{Tier, VariantId};
@@ -12,6 +14,9 @@ use crate::verdict::{Change, Verdict};
 
 /// What is not known of code that the compiler was not called for.
 const NOT_REPORTED: &str = "spilled bytes and the compiler's warnings are not known";
+
+/// The most GPUs of which a line is shown.
+const MOST_GPUS: usize = 16;
 
 /// The smallest change that is shown, in percent, of a recorded metric whose noise is not known.
 const UNKNOWN_NOISE_PERCENT: f64 = 5.0;
@@ -456,9 +461,56 @@ pub(super) fn time(outcome: &Outcome) -> Option<String> {
             spent.profiled
         ));
     }
-    let rest = (wall - spent.sum_s()).max(0.0);
-    parts.push(format!("everything else {rest:.1} s"));
-    Some(format!("time: {wall:.1} s, of it {}", parts.join(", ")))
+    let text = match outcome.gpus.len() {
+        // What they spend at the same time does not add up to the time of the run.
+        2.. => format!("time: {wall:.1} s; all GPUs together: {}", parts.join(", ")),
+        _ => {
+            let rest = (wall - spent.sum_s()).max(0.0);
+            parts.push(format!("everything else {rest:.1} s"));
+            format!("time: {wall:.1} s, of it {}", parts.join(", "))
+        }
+    };
+    Some(text)
+}
+
+/// What each GPU did, and the driver's share of the time, where slices were measured.
+pub(super) fn gpus(outcome: &Outcome) -> Vec<String> {
+    let count = |number: usize, one: &str, several: &str| match number {
+        1 => format!("1 {one}"),
+        number => format!("{number} {several}"),
+    };
+    let parts = outcome.gpus.iter().take(MOST_GPUS);
+    let mut lines: Vec<String> = parts
+        .map(|part| {
+            let variants = count(part.variants.len(), "variant", "variants");
+            let processes = count(part.processes as usize, "process", "processes");
+            let turns = part.turns.as_ref();
+            let share = turns.and_then(DriverTurns::share_percent);
+            let share = share.map(|share| format!(", driver {share:.0} %"));
+            format!(
+                "GPU {} ({}): {variants} in {:.1} s, {processes} profiled in {:.1} s{}",
+                part.uuid,
+                part.name,
+                part.wall_s,
+                part.profile_s,
+                share.unwrap_or_default()
+            )
+        })
+        .collect();
+    let more = outcome.gpus.len().saturating_sub(MOST_GPUS);
+    if more > 0 {
+        lines.push(format!("and {}", count(more, "GPU more", "GPUs more")));
+    }
+    if let Some(turns) = DriverTurns::of_all(&outcome.gpus)
+        && let Some(share) = turns.share_percent()
+    {
+        let variants = count(turns.variants as usize, "variant", "variants");
+        lines.push(format!(
+            "driver's share of the time: {share:.0} %: one process of each of {variants} took {:.1} s, and {:.1} s on one GPU alone",
+            turns.beside_s, turns.alone_s
+        ));
+    }
+    lines
 }
 
 /// How many launches were chosen for which variants.

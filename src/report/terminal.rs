@@ -7,8 +7,9 @@ use super::detail::Detail;
 use super::form::{Capability, Form};
 use super::print::{clean, inert, one_line};
 use super::rows::{
-    Row, causes_and_drift, chosen_launches, headline, left_out, origin, passed, passes, provenance,
-    reused, same_programs, several_kernels, several_shapes, shown, time, title, verdict_word,
+    Row, causes_and_drift, chosen_launches, gpus, headline, left_out, origin, passed, passes,
+    provenance, reused, same_programs, several_kernels, several_shapes, shown, time, title,
+    verdict_word,
 };
 use super::weight::by_weight;
 use crate::finding::{ExitCode, Finding, Severity};
@@ -56,6 +57,9 @@ pub fn report(outcome: &Outcome, detail: Detail) -> String {
     }
     if let Some(time) = time(outcome) {
         text.push_str(&format!("{DIM}{time}{DIM:#}\n"));
+    }
+    for line in gpus(outcome) {
+        text.push_str(&format!("{DIM}{}{DIM:#}\n", one_line(&line)));
     }
     if let Some(reused) = reused(outcome) {
         text.push_str(&format!("{DIM}{}{DIM:#}\n", one_line(&reused)));

@@ -20,7 +20,12 @@ pub mod most {
 /// The folder of profiles and captures in a slice's folder.
 pub(super) const PROFILES: &str = "profiles";
 
-/// The regular files below a folder, by their paths from there with `/` between the parts.
+/// The folder of profiles and captures of a slice.
+pub fn profiles_in(slice: &Path) -> PathBuf {
+    slice.join(PROFILES)
+}
+
+/// The regular files below a folder without those of a journal, which nobody reads in a slice, by their paths from there with `/` between the parts.
 ///
 /// # Errors
 /// In words, where there is anything else, too much, or it cannot be read.
@@ -55,6 +60,8 @@ fn list(
         let kind = entry.file_type().map_err(unreadable)?;
         if kind.is_dir() {
             list(&entry.path(), &below, depth + 1, found, bytes)?;
+        } else if kind.is_file() && name == files::JOURNAL_FILE {
+            continue;
         } else if kind.is_file() {
             let size = entry.metadata().map_err(unreadable)?.len();
             *bytes = bytes.saturating_add(size);

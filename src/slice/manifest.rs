@@ -9,8 +9,8 @@ use crate::config::Selected;
 use crate::files::{bounded_json, most, read_regular_up_to};
 use crate::finding::Finding;
 use crate::hash::sha256_hex;
-use crate::judge::{ChosenLaunches, SameProgram};
-use crate::measure::{ReusedVerification, Spent, Times};
+use crate::judge::{ChosenLaunches, GpuPart, SameProgram};
+use crate::measure::{Resumed, ReusedVerification, Spent, Times};
 use crate::plan::SlicePlace;
 use crate::terms::VariantId;
 
@@ -62,8 +62,14 @@ pub struct Run {
     /// Verifications of earlier runs that were not repeated.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reused_verifications: Vec<ReusedVerification>,
+    /// What was taken over of an interrupted run.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub resumed: Vec<Resumed>,
     /// Time inside the programs that were started.
     pub spent: Spent,
+    /// The GPU, and what it did; `None` where nothing was measured.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub part: Option<GpuPart>,
     /// What the variants took, for the next plan.
     #[serde(default)]
     pub times: Times,
@@ -73,11 +79,11 @@ impl Manifest {
     /// Version of the format.
     pub const SCHEMA: u32 = 1;
 
-    /// Reads the manifest in a slice's folder.
+    /// Reads the manifest in a slice's folder, which must have this sha256 where one is known.
     ///
     /// # Errors
     /// In words, what is wrong with it.
-    pub(super) fn read(folder: &Path) -> Result<Manifest, String> {
+    pub(super) fn read(folder: &Path, sha256: Option<&str>) -> Result<Manifest, String> {
         let path = folder.join(MANIFEST_FILE);
         let cut_off =
             || format!("it was cut off: it has no {MANIFEST_FILE}, which is written last");
@@ -88,6 +94,9 @@ impl Manifest {
             Err(_) if !is_there(&path) => return Err(cut_off()),
             Err(error) => return Err(format!("its {MANIFEST_FILE} cannot be read: {error}")),
         };
+        if sha256.is_some_and(|sha256| sha256 != sha256_hex(&bytes)) {
+            return Err(format!("its {MANIFEST_FILE} is not what was written"));
+        }
         Manifest::parse(&bytes)
     }
 

@@ -8,7 +8,7 @@ mod manifest;
 mod read;
 mod write;
 
-pub use contents::most;
+pub use contents::{most, profiles_in};
 pub use manifest::{MANIFEST_FILE, Manifest, Run, plan_sha256};
-pub use read::{Slices, Wanted, read_slices};
+pub use read::{Known, Slices, Wanted, read_slices};
 pub use write::{SliceFolder, copy_recorded};

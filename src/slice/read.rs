@@ -20,6 +20,18 @@ pub struct Wanted<'a> {
     pub sha256: &'a str,
     /// The archive, where one is given: its sha256, and the variants that it says need no measurement.
     pub archive: Option<(&'a str, &'a [SameProgram])>,
+    /// What is known of the slices in these folders.
+    pub known: &'a BTreeMap<PathBuf, Known>,
+}
+
+/// What who had a slice measured knows of it.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// Which one it is and where it was measured, in words for a message.
+    pub words: String,
+    /// The sha256 of its manifest, as the process said that wrote it; `None` where it said nothing:
+    /// then the slice is not used.
+    pub manifest: Option<String>,
 }
 
 /// Slices that belong together.
@@ -74,11 +86,19 @@ impl Slice<'_> {
 /// measured.
 pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
     let mut found = Slices::default();
-    let mut reading = Reading::default();
+    let mut reading = Reading {
+        known: wanted.known.clone(),
+        ..Reading::default()
+    };
     for folder in folders {
-        match Manifest::read(folder) {
+        let known = wanted.known.get(folder);
+        let manifest = known.map(|known| known.manifest.as_deref().unwrap_or_default());
+        match Manifest::read(folder, manifest) {
             Ok(manifest) => reading.slices.push(Slice { folder, manifest }),
-            Err(why) => reading.findings.push(unusable(folder, None, &why)),
+            Err(why) => {
+                let finding = reading.unusable(folder, None, &why);
+                reading.findings.push(finding);
+            }
         }
     }
     reading.refuse(|slice| other_plan(slice, wanted));
@@ -113,6 +133,8 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
 struct Reading<'f> {
     slices: Vec<Slice<'f>>,
     findings: Vec<Finding>,
+    /// As [`Wanted::known`].
+    known: BTreeMap<PathBuf, Known>,
     /// Which slices were refused.
     refused: BTreeSet<u32>,
 }
@@ -124,12 +146,31 @@ impl<'f> Reading<'f> {
             match why_not(&slice) {
                 None => self.slices.push(slice),
                 Some(why) => {
-                    let finding = unusable(slice.folder, Some(&slice), &why);
+                    let finding = self.unusable(slice.folder, Some(&slice), &why);
                     self.findings.push(finding);
                     self.refused.insert(slice.manifest.place.index);
                 }
             }
         }
+    }
+
+    fn unusable(&self, folder: &Path, slice: Option<&Slice<'_>>, why: &str) -> Finding {
+        let place = match (self.known.get(folder), slice) {
+            (Some(known), _) => format!("{} in {}", known.words, folder.display()),
+            (None, Some(slice)) => {
+                format!("slice {} in {}", slice.manifest.place, folder.display())
+            }
+            (None, None) => format!("the slice in {}", folder.display()),
+        };
+        let next = match self.known.contains_key(folder) {
+            true => "read that log, and run the check again",
+            false => "run that slice again, and merge all of them",
+        };
+        Finding::of_project(
+            Code::SliceUnusable,
+            format!("{place} is not used: {why}"),
+            next,
+        )
     }
 
     /// The one whole slice of each place, and why variants of the others were not measured.
@@ -188,8 +229,8 @@ impl<'f> Reading<'f> {
         match altered(&slice) {
             None => Ok(slice),
             Some(why) => {
-                self.findings
-                    .push(unusable(slice.folder, Some(&slice), &why));
+                let finding = self.unusable(slice.folder, Some(&slice), &why);
+                self.findings.push(finding);
                 Err(why)
             }
         }
@@ -372,32 +413,19 @@ fn nothing_of(
 ) -> Vec<Finding> {
     let left_out: BTreeSet<&VariantId> = same_programs.iter().map(|same| &same.variant).collect();
     let variants = wanted.plan.variants.iter().map(|variant| &variant.id);
+    let next = match wanted.known.is_empty() {
+        true => "run that slice again, and merge all of them",
+        false => "run the check again",
+    };
     variants
         .filter(|variant| !left_out.contains(variant))
         .map(|variant| {
             let why = why_not
                 .get(variant)
                 .map_or("no slice measured it", String::as_str);
-            Finding::deny(
-                Code::NotMeasured,
-                variant,
-                why,
-                "run that slice again, and merge all of them",
-            )
+            Finding::deny(Code::NotMeasured, variant, why, next)
         })
         .collect()
-}
-
-fn unusable(folder: &Path, slice: Option<&Slice<'_>>, why: &str) -> Finding {
-    let place = match slice {
-        Some(slice) => format!("slice {} in {}", slice.manifest.place, folder.display()),
-        None => format!("the slice in {}", folder.display()),
-    };
-    Finding::of_project(
-        Code::SliceUnusable,
-        format!("{place} is not used: {why}"),
-        "run that slice again, and merge all of them",
-    )
 }
 
 fn missing(index: u32, count: usize) -> Finding {

@@ -1,12 +1,16 @@
 //! Writing a slice.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::contents::{PROFILES, hashed, listed, most};
 use super::manifest::{MANIFEST_FILE, Manifest};
-use crate::files::{self, read_regular_up_to, recorded_folder, variant_folder, write_atomically};
-use crate::finding::Error;
+use crate::files::{
+    self, JOURNAL_FILE, read_regular_up_to, recorded_folder, variant_folder, write_atomically,
+};
+use crate::finding::{Code, Error, Finding};
+use crate::hash::sha256_hex;
 use crate::terms::VariantId;
 
 /// The folder of a slice that is being made.
@@ -16,11 +20,12 @@ pub struct SliceFolder {
 }
 
 impl SliceFolder {
-    /// Creates the folder of a slice. An earlier slice in it is removed, its manifest first.
+    /// Creates the folder of a slice. An earlier slice in it is removed, its manifest first; to `resume`
+    /// an interrupted one, only that.
     ///
     /// # Errors
     /// [`Error::Usage`] where it has anything else; [`Error::Io`].
-    pub fn create(folder: &Path) -> Result<SliceFolder, Error> {
+    pub fn create(folder: &Path, resume: bool) -> Result<SliceFolder, Error> {
         let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
         fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
@@ -45,7 +50,7 @@ impl SliceFolder {
         }
         files::sync_folder(&folder).map_err(Error::io("write", &folder))?;
         let profiles = folder.join(PROFILES);
-        if profiles.symlink_metadata().is_ok() {
+        if !resume && profiles.symlink_metadata().is_ok() {
             fs::remove_dir_all(&profiles).map_err(Error::io("clear", &profiles))?;
         }
         fs::create_dir_all(&profiles).map_err(Error::io("create", &profiles))?;
@@ -58,16 +63,45 @@ impl SliceFolder {
     }
 
     /// Writes the manifest, with the hash of each file that is there. From then on the slice is whole.
+    /// Files that are no longer as they were `sealed` are a finding in it. Returns the manifest's
+    /// sha256.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Input`] where a file cannot be part of a slice.
-    pub fn finish(&self, manifest: Manifest) -> Result<(), Error> {
+    pub fn finish(
+        &self,
+        mut manifest: Manifest,
+        sealed: &BTreeMap<PathBuf, String>,
+    ) -> Result<String, Error> {
         let profiles = self.profiles();
         let files = listed(&profiles).and_then(|files| hashed(&files));
         let files = files.map_err(|cause| Error::Input {
-            path: profiles,
+            path: profiles.clone(),
             cause,
         })?;
+        let is_kept = |path: &&PathBuf| {
+            let name = path.strip_prefix(&profiles).ok().and_then(Path::to_str);
+            name.is_some_and(|name| files.get(name) == sealed.get(*path))
+        };
+        // A journal is no part of it.
+        let is_journal = |path: &PathBuf| path.file_name().is_some_and(|name| name == JOURNAL_FILE);
+        let own = sealed
+            .keys()
+            .filter(|path| path.starts_with(&profiles) && !is_journal(path));
+        let altered: Vec<String> = own
+            .filter(|path| !is_kept(path))
+            .map(|path| path.display().to_string())
+            .collect();
+        if let (Some(run), [first, ..]) = (&mut manifest.run, altered.as_slice()) {
+            run.findings.push(Finding::of_project(
+                Code::AlteredDuringRun,
+                format!(
+                    "{first} changed after it was measured; {} files in all",
+                    altered.len()
+                ),
+                "find out which program writes there, and run again",
+            ));
+        }
         let text = serde_json::to_string_pretty(&Manifest { files, ..manifest });
         let mut text = text.map_err(|error| Error::Input {
             path: self.folder.join(MANIFEST_FILE),
@@ -75,7 +109,8 @@ impl SliceFolder {
         })?;
         text.push('\n');
         let path = self.folder.join(MANIFEST_FILE);
-        write_atomically(&path, text.as_bytes()).map_err(Error::io("write", &path))
+        write_atomically(&path, text.as_bytes()).map_err(Error::io("write", &path))?;
+        Ok(sha256_hex(text.as_bytes()))
     }
 }
 
@@ -120,4 +155,49 @@ fn copy(from: &Path, to: &Path, depth: usize) -> Result<(), Error> {
         fs::write(&target, bytes).map_err(Error::io("write", &target))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::SlicePlace;
+    use crate::slice::manifest::Run;
+
+    #[test]
+    fn a_file_that_changed_after_it_was_sealed_is_a_finding_of_the_slice() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = || Manifest {
+            schema: Manifest::SCHEMA,
+            tool: String::new(),
+            plan: String::new(),
+            place: SlicePlace { index: 1, count: 1 },
+            archive: None,
+            recording: None,
+            slices: vec![Vec::new()],
+            same_programs: Vec::new(),
+            controls: Vec::new(),
+            run: Some(Run::default()),
+            files: BTreeMap::new(),
+        };
+        for (content, gone, found) in [("a", false, 0), ("b", false, 1), ("a", true, 1)] {
+            let slice = SliceFolder::create(&folder.path().join("slice"), false).unwrap();
+            let file = slice.profiles().join("file");
+            let elsewhere = folder.path().join("elsewhere");
+            let sealed = [&file, &elsewhere].map(|path| (path.clone(), sha256_hex(b"a")));
+            if !gone {
+                fs::write(&file, content).unwrap();
+            }
+            let sha256 = slice.finish(manifest(), &sealed.into()).unwrap();
+            let written = Manifest::read(&folder.path().join("slice"), Some(&sha256)).unwrap();
+            let findings = written.run.unwrap().findings;
+            assert_eq!(findings.len(), found, "{content} {gone}");
+            assert!(
+                findings
+                    .iter()
+                    .all(|one| one.code == Code::AlteredDuringRun)
+            );
+            let other = Manifest::read(&folder.path().join("slice"), Some("0"));
+            assert_eq!(other.unwrap_err(), "its slice.json is not what was written");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use crate::comparable::{measured, words};
 use crate::config::{Config, Variant};
 use crate::files::{PROFILE_FILE, base_folder};
 use crate::finding::{Error, Finding};
-use crate::profile::Profile;
+use crate::profile::{OnGpus, Profile};
 use crate::terms::{Tier, VariantId};
 
 /// Further profiles that were recorded of a variant, each with the folder that it was found in.
@@ -56,13 +56,12 @@ pub struct Gathered {
 pub fn further<'f>(folders: &'f [PathBuf], variant: &VariantId) -> Result<Further<'f>, Error> {
     let mut found = Vec::new();
     for folder in folders {
-        let base = base_folder(folder, variant).join(PROFILE_FILE);
-        let both = [Profile::recorded(folder, variant)?, Profile::at(&base)?];
-        found.extend(
-            both.into_iter()
-                .flatten()
-                .map(|one| (folder.as_path(), one)),
-        );
+        for each in OnGpus::folders(folder, variant)? {
+            let base = base_folder(&each, variant).join(PROFILE_FILE);
+            let both = [Profile::recorded(&each, variant)?, Profile::at(&base)?];
+            let both = both.into_iter().flatten();
+            found.extend(both.map(|one| (folder.as_path(), one)));
+        }
     }
     Ok(found)
 }

@@ -169,12 +169,12 @@ fn leaf(path: &[&str], before: Option<&Value>, after: Option<&Value>) -> (Way, S
                 format!("a regression of the static metric `{alias}` {word}"),
             )
         }
-        ["metric", ..] | ["suite", _, "variant", ..] | ["trust", "require_signature"] => {
-            match flag(path, is_true) {
-                Some((loosens, text)) => (loosens_if(loosens), text),
-                None => settings(path, before, after),
-            }
-        }
+        ["metric", ..]
+        | ["suite", _, "variant", ..]
+        | ["trust", "require_signature" | "resume"] => match flag(path, is_true) {
+            Some((loosens, text)) => (loosens_if(loosens), text),
+            None => settings(path, before, after),
+        },
         _ => settings(path, before, after),
     }
 }
@@ -242,6 +242,11 @@ fn flag(path: &[&str], is_true: bool) -> Option<(bool, String)> {
         ),
         ["trust", "require_signature"] if is_true => (false, "locks must be signed".to_owned()),
         ["trust", "require_signature"] => (true, "locks need no longer be signed".to_owned()),
+        ["trust", "resume"] => {
+            let word = if is_true { "may" } else { "may no longer" };
+            let text = format!("runs of a change {word} go on with what an interrupted one left");
+            (is_true, text)
+        }
         _ => return None,
     })
 }
@@ -662,6 +667,12 @@ mod tests {
                 "",
                 Loosens,
                 "locks need no longer be signed",
+            ),
+            (
+                "",
+                "trust.resume = true",
+                Loosens,
+                "runs of a change may go on with what an interrupted one left",
             ),
             (
                 "verify.sanitizer = ['memcheck']",

@@ -2,6 +2,8 @@
 //! to be decided in the least time, by the noise of its locked baseline. A guess about cost. The
 //! verdict follows from what is then measured, whatever was expected.
 
+use serde::{Deserialize, Serialize};
+
 use super::Scale;
 use super::band::MISS;
 use super::quantile::upper_quantile;
@@ -61,7 +63,7 @@ pub struct Bounds {
 }
 
 /// Launches of a process, and what they are expected to need.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     /// Launches of each process.
     pub launches: u32,

@@ -95,6 +95,22 @@ pub fn wait_for_orphans(folder: &Path) {
     }
 }
 
+/// Processes whose command lines have these words, in a folder or with a path in it.
+pub fn running(folder: &Path, words: &[&str]) -> Vec<i32> {
+    let text = folder.display().to_string();
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    numbers
+        .filter(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            let place = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+            let is_here = line.contains(&text) || place.starts_with(folder);
+            is_here && words.iter().all(|word| line.contains(word))
+        })
+        .collect()
+}
+
 /// The sha256 of every file below a folder, by path; empty where there is no folder.
 pub fn contents(folder: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use serde_json::Value as Json;
+
 use super::{Project, Ran, aloud, repository};
 
 /// As the stand-in of the driver reports it.
@@ -218,6 +220,40 @@ expect = ["bsr_gemm_baseline"]
         Some(machine)
     }
 
+    /// With so many equal variants, whose baselines are locked, and everything committed.
+    pub fn locked(variants: u32) -> Option<Machine> {
+        let machine = Machine::new()?;
+        let numbers: Vec<String> = (1..=variants).map(|it| it.to_string()).collect();
+        let matrix = format!(
+            "[suite.bsr_gemm.variant.v]\nmatrix = {{ n = [{}] }}\nenv = {{ N = \"{{n}}\" }}\nsource",
+            numbers.join(", ")
+        );
+        let machine = machine.configured("[suite.bsr_gemm.variant.baseline]\nsource", &matrix);
+        let project = &machine.project;
+        project.write(
+            ".gitignore",
+            "/.sparsek-gate/\n/journal*\n/reports\n/argv\n/calls\n/tmp/\n/home/\n",
+        );
+        machine.run(&["profile"]).exits(0);
+        let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
+        machine.run(&lock).exits(0);
+        for arguments in [
+            &["init", "--quiet"][..],
+            &["add", "--all"],
+            &["commit", "--quiet", "-m", "x"],
+        ] {
+            project.git(arguments);
+        }
+        Some(machine)
+    }
+
+    /// ncu takes so many seconds more for each process.
+    pub fn slow(&self, seconds: f64) {
+        self.ncu(&format!(
+            "case $1 in --import | --version) ;; *) sleep {seconds} ;; esac"
+        ));
+    }
+
     /// Its ncu: a script for sh, and then the recorded reports are handed over. Programs get no
     /// variable of the tests.
     pub fn ncu(&self, first: &str) {
@@ -297,5 +333,17 @@ expect = ["bsr_gemm_baseline"]
     pub fn compiled(&self) -> Vec<String> {
         let text = fs::read_to_string(self.project.path("calls")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
+    }
+}
+
+/// Every variant of an outcome was measured.
+#[track_caller]
+pub fn all_measured(outcome: &Json, variants: usize) {
+    let found = outcome["variants"].as_array().unwrap();
+    assert_eq!(found.len(), variants);
+    for variant in found {
+        let comparisons = variant["comparisons"].as_array().unwrap();
+        let judged = comparisons.iter().filter(|it| it["verdict"] == "pass");
+        assert!(judged.count() > 0, "{variant:#}");
     }
 }

@@ -10,6 +10,7 @@ impl File<'_> {
         let trust = Trust {
             public_keys: raw.public_keys.unwrap_or_default(),
             require_signature: raw.require_signature.unwrap_or(false),
+            resume: raw.resume.unwrap_or(false),
         };
         for key in &trust.public_keys {
             if let Err(error) = minisign_verify::PublicKey::from_base64(key) {

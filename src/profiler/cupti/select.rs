@@ -3,13 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use serde::{Deserialize, Serialize};
+
 use crate::capture::kernel_records::{KernelCapture, KernelRecord};
 use crate::config::{GraphProfiling, KernelFilter, LaunchSelection, Variant};
 use crate::profile::{KernelLaunches, LaunchList};
 use ncu_report::base_name;
 
 /// What a command line launches, and which of its kernels a variant selects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launched {
     /// All launches, by kernel.
     pub launches: LaunchList,

@@ -19,7 +19,7 @@ use super::plot::{
     Drawing, PLOT_STYLE, Size, THEME, ladders, rooflines, trend_drawings, troubled_strips,
 };
 use super::print::one_line;
-use super::rows::{chosen_launches, counts, origin, reused, same_programs, time};
+use super::rows::{chosen_launches, counts, gpus, origin, reused, same_programs, time};
 use crate::finding::{ExitCode, Severity};
 use crate::judge::Outcome;
 use crate::trust::Authority;
@@ -168,6 +168,7 @@ fn head(outcome: &Outcome) -> Markup {
             (commits(outcome))
             @if let Some(chosen) = chosen_launches(outcome) { p class="origin" { (one_line(&chosen)) } }
             @if let Some(time) = time(outcome) { p class="origin" { (time) } }
+            @for line in gpus(outcome) { p class="origin" { (one_line(&line)) } }
             @if let Some(reused) = reused(outcome) { p class="origin" { (one_line(&reused)) } }
             @for line in same_programs(outcome) { p class="origin" { (one_line(&line)) } }
             @if let Some(ended) = &outcome.ended {

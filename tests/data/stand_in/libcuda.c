@@ -1,5 +1,6 @@
-/* Stands in for the NVIDIA driver's library: one H200 that launches nothing. What it is may be told
- * by CUDA_NAME and CUDA_MINOR; with CUDA_LAUNCH=fails a launch does. */
+/* Stands in for the NVIDIA driver's library: an H200 that launches nothing, or as many as CUDA_GPUS
+ * says. What they are may be told by CUDA_NAME and CUDA_MINOR; with CUDA_LAUNCH=fails a launch does.
+ * CUDA_VISIBLE_DEVICES may list numbers and whole UUIDs. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,11 @@ int cuDriverGetVersion(int *version) {
 }
 
 int cuDeviceGetCount(int *count) {
-    *count = 1;
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    const char *told = getenv("CUDA_GPUS");
+    *count = visible || !told ? 1 : atoi(told);
+    for (; visible && *visible; visible++)
+        *count += *visible == ',';
     return 0;
 }
 
@@ -31,14 +36,17 @@ int cuDeviceGetName(char *name, int size, int device) {
     return 0;
 }
 
+/* The GPUs of one machine differ in the last two digits of their UUIDs: ff, fe, fd... */
 int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
-    (void)device;
     for (int at = 0; at < 16; at++)
         uuid[at] = (unsigned char)(0x11 * at);
-    /* The GPUs of one machine differ. */
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-    if (visible)
-        uuid[15] = (unsigned char)(0xff - atoi(visible));
+    for (int at = 0; visible && at < device; at++)
+        visible = strchr(visible, ',') ? strchr(visible, ',') + 1 : visible;
+    if (visible && strncmp(visible, "GPU-", 4) == 0)
+        uuid[15] = (unsigned char)strtol(visible + 38, 0, 16);
+    else
+        uuid[15] = (unsigned char)(0xff - (visible ? atoi(visible) : device));
     return 0;
 }
 

@@ -1,0 +1,567 @@
+//! What a run has measured so far, so that another one can go on with it where it is interrupted.
+//!
+//! `journal.json` in the folder of the profiles says which run measures there; it is removed once
+//! that run has ended. A file of the same name beside the captures of a variant says what is measured
+//! of it in whole rounds, and what makes it the same measurement. It counts only as a whole.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::capture::read_bytes;
+use crate::config::Variant;
+use crate::files::{
+    JOURNAL_FILE, base_folder, bounded_json, create_work_folder, most, open_regular,
+    read_regular_up_to, variant_folder, write_atomically,
+};
+use crate::finding::{Code, Error, Finding};
+use crate::hash::sha256_hex;
+use crate::parallel;
+use crate::plan::Side;
+use crate::process;
+use crate::profile::{CaptureRecord, FileHash, LaunchList, now};
+use crate::profiler::{Capture, Launched, Page};
+use crate::terms::{Seed, Tier, VariantId};
+use crate::verdict::Schedule;
+
+/// What is to be done where an interrupted run is of no use.
+pub(super) const MEASURED: &str = "nothing: what is reported was measured in this run";
+/// How long the process of an interrupted run may take to end.
+const SOON: Duration = Duration::from_secs(5);
+/// Version of the format.
+const SCHEMA: u32 = 1;
+
+/// What was taken over of an interrupted run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Resumed {
+    /// The variant.
+    pub variant: VariantId,
+    /// Its rounds that were not measured again: one process each, or two of each side.
+    pub rounds: u32,
+    /// Processes of these rounds and before them, of both sides.
+    pub processes: u32,
+    /// When the interrupted run began, RFC 3339, UTC.
+    pub began: String,
+}
+
+/// The journal of a run. It is written from the moment on when something is built to be measured.
+#[derive(Debug)]
+pub struct Journal {
+    /// The folder of the profiles.
+    folder: PathBuf,
+    /// The work folder of the project.
+    work: PathBuf,
+    resume: bool,
+    /// What makes two runs in a folder of their own the same, where that is the run's.
+    plan: Option<String>,
+    begun: OnceCell<Begun>,
+    /// The journals of variants that were written.
+    written: RefCell<BTreeSet<PathBuf>>,
+}
+
+/// What the run before left that this one does not go on with.
+#[derive(Debug, Default)]
+pub struct Before {
+    /// Why nobody can go on with it.
+    pub unusable: Option<Finding>,
+    /// When it began, where `resume` would have gone on with it.
+    pub dropped: Option<String>,
+}
+
+/// A run that measures.
+#[derive(Debug)]
+struct Begun {
+    run: RunEntry,
+    /// Whether it goes on with an interrupted one.
+    goes_on: bool,
+    /// The file, locked for as long as this process lives.
+    _lock: Option<File>,
+}
+
+/// What the file of a run says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunEntry {
+    schema: u32,
+    /// That of no other run.
+    id: String,
+    /// When it began, RFC 3339, UTC.
+    began: String,
+    /// What the marks of its programs begin with.
+    mark: String,
+    /// What other processes measure for it, as sha256.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    plan: Option<String>,
+}
+
+/// A file of a journal: its content, and the sha256 of that in JSON.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sealed<T> {
+    content: T,
+    sha256: String,
+}
+
+/// What is measured of a variant in whole rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct VariantEntry {
+    pub schema: u32,
+    /// The run.
+    pub run: String,
+    /// The variant.
+    pub variant: VariantId,
+    /// What makes it the same measurement, by its name for people, each as sha256.
+    pub key: BTreeMap<String, String>,
+    /// The tier that it is measured on.
+    pub tier: Tier,
+    /// The launches that were chosen, where they were.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub schedule: Option<Schedule>,
+    /// The warnings about repetitions, one for each.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub retries: Vec<Finding>,
+    /// Whole rounds.
+    pub rounds: u32,
+    /// The code that is judged.
+    pub current: SideEntry,
+    /// The base, where it is measured beside it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub base: Option<SideEntry>,
+}
+
+/// One side of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SideEntry {
+    /// In their order.
+    pub captures: Vec<CaptureEntry>,
+    /// What its command line launches, once that was looked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub listed: Option<ListedEntry>,
+}
+
+/// What a command line launches, as far as that was found out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ListedEntry {
+    Known(Launched),
+    Unknown,
+}
+
+/// A capture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CaptureEntry {
+    /// As a profile has it.
+    pub record: CaptureRecord,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub launch_list: Option<LaunchList>,
+    /// sha256 of every file that its process left, by name.
+    pub files: BTreeMap<String, String>,
+}
+
+impl CaptureEntry {
+    /// How the names of its files begin.
+    pub fn stem(&self) -> &str {
+        stem_of(&self.record.report.file)
+    }
+}
+
+/// The part of a file's name before its endings.
+pub(super) fn stem_of(name: &str) -> &str {
+    name.split('.').next().unwrap_or_default()
+}
+
+impl Journal {
+    /// Of a run that will measure into a folder. With `resume` it goes on with the run that was
+    /// interrupted there, if there is one.
+    pub fn of(folder: &Path, work: &Path, resume: bool) -> Journal {
+        Journal {
+            folder: folder.to_path_buf(),
+            work: work.to_path_buf(),
+            resume,
+            plan: None,
+            begun: OnceCell::new(),
+            written: RefCell::default(),
+        }
+    }
+
+    /// Of a run of this plan in a folder of its own, which lets other processes measure.
+    pub fn of_plan(self, plan: String) -> Journal {
+        Journal {
+            plan: Some(plan),
+            ..self
+        }
+    }
+
+    /// The folders of those runs of a plan among these that were interrupted, the newest last.
+    pub fn interrupted_among(folders: impl Iterator<Item = PathBuf>, plan: &str) -> Vec<PathBuf> {
+        let runs = folders.filter_map(|folder| {
+            let path = folder.join(JOURNAL_FILE);
+            let run = read::<RunEntry>(&path).ok().flatten()?;
+            let is_same = run.plan.as_deref() == Some(plan) && is_over(&path);
+            let written = path.metadata().and_then(|meta| meta.modified()).ok();
+            is_same.then_some((run.began, written, folder))
+        });
+        let mut runs: Vec<_> = runs.collect();
+        runs.sort();
+        runs.into_iter().map(|(.., folder)| folder).collect()
+    }
+
+    /// Ends the run whose processes measured into a folder, and which has said everything.
+    pub fn end_in(folder: &Path) {
+        let path = folder.join(JOURNAL_FILE);
+        if !is_over(&path) {
+            return;
+        }
+        let _ = fs::remove_file(path);
+        let suites = fs::read_dir(folder).into_iter().flatten().flatten();
+        let variants = suites.flat_map(|suite| fs::read_dir(suite.path()).into_iter().flatten());
+        for variant in variants.flatten() {
+            let _ = fs::remove_file(variant.path().join(JOURNAL_FILE));
+        }
+    }
+
+    /// Begins the run, or goes on with an interrupted one, of which all processes are ended first. A
+    /// second call does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Environment`] where that run is not interrupted, but goes on.
+    pub fn begin(&self) -> Result<Before, Error> {
+        if self.begun.get().is_some() {
+            return Ok(Before::default());
+        }
+        create_work_folder(&self.work)?;
+        fs::create_dir_all(&self.folder).map_err(Error::io("create", &self.folder))?;
+        let path = self.path();
+        let interrupted = read::<RunEntry>(&path);
+        let is_over = match (&interrupted, self.resume) {
+            (Ok(Some(_)), true) => is_over_soon(&path)?,
+            _ => is_over(&path),
+        };
+        if let (Ok(Some(interrupted)), true) = (&interrupted, is_over) {
+            // What it started may still be on the GPU, and write where this run does.
+            process::end_marked(&interrupted.mark);
+        }
+        let began = |run: &RunEntry| run.began.clone();
+        let (interrupted, dropped) = match (self.resume, interrupted) {
+            (true, interrupted) => (interrupted, None),
+            (false, Ok(Some(run))) => (Ok(None), is_over.then(|| began(&run))),
+            (false, _) => (Ok(None), None),
+        };
+        let unusable = interrupted.as_ref().err().map(|why| {
+            let message = format!("everything is measured: {why} ({})", path.display());
+            Finding::of_project(Code::NotResumed, message, MEASURED)
+        });
+        let interrupted = interrupted.ok().flatten();
+        let mut run = RunEntry {
+            schema: SCHEMA,
+            id: fresh_id()?,
+            began: now(),
+            mark: process::mark_of_run(),
+            plan: self.plan.clone(),
+        };
+        let goes_on = interrupted.is_some();
+        if let Some(interrupted) = interrupted {
+            if !is_over {
+                return Err(self.goes_on_elsewhere(&interrupted));
+            }
+            (run.id, run.began) = (interrupted.id, interrupted.began);
+        }
+        let text = sealed(&run);
+        write_atomically(&path, text.as_bytes()).map_err(Error::io("write", &path))?;
+        let lock = open_regular(&path).ok();
+        let lock = lock.filter(|file| file.try_lock().is_ok());
+        let begun = Begun {
+            run,
+            goes_on,
+            _lock: lock,
+        };
+        let _ = self.begun.set(begun);
+        Ok(Before { unusable, dropped })
+    }
+
+    fn goes_on_elsewhere(&self, run: &RunEntry) -> Error {
+        Error::Environment {
+            what: format!(
+                "the run that began at {} was not interrupted: it still measures into {}",
+                run.began,
+                self.folder.display()
+            ),
+            next: format!(
+                "wait for its end, or find its process: fuser -v {}",
+                self.path().display()
+            ),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(JOURNAL_FILE)
+    }
+
+    /// When the interrupted run began that this one goes on with; `None` where there is none.
+    pub(super) fn interrupted(&self) -> Option<&str> {
+        let begun = self.begun.get().filter(|begun| begun.goes_on)?;
+        Some(&begun.run.began)
+    }
+
+    /// An entry of this run about a variant of which nothing is measured yet.
+    pub(super) fn entry(
+        &self,
+        variant: &Variant,
+        key: BTreeMap<String, String>,
+        schedule: Option<Schedule>,
+    ) -> VariantEntry {
+        VariantEntry {
+            schema: SCHEMA,
+            run: self.run().to_owned(),
+            variant: variant.id.clone(),
+            key,
+            tier: variant.tier(),
+            schedule,
+            retries: Vec::new(),
+            rounds: 0,
+            current: SideEntry::default(),
+            base: None,
+        }
+    }
+
+    fn run(&self) -> &str {
+        self.begun.get().map_or("", |begun| &begun.run.id)
+    }
+
+    /// What the interrupted run measured of a variant in whole rounds, where it measured anything.
+    ///
+    /// # Errors
+    /// In words, why it does not count.
+    pub(super) fn earlier(&self, variant: &VariantId) -> Result<Option<VariantEntry>, String> {
+        if self.interrupted().is_none() {
+            return Ok(None);
+        }
+        let path = variant_folder(&self.folder, variant).join(JOURNAL_FILE);
+        let Some(entry) = read::<VariantEntry>(&path)? else {
+            return Ok(None);
+        };
+        if entry.schema != SCHEMA || entry.run != self.run() || entry.variant != *variant {
+            return Err("its journal is that of another run".to_owned());
+        }
+        self.written.borrow_mut().insert(path);
+        Ok(Some(entry))
+    }
+
+    /// Writes what is measured of a variant. Nothing depends on the file, so a failed write is
+    /// ignored: the one before it is still there.
+    pub(super) fn note(&self, entry: &VariantEntry) {
+        let path = variant_folder(&self.folder, &entry.variant).join(JOURNAL_FILE);
+        if write_atomically(&path, sealed(entry).as_bytes()).is_ok() {
+            self.written.borrow_mut().insert(path);
+        }
+    }
+
+    /// Removes what is noted of a variant: it is measured anew.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn forget(&self, variant: &VariantId) -> Result<(), Error> {
+        let path = variant_folder(&self.folder, variant).join(JOURNAL_FILE);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io("clear", &path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The run has ended, and has said everything: nobody goes on with it.
+    pub fn end(self) {
+        let Some(begun) = self.begun.get() else {
+            return;
+        };
+        let path = self.path();
+        // Another run may have begun in the same folder meanwhile.
+        let own = read::<RunEntry>(&path).ok().flatten();
+        if own.is_some_and(|own| own.id == begun.run.id) {
+            let _ = fs::remove_file(&path);
+        }
+        for path in self.written.into_inner() {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Whether no process has the lock of the file.
+fn is_over(path: &Path) -> bool {
+    let Ok(file) = open_regular(path) else {
+        return true;
+    };
+    !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+}
+
+/// The same after a moment: a process that lost the one that started it is about to end.
+fn is_over_soon(path: &Path) -> Result<bool, Error> {
+    match open_regular(path) {
+        Ok(file) => process::wait_for_lock(&file, path, SOON, || {}),
+        Err(_) => Ok(true),
+    }
+}
+
+/// A number that no other run has.
+fn fresh_id() -> Result<String, Error> {
+    let part = || Seed::fresh().map_err(Error::io("read", "the random numbers of the system"));
+    Ok(format!("{:08x}{:08x}", part()?.0, part()?.0))
+}
+
+fn sealed<T: Serialize>(content: &T) -> String {
+    let sha256 = sha256_of(content);
+    let sealed = Sealed { content, sha256 };
+    serde_json::to_string(&sealed).unwrap_or_default()
+}
+
+fn sha256_of<T: Serialize>(content: &T) -> String {
+    let text = serde_json::to_string(content).unwrap_or_default();
+    sha256_hex(text.as_bytes())
+}
+
+/// The content of a file of a journal, where there is one.
+///
+/// # Errors
+/// In words, what is wrong with it.
+fn read<T: Serialize + for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, String> {
+    match read_regular_up_to(path, most::TEXT) {
+        Ok(bytes) => parse(&bytes).map(Some),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("its journal cannot be read: {error}")),
+    }
+}
+
+fn parse<T: Serialize + for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, String> {
+    bounded_json(bytes).map_err(|why| format!("its journal is refused: {why}"))?;
+    let sealed: Sealed<T> =
+        serde_json::from_slice(bytes).map_err(|why| format!("its journal is damaged: {why}"))?;
+    match sha256_of(&sealed.content) == sealed.sha256 {
+        true => Ok(sealed.content),
+        false => Err("its journal is damaged: its content has another sha256".to_owned()),
+    }
+}
+
+/// Reads the journal of a variant from its JSON form, and answers with its rounds.
+///
+/// # Errors
+/// In words, what is wrong with it.
+pub fn journal_rounds(bytes: &[u8]) -> Result<u32, String> {
+    Ok(parse::<VariantEntry>(bytes)?.rounds)
+}
+
+/// A capture of an interrupted run, read again.
+#[derive(Debug)]
+pub(super) struct TakenCapture {
+    pub capture: Capture,
+    /// sha256 of every file that its process left, by path.
+    pub files: BTreeMap<PathBuf, String>,
+}
+
+/// Reads the captures of a variant again, by the readers that a recording is read by.
+///
+/// # Errors
+/// In words, which of them is not what was written.
+pub(super) fn read_captures(
+    output: &Path,
+    entry: &VariantEntry,
+    gpu_uuid: &str,
+) -> Result<BTreeMap<(Side, String), TakenCapture>, String> {
+    let variant = &entry.variant;
+    let current = (Side::Current, variant_folder(output, variant));
+    let base = (Side::Base, base_folder(output, variant));
+    let sides = [(current, Some(&entry.current)), (base, entry.base.as_ref())];
+    let captures: Vec<(Side, &Path, &CaptureEntry)> = sides
+        .iter()
+        .flat_map(|((side, folder), entry)| {
+            let captures = entry.iter().flat_map(|entry| &entry.captures);
+            captures.map(|capture| (*side, folder.as_path(), capture))
+        })
+        .collect();
+    let read = parallel::map(&captures, |(_, folder, capture)| {
+        read_capture(folder, capture, entry.tier, gpu_uuid)
+    });
+    let mut taken = BTreeMap::new();
+    for ((side, _, capture), read) in captures.iter().zip(read) {
+        let key = (*side, capture.stem().to_owned());
+        if taken.insert(key, read?).is_some() {
+            return Err("its journal names a capture twice".to_owned());
+        }
+    }
+    Ok(taken)
+}
+
+fn read_capture(
+    folder: &Path,
+    entry: &CaptureEntry,
+    tier: Tier,
+    gpu_uuid: &str,
+) -> Result<TakenCapture, String> {
+    let record = &entry.record;
+    let stem = entry.stem();
+    let unlike = |name: &str| format!("`{name}` is not what the interrupted run wrote");
+    let place = |name: &str| {
+        // A name that leads elsewhere is no file of this capture.
+        let is_own = stem_of(name) == stem && !name.contains('/');
+        is_own
+            .then(|| folder.join(name))
+            .ok_or_else(|| unlike(name))
+    };
+    let bytes = |file: &FileHash| {
+        let path = place(&file.file)?;
+        let bytes = read_regular_up_to(&path, most::BINARY).map_err(|_| unlike(&file.file))?;
+        match sha256_hex(&bytes) == file.sha256 {
+            true => Ok((path, bytes)),
+            false => Err(unlike(&file.file)),
+        }
+    };
+    let mut files = BTreeMap::new();
+    for (name, sha256) in &entry.files {
+        let path = place(name)?;
+        match crate::hash::sha256_file(&path) {
+            Ok(now) if now == *sha256 => files.insert(path, now),
+            _ => return Err(unlike(name)),
+        };
+    }
+    let (report_path, report) = bytes(&record.report)?;
+    let (format, report) = read_bytes(&report_path, &report).map_err(|why| why.to_string())?;
+    let page = record.csv.as_ref().map(|csv| {
+        let (path, text) = bytes(csv)?;
+        let recording = ncu_report::csv::read(&text).map_err(|why| why.to_string())?;
+        let sha256 = csv.sha256.clone();
+        Ok::<Page, String>(Page {
+            path,
+            sha256,
+            recording,
+        })
+    });
+    let page = page.transpose()?;
+    let (Some(phase), true) = (record.phase, format.tier() == tier) else {
+        return Err(unlike(&record.report.file));
+    };
+    if record.gpu_uuid.as_deref() != Some(gpu_uuid) || page.is_some() != (tier == Tier::Counters) {
+        return Err(unlike(&record.report.file));
+    }
+    let capture = Capture {
+        report_path,
+        report_sha256: record.report.sha256.clone(),
+        page,
+        phase,
+        device: record.device.clone(),
+        argv: record.argv.clone(),
+        report,
+        seed: record.seed,
+        checked: record.checked,
+        tuned: record.tuned.clone(),
+        launch_list: entry.launch_list.clone(),
+    };
+    Ok(TakenCapture { capture, files })
+}

@@ -1,0 +1,435 @@
+//! Several GPUs of one host, with stand-ins of the driver and of ncu: a queue for each, one check.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value as Json;
+
+use crate::common::crash::{kills, running, wait_for_orphans};
+use crate::common::stand_in::{Machine, UUID, all_measured};
+use crate::common::{Ran, aloud};
+
+/// The UUID of the second GPU.
+const SECOND: &str = "GPU-00112233-4455-6677-8899-aabbccddeefe";
+const ALL: [&str; 3] = ["check", "--gpus", "all"];
+/// Words in the command line of a queue.
+const QUEUE: [&str; 2] = ["check", "--archive"];
+
+/// A machine with two GPUs, and so many equal variants whose baselines are locked.
+fn two_gpus(variants: u32) -> Option<Machine> {
+    let machine = Machine::locked(variants)?;
+    Some(machine.with("CUDA_GPUS", "2"))
+}
+
+/// The outcome of a run that exits so.
+#[track_caller]
+fn outcome(machine: &Machine, arguments: &[&str], code: i32) -> (Json, Ran) {
+    let report = machine.project.path("tmp/outcome.json");
+    let text = format!("json:{}", report.display());
+    let ran = machine
+        .run(&[arguments, &["--report", &text]].concat())
+        .exits(code);
+    let outcome = fs::read_to_string(&report).unwrap();
+    let outcome: Json = serde_json::from_str(&outcome).unwrap();
+    assert_eq!(outcome["exit_code"], code);
+    (outcome, ran)
+}
+
+/// The UUIDs of the GPUs of a run, in the order of their slices.
+fn uuids(outcome: &Json) -> Vec<&str> {
+    let parts = outcome["gpus"].as_array().unwrap();
+    parts
+        .iter()
+        .map(|part| part["uuid"].as_str().unwrap())
+        .collect()
+}
+
+/// What a process of the timing phase took, as a run on one GPU noted it.
+fn timing_s(costs: &Json) -> f64 {
+    let timings = costs["timing_s"].as_object().unwrap();
+    assert_eq!(timings.len(), 1, "{costs}");
+    timings.values().next().unwrap().as_f64().unwrap()
+}
+
+/// The folders of the runs, the oldest first.
+fn runs(machine: &Machine) -> Vec<PathBuf> {
+    let all = fs::read_dir(machine.project.path(".sparsek-gate/gpus")).unwrap();
+    let mut all: Vec<PathBuf> = all.map(|entry| entry.unwrap().path()).collect();
+    all.sort_by_key(|path| path.metadata().unwrap().modified().unwrap());
+    all
+}
+
+#[test]
+fn a_check_on_all_gpus_is_one_check_with_a_queue_for_each() {
+    let Some(machine) = two_gpus(3) else { return };
+    let costs = machine.project.read(".sparsek-gate/costs.json");
+    let (found, ran) = outcome(&machine, &ALL, 0);
+    all_measured(&found, 3);
+    // What processes took on one GPU alone is known, and stays what it was.
+    assert_eq!(machine.project.read(".sparsek-gate/costs.json"), costs);
+    let costs: Json = serde_json::from_str(&costs).unwrap();
+    let alone: f64 = costs.as_object().unwrap().values().map(timing_s).sum();
+    let sum = |name: &str| -> f64 {
+        let parts = found["gpus"].as_array().unwrap().iter();
+        parts
+            .map(|part| part["turns"][name].as_f64().unwrap())
+            .sum()
+    };
+    assert_eq!(sum("variants"), 3.0);
+    assert!((sum("alone_s") - alone).abs() < 1e-9 && sum("beside_s") > 0.0);
+    for part in [
+        &format!("GPU {SECOND} (NVIDIA H200): "),
+        "all GPUs together: build ",
+        "driver's share of the time: ",
+    ] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    assert_eq!(uuids(&found), [UUID, SECOND]);
+    let mut measured = BTreeSet::new();
+    for part in found["gpus"].as_array().unwrap() {
+        let variants = part["variants"].as_array().unwrap();
+        measured.extend(variants.iter().map(|variant| variant.as_str().unwrap()));
+        assert!(part["processes"].as_u64().unwrap() >= 2 * variants.len() as u64);
+        assert!(part["profile_s"].as_f64().unwrap() > 0.0);
+    }
+    assert_eq!(measured.len(), 3);
+    // What a queue says is passed on, with its GPU.
+    assert!(
+        ran.err.contains(&format!("{SECOND}:     profile")),
+        "{}",
+        ran.err
+    );
+    // Each profile is of the GPU of its slice, and what nobody needs again is gone.
+    let [run] = &runs(&machine)[..] else {
+        panic!("one run")
+    };
+    for (index, uuid) in [(1, UUID), (2, SECOND)] {
+        let suite = run.join(format!("slices/{index}/profiles/bsr_gemm"));
+        for variant in fs::read_dir(suite).unwrap() {
+            let profile = variant.unwrap().path().join("profile.json");
+            let profile: Json =
+                serde_json::from_str(&fs::read_to_string(profile).unwrap()).unwrap();
+            assert_eq!(profile["provenance"]["gpu_uuid"], uuid);
+        }
+    }
+    assert!(!run.join("gate.tar.zst").exists() && !run.join("sparsek-gate").exists());
+
+    // By ordinal, by UUID, and more GPUs than variants.
+    let (found, _) = outcome(&machine, &["check", "--gpus", "1"], 0);
+    assert_eq!(uuids(&found), [SECOND]);
+    let (found, ran) = outcome(&machine, &[&ALL[..], &["v-n_1"]].concat(), 0);
+    assert_eq!(uuids(&found), [UUID]);
+    assert!(
+        ran.err.contains(&format!(
+            "{SECOND} has no part: 1 variant is to be measured"
+        )),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn both_sides_are_measured_on_all_gpus() {
+    let Some(machine) = two_gpus(2) else { return };
+    let against = ["--against", "HEAD", "--measure-all"];
+    let (found, _) = outcome(&machine, &[&ALL[..], &against].concat(), 0);
+    all_measured(&found, 2);
+    assert_eq!(uuids(&found), [UUID, SECOND]);
+    let runs = runs(&machine);
+    for index in 1..=2 {
+        let suite = runs[0].join(format!("slices/{index}/profiles/bsr_gemm"));
+        let variant = fs::read_dir(suite).unwrap().next().unwrap().unwrap().path();
+        let [own, base] = ["profile.json", "base/profile.json"].map(|name| {
+            let text = fs::read_to_string(variant.join(name)).unwrap();
+            let profile: Json = serde_json::from_str(&text).unwrap();
+            profile["provenance"]["gpu_uuid"].clone()
+        });
+        assert_eq!(own, base);
+    }
+}
+
+#[test]
+fn gpus_that_cannot_be_had_are_refused_before_anything_is_built() {
+    let Some(machine) = two_gpus(2) else { return };
+    let _ = fs::remove_dir_all(machine.project.path(".sparsek-gate"));
+    for (gpus, code, why) in [
+        (
+            "2",
+            3,
+            "there is no GPU 2: the driver shows 0 (GPU-00112233-4455-",
+        ),
+        ("GPU-77", 3, "there is no GPU GPU-77"),
+        ("GPU-0011", 2, "that of several GPUs"),
+        ("1,1", 2, "twice"),
+        ("some", 2, "names no GPU: write all, 0,2 or GPU-1a2b3c4d"),
+    ] {
+        machine
+            .run(&["check", "--gpus", gpus])
+            .exits(code)
+            .says(why);
+    }
+    for more in [
+        &["--on", "slurm"][..],
+        &["--static"],
+        &["--from", "x"],
+        &["--output", "x"],
+    ] {
+        machine
+            .run(&[&ALL[..], more].concat())
+            .exits(2)
+            .says("cannot be used with");
+    }
+    assert_eq!(machine.compiled().len(), 2);
+    let all = format!("2: 0 NVIDIA H200 {UUID}, 1 NVIDIA H200 {SECOND}; `--gpus all`");
+    machine.run(&["doctor"]).says(&all);
+    // What a machine lacks is said once, and not by every queue.
+    fs::remove_file(machine.project.path("bin/ncu")).unwrap();
+    let (_, ran) = outcome(&machine, &ALL, 3);
+    assert!(ran.err.contains("bin/ncu"), "{}", ran.err);
+    assert_eq!(machine.compiled().len(), 2);
+}
+
+/// A run in the background.
+fn start(machine: &Machine, arguments: &[&str]) -> Child {
+    let mut command = machine.gate(&[&ALL[..], arguments].concat());
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Waits until so many processes of a machine have these words.
+#[track_caller]
+fn wait_for(machine: &Machine, words: &[&str], count: usize) -> Vec<i32> {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let found = running(&machine.project.path(""), words);
+        if found.len() >= count {
+            return found;
+        }
+        assert!(Instant::now() < end, "{words:?}: not within a minute");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn kill(pid: i32, signal: Signal) {
+    let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
+}
+
+#[test]
+fn an_interrupt_or_a_kill_of_the_check_leaves_no_process() {
+    let Some(machine) = two_gpus(2) else { return };
+    machine.slow(30.0);
+    for (signal, code) in [
+        (Signal::TERM, Some(130)),
+        (Signal::INT, Some(130)),
+        (Signal::KILL, None),
+    ] {
+        let mut check = start(&machine, &[]);
+        wait_for(&machine, &["bin/ncu"], 2);
+        let begun = Instant::now();
+        kill(Pid::from_child(&check).as_raw_nonzero().get(), signal);
+        assert_eq!(check.wait().unwrap().code(), code, "{signal:?}");
+        if code.is_some() {
+            assert_eq!(running(&machine.project.path(""), &QUEUE), [0; 0]);
+        }
+        wait_for_orphans(&machine.project.path(""));
+        assert!(
+            begun.elapsed() < Duration::from_secs(25),
+            "{:?}",
+            begun.elapsed()
+        );
+    }
+}
+
+#[test]
+fn what_a_queue_did_not_measure_whose_process_is_killed_is_not_measured() {
+    let Some(machine) = two_gpus(2) else { return };
+    // The second GPU measures until its queue is killed.
+    machine
+        .ncu("case $1:$CUDA_VISIBLE_DEVICES in --import:* | --version:*) ;; *fe) sleep 60 ;; esac");
+    let report = machine.project.path("tmp/outcome.json");
+    let mut check = start(
+        &machine,
+        &["--report", &format!("json:{}", report.display())],
+    );
+    wait_for(&machine, &["sleep"], 1);
+    let queue = wait_for(&machine, &["--slice 2/2"], 1)[0];
+    kill(queue, Signal::KILL);
+    assert_eq!(check.wait().unwrap().code(), Some(6));
+    // Its programs ended with it.
+    assert_eq!(running(&machine.project.path(""), &[]), [0; 0]);
+    let found: Json = serde_json::from_str(&fs::read_to_string(&report).unwrap()).unwrap();
+    let findings = found["findings"].as_array().unwrap();
+    let of = |code: &str| {
+        let found = findings.iter().find(|one| one["code"] == code).unwrap();
+        found["message"].as_str().unwrap().to_owned()
+    };
+    let unusable = of("slice-unusable");
+    let log = runs(&machine)[0].join("logs/slice-2.log");
+    for part in ["slice 2/2", SECOND, &log.display().to_string()] {
+        assert!(unusable.contains(part), "{part}: {unusable}");
+    }
+    assert!(of("not-measured").contains("slice 2/2"));
+    let unmeasured = findings.iter().find(|one| one["code"] == "not-measured");
+    assert_eq!(unmeasured.unwrap()["next"], "run the check again");
+    assert_eq!(found["variants"].as_array().unwrap().len(), 1);
+}
+
+/// What is killed in a run.
+#[derive(Clone, Copy, Debug)]
+enum Victim {
+    Check,
+    Queue,
+    Program,
+}
+
+#[test]
+fn whatever_is_killed_nothing_unmeasured_passes_and_no_process_is_left() {
+    const VICTIMS: [Victim; 3] = [Victim::Check, Victim::Queue, Victim::Program];
+    let Some(machine) = two_gpus(2) else { return };
+    machine.slow(0.05);
+    let report = machine.project.path("tmp/outcome.json");
+    let text = format!("json:{}", report.display());
+    let begun = Instant::now();
+    machine
+        .run(&[&ALL[..], &["--report", &text]].concat())
+        .exits(0);
+    let whole = begun.elapsed();
+    let mut state = u64::from(std::process::id()) << 16 | 1;
+    aloud(&format!("kills on two GPUs: seed {state}, {whole:?} a run"));
+    let mut ended = std::collections::BTreeMap::new();
+    for number in 0..kills(3) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let victim = VICTIMS[number as usize % VICTIMS.len()];
+        let _ = fs::remove_file(&report);
+        let mut check = start(&machine, &["--report", &text]);
+        std::thread::sleep(whole.mul_f64((state % 1000) as f64 / 1000.0));
+        let folder: &Path = &machine.project.path("");
+        let found = match victim {
+            Victim::Check => vec![Pid::from_child(&check).as_raw_nonzero().get()],
+            Victim::Queue => running(folder, &QUEUE),
+            Victim::Program => running(folder, &["bin/ncu"]),
+        };
+        if let Some(pid) = found.first() {
+            kill(*pid, Signal::KILL);
+        }
+        let status = check.wait().unwrap();
+        wait_for_orphans(folder);
+        if status.code() == Some(0) {
+            let found = fs::read_to_string(&report).unwrap();
+            all_measured(&serde_json::from_str(&found).unwrap(), 2);
+        }
+        *ended
+            .entry(format!("{victim:?}: {:?}", status.code()))
+            .or_insert(0_u32) += 1;
+    }
+    aloud(&format!("kills on two GPUs: {ended:?}"));
+}
+
+#[test]
+fn every_variant_is_profiled_on_all_gpus_and_one_call_locks_them() {
+    let Some(machine) = two_gpus(2) else { return };
+    let project = &machine.project;
+    let ran = machine
+        .run(&["profile", "--gpus", "all", "--format", "json"])
+        .exits(0);
+    let answer = ran.json().0;
+    assert_eq!(answer["profiles"].as_array().unwrap().len(), 4);
+    let folders: Vec<PathBuf> = answer["gpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|gpu| PathBuf::from(gpu["folder"].as_str().unwrap()))
+        .collect();
+    for (folder, uuid) in folders.iter().zip([UUID, SECOND]) {
+        assert!(folder.ends_with(format!(".sparsek-gate/profiles/{uuid}")));
+        for variant in ["v-n_1", "v-n_2"] {
+            let profile = folder.join("bsr_gemm").join(variant).join("profile.json");
+            let profile: Json =
+                serde_json::from_str(&fs::read_to_string(profile).unwrap()).unwrap();
+            assert_eq!(profile["provenance"]["gpu_uuid"], uuid);
+        }
+    }
+    // As many builds as without several GPUs: none, as nothing changed.
+    assert_eq!(machine.compiled().len(), 2);
+    let lock = [
+        "baseline",
+        "--lock",
+        "--reason",
+        "from two GPUs",
+        "--who",
+        "tester",
+    ];
+    let locked = |variant: &str| {
+        let path = format!("baselines/nvidia-h200/bsr_gemm/{variant}.profile.json");
+        let text = project.read(&path);
+        [UUID, SECOND].map(|uuid| text.contains(uuid))
+    };
+    machine.run(&lock).exits(0);
+    assert_eq!(locked("v-n_1"), [true, true]);
+    // A variant that is profiled again on one GPU is locked from that, and the others as before.
+    machine.run(&["profile", "v-n_2"]).exits(0);
+    machine.run(&lock).exits(0);
+    assert_eq!(
+        [locked("v-n_1"), locked("v-n_2")],
+        [[true, true], [true, false]]
+    );
+    machine.run(&ALL).exits(0);
+
+    // A GPU whose process dies: nothing is locked from fewer GPUs than were asked for.
+    machine.slow(0.5);
+    let mut command = machine.gate(&["profile", "--gpus", "all"]);
+    let mut profile = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(&machine, &["bin/ncu"], 2);
+    let queue = wait_for(
+        &machine,
+        &["profile --archive", &format!("--gpu {SECOND}")],
+        1,
+    )[0];
+    kill(queue, Signal::KILL);
+    assert_eq!(profile.wait().unwrap().code(), Some(6));
+    wait_for_orphans(&project.path(""));
+    assert!(
+        !project
+            .read(".sparsek-gate/profiles/gpus.json")
+            .contains("v-n")
+    );
+}
+
+#[test]
+fn what_a_program_writes_to_the_slice_of_another_gpu_is_found() {
+    let Some(machine) = two_gpus(2) else { return };
+    let folder = machine.project.path(".sparsek-gate/gpus");
+    // The program on the second GPU waits for the end of the first slice, and edits it.
+    machine.ncu(&format!(
+        "case $1:$CUDA_VISIBLE_DEVICES in
+         --import:* | --version:*) ;;
+         *fe)
+             until [ -e {0}/*/slices/1/slice.json ]; do sleep 0.05; done
+             sed -i 's/\"profiled\": [0-9]*/\"profiled\": 1000/' {0}/*/slices/1/slice.json ;;
+         esac",
+        folder.display()
+    ));
+    let (found, _) = outcome(&machine, &ALL, 6);
+    let findings = found["findings"].as_array().unwrap();
+    let unusable = findings
+        .iter()
+        .find(|one| one["code"] == "slice-unusable")
+        .unwrap();
+    let message = unusable["message"].as_str().unwrap();
+    for part in ["slice 1/2", UUID, "slice.json is not what was written"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!(uuids(&found), [SECOND]);
+}
