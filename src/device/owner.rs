@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::state::Owner;
-use crate::process::MARK;
+use crate::process::{MARK, mark_of_run};
 
 /// Deeper than any real process tree: a walk through a tree that changes meanwhile ends here.
 const DEEPEST: usize = 64;
@@ -61,7 +61,7 @@ fn descends(pid: u32) -> bool {
 }
 
 fn carries_mark(pid: u32) -> bool {
-    let mark = format!("{MARK}={}-", std::process::id());
+    let mark = format!("{MARK}={}", mark_of_run());
     fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
         environ
             .split(|byte| *byte == 0)
