@@ -1,20 +1,20 @@
-//! docs/kernels.md shows of the kernels what was measured.
+//! docs/kernels.md and docs/ladder.md show of the kernels what was measured, and the lines that they have.
 
 use crate::common::{aloud, repository};
 use std::process::Command;
 
-#[test]
-fn the_table_of_the_kernels_is_what_the_record_gives() {
+/// Runs a script that compares a page with what it is made from.
+fn is_current(script: &str) {
     if Command::new("python3").arg("--version").output().is_err() {
-        aloud(
-            "SKIPPED: the table of the kernels, there is no python3 on the PATH; \
-             `apt-get install python3` installs one",
-        );
+        aloud(&format!(
+            "SKIPPED: {script}, there is no python3 on the PATH; \
+             `apt-get install python3` installs one"
+        ));
         return;
     }
     let output = Command::new("python3")
         // Without a folder of byte code beside the scripts.
-        .args(["-B", "ci/peers/picture.py", "--check"])
+        .args(["-B", script, "--check"])
         .current_dir(repository())
         .output()
         .unwrap();
@@ -23,4 +23,14 @@ fn the_table_of_the_kernels_is_what_the_record_gives() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+#[test]
+fn the_tables_of_the_kernels_are_what_the_record_gives() {
+    is_current("ci/peers/picture.py");
+}
+
+#[test]
+fn the_ladder_shows_the_record_the_recordings_and_the_kernels() {
+    is_current("ci/peers/ladder.py");
 }
