@@ -131,7 +131,7 @@ def gain(text: str) -> str:
 
 
 def percent(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f} %".replace("-", "−")
+    return f"{(ratio - 1) * 100:+.1f} %".replace("-", "\N{MINUS SIGN}")
 
 
 def thousands(count: float) -> str:

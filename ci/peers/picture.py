@@ -93,6 +93,12 @@ class Problem:
         return min((entry for entry in self.entries if entry.floor), key=lambda entry: entry.us)
 
     @property
+    def floor_word(self) -> str:
+        """What is slower than some kernel is no floor."""
+        everyone = (*self.ours, *self.peers)
+        return "floor" if all(self.floor.us <= entry.us for entry in everyone) else "stream"
+
+    @property
     def ours(self) -> list[Entry]:
         return [entry for entry in self.entries if entry.ours]
 
@@ -187,11 +193,13 @@ def table(one: Problem) -> str:
     lines = [
         f"### `{one.family.name}`: {one.title}",
         "",
-        "| | us | dependent, us | single, us | / floor | / fastest of ours |",
+        f"| | us | dependent, us | single, us | / {one.floor_word} | / fastest of ours |",
         "|---|--:|--:|--:|--:|--:|",
     ]
     for entry in [one.floor, *one.ours, *one.peers]:
-        name = f"*floor: {entry.title}*" if entry.floor else entry.title
+        is_stream = one.floor_word == "stream"
+        floor_name = f"*{entry.title}*" if is_stream else f"*floor: {entry.title}*"
+        name = floor_name if entry.floor else entry.title
         name = f"`{name}`" if entry.ours else name
         if entry is one.best:
             name = f"**{name}**"
@@ -205,7 +213,7 @@ def table(one: Problem) -> str:
 def other_times(problems: list[Problem]) -> str:
     """The faster of plain and dependent launches of each, where the times are not regular."""
     names = [entry.name for entry in (*problems[0].ours, *problems[0].peers)]
-    columns = ["floor", *(entry.title for entry in (*problems[0].ours, *problems[0].peers))]
+    columns = ["stream", *(entry.title for entry in (*problems[0].ours, *problems[0].peers))]
     lines = [
         f"### `{problems[0].family.name}`: other times",
         "",
@@ -240,8 +248,8 @@ def caption(record: Record) -> str:
             "in streams; the size of a part that was fastest counts. `attention`: its copies "
             "of Q, K and V to shared memory alone, because its inputs stay in L2 and its limit is "
             "latency. `attention_causal`: a dense product of as many FLOP by cuBLASLt or cuBLAS.",
-            "* Below 1, the program is not the fastest way to move these bytes, and so no "
-            "floor: that is so for some sizes of `trajectory_resample`.",
+            "* Where a kernel is faster than these streams, they are no floor: the column is then "
+            "called *stream*, and bounds nothing.",
             "* cuBLAS and cuBLASLt multiply dense matrices: the smaller product has as many FLOP "
             "as `bsr_gemm` and no index lookups, the larger is the product without sparsity. Of "
             "cuBLASLt, the fastest of its first 8 algorithms counts. *torch.compile, tuned* is "
@@ -264,7 +272,7 @@ HEADER = 0.5
 TITLE = 0.42  # above the bars of a panel
 FOOT = 0.28  # below them
 ROW = 0.195
-NAMES = 2.0  # left of the bars
+NAMES = 2.15  # left of the bars
 TIMES = 0.62  # right of them
 INK, FAINT, GRID = "#24292f", "#59636e", "#d8dee4"
 OURS, BEST = "#8cb8e8", "#1f6fc4"
@@ -318,8 +326,8 @@ def draw(record: Record) -> str:
 
 
 def shown(one: Problem) -> list[Entry]:
-    """The entries of the picture: a peer that does more work than ours is only in the table, and so is
-    the first rung of `bsr_gemm`, which would leave no room for the others."""
+    """The entries of the picture: a peer that does more work than ours is only in the table, and so
+    is the first rung of `bsr_gemm`, which would leave no room for the others."""
     of_ours = [entry for entry in one.ours if entry.us < 50 * one.best.us]
     return [*of_ours, *(peer for peer in one.peers if peer.flop <= 1.05 * one.best.flop)]
 
@@ -392,12 +400,13 @@ def panel(figure: "Figure", one: Problem, left: float, top: float, width: float)
 
 
 def scale(axes: "Axes", one: Problem) -> None:
-    """The floor as a line, and its multiples."""
+    """The floor, or the stream, as a line, and its multiples."""
     low, high = axes.get_xlim()
     powers = [2.0**i for i in range(math.floor(math.log2(low)), math.ceil(math.log2(high)))]
     between = [1.5 * power for power in powers if high < 8]
     ticks = sorted(tick for tick in powers + between if low <= tick <= high)
-    names = [f"floor {one.floor.us:.2f} us" if tick == 1 else f"{tick:g}×" for tick in ticks]
+    floor = f"{one.floor_word} {one.floor.us:.2f} us"
+    names = [floor if tick == 1 else f"{tick:g}×" for tick in ticks]
     axes.set_xticks(ticks)
     labels = axes.set_xticklabels(names, color=FAINT, fontsize=7.5)
     labels[ticks.index(1)].set_horizontalalignment("right")
