@@ -417,7 +417,7 @@ fn a_lock_prints_what_changed_or_all_or_the_verdict_alone() {
     let ran = lock_with(&project, &["--reason", "x", "cp_async"]).exits(0);
     assert_eq!(
         ran.out,
-        "bsr_gemm/cp_async on nvidia-h200: locked; first baseline, 20 values\n"
+        "bsr_gemm/cp_async on nvidia-h200: locked; first baseline, 21 values\n"
     );
     project.rotated("rotated");
     let again = |more: &[&str]| {
