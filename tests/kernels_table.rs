@@ -1,5 +1,7 @@
 //! docs/kernels.md and docs/ladder.md show of the kernels what was measured, and the lines that they have.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 use crate::common::{aloud, outside_pull_request, repository};
 use std::fs;
 use std::process::Command;
