@@ -25,7 +25,7 @@ const SAME: &str = "h200";
 /// Recordings of a head that is worse.
 const WORSE: &str = "h200-worse";
 /// Recordings of several GPUs in turn: processes that differ much.
-const NOISY: &str = "h200-locked/42cd3162 h200 h200-locked/c1819a56";
+const NOISY: &str = "h200-locked/7eef51b3 h200 h200-locked/fee43558";
 
 const SUITE: &str = r#"
 [suite.bsr_gemm]
