@@ -140,7 +140,10 @@ fn unchanged_kernels_of_every_family_pass_side_by_side_within_their_own_toleranc
     ];
     // The profiles are of kernels with the same machine code, but of older sources.
     let stale = |ran: &common::Ran| {
-        let findings = ran.out.lines().filter(|line| line.starts_with("profile-stale "));
+        let findings = ran
+            .out
+            .lines()
+            .filter(|line| line.starts_with("profile-stale "));
         assert_eq!(findings.count(), some.len(), "{}", ran.out);
     };
     let ran = check(&config, "c1819a56", &some).exits(4).says("(84 pass)");

@@ -42,7 +42,10 @@ fn the_ladder_shows_the_record_the_recordings_and_the_kernels() {
 fn the_pictures_of_the_ladder_are_those_of_the_report() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("ladder-pictures");
     fs::create_dir_all(&folder).unwrap();
-    let pictures = [("ladder", "ladder.svg"), ("roofline", "ladder-roofline.svg")];
+    let pictures = [
+        ("ladder", "ladder.svg"),
+        ("roofline", "ladder-roofline.svg"),
+    ];
     let mut command = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"));
     outside_pull_request(&mut command);
     command.current_dir(repository()).args([
