@@ -200,7 +200,7 @@ fn the_picture_of_a_failing_report_is_what_the_program_makes() {
     assert!(uppsala::parse(&picture).is_ok(), "{picture}");
     for part in [
         "FAIL",
-        "541.75 us",
+        "537.72 us",
         "bank conflicts ×129",
         "-21.24 pt",
         "Next",
