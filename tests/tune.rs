@@ -64,8 +64,8 @@ fn tuned(variant: &Variant, proposed: &VariantTolerances) -> Variant {
             metric.tolerance = found.stored.proposed.unwrap_or(metric.tolerance);
         }
         let of_tail = proposed.metrics.iter();
-        let of_tail = of_tail.filter(|one| one.tail_of.as_deref() == Some(&metric.alias));
-        if let (Some(found), Some(tail)) = (of_tail.last(), &mut metric.tail) {
+        let mut of_tail = of_tail.filter(|one| one.tail_of.as_deref() == Some(&metric.alias));
+        if let (Some(found), Some(tail)) = (of_tail.next(), &mut metric.tail) {
             tail.against = found.against.proposed.unwrap_or(tail.against);
             tail.tolerance = found.stored.proposed.unwrap_or(tail.tolerance);
         }
