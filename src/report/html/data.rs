@@ -269,10 +269,13 @@ fn add_strips(
     let kernels = several_kernels(report);
     for comparison in &report.comparisons {
         let passed = comparison.verdict == Some(Verdict::Pass);
-        if comparison.samples.is_none() || passed != passing {
+        let Some(samples) = comparison.samples.as_ref().filter(|_| passed == passing) else {
             continue;
-        }
-        if *room == 0 {
+        };
+        // Two characters for each launch: what does not fit is not drawn first.
+        let sides = samples.reference.iter().chain(&samples.current);
+        let launches: usize = sides.map(Vec::len).sum();
+        if *room < 2 * launches {
             variant.omitted[1] += 1;
             continue;
         }
