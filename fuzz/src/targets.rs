@@ -18,6 +18,7 @@ use sparsek_gate::history::PastProfile;
 use sparsek_gate::judge::Outcome;
 use sparsek_gate::profile::{Hotspots, OnGpus, Profile, import, norm_text};
 use sparsek_gate::profiler::Trouble;
+use sparsek_gate::quarantine::Entry;
 use sparsek_gate::report::{FORMS, form};
 use sparsek_gate::slice::Manifest;
 use sparsek_gate::strip::strip_bytes;
@@ -55,7 +56,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-static TARGETS: [Target; 34] = [
+static TARGETS: [Target; 35] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -70,6 +71,7 @@ static TARGETS: [Target; 34] = [
     target("outcome", 8192, Mutation::Json, outcome),
     target("slice", 8192, Mutation::Json, slice),
     target("on_gpus", 4096, Mutation::Json, on_gpus),
+    target("quarantine", 4096, Mutation::Json, quarantine),
     target("ptxas", 2048, Mutation::Bytes, ptxas),
     target("nvdisasm", 2048, Mutation::Json, nvdisasm),
     target("cubin", 6144, Mutation::Bytes, cubin),
@@ -506,6 +508,14 @@ fn git(input: &[u8]) {
 
 fn on_gpus(input: &[u8]) {
     let _ = OnGpus::parse(input);
+}
+
+fn quarantine(input: &[u8]) {
+    let Ok(entry) = Entry::parse(input) else {
+        return;
+    };
+    let written = serde_json::to_vec(&entry).expect("an entry is JSON");
+    Entry::parse(&written).expect("what was written can be read");
 }
 
 fn slice(input: &[u8]) {

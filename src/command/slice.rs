@@ -198,6 +198,7 @@ fn measure(
             .map(|(variant, schedule)| ChosenLaunches::new(variant, schedule))
             .collect(),
         reused_verifications: measured.reused,
+        sick: measured.sick,
         spent: measured.spent,
         part: Some(GpuPart {
             uuid: gpu.uuid,
