@@ -444,7 +444,9 @@ fn parse<T: Serialize + for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, St
     bounded_json(bytes).map_err(|why| format!("its journal is refused: {why}"))?;
     let sealed: Sealed<T> =
         serde_json::from_slice(bytes).map_err(|why| format!("its journal is damaged: {why}"))?;
-    match sha256_of(&sealed.content) == sealed.sha256 {
+    // The same text too: a field of another name would be ignored, and an optional one absent.
+    let is_same = serde_json::to_vec(&sealed).is_ok_and(|again| again == bytes.trim_ascii());
+    match is_same && sha256_of(&sealed.content) == sealed.sha256 {
         true => Ok(sealed.content),
         false => Err("its journal is damaged: its content has another sha256".to_owned()),
     }
