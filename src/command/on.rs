@@ -20,8 +20,8 @@ use crate::measure::{Journal, Watch as _};
 use crate::plan::SlicePlace;
 use crate::process;
 use crate::report::{self, Progress};
-use crate::slice::Known;
-use crate::slice::{plan_sha256, profiles_in};
+
+use crate::slice::{Known, plan_sha256, profiles_in};
 
 /// The folders of the runs in the work folder: of those on Slurm, and of those on GPUs of this host.
 const ON_SLURM: &str = "slurm";

@@ -388,7 +388,7 @@ impl Companion {
     /// What it has printed so far.
     ///
     /// # Errors
-    /// Where it is more than [`MOST_TABLE`], or cannot be read.
+    /// Where it is more than 2 GiB, or cannot be read.
     pub fn printed(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         if let Some(mut printed) = self.printed.as_ref() {
