@@ -473,10 +473,12 @@ fn signature(input: &[u8]) {
                 .to_owned(),
         ],
         require_signature: true,
+        resume: false,
     };
     let known = Trust {
         public_keys: vec![KEY.trim().to_owned()],
         require_signature: true,
+        resume: false,
     };
     let stored = Stored {
         gpu: "gpu".to_owned(),
