@@ -587,18 +587,21 @@ Examples:
   sparsek-gate tune --format json | jq '.variants[].metrics[] | {metric, against}'
 
 Proposes for each judged metric the smallest tolerances at which checks of unchanged code seldom
-stay open: side by side (`against`), and against a stored baseline (`tolerance`). The noise is that
-of the locked baselines and of the profiles in the folders of --from. A tolerance against a
-baseline needs the same sources on at least 4 GPUs. Side by side, a process makes up to
-`max_launches` launches.
+stay open: side by side (`against`), and against a stored baseline (`tolerance`). A metric with a
+`tail` also has those of its slowest launches (`tail_against`, `tail`). The noise is that of the
+locked baselines and of the profiles in the folders of --from. A tolerance against a baseline needs
+the same sources on at least 4 GPUs. Side by side, a process makes up to `max_launches` launches.
+Against a baseline, a check has up to `max_processes` processes; with --recorded only `processes`,
+as a recording that `check --from` judges.
 
 noise: the standard deviation of processes (base), or of GPUs (baseline). open: the expected share
 of checks of unchanged code in which the metric stays open.
 
 A gate cannot fail if not even the value zero would be a regression.
 
---format json: {schema, open_share_percent, variants: [{variant, gpu, metrics: [{metric, value,
-unit, kernels, against, stored}]}], left_out: [{variant, folder, why}], toml, findings, exit_code};
+--format json: {schema, open_share_percent, recorded, variants: [{variant, gpu, metrics: [{metric,
+tail_of, value, unit, kernels, against, stored}]}], left_out: [{variant, folder, why}], toml,
+findings, exit_code}; `tail_of` is the metric of which these are the slowest launches;
 `against` and `stored` are {configured, open_percent, proposed, proposed_open_percent, noise:
 {sigma, dof}, between_gpus: {noise, gpus}, cannot_fail: [kernels], allows_half: [kernels], why};
 `why` says why nothing is proposed.";
@@ -617,6 +620,10 @@ pub struct TuneArgs {
     /// percent: 0.1 to 20. Its metrics share it.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = open_share)]
     pub open_share: f64,
+    /// Against baselines: of checks that judge a recording (check --from), which has `processes` processes
+    /// and cannot measure more.
+    #[arg(long)]
+    pub recorded: bool,
     /// Output format.
     #[arg(long, default_value = "text")]
     pub format: Format,

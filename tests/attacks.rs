@@ -19,7 +19,7 @@ use sparsek_gate::profile::Profile;
 
 const VARIANT: &str = "cp_async";
 const SOURCE: &str = "kernels/bsr_gemm/cp_async.cu";
-const STRICT: &str = "tolerance = { relative_percent = 2.5 }";
+const STRICT: &str = "tolerance = { relative_percent = 3.0 }";
 const LOOSE: &str = "tolerance = { relative_percent = 30.0 }";
 
 /// The table. A line is `name | steps | variables | arguments | exit code | text in the output`.
@@ -27,7 +27,7 @@ const LOOSE: &str = "tolerance = { relative_percent = 30.0 }";
 /// It begins on the branch `change` at the only commit of `main`, `{M}`, which is also the tip of
 /// `refs/remotes/origin/main`. Steps that change a file commit it, unless they end in `~`:
 ///
-/// * `loosen` (2.5 % to 30 %), `tighten` (back), `waive`, `unlock` (removes the baseline), `relock`
+/// * `loosen` (3 % to 30 %), `tighten` (back), `waive`, `unlock` (removes the baseline), `relock`
 ///   (locks what is recorded), `ncu:PATH` names the profiler, `readme`, `note`, `write:FILE=TEXT` (`_` is a blank), `commit`;
 /// * `code` changes the kernel, and its recording is of that code; `slow` makes the recorded kernel
 ///   10 % slower;
@@ -127,7 +127,7 @@ const SERVICES: &[(&str, &str)] = &[
 const OF_EVERY_SERVICE: &[&str] = &[
     // The first change loosens a rule and takes it back; the second one begins in between.
     "begins at the author's commit | loosen mark:X tighten readme goto:main merge:change tip goto:X branch:two code slow | SERVICE | | 1 | regressed",
-    "loosens a rule | mark:X slow loosen | SERVICE | | 4 | loosens `duration` from 2.5 % to 30 %",
+    "loosens a rule | mark:X slow loosen | SERVICE | | 4 | loosens `duration` from 3 % to 30 %",
     "is honest, and the target moved on | mark:X code goto:main tighter note tip goto:change | SERVICE | | 0 | tip of refs/remotes/origin/main",
     "lacks its target | mark:X readme git:update-ref,-d,refs/remotes/origin/main | SERVICE | | 3 | there is no refs/remotes/origin/main",
 ];
@@ -149,7 +149,12 @@ static BASE: LazyLock<Project> = LazyLock::new(|| {
         }
         fs::remove_dir_all(project.path(&format!("{RECORDED}/bsr_gemm/{variant}"))).unwrap();
     }
-    for folder in ["attention", "faults", "trajectory_resample"] {
+    for folder in [
+        "attention",
+        "attention_causal",
+        "faults",
+        "trajectory_resample",
+    ] {
         fs::remove_dir_all(project.path("kernels").join(folder)).unwrap();
     }
     for entry in fs::read_dir(project.path(&format!("{RECORDED}/bsr_gemm/{VARIANT}"))).unwrap() {

@@ -392,14 +392,19 @@ fn locking_twice_chains_the_ledger_and_shows_old_and_new() {
         ])
         .exits(0);
     let new = project.read(&Project::baseline_path("cp_async", "norm.txt"));
+    let (mut changed, mut of) = (0, 0);
     for (old, new) in old.lines().zip(new.lines()) {
         let (name, old) = old.split_once(": ").unwrap();
         let (_, new) = new.split_once(": ").unwrap();
         let line = format!("  {name}: {old} → {new}\n");
         // What did not change is not shown.
         assert_eq!(ran.out.contains(&line), old != new, "{line:?}\n{}", ran.out);
+        changed += usize::from(old != new);
+        of += 1;
     }
-    assert!(ran.out.contains(": locked; 13 of 20 values changed\n"));
+    assert!(changed > 5 && changed < of, "{changed} of {of}");
+    let counted = format!(": locked; {changed} of {of} values changed\n");
+    assert!(ran.out.contains(&counted), "{}", ran.out);
     assert_ne!(old, new);
     let second = read_lock(&project, "cp_async");
     assert_eq!(second.ledger.len(), 2);
@@ -417,7 +422,7 @@ fn a_lock_prints_what_changed_or_all_or_the_verdict_alone() {
     let ran = lock_with(&project, &["--reason", "x", "cp_async"]).exits(0);
     assert_eq!(
         ran.out,
-        "bsr_gemm/cp_async on nvidia-h200: locked; first baseline, 20 values\n"
+        "bsr_gemm/cp_async on nvidia-h200: locked; first baseline, 21 values\n"
     );
     project.rotated("rotated");
     let again = |more: &[&str]| {

@@ -138,14 +138,22 @@ fn unchanged_kernels_of_every_family_pass_side_by_side_within_their_own_toleranc
         "trajectory_resample_cached/tma",
         "trajectory_resample_dense/tma",
     ];
-    check(&config, "c1819a56", &some).exits(0).says("PASS");
+    // The profiles are of kernels with the same machine code, but of older sources.
+    let stale = |ran: &common::Ran| {
+        let findings = ran
+            .out
+            .lines()
+            .filter(|line| line.starts_with("profile-stale "));
+        assert_eq!(findings.count(), some.len(), "{}", ran.out);
+    };
+    let ran = check(&config, "c1819a56", &some).exits(4).says("(84 pass)");
+    stale(&ran);
     let without: String = config
         .split_inclusive("\n\n")
         .filter(|table| !(table.starts_with("[metric.") && table.contains(".on]\n")))
         .collect();
-    check(&without, "c1819a56", &some)
-        .exits(6)
-        .says("inconclusive attention/wgmma");
+    let ran = check(&without, "c1819a56", &some).exits(4);
+    stale(&ran.says("inconclusive attention/wgmma"));
 }
 
 #[test]
@@ -1075,8 +1083,8 @@ fn a_regression_of_level_warn_warns_and_one_of_level_record_is_only_shown() {
         let project = Project::locked();
         project.replace(
             "config.toml",
-            "tolerance = { relative_percent = 2.5 }",
-            &format!("tolerance = {{ relative_percent = 2.5 }}\nlevel = \"{level}\""),
+            "tolerance = { relative_percent = 3.0 }",
+            &format!("tolerance = {{ relative_percent = 3.0 }}\nlevel = \"{level}\""),
         );
         project.edit_profile("cp_async", |profile| scale(profile, DURATION, 2.0));
         let report = project.check(&["cp_async"], 0);
@@ -1105,7 +1113,7 @@ fn relative_and_absolute_changes_are_shown_in_their_own_terms() {
     };
     let duration = line(DURATION);
     assert!(
-        duration.contains("+10.00 % ±") && duration.contains(" 2.5 % "),
+        duration.contains("+10.00 % ±") && duration.contains(" 3 % "),
         "{duration}"
     );
     assert!(!duration.contains(" pt"), "{duration}");

@@ -26,13 +26,18 @@ fn set_launch(profile: &mut Json, bytes: u32) {
     profile["kernels"][0]["dynamic_shared_bytes"] = json!([bytes]);
 }
 
+/// As a profile of an older version, which does not state it.
+fn hide_launch(profile: &mut Json) {
+    let kernel = profile["kernels"][0].as_object_mut().unwrap();
+    kernel.remove("dynamic_shared_bytes");
+}
+
 /// A project whose `cp_async` was launched with `was` in the reference and is launched with `is`, in
 /// either mode; `None` is of an older version.
 fn both_modes(was: Option<u32>, is: Option<u32>) -> [(&'static str, Project); 2] {
-    let launch = |profile: &mut Json, bytes: Option<u32>| {
-        if let Some(bytes) = bytes {
-            set_launch(profile, bytes);
-        }
+    let launch = |profile: &mut Json, bytes: Option<u32>| match bytes {
+        Some(bytes) => set_launch(profile, bytes),
+        None => hide_launch(profile),
     };
     let stored = Project::steady();
     stored.forge("cp_async", |locked| launch(locked, was));
@@ -248,6 +253,7 @@ fn locked_launch() -> Project {
     });
     project.lock("with its launch").exits(0);
     project.edit(&static_path(), forget_launch);
+    project.edit_profile("cp_async", hide_launch);
     project
 }
 
@@ -283,6 +289,18 @@ fn without_a_launch_and_a_locked_one_occupancy_is_not_known() {
     let project = Project::whole();
     project.drop_config_lines("dynamic_shared_bytes");
     project.edit(&static_path(), forget_launch);
+    project.edit_profile("cp_async", hide_launch);
+    // As a static lock of an older version, which has the occupancy and not what it follows from.
+    project.forge_below("sm-90a+static", "cp_async", |locked| {
+        for metrics in ["/kernels/0/metrics", "/identity/metrics"] {
+            let metrics = locked
+                .pointer_mut(metrics)
+                .unwrap()
+                .as_object_mut()
+                .unwrap();
+            metrics.retain(|name, _| name != "dynamic_shared_bytes" && name != "threads_per_block");
+        }
+    });
     let report = project.check(&["cp_async"], 6);
     assert_eq!(report.denied(), ["not-measured"]);
     let next = report.findings("deny")[0]["next"].as_str().unwrap();

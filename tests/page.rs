@@ -216,7 +216,7 @@ fn commits_and_lines_are_links_where_the_service_shows_them() {
         "href=\"https://github.com/owner/name/commit/{COMMIT}\""
     )));
     // The commits of both sides are in the data from which the script builds the variants.
-    assert!(page.contains("[\"current\",\"4abae5abd2\",\"https://github.com/owner/name/commit/"));
+    assert!(page.contains("[\"current\",\"1eb280090e\",\"https://github.com/owner/name/commit/"));
     assert!(!html(&every_verdict()).contains("href=\"http"));
     assert!(!html(&hostile()).contains("javascript:"));
 }
@@ -249,8 +249,8 @@ fn a_finding_names_the_grid_where_one_kernel_has_several() {
 fn pictures_show_what_was_measured_or_state_why_they_are_missing() {
     let recorded = recorded();
     let roofline = picture(&recorded, Picture::Roofline).unwrap();
-    // 68.72 GFLOP in 270.66 us; the data sheet of an H200 promises 4.8 TB/s.
-    assert!(roofline.contains("cp_async: 254 TFLOP/s"), "{roofline}");
+    // 68.72 GFLOP in 271.39 us; the data sheet of an H200 promises 4.8 TB/s.
+    assert!(roofline.contains("cp_async: 253 TFLOP/s"), "{roofline}");
     assert!(roofline.contains("DRAM 4.8"), "{roofline}");
     assert!(roofline.contains("tensor pipe"), "{roofline}");
     let ladder = picture(&recorded, Picture::Ladder).unwrap();

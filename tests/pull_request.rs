@@ -188,7 +188,7 @@ const ATTACKS: &[Attack] = &[
         },
         finding: (
             "relocked",
-            "this change re-locks it on nvidia-h200: `faster epilogue` by Ada: duration 270.90 us → 297.99 us",
+            "this change re-locks it on nvidia-h200: `faster epilogue` by Ada: duration 270.25 us → 297.28 us",
         ),
         consented: Some(0),
     },
@@ -198,11 +198,11 @@ const ATTACKS: &[Attack] = &[
             slower(project);
             project.replace(
                 "config.toml",
-                "tolerance = { relative_percent = 2.5 }",
+                "tolerance = { relative_percent = 3.0 }",
                 "tolerance = { relative_percent = 30.0 }",
             );
         },
-        finding: ("policy-changed", "loosens `duration` from 2.5 % to 30 %"),
+        finding: ("policy-changed", "loosens `duration` from 3 % to 30 %"),
         consented: Some(0),
     },
     Attack {
@@ -809,16 +809,16 @@ fn rules_that_only_get_stricter_warn() {
     let project = pull_request();
     project.replace(
         "config.toml",
-        "tolerance = { relative_percent = 2.5 }",
+        "tolerance = { relative_percent = 3.0 }",
         "tolerance = { relative_percent = 2.0 }",
     );
     let report = checked(&project, &[]).exits(0).json();
     assert_eq!(
         report.message("policy-changed"),
-        "this change tightens `duration` from 2.5 % to 2 %"
+        "this change tightens `duration` from 3 % to 2 %"
     );
     let shown = &report.comparison(VARIANT, "duration")["tolerance"];
-    assert_eq!(*shown, json!({"relative_percent": 2.5}));
+    assert_eq!(*shown, json!({"relative_percent": 3.0}));
 }
 
 #[test]
@@ -855,7 +855,7 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
     slower(&project);
     project.replace(
         "config.toml",
-        "tolerance = { relative_percent = 2.5 }",
+        "tolerance = { relative_percent = 3.0 }",
         "tolerance = { relative_percent = 30.0 }",
     );
     // The pull request's own branch is called as the target is.
@@ -1278,7 +1278,7 @@ fn a_project_in_a_folder_cannot_be_swapped_for_another() {
     let project = in_a_folder();
     checked_in_folder(&project).exits(0);
     let config = project.read("gate/config.toml");
-    let loose = config.replace("relative_percent = 2.5", "relative_percent = 30.0");
+    let loose = config.replace("relative_percent = 3.0", "relative_percent = 30.0");
     project.write("gate/config.toml", &loose);
     checked_in_folder(&project)
         .exits(4)

@@ -162,6 +162,10 @@ fn a_slice_that_is_missing_or_cut_off_is_named_and_its_variants_are_not_measured
         "{said}"
     );
     assert_eq!(unmeasured(&report), own(2));
+    // Of slices of which none is whole, nothing else is said.
+    let codes = incomplete(&project, &all[1..2]).denied();
+    let expected = |code: &String| code == "slice-unusable" || code == "not-measured";
+    assert!(codes.iter().all(expected), "{codes:?}");
 
     // Its artifact was cut off, or written to, on the way.
     let captured = own(2)[0].clone();

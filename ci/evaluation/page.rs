@@ -425,6 +425,19 @@ impl<'a> Page<'a> {
             share(drawn.within, drawn.checks),
             left_out.alarms + drawn.alarms,
         ));
+        for machines in [2, 4] {
+            let enough = all.iter().filter(|one| one.gpus() > LOCKED_ON);
+            let counted = enough
+                .map(|one| one.drawn(machines, 5.0, checks, self.settings.seed))
+                .fold(Counted::default(), Counted::and);
+            self.line(&format!(
+                "Against baselines of {machines} drawn GPUs, in {} unchanged comparisons: {} displacements within the allowance, {} do not pass, {} false alarms.",
+                counted.checks,
+                share(counted.within, counted.checks),
+                share(counted.not_passed, counted.checks),
+                counted.alarms,
+            ));
+        }
         if self.settings.sweep {
             self.sweep_gpus(all);
         }

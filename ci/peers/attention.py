@@ -1,16 +1,24 @@
-"""The peers of attention: the backends of torch's scaled_dot_product_attention."""
+"""The peers of attention: Triton, and the backends of torch's scaled_dot_product_attention."""
 
 import ctypes
+import itertools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from binding import Inputs, Variant, tensor
-from contest import Contest, on_inputs, variants
+from contest import Contest, Contestant, on_inputs, variants
 from families import Family, Sizes
+from floors import Floors
+from sweep import fastest
+from twins import twin
+
+TWIN = twin("attention")
+Choice, Tensors, launch = TWIN.Choice, TWIN.Tensors, TWIN.launch
 
 BACKENDS = {
     "SDPA default": None,
@@ -33,27 +41,61 @@ class Operands(ctypes.Structure):
     ]
 
 
-def compile_jobs(_: Sizes) -> list[Callable[[], None]]:
-    """Nothing to compile: there are no configurations."""
-    return []
+def choices() -> list[Choice]:
+    return [Choice(*each) for each in itertools.product((64, 128), (64, 128), (4, 8), (2, 3, 4))]
 
 
-def contest(family: Family, sizes: Sizes, ours: Sequence[Variant], sweep: bool) -> Contest:
-    del sweep
+def compile_choice(sizes: Sizes, choice: Choice) -> None:
+    rows = sizes["batch"] * sizes["heads"] * sizes["sequence"]
+    empty = [
+        torch.empty(rows, sizes["features"], dtype=torch.float16, device="cuda") for _ in range(4)
+    ]
+    launch(Tensors(*empty, sizes["sequence"]), choice, warmup=True)
+
+
+def compile_jobs(sizes: Sizes) -> list[Callable[[], None]]:
+    return [partial(compile_choice, sizes, choice) for choice in choices()]
+
+
+def contest(
+    family: Family, sizes: Sizes, ours: Sequence[Variant], floors: Floors, sweep: bool
+) -> Contest:
     inputs = [Inputs(ours[0], Operands, sizes, seed=1)]
     p = inputs[0].operands
     shape = tuple(sizes[name] for name in ("batch", "heads", "sequence", "features"))
     q, k, v, out = (tensor(pointer, shape, torch.float16) for pointer in (p.q, p.k, p.v, p.out))
+    rows = [each.view(-1, sizes["features"]) for each in (q, k, v, out)]
+    tensors = Tensors(*rows, sizes["sequence"])
+
+    def in_triton(choice: Choice, dependent: bool = False) -> Contestant:
+        return on_inputs(
+            "Triton",
+            inputs,
+            lambda _: launch(tensors, choice, dependent=dependent),
+            configuration=str(choice),
+            dependent=dependent,
+        )
 
     def attend(backend: SDPBackend | None) -> Callable[[int], torch.Tensor]:
-        def launch(_: int) -> torch.Tensor:
+        def launch_backend(_: int) -> torch.Tensor:
             with nullcontext() if backend is None else sdpa_kernel(backend):
                 return scaled_dot_product_attention(q, k, v)
 
-        return launch
+        return launch_backend
 
-    peers = [
-        on_inputs(name, inputs, attend(backend), outputs=[out])
-        for name, backend in BACKENDS.items()
-    ]
-    return Contest(family, sizes, 1, [*variants(ours, inputs), *peers])
+    choice = fastest(choices(), in_triton, 1) if sweep else TWIN.FASTEST
+    return Contest(
+        family,
+        sizes,
+        1,
+        [
+            *floors.copies(q, k, v, p.heads, p.sequence),
+            *variants(ours, inputs),
+            in_triton(choice),
+            in_triton(choice, dependent=True),
+            *(
+                on_inputs(name, inputs, attend(backend), outputs=[out])
+                for name, backend in BACKENDS.items()
+            ),
+        ],
+    )

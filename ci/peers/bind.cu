@@ -2,8 +2,8 @@
 // in one process. The variant's file is included with two names changed: its main becomes
 // variant_main, and the harness's run, which main calls, becomes hand_over below.
 //
-//   nvcc -DVARIANT='"/path/to/kernels/FAMILY/VARIANT.cu"' -DFAMILY_<FAMILY> -shared
-//        -Xcompiler -fPIC --default-stream per-thread ...
+//   nvcc -DVARIANT='"/path/to/kernels/FAMILY/VARIANT.cu"' -shared -Xcompiler -fPIC
+//        --default-stream per-thread ...
 //
 // A variant launches on the default stream. Compiled per thread, that is one that can be captured
 // into a graph.
@@ -12,11 +12,8 @@
 #include <memory>
 #include <type_traits>
 
-#ifdef FAMILY_bsr_gemm
-#include "../../kernels/bsr_gemm/harness.cuh"
-#else
+#include "../../kernels/common/dependent_launch.cuh"
 #include "../../kernels/common/harness.cuh"
-#endif
 
 namespace {
 
@@ -48,15 +45,14 @@ class InputsOf : public Inputs {
   using Shape = typename Problem::Shape;
 
   InputsOf(const Shape& shape, std::uint64_t seed, std::uint64_t value_seed)
-      : shape_(shape), problem_(shape, seed, value_seed), operands_(problem_.operands()) {}
+      : problem_(shape, seed, value_seed), operands_(problem_.operands()) {}
   const void* operands() const override { return &operands_; }
-  std::uint64_t flop() const override { return shape_.flop(); }
-  std::uint64_t bytes() const override { return shape_.bytes(); }
+  std::uint64_t flop() const override { return problem_.flop(); }
+  std::uint64_t bytes() const override { return problem_.bytes(); }
   void poison_output() override { problem_.poison_output(); }
   sparsek::CheckOutcome check() override { return problem_.compare().outcome; }
 
  private:
-  Shape shape_;
   Problem problem_;
   typename Problem::Operands operands_;
 };
@@ -101,33 +97,6 @@ std::unique_ptr<Bound> bound;
 
 namespace sparsek {
 
-#ifdef FAMILY_bsr_gemm
-
-// That family came before the common harness: what a problem has to offer is spelled otherwise.
-struct BsrProblem : Problem {
-  using Operands = sparsek::Operands;
-  struct Shape : sparsek::Shape {
-    std::vector<IntegerOption> options() { return shape_options(*this); }
-  };
-
-  BsrProblem(const Shape& sizes, std::uint64_t seed, std::uint64_t value_seed)
-      : Problem(sizes, seed, value_seed), shape(sizes) {}
-  Comparison compare() const { return compare_with_reference(shape, operands()); }
-
-  Shape shape;
-};
-
-inline void require_sizes(const Variant& variant, const Shape& shape) {
-  require_supported(shape, variant.tile_n);
-}
-
-inline int hand_over(int, char**, const Variant& variant) {
-  bound = std::make_unique<BoundTo<BsrProblem, Variant>>(variant);
-  return kExitOk;
-}
-
-#else
-
 template <typename Problem>
 void require_sizes(const Variant<Problem>& variant, const typename Problem::Shape& shape) {
   shape.require();
@@ -139,8 +108,6 @@ int hand_over(int, char**, const Variant<Problem>& variant) {
   bound = std::make_unique<BoundTo<Problem, Variant<Problem>>>(variant);
   return kExitOk;
 }
-
-#endif
 
 }  // namespace sparsek
 
@@ -169,6 +136,11 @@ const char* variant_name() { return variant().name(); }
 void variant_require(int argc, char** argv) { variant().require(argc, argv); }
 // Copies of `operands` will do, also of those from another variant of the family.
 void variant_launch(const void* operands) { variant().launch(operands); }
+
+// Whether the launches to come may be dependent ones, and whether any launch has been made so that it
+// could be (kernels/common/dependent_launch.cuh).
+void variant_allow_dependent(int allowed) { sparsek::dependent_launches.allowed = allowed != 0; }
+int variant_can_be_dependent() { return sparsek::dependent_launches.used ? 1 : 0; }
 
 void* inputs_create(int argc, char** argv) { return variant().create(argc, argv).release(); }
 const void* inputs_operands(void* handle) { return inputs(handle).operands(); }

@@ -67,9 +67,17 @@ class Variant:
         """Ends the process if the variant rejects these sizes."""
         self.library.variant_require(*arguments(sizes, 0))
 
-    def launch(self, inputs: "Inputs") -> None:
-        """Launches the kernel asynchronously, on the stream of this thread."""
+    def launch(self, inputs: "Inputs", dependent: bool = True) -> None:
+        """Launches the kernel asynchronously, on the stream of this thread. Only some variants make
+        dependent launches; they make plain ones instead if `dependent` is false."""
+        self.library.variant_allow_dependent(int(dependent))
         self.library.variant_launch(inputs.pointer)
+
+    def can_be_dependent(self, inputs: "Inputs") -> bool:
+        """Whether the variant makes dependent launches, after one launch to find out."""
+        self.launch(inputs)
+        torch.cuda.synchronize()
+        return bool(self.library.variant_can_be_dependent())
 
 
 class Inputs:

@@ -1,4 +1,5 @@
-"""The peers of bsr_gemm: Triton on the same problem, cuBLAS on dense ones."""
+"""The peers of bsr_gemm: Triton and a batched product of cuBLAS on the same problem, cuBLAS on
+dense ones."""
 
 import ctypes
 import itertools
@@ -7,17 +8,18 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-import triton
-import triton.language as tl
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 from binding import Check, Inputs, Variant, tensor
 from contest import Contest, Contestant, on_inputs, variants
+from cublaslt import Product
 from families import Family, Sizes
+from floors import Floors, Traffic
 from sweep import fastest
+from twins import twin
 
-BLOCK_ROWS = 128  # of a block of A
-BLOCK_COLUMNS = 32
+TWIN = twin("bsr_gemm")
+BLOCK_ROWS, BLOCK_COLUMNS = TWIN.BLOCK_ROWS, TWIN.BLOCK_COLUMNS  # of a block of A
+Choice, Tensors, launch = TWIN.Choice, TWIN.Tensors, TWIN.launch
 
 
 class Operands(ctypes.Structure):
@@ -32,108 +34,49 @@ class Operands(ctypes.Structure):
         ("m", ctypes.c_int),
         ("n", ctypes.c_int),
         ("k", ctypes.c_int),
+        ("host_row_offsets", ctypes.c_void_p),
     ]
 
 
 @dataclass(frozen=True)
-class Tensors:
+class Gathered:
+    """Tensors of a product with gathered rows of B."""
+
+    a: torch.Tensor  # [block-rows, 128, depth]
+    blocks: torch.Tensor  # of B, [k / 32, 32 * n]
+    gathered: torch.Tensor  # [blocks of A, 32 * n]
+    c: torch.Tensor  # [block-rows, 128, n]
+
+
+def tensors_of(inputs: Inputs) -> Tensors:
     """The operands of one problem."""
-
-    values: torch.Tensor  # [blocks * 128, 32] fp16, block after block
-    columns: torch.Tensor  # [blocks] int32
-    b: torch.Tensor  # [k, n] fp16
-    c: torch.Tensor  # [m, n] fp32
-    blocks_per_row: int
-
-    @staticmethod
-    def of(inputs: Inputs) -> "Tensors":
-        p = inputs.operands
-        blocks_per_row = inputs.sizes["blocks-per-row"]
-        blocks = p.m // BLOCK_ROWS * blocks_per_row
-        values = tensor(p.values, (blocks * BLOCK_ROWS, BLOCK_COLUMNS), torch.float16)
-        columns = tensor(p.columns, (blocks,), torch.int32)
-        b = tensor(p.b, (p.k, p.n), torch.float16)
-        c = tensor(p.c, (p.m, p.n), torch.float32)
-        return Tensors(values, columns, b, c, blocks_per_row)
-
-    @staticmethod
-    def empty(sizes: Sizes) -> "Tensors":
-        """Tensors without data, to compile for these sizes."""
-        m, n, k = sizes["m"], sizes["n"], sizes["k"]
-        blocks = m // BLOCK_ROWS * sizes["blocks-per-row"]
-
-        def make(*shape: int, dtype: torch.dtype) -> torch.Tensor:
-            return torch.empty(shape, dtype=dtype, device="cuda")
-
-        return Tensors(
-            make(blocks * BLOCK_ROWS, BLOCK_COLUMNS, dtype=torch.float16),
-            make(blocks, dtype=torch.int32),
-            make(k, n, dtype=torch.float16),
-            make(m, n, dtype=torch.float32),
-            sizes["blocks-per-row"],
-        )
-
-    @property
-    def block_rows(self) -> int:
-        return self.c.shape[0] // BLOCK_ROWS
+    p = inputs.operands
+    blocks_per_row = inputs.sizes["blocks-per-row"]
+    blocks = p.m // BLOCK_ROWS * blocks_per_row
+    return Tensors(
+        tensor(p.values, (blocks * BLOCK_ROWS, BLOCK_COLUMNS), torch.float16),
+        tensor(p.columns, (blocks,), torch.int32),
+        tensor(p.b, (p.k, p.n), torch.float16),
+        tensor(p.c, (p.m, p.n), torch.float32),
+        blocks_per_row,
+    )
 
 
-@triton.jit
-def bsr_gemm(
-    values,
-    columns,
-    b,
-    c,
-    tiles,
-    block_rows,
-    BLOCKS: tl.constexpr,  # in a block-row
-    BLOCK_N: tl.constexpr,
-    PARTS: tl.constexpr,  # number of parts in which a tile of C is stored
-    FLATTEN: tl.constexpr,  # one loop over tiles and blocks, so that loads run ahead of a tile
-):
-    """Computes tile after tile of C, with tensor descriptors (bulk tensor copies). All block-rows
-    of a panel of B come one after another, so that the panel stays in L2."""
-    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTEN):
-        block_row = tile % block_rows
-        panel = tile // block_rows
-        first = block_row * BLOCKS
-        sums = tl.zeros((128, BLOCK_N), tl.float32)
-        # Loop bounds that the compiler knows: without them the flattened loop took 183 to 189 us
-        # instead of 167 to 172 (H200, 2026-11-21).
-        for i in range(0, BLOCKS):
-            block = first + i
-            a_block = values.load([block * 128, 0])
-            b_block = b.load([tl.load(columns + block) * 32, panel * BLOCK_N])
-            sums = tl.dot(a_block, b_block, sums)
-        store_parts(c, sums, block_row * 128, panel * BLOCK_N, BLOCK_N, PARTS)
+def empty_tensors(sizes: Sizes) -> Tensors:
+    """Tensors without data, to compile for these sizes."""
+    m, n, k = sizes["m"], sizes["n"], sizes["k"]
+    blocks = m // BLOCK_ROWS * sizes["blocks-per-row"]
 
+    def make(*shape: int, dtype: torch.dtype) -> torch.Tensor:
+        return torch.empty(shape, dtype=dtype, device="cuda")
 
-@triton.jit
-def store_parts(c, sums, row, column, WIDTH: tl.constexpr, PARTS: tl.constexpr):
-    """Stores a tile in parts, side by side. Each part needs only its own part of shared memory."""
-    if PARTS == 1:
-        c.store([row, column], sums)
-    else:
-        halves = tl.permute(tl.reshape(sums, (128, 2, WIDTH // 2)), (0, 2, 1))
-        left, right = tl.split(halves)
-        store_parts(c, left, row, column, WIDTH // 2, PARTS // 2)
-        store_parts(c, right, row, column + WIDTH // 2, WIDTH // 2, PARTS // 2)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One configuration of the Triton kernel."""
-
-    block_n: int
-    parts: int
-    programs: int  # for each multiprocessor, each takes tile after tile; 0: one for each tile
-    num_warps: int
-    num_stages: int
-
-
-# Found with --sweep on an H200, 2026-11-21, PyTorch 2.11 and Triton 3.6. Not offered, because they
-# were slower: plain pointers instead of descriptors, and two blocks of A in one turn of the loop.
-FASTEST = Choice(block_n=128, parts=4, programs=2, num_warps=4, num_stages=12)
+    return Tensors(
+        make(blocks * BLOCK_ROWS, BLOCK_COLUMNS, dtype=torch.float16),
+        make(blocks, dtype=torch.int32),
+        make(k, n, dtype=torch.float16),
+        make(m, n, dtype=torch.float32),
+        sizes["blocks-per-row"],
+    )
 
 
 def choices() -> list[Choice]:
@@ -150,74 +93,84 @@ def choices() -> list[Choice]:
     return found
 
 
-def launch(t: Tensors, choice: Choice, warmup: bool = False) -> None:
-    """Launches the Triton kernel, or only compiles it."""
-    tiles = t.block_rows * (t.b.shape[1] // choice.block_n)
-    processors = torch.cuda.get_device_properties(0).multi_processor_count
-    grid = (min(tiles, choice.programs * processors) or tiles,)
-    arguments = (
-        TensorDescriptor.from_tensor(t.values, [BLOCK_ROWS, BLOCK_COLUMNS]),
-        t.columns,
-        TensorDescriptor.from_tensor(t.b, [BLOCK_COLUMNS, choice.block_n]),
-        TensorDescriptor.from_tensor(t.c, [BLOCK_ROWS, choice.block_n // choice.parts]),
-        *(tiles, t.block_rows, t.blocks_per_row),
-        *(choice.block_n, choice.parts, choice.programs > 0),
-    )
-    options = {"num_warps": choice.num_warps, "num_stages": choice.num_stages}
-    if warmup:
-        bsr_gemm.warmup(*arguments, grid=grid, **options)
-    else:
-        bsr_gemm[grid](*arguments, **options)
-
-
 def compile_choice(sizes: Sizes, choice: Choice) -> None:
-    launch(Tensors.empty(sizes), choice, warmup=True)
+    launch(empty_tensors(sizes), choice, warmup=True)
 
 
 def compile_jobs(sizes: Sizes) -> list[Callable[[], None]]:
     return [partial(compile_choice, sizes, choice) for choice in choices()]
 
 
-def contest(family: Family, sizes: Sizes, ours: Sequence[Variant], sweep: bool) -> Contest:
+def contest(
+    family: Family, sizes: Sizes, ours: Sequence[Variant], floors: Floors, sweep: bool
+) -> Contest:
     inputs = [Inputs(ours[0], Operands, sizes, seed=1)]
-    tensors = Tensors.of(inputs[0])
+    tensors = tensors_of(inputs[0])
 
-    def in_triton(choice: Choice) -> Contestant:
+    def in_triton(choice: Choice, dependent: bool = False) -> Contestant:
         return on_inputs(
-            "Triton", inputs, lambda _: launch(tensors, choice), configuration=str(choice)
+            "Triton",
+            inputs,
+            lambda _: launch(tensors, choice, dependent=dependent),
+            configuration=str(choice),
+            dependent=dependent,
         )
 
-    choice = fastest(choices(), in_triton, 1) if sweep else FASTEST
+    choice = fastest(choices(), in_triton, 1) if sweep else TWIN.FASTEST
     return Contest(
         family,
         sizes,
         1,
         [
+            *floors.streams([Traffic(tensors.b, tensors.b.nbytes, tensors.c)]),
             *variants(ours, inputs),
             in_triton(choice),
-            gathered(tensors),
-            dense(tensors),
+            in_triton(choice, dependent=True),
+            batched(tensors, inputs),
+            *gathered(tensors),
+            *dense(tensors),
         ],
     )
 
 
-def gathered(t: Tensors) -> Contestant:
-    """A dense product of as many FLOP: A's blocks side by side, as if every block-row of A had the
+def batched(t: Tensors, inputs: Sequence[Inputs]) -> Contestant:
+    """The same problem: the rows of B that each block-row needs are gathered, then multiplied by
+    cuBLAS as a batch. A's blocks are put side by side beforehand."""
+    blocks = t.values.view(t.block_rows, t.blocks_per_row, BLOCK_ROWS, BLOCK_COLUMNS)
+    depth, n = t.blocks_per_row * BLOCK_COLUMNS, t.b.shape[1]
+    all_of = Gathered(
+        blocks.transpose(1, 2).reshape(t.block_rows, BLOCK_ROWS, depth).contiguous(),
+        t.b.view(-1, BLOCK_COLUMNS * n),
+        torch.empty(t.columns.numel(), BLOCK_COLUMNS * n, device="cuda", dtype=torch.float16),
+        t.c.view(t.block_rows, BLOCK_ROWS, n),
+    )
+
+    def multiply(_: int) -> None:
+        torch.index_select(all_of.blocks, 0, t.columns, out=all_of.gathered)
+        b = all_of.gathered.view(t.block_rows, depth, n)
+        torch.bmm(all_of.a, b, out_dtype=torch.float32, out=all_of.c)
+
+    return on_inputs("gather and batched cuBLAS", inputs, multiply)
+
+
+def gathered(t: Tensors) -> list[Contestant]:
+    """Dense products of as many FLOP: A's blocks side by side, as if every block-row of A had the
     same columns. So B has only as many rows, and there are no index lookups."""
     depth = t.blocks_per_row * BLOCK_COLUMNS
     blocks = t.values.view(t.block_rows, t.blocks_per_row, BLOCK_ROWS, BLOCK_COLUMNS)
     a = blocks.transpose(1, 2).reshape(t.block_rows * BLOCK_ROWS, depth).contiguous()
-    return product(a, t.b[:depth])
+    return products(a, t.b[:depth])
 
 
-def dense(t: Tensors) -> Contestant:
-    """The product with a dense A of the same sizes."""
+def dense(t: Tensors) -> list[Contestant]:
+    """The products with a dense A of the same sizes."""
     a = torch.randn(t.c.shape[0], t.b.shape[0], device="cuda") * 0.02
-    return product(a.half(), t.b)
+    return products(a.half(), t.b)
 
 
-def product(a: torch.Tensor, b: torch.Tensor) -> Contestant:
-    """cuBLAS, fp16 in and fp32 out."""
+def products(a: torch.Tensor, b: torch.Tensor) -> list[Contestant]:
+    """cuBLAS, fp16 or bf16 in and fp32 out: as PyTorch calls it, and the fastest of the first
+    algorithms of cuBLASLt."""
     m, k = a.shape
     n = b.shape[1]
     c = torch.empty(m, n, device="cuda", dtype=torch.float32)
@@ -225,18 +178,38 @@ def product(a: torch.Tensor, b: torch.Tensor) -> Contestant:
     def poison(_: int) -> None:
         c.fill_(torch.nan)
 
-    def multiply(_: int) -> None:
+    def in_torch(_: int) -> None:
         torch.mm(a, b, out_dtype=torch.float32, out=c)
 
-    return Contestant(
-        f"cuBLAS dense {m}x{n}x{k}",
-        False,
-        poison,
-        multiply,
-        lambda *_: check_product(a, b, c),
-        flop=2 * m * n * k,
-        bytes=a.nbytes + b.nbytes + c.nbytes,
-    )
+    def contestant(
+        library: str, multiply: Callable[[int], None], configuration: str = ""
+    ) -> Contestant:
+        return Contestant(
+            f"{library} dense {m}x{n}x{k}",
+            False,
+            poison,
+            multiply,
+            lambda *_: check_product(a, b, c),
+            flop=2 * m * n * k,
+            bytes=a.nbytes + b.nbytes + c.nbytes,
+            configuration=configuration,
+        )
+
+    found = [contestant("cuBLAS", in_torch)]
+    try:
+        product = Product(a, b, c)
+
+        def of_lt(algorithm: int) -> Contestant:
+            return contestant(
+                "cuBLASLt",
+                lambda _: product.multiply(algorithm),
+                f"algorithm {algorithm} of the first {len(product.algorithms)}",
+            )
+
+        found.append(of_lt(fastest(range(len(product.algorithms)), of_lt, 1)))
+    except (AttributeError, OSError, RuntimeError) as error:
+        print(f"cuBLASLt is left out: {error}")
+    return found
 
 
 def check_product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> Check:

@@ -9,12 +9,14 @@ from pathlib import Path
 import torch
 
 import attention
+import attention_causal
 import bsr_gemm
 import report
 import trajectory_resample
 from binding import Variant
 from contest import STREAM_HANDLE, run
 from families import Selection, Sizes, build, select
+from floors import Floors
 from report import Report
 from sweep import compile_all
 from targets import targets
@@ -23,6 +25,7 @@ PEERS = {
     "bsr_gemm": bsr_gemm,
     "trajectory_resample": trajectory_resample,
     "attention": attention,
+    "attention_causal": attention_causal,
 }
 
 
@@ -41,17 +44,20 @@ def compare(selections: list[Selection], folder: Path, sweep: bool) -> list[Repo
     reports = []
     with torch.inference_mode(), torch.cuda.stream(torch.cuda.ExternalStream(STREAM_HANDLE)):
         print(report.title())
+        floors = Floors(folder)
         for selection in selections:
             variants = [Variant(folder, selection.family, name) for name in selection.variants]
             for sizes in selection.family.sizes:
-                reports.append(compare_one(selection, sizes, variants, sweep))
+                reports.append(compare_one(selection, sizes, variants, floors, sweep))
                 print("\n" + report.table(reports[-1]), flush=True)
     return reports
 
 
-def compare_one(selection: Selection, sizes: Sizes, variants: list[Variant], sweep: bool) -> Report:
+def compare_one(
+    selection: Selection, sizes: Sizes, variants: list[Variant], floors: Floors, sweep: bool
+) -> Report:
     peers = PEERS[selection.family.name]
-    contest = peers.contest(selection.family, sizes, variants, sweep)
+    contest = peers.contest(selection.family, sizes, variants, floors, sweep)
     outcomes = run(contest)
     return Report(contest, outcomes, targets(contest, outcomes))
 

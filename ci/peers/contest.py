@@ -35,6 +35,12 @@ class Contestant:
     flop: int  # of one launch
     bytes: int  # that one launch must move
     configuration: str = ""
+    dependent: bool = False  # its launches are dependent ones, with launches of the same before
+    floor: bool = False  # a program that only moves data, or only multiplies: the work alone
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}, dependent launches" if self.dependent else self.name
 
 
 @dataclass
@@ -57,6 +63,10 @@ class Outcome:
     def median_us(self) -> float:
         return statistics.median(self.graph_us)
 
+    @property
+    def single_median_us(self) -> float:
+        return statistics.median(self.single_us)
+
 
 @dataclass(frozen=True)
 class Contest:
@@ -75,6 +85,7 @@ def on_inputs(
     outputs: Sequence[torch.Tensor] = (),
     ours: bool = False,
     configuration: str = "",
+    dependent: bool = False,
 ) -> Contestant:
     """A contestant at the family's own problem, checked with its reference.
 
@@ -96,18 +107,27 @@ def on_inputs(
         inputs[0].flop,
         inputs[0].bytes,
         configuration,
+        dependent,
     )
 
 
 def variants(ours: Sequence[Variant], inputs: Sequence[Inputs]) -> list[Contestant]:
-    """Our variants, all with the same operands."""
+    """Our variants, all with the same operands: with plain launches, and those that can, with
+    dependent ones too."""
     for variant in ours:
         variant.require(inputs[0].sizes)
 
-    def launcher(variant: Variant) -> Callable[[int], None]:
-        return lambda number: variant.launch(inputs[number])
+    def contestant(variant: Variant, dependent: bool) -> Contestant:
+        def launch(number: int) -> None:
+            variant.launch(inputs[number], dependent)
 
-    return [on_inputs(variant.name, inputs, launcher(variant), ours=True) for variant in ours]
+        return on_inputs(variant.name, inputs, launch, ours=True, dependent=dependent)
+
+    return [
+        contestant(variant, dependent)
+        for variant in ours
+        for dependent in ((False, True) if variant.can_be_dependent(inputs[0]) else (False,))
+    ]
 
 
 def run(contest: Contest) -> list[Outcome]:

@@ -7,10 +7,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
-Sizes = dict[str, int]  # by the executables' flags, without the dashes
+# By the executables' flags, without the dashes. Only choices that have names are texts.
+Sizes = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -25,25 +27,47 @@ class Family:
         return ROOT / "kernels" / self.name / f"{variant}.cu"
 
 
+RESAMPLE_SIZES: tuple[Sizes, ...] = (
+    {"batch": 32, "steps": 500, "targets": 256, "features": 256},
+    {"batch": 64, "steps": 1000, "targets": 512, "features": 512},
+    {"batch": 256, "steps": 100, "targets": 2048, "features": 256},
+)
+# What else a contest of trajectory_resample can say of the times.
+TIMES: tuple[Sizes, ...] = ({}, {"shuffled": 1}, {"times": "bursty"}, {"times": "lognormal"})
+
+
 FAMILIES = (
     Family(
         "bsr_gemm",
-        ("baseline", "occupancy", "cp_async", "warp_specialized", "tma", "tma_wgmma"),
+        (
+            "naive",
+            "wmma",
+            "baseline",
+            "occupancy",
+            "cp_async",
+            "ldmatrix",
+            "producers",
+            "persistent",
+            "warp_specialized",
+            "tma",
+            "tma_wgmma",
+        ),
         ({"m": 8192, "n": 8192, "k": 8192, "blocks-per-row": 16},),
     ),
     Family(
         "trajectory_resample",
         ("baseline", "warp_optimized", "tma"),
-        (
-            {"batch": 32, "steps": 500, "targets": 256, "features": 256},
-            {"batch": 64, "steps": 1000, "targets": 512, "features": 512},
-            {"batch": 256, "steps": 100, "targets": 2048, "features": 256},
-        ),
+        tuple({**sizes, **times} for sizes in RESAMPLE_SIZES for times in TIMES),
     ),
     Family(
         "attention",
         ("scalar", "wmma", "wgmma"),
         ({"batch": 2, "heads": 8, "sequence": 512, "features": 64},),
+    ),
+    Family(
+        "attention_causal",
+        ("mma", "wgmma", "overlap"),
+        ({"batch": 1, "heads": 32, "kv-heads": 8, "sequence": 4096, "features": 128},),
     ),
 )
 
@@ -80,8 +104,13 @@ def library(folder: Path, family: Family, variant: str) -> Path:
     return folder / f"{family.name}-{variant}.so"
 
 
+def floors_library(folder: Path) -> Path:
+    return folder / "floors.so"
+
+
 def build(selections: list[Selection], folder: Path) -> None:
-    """Compiles every selected variant into `folder`. Raises FileNotFoundError, RuntimeError."""
+    """Compiles every selected variant, and floors.cu, into `folder`. Raises FileNotFoundError or
+    RuntimeError."""
     jobs = [(s.family, variant) for s in selections for variant in s.variants]
     for family, variant in jobs:
         if not family.source(variant).is_file():
@@ -89,7 +118,9 @@ def build(selections: list[Selection], folder: Path) -> None:
     nvcc = find_nvcc()
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
+        floors = pool.submit(compile_floors, nvcc, folder)
         list(pool.map(lambda job: compile_variant(nvcc, folder, *job), jobs))
+        floors.result()
 
 
 def find_nvcc() -> str:
@@ -107,7 +138,21 @@ def find_nvcc() -> str:
 
 
 def compile_variant(nvcc: str, folder: Path, family: Family, variant: str) -> None:
-    target = library(folder, family, variant)
+    compile_library(
+        nvcc,
+        ROOT / "ci" / "peers" / "bind.cu",
+        library(folder, family, variant),
+        f"{family.name}/{variant}",
+        [f'-DVARIANT="{family.source(variant)}"'],
+    )
+
+
+def compile_floors(nvcc: str, folder: Path) -> None:
+    source = ROOT / "ci" / "peers" / "floors.cu"
+    compile_library(nvcc, source, floors_library(folder), "ci/peers/floors.cu", [])
+
+
+def compile_library(nvcc: str, source: Path, target: Path, name: str, defines: list[str]) -> None:
     libraries = Path(nvcc).resolve().parents[1] / "lib"
     command = [
         nvcc,
@@ -122,15 +167,14 @@ def compile_variant(nvcc: str, folder: Path, family: Family, variant: str) -> No
         # may see the symbols of another.
         "-Xcompiler=-fPIC,-fno-gnu-unique",
         "-Xlinker=--exclude-libs,ALL,-Bsymbolic",
-        f"-DFAMILY_{family.name}",
-        f'-DVARIANT="{family.source(variant)}"',
-        str(ROOT / "ci" / "peers" / "bind.cu"),
+        *defines,
+        str(source),
         "-o",
         str(target),
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        raise RuntimeError(f"{family.name}/{variant} does not build:\n{done.stderr}")
+        raise RuntimeError(f"{name} does not build:\n{done.stderr}")
 
 
 def main() -> None:

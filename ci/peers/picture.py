@@ -11,6 +11,7 @@ import io
 import json
 import math
 import re
+import statistics
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,16 +28,19 @@ PAGE = ROOT / "docs/kernels.md"
 PICTURE = ROOT / "docs/kernels.svg"
 ALTERNATIVE = "Bars: the time of every variant and peer as a multiple of the floor"
 BEGIN, END = "<!-- kernels -->", "<!-- /kernels -->"
-
-GPU = "NVIDIA H200"  # whose memory the floor is for
-# Between the ceilings that were measured on it on 2026-11-21 and 22: 4.05 to 4.24 TB/s for kernels
-# that read two streams and write one, 4.65 TB/s for one that only writes.
-BANDWIDTH_TB_S = 4.3
+SCHEMA = 2
 
 TITLES = {
     "bsr_gemm": "{m}×{n}×{k}, {blocks-per-row} blocks a block-row",
     "trajectory_resample": "{batch} × {steps} → {targets} samples, {features} features",
     "attention": "{batch} × {heads} heads, {sequence} keys, {features} features",
+    "attention_causal": "{heads} heads on {kv-heads}, {sequence} keys, {features} features",
+}
+# What the sizes of trajectory_resample say of the times; it is shown in a table of its own.
+OTHER_TIMES = {
+    "shuffled": "shuffled targets",
+    "bursty": "bursty samples",
+    "lognormal": "log-normal gaps",
 }
 
 
@@ -46,11 +50,14 @@ class RecordError(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """One contestant."""
+    """One contestant, in microseconds a launch; `None` where it was not measured."""
 
     name: str
     ours: bool
-    us: float  # of a launch inside a graph
+    floor: bool
+    plain: float | None  # inside a graph
+    dependent: float | None  # the same with dependent launches
+    single: float | None  # alone, outside of a graph
     flop: int
 
     @property
@@ -58,8 +65,9 @@ class Entry:
         return re.sub(r"(?<=\d)x(?=\d)", "×", self.name)
 
     @property
-    def time(self) -> str:
-        return f"{self.us:.1f}" if self.us >= 100 else f"{self.us:.2f}"
+    def us(self) -> float:
+        """The faster of plain and dependent launches."""
+        return min(time for time in (self.plain, self.dependent) if time is not None)
 
 
 @dataclass(frozen=True)
@@ -67,8 +75,7 @@ class Problem:
     """The contestants at one family's problem of one size."""
 
     family: Family
-    sizes: dict[str, int]
-    bytes: int  # that one of our launches must move
+    sizes: dict[str, Any]
     entries: list[Entry]
 
     @property
@@ -76,8 +83,20 @@ class Problem:
         return TITLES[self.family.name].format(**self.sizes)
 
     @property
-    def floor_us(self) -> float:
-        return self.bytes / BANDWIDTH_TB_S * 1e-6
+    def times(self) -> str | None:
+        """What is not regular about the times of the samples."""
+        named = "shuffled" if "shuffled" in self.sizes else self.sizes.get("times", "")
+        return OTHER_TIMES.get(named)
+
+    @property
+    def floor(self) -> Entry:
+        return min((entry for entry in self.entries if entry.floor), key=lambda entry: entry.us)
+
+    @property
+    def floor_word(self) -> str:
+        """What is slower than some kernel is no floor."""
+        everyone = (*self.ours, *self.peers)
+        return "floor" if all(self.floor.us <= entry.us for entry in everyone) else "stream"
 
     @property
     def ours(self) -> list[Entry]:
@@ -89,13 +108,14 @@ class Problem:
 
     @property
     def peers(self) -> list[Entry]:
-        return [entry for entry in self.entries if not entry.ours]
+        return [entry for entry in self.entries if not entry.ours and not entry.floor]
 
 
 @dataclass(frozen=True)
 class Record:
     """The results of one run of ci/compare-peers.sh."""
 
+    gpu: str
     day: str
     driver: str
     versions: dict[str, str]
@@ -108,74 +128,133 @@ def read(path: Path) -> Record:
         record = json.loads(path.read_text())
     except FileNotFoundError:
         raise RecordError("it does not exist") from None
-    if record["schema"] != 1:
-        raise RecordError(f"its schema is {record['schema']}, and only 1 is supported")
-    if record["machine"]["gpu"] != GPU:
-        raise RecordError(f"it is for an {record['machine']['gpu']}, and the floor is for an {GPU}")
+    if record["schema"] != SCHEMA:
+        raise RecordError(f"its schema is {record['schema']}, and only {SCHEMA} is supported")
     if not record["right"]:
         raise RecordError("a contestant was wrong or did not run")
     contests = {key(c["family"], c["sizes"]): c for c in record["contests"]}
     problems = [problem(family, sizes, contests) for family in FAMILIES for sizes in family.sizes]
-    return Record(record["date"][:10], record["machine"]["driver"], record["versions"], problems)
+    machine = record["machine"]
+    return Record(
+        machine["gpu"], record["date"][:10], machine["driver"], record["versions"], problems
+    )
 
 
-def key(family: str, sizes: dict[str, int]) -> str:
+def key(family: str, sizes: dict[str, Any]) -> str:
     return " ".join([family, *(f"{name} {value}" for name, value in sizes.items())])
 
 
-def problem(family: Family, sizes: dict[str, int], contests: dict[str, Any]) -> Problem:
+def problem(family: Family, sizes: dict[str, Any], contests: dict[str, Any]) -> Problem:
     contest = contests.get(key(family.name, sizes))
     if contest is None:
         raise RecordError(f"it lacks {key(family.name, sizes)}")
-    entries = [
-        Entry(c["name"], c["ours"], c["median_us"], c["flop"]) for c in contest["contestants"]
-    ]
+    found: dict[str, dict[bool, Any]] = {}
+    for one in contest["contestants"]:
+        found.setdefault(one["name"], {})[one["dependent"]] = one
+    entries = [entry(name, by_launch) for name, by_launch in found.items()]
     ours = [entry.name for entry in entries if entry.ours]
     if ours != list(family.variants):
         raise RecordError(f"for {family.name} it has {ours}, not {list(family.variants)}")
-    moved = next(c["bytes"] for c in contest["contestants"] if c["ours"])
-    return Problem(family, sizes, moved, entries)
+    if not any(entry.floor for entry in entries):
+        raise RecordError(f"it has no floor of {key(family.name, sizes)}")
+    return Problem(family, sizes, entries)
+
+
+def entry(name: str, by_launch: dict[bool, Any]) -> Entry:
+    """A contestant, from its results with plain (False) and with dependent launches (True)."""
+    plain, dependent = by_launch.get(False), by_launch.get(True)
+    one = plain or dependent
+    return Entry(
+        name,
+        one["ours"],
+        one["floor"],
+        plain and plain["median_us"],
+        dependent and dependent["median_us"],
+        statistics.median(one["single_us"]),
+        one["flop"],
+    )
+
+
+def time(us: float | None) -> str:
+    return "" if us is None else f"{us:.1f}" if us >= 100 else f"{us:.2f}"
 
 
 def block(record: Record) -> str:
     """What the page shows between the two comments."""
+    regular = [one for one in record.problems if one.times is None]
+    parts = [caption(record), f"![{ALTERNATIVE}]({PICTURE.name})"]
+    parts += [table(one) for one in regular]
+    parts.append(other_times([one for one in record.problems if one.times is not None]))
+    return "\n\n".join(parts)
+
+
+def table(one: Problem) -> str:
+    """All contestants of one problem: the floor, ours, and the peers."""
     lines = [
-        "| problem | kernel | us | floor / time | peers: us (over the fastest of ours) |",
-        "|---|---|--:|--:|---|",
+        f"### `{one.family.name}`: {one.title}",
+        "",
+        f"| | us | dependent, us | single, us | / {one.floor_word} | / fastest of ours |",
+        "|---|--:|--:|--:|--:|--:|",
     ]
-    for one in record.problems:
-        lines += rows(one)
-    picture = f"![{ALTERNATIVE}]({PICTURE.name})"
-    return "\n".join([*lines, "", picture, "", caption(record)])
-
-
-def rows(one: Problem) -> list[str]:
-    """A row for every variant; the row of the fastest has the peers."""
-    title = f"`{one.family.name}`: {one.title}; floor {one.floor_us:.2f} us"
-    lines = []
-    for entry in one.ours:
-        time = entry.time
-        share = f"{one.floor_us / entry.us * 100:.0f} %"
-        peers = ""
+    for entry in [one.floor, *one.ours, *one.peers]:
+        is_stream = one.floor_word == "stream"
+        floor_name = f"*{entry.title}*" if is_stream else f"*floor: {entry.title}*"
+        name = floor_name if entry.floor else entry.title
+        name = f"`{name}`" if entry.ours else name
         if entry is one.best:
-            time = f"**{time}**"
-            peers = "; ".join(f"{p.title}: {p.time} ({p.us / entry.us:.2f})" for p in one.peers)
-        lines.append(f"| {title} | `{entry.name}` | {time} | {share} | {peers} |")
-        title = ""
-    return lines
+            name = f"**{name}**"
+        floor = f"{entry.us / one.floor.us:.2f}"
+        best = "" if entry.floor else f"{entry.us / one.best.us:.2f}"
+        times = " | ".join(map(time, (entry.plain, entry.dependent, entry.single)))
+        lines.append(f"| {name} | {times} | {floor} | {best} |")
+    return "\n".join(lines)
+
+
+def other_times(problems: list[Problem]) -> str:
+    """The faster of plain and dependent launches of each, where the times are not regular."""
+    names = [entry.name for entry in (*problems[0].ours, *problems[0].peers)]
+    columns = ["stream", *(entry.title for entry in (*problems[0].ours, *problems[0].peers))]
+    lines = [
+        f"### `{problems[0].family.name}`: other times",
+        "",
+        "The faster of plain and of dependent launches, in us. Bold: the fastest kernel of a row.",
+        "",
+        f"| | {' | '.join(columns)} |",
+        "|---|" + "--:|" * len(columns),
+    ]
+    for one in problems:
+        by_name = {entry.name: entry for entry in one.entries}
+        entries = [by_name[name] for name in names]
+        best = min(entry.us for entry in entries)
+        times = [f"**{time(e.us)}**" if e.us == best else time(e.us) for e in entries]
+        lines.append(f"| {one.title}, {one.times} | {' | '.join([time(one.floor.us), *times])} |")
+    return "\n".join(lines)
 
 
 def caption(record: Record) -> str:
     versions = {name: version.split("+")[0] for name, version in record.versions.items() if version}
-    return (
-        f"{GPU}, driver {record.driver}, {record.day}; CUDA {versions['cuda']}, PyTorch "
-        f"{versions['torch']}, Triton {versions['triton']}. Times are medians of a launch inside a "
-        "CUDA graph. The floor is the time to read the inputs once and to write the output once, "
-        f"at {BANDWIDTH_TB_S} TB/s of memory bandwidth (measured ceilings: 4.05 to 4.24 TB/s for "
-        "two streams read and one written, 4.65 TB/s for writing alone). cuBLAS multiplies dense "
-        "matrices: the smaller product has as many FLOP as `bsr_gemm` and no index lookups, the "
-        "larger is the product without sparsity. The inputs of `attention` stay in L2: its limit "
-        "is latency, not memory."
+    return "\n".join(
+        [
+            f"{record.gpu}, driver {record.driver}, {record.day}; CUDA {versions['cuda']}, PyTorch "
+            f"{versions['torch']}, Triton {versions['triton']}; one run of `ci/compare-peers.sh`. "
+            "All times are medians, in microseconds a launch.",
+            "",
+            "* *us*: launches one after another inside a CUDA graph. *dependent*: the same, but a "
+            "launch may start before the one before has ended (programmatic dependent launch). "
+            "*single*: a launch alone, between two events, which add about 3 us.",
+            "* The two ratios take the faster of plain and dependent launches.",
+            "* The floor is measured in the same run, by a program that does no more than a part "
+            "of the work. `bsr_gemm`, `trajectory_resample`: it reads and writes as many bytes, "
+            "in streams; the size of a part that was fastest counts. `attention`: its copies "
+            "of Q, K and V to shared memory alone, because its inputs stay in L2 and its limit is "
+            "latency. `attention_causal`: a dense product of as many FLOP by cuBLASLt or cuBLAS.",
+            "* Where a kernel is faster than these streams, they are no floor: the column is then "
+            "called *stream*, and bounds nothing.",
+            "* cuBLAS and cuBLASLt multiply dense matrices: the smaller product has as many FLOP "
+            "as `bsr_gemm` and no index lookups, the larger is the product without sparsity. Of "
+            "cuBLASLt, the fastest of its first 8 algorithms counts. *torch.compile, tuned* is "
+            "`max_autotune` with coordinate descent.",
+        ]
     )
 
 
@@ -187,13 +266,13 @@ def parts(text: str) -> tuple[str, str, str]:
 
 # The picture: one panel for each problem, in two columns; inches.
 WIDTH = 9.6
-COLUMNS = (("bsr_gemm", "attention"), ("trajectory_resample",))
+COLUMNS = (("bsr_gemm", "attention", "attention_causal"), ("trajectory_resample",))
 MARGIN = 0.15
 HEADER = 0.5
 TITLE = 0.42  # above the bars of a panel
 FOOT = 0.28  # below them
 ROW = 0.195
-NAMES = 2.0  # left of the bars
+NAMES = 2.15  # left of the bars
 TIMES = 0.62  # right of them
 INK, FAINT, GRID = "#24292f", "#59636e", "#d8dee4"
 OURS, BEST = "#8cb8e8", "#1f6fc4"
@@ -215,7 +294,10 @@ def draw(record: Record) -> str:
             "font.size": 8.5,
         }
     )
-    columns = [[p for p in record.problems if p.family.name in names] for names in COLUMNS]
+    columns = [
+        [p for p in record.problems if p.family.name in names and p.times is None]
+        for names in COLUMNS
+    ]
     height = HEADER + max(sum(map(panel_height, column)) for column in columns) + MARGIN
     figure = Figure(figsize=(WIDTH, height))
     figure.patch.set_alpha(0)
@@ -244,8 +326,10 @@ def draw(record: Record) -> str:
 
 
 def shown(one: Problem) -> list[Entry]:
-    """The entries of the picture: a peer that does more work than ours is only in the table."""
-    return [entry for entry in one.entries if entry.flop <= one.best.flop]
+    """The entries of the picture: a peer that does more work than ours is only in the table, and so
+    is the first rung of `bsr_gemm`, which would leave no room for the others."""
+    of_ours = [entry for entry in one.ours if entry.us < 50 * one.best.us]
+    return [*of_ours, *(peer for peer in one.peers if peer.flop <= 1.05 * one.best.flop)]
 
 
 def panel_height(one: Problem) -> float:
@@ -261,7 +345,7 @@ def legend(figure: "Figure", record: Record, height: float) -> None:
     figure.text(
         MARGIN + 0.05,
         y,
-        f"Time of a launch, as a multiple of its floor (log scale): {GPU}, {record.day}",
+        f"Time of a launch, as a multiple of its floor (log scale): {record.gpu}, {record.day}",
         fontweight="bold",
         **text,
     )
@@ -286,7 +370,7 @@ def panel(figure: "Figure", one: Problem, left: float, top: float, width: float)
     axes = figure.add_axes(((left + NAMES) / WIDTH, bottom / height, across / WIDTH, bars / height))
     axes.set_xscale("log", base=2)
     axes.patch.set_visible(False)
-    multiples = [entry.us / one.floor_us for entry in entries]
+    multiples = [entry.us / one.floor.us for entry in entries]
     axes.set_xlim(min(1.0, *multiples), max(2.0, *multiples))
     axes.set_ylim(len(entries) - 0.5, -0.5)
     scale(axes, one)
@@ -301,7 +385,7 @@ def panel(figure: "Figure", one: Problem, left: float, top: float, width: float)
             "color": INK,
             "fontweight": "bold" if is_best else "normal",
         }
-        axes.annotate(f"{entry.time} us", (max(multiple, 1), y), xytext=(4, 0), **text)
+        axes.annotate(f"{time(entry.us)} us", (max(multiple, 1), y), xytext=(4, 0), **text)
         at_the_left: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right"}
         axes.annotate(entry.title, (0, y), xytext=(-6, 0), **at_the_left, **text)
     figure.text(
@@ -316,12 +400,13 @@ def panel(figure: "Figure", one: Problem, left: float, top: float, width: float)
 
 
 def scale(axes: "Axes", one: Problem) -> None:
-    """The floor as a line, and its multiples."""
+    """The floor, or the stream, as a line, and its multiples."""
     low, high = axes.get_xlim()
     powers = [2.0**i for i in range(math.floor(math.log2(low)), math.ceil(math.log2(high)))]
     between = [1.5 * power for power in powers if high < 8]
     ticks = sorted(tick for tick in powers + between if low <= tick <= high)
-    names = [f"floor {one.floor_us:.2f} us" if tick == 1 else f"{tick:g}×" for tick in ticks]
+    floor = f"{one.floor_word} {one.floor.us:.2f} us"
+    names = [floor if tick == 1 else f"{tick:g}×" for tick in ticks]
     axes.set_xticks(ticks)
     labels = axes.set_xticklabels(names, color=FAINT, fontsize=7.5)
     labels[ticks.index(1)].set_horizontalalignment("right")

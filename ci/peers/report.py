@@ -20,9 +20,11 @@ METHOD = (
     "with a reference in double precision. graph_us: launches are captured one after another into "
     "one CUDA graph; the time of a replay is divided by the number of launches. A replay lasts "
     f"some {SLICE_US // 1000} ms and follows a pause of some 10 ms. Each of {ROUNDS} rounds "
-    "replays every contestant once, in a random order. single_us: events around each of "
-    f"{SINGLE_LAUNCHES} launches outside of a graph, after such a pause. Successive launches use "
-    "the sets of inputs in turn; with one set, L2 contains data of the launch before."
+    "replays every contestant once, in a random order. dependent: a launch may start before the "
+    "previous one has ended, and itself waits for its results (programmatic dependent launch). "
+    f"single_us: events around each of {SINGLE_LAUNCHES} launches outside of a graph, after such a "
+    "pause. Successive launches use the sets of inputs in turn; with one set, L2 contains data of "
+    "the launch before."
 )
 
 
@@ -40,7 +42,7 @@ class Report:
 
     @property
     def best_us(self) -> float | None:
-        """The fastest of ours."""
+        """The fastest of ours, with plain or with dependent launches."""
         return min(
             (o.median_us for o in self.outcomes if o.right and o.contestant.ours), default=None
         )
@@ -104,10 +106,10 @@ def table(report: Report) -> str:
     notes = [
         f"{outcome.contestant.name}: {outcome.contestant.configuration}"
         for outcome in report.outcomes
-        if outcome.contestant.configuration
+        if outcome.contestant.configuration and not outcome.contestant.dependent
     ]
     failures = [
-        f"{outcome.contestant.name}: {failure(outcome)}"
+        f"{outcome.contestant.title}: {failure(outcome)}"
         for outcome in report.outcomes
         if not outcome.right
     ]
@@ -122,7 +124,8 @@ def table(report: Report) -> str:
 
 def row(outcome: Outcome, best_us: float | None) -> tuple[str, ...]:
     contestant = outcome.contestant
-    who = ("ours" if contestant.ours else "peer", contestant.name)
+    kind = "floor" if contestant.floor else "ours" if contestant.ours else "peer"
+    who = (kind, contestant.title)
     if not outcome.right:
         return (*who, "-", "-", "-", "-", "-", "-", "WRONG" if outcome.checks else "FAILED")
     time_us = outcome.median_us
@@ -153,7 +156,7 @@ def number(value: float | None) -> str:
 
 def as_json(reports: list[Report]) -> dict[str, Any]:
     return {
-        "schema": 1,
+        "schema": 2,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": machine(),
         "versions": versions(),
@@ -179,6 +182,8 @@ def outcome_as_json(outcome: Outcome, best_us: float | None) -> dict[str, Any]:
     return {
         "name": contestant.name,
         "ours": contestant.ours,
+        "floor": contestant.floor,
+        "dependent": contestant.dependent,
         "configuration": contestant.configuration or None,
         "right": outcome.right,
         "error": outcome.error or None,

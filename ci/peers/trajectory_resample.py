@@ -3,17 +3,21 @@
 import ctypes
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import torch
 import triton
-import triton.language as tl
+from torch import _inductor as inductor
 
 from binding import Inputs, Variant, tensor
 from contest import Contest, Contestant, on_inputs, variants
 from families import Family, Sizes
+from floors import Floors, Traffic
 from sweep import fastest
+from twins import twin
+
+TWIN = twin("trajectory_resample")
+Choice, Tensors, launch = TWIN.Choice, TWIN.Tensors, TWIN.launch
 
 # Successive launches use different inputs, enough of them that none is still in L2.
 FEWEST_SETS = 4
@@ -35,95 +39,30 @@ class Operands(ctypes.Structure):
     ]
 
 
-@dataclass(frozen=True)
-class Tensors:
+def tensors_of(inputs: Inputs) -> Tensors:
     """The operands of one problem."""
-
-    source: torch.Tensor  # [batch, steps, features] bf16
-    source_times: torch.Tensor  # [batch, steps] fp32, never decreasing
-    target_times: torch.Tensor  # [batch, targets] fp32
-    out: torch.Tensor  # [batch, targets, features] bf16
-
-    @staticmethod
-    def of(inputs: Inputs) -> "Tensors":
-        p = inputs.operands
-        return Tensors(
-            tensor(p.source, (p.batch, p.steps, p.features), torch.bfloat16),
-            tensor(p.source_times, (p.batch, p.steps), torch.float32),
-            tensor(p.target_times, (p.batch, p.targets), torch.float32),
-            tensor(p.out, (p.batch, p.targets, p.features), torch.bfloat16),
-        )
-
-    @staticmethod
-    def empty(sizes: Sizes) -> "Tensors":
-        """Tensors without data, to compile for these sizes."""
-        batch, steps, targets = sizes["batch"], sizes["steps"], sizes["targets"]
-
-        def make(*shape: int, dtype: torch.dtype) -> torch.Tensor:
-            return torch.empty(shape, dtype=dtype, device="cuda")
-
-        return Tensors(
-            make(batch, steps, sizes["features"], dtype=torch.bfloat16),
-            make(batch, steps, dtype=torch.float32),
-            make(batch, targets, dtype=torch.float32),
-            make(batch, targets, sizes["features"], dtype=torch.bfloat16),
-        )
+    p = inputs.operands
+    return Tensors(
+        tensor(p.source, (p.batch, p.steps, p.features), torch.bfloat16),
+        tensor(p.source_times, (p.batch, p.steps), torch.float32),
+        tensor(p.target_times, (p.batch, p.targets), torch.float32),
+        tensor(p.out, (p.batch, p.targets, p.features), torch.bfloat16),
+    )
 
 
-@triton.jit
-def trajectory_resample(
-    source,
-    source_times,
-    target_times,
-    out,
-    STEPS: tl.constexpr,
-    TARGETS: tl.constexpr,
-    FEATURES: tl.constexpr,
-    ROWS: tl.constexpr,  # targets of a program
-):
-    """Computes ROWS targets of one trajectory."""
-    batch = tl.program_id(0) // (TARGETS // ROWS)
-    targets = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    x = tl.load(target_times + targets)
+def empty_tensors(sizes: Sizes) -> Tensors:
+    """Tensors without data, to compile for these sizes."""
+    batch, steps, targets = sizes["batch"], sizes["steps"], sizes["targets"]
 
-    # Count the samples that are not later than a target, instead of a search.
-    times = source_times + batch * STEPS
-    steps = tl.arange(0, triton.next_power_of_2(STEPS))[None, :]
-    inside = steps < STEPS
-    earlier = (tl.load(times + steps, mask=inside, other=0) <= x[:, None]) & inside
-    not_later = tl.sum(earlier.to(tl.int32), axis=1)
+    def make(*shape: int, dtype: torch.dtype) -> torch.Tensor:
+        return torch.empty(shape, dtype=dtype, device="cuda")
 
-    # Outside of the samples the value is constant: both rows are the end's.
-    left = tl.maximum(not_later - 1, 0)
-    right = tl.minimum(not_later, STEPS - 1)
-    t0 = tl.load(times + left)
-    t1 = tl.load(times + right)
-    weight = tl.where(t1 > t0, (x - t0) / (t1 - t0), 0.0)
-
-    features = tl.arange(0, FEATURES)[None, :]
-    rows = source + batch * STEPS * FEATURES + features
-    a = tl.load(rows + left[:, None] * FEATURES).to(tl.float32)
-    b = tl.load(rows + right[:, None] * FEATURES).to(tl.float32)
-    result = a + weight[:, None] * (b - a)
-    tl.store(out + targets[:, None] * FEATURES + features, result.to(tl.bfloat16))
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One configuration of the Triton kernel."""
-
-    rows: int
-    num_warps: int
-
-
-# Found with --sweep on an H200, 2026-11-21, PyTorch 2.11 and Triton 3.6, by (batch, steps, targets,
-# features). Not offered, because they were slower: halving the interval, and half of a row for a
-# program. Not faster: streaming stores.
-FASTEST: dict[tuple[int, ...], Choice] = {
-    (32, 500, 256, 256): Choice(rows=2, num_warps=1),
-    (64, 1000, 512, 512): Choice(rows=2, num_warps=1),
-    (256, 100, 2048, 256): Choice(rows=8, num_warps=1),
-}
+    return Tensors(
+        make(batch, steps, sizes["features"], dtype=torch.bfloat16),
+        make(batch, steps, dtype=torch.float32),
+        make(batch, targets, dtype=torch.float32),
+        make(batch, targets, sizes["features"], dtype=torch.bfloat16),
+    )
 
 
 def choices(sizes: Sizes) -> list[Choice]:
@@ -138,23 +77,8 @@ def choices(sizes: Sizes) -> list[Choice]:
     return found
 
 
-def launch(t: Tensors, choice: Choice, warmup: bool = False) -> None:
-    """Launches the Triton kernel, or only compiles it."""
-    batch, steps, features = t.source.shape
-    targets = t.out.shape[1]
-    grid = (batch * targets // choice.rows,)
-    arguments = (
-        *(t.source, t.source_times, t.target_times, t.out),
-        *(steps, targets, features, choice.rows),
-    )
-    if warmup:
-        trajectory_resample.warmup(*arguments, grid=grid, num_warps=choice.num_warps)
-    else:
-        trajectory_resample[grid](*arguments, num_warps=choice.num_warps)
-
-
 def compile_choice(sizes: Sizes, choice: Choice) -> None:
-    launch(Tensors.empty(sizes), choice, warmup=True)
+    launch(empty_tensors(sizes), choice, warmup=True)
 
 
 def compile_jobs(sizes: Sizes) -> list[Callable[[], None]]:
@@ -180,35 +104,77 @@ def in_torch(
     out.copy_(torch.lerp(a, b, weight[:, :, None]))
 
 
-def contest(family: Family, sizes: Sizes, ours: Sequence[Variant], sweep: bool) -> Contest:
+# Compilers' options by the name of the contestant: none, and all that search for a faster kernel.
+TUNED = {"max_autotune": True, "coordinate_descent_tuning": True}
+DEPENDENT_OPTION = "triton.enable_pdl"  # of newer versions
+
+
+@cache
+def compiled(tuned: bool, dependent: bool) -> Callable[..., None]:
+    """Compiles at the first launch of each size."""
+    # Each size is compiled with each of the options.
+    torch._dynamo.config.recompile_limit = 64
+    options = {**(TUNED if tuned else {}), **({DEPENDENT_OPTION: True} if dependent else {})}
+    return torch.compile(in_torch, dynamic=False, options=options)
+
+
+def needed_bytes(t: Tensors) -> int:
+    """Of the rows of source that the output depends on, at least."""
+    batch, steps, features = t.source.shape
+    not_later = torch.searchsorted(t.source_times, t.target_times, right=True)
+    needed = torch.zeros(batch, steps, device="cuda", dtype=torch.bool)
+    left = (not_later - 1).clamp(min=0)
+    right = torch.where(not_later == 0, 0, not_later.clamp(max=steps - 1))
+    # A target at the time of a sample needs no other.
+    right = torch.where(t.target_times == t.source_times.gather(1, left), left, right)
+    needed.scatter_(1, left, True).scatter_(1, right, True)
+    return int(needed.sum()) * features * t.source.element_size()
+
+
+def contest(
+    family: Family, sizes: Sizes, ours: Sequence[Variant], floors: Floors, sweep: bool
+) -> Contest:
     inputs = [Inputs(ours[0], Operands, sizes, seed=1)]
     l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
     sets = max(FEWEST_SETS, -(-L2_TURNS * l2_bytes // inputs[0].bytes))
     inputs += [Inputs(ours[0], Operands, sizes, seed) for seed in range(2, sets + 1)]
-    tensors = [Tensors.of(one) for one in inputs]
+    tensors = [tensors_of(one) for one in inputs]
 
-    def in_triton(choice: Choice) -> Contestant:
+    def in_triton(choice: Choice, dependent: bool = False) -> Contestant:
         return on_inputs(
             "Triton",
             inputs,
-            lambda number: launch(tensors[number], choice),
+            lambda number: launch(tensors[number], choice, dependent=dependent),
             configuration=str(choice),
+            dependent=dependent,
         )
 
-    choice = fastest(choices(sizes), in_triton, sets) if sweep else FASTEST[tuple(sizes.values())]
-    compiled = torch.compile(in_torch, dynamic=False)
+    def by_torch(tuned: bool, dependent: bool = False) -> Contestant:
+        def launch_compiled(number: int) -> None:
+            t = tensors[number]
+            compiled(tuned, dependent)(t.source, t.source_times, t.target_times, t.out)
 
-    def launch_compiled(number: int) -> None:
-        t = tensors[number]
-        compiled(t.source, t.source_times, t.target_times, t.out)
+        name = "torch.compile, tuned" if tuned else "torch.compile"
+        configuration = ", ".join(TUNED) if tuned else ""
+        return on_inputs(
+            name, inputs, launch_compiled, configuration=configuration, dependent=dependent
+        )
 
+    shape = tuple(sizes[name] for name in ("batch", "steps", "targets", "features"))
+    choice = fastest(choices(sizes), in_triton, sets) if sweep else TWIN.FASTEST[shape]
+    by_compiler = [by_torch(tuned=False), by_torch(tuned=True)]
+    if DEPENDENT_OPTION in inductor.list_options():
+        by_compiler.append(by_torch(tuned=True, dependent=True))
+    traffic = [Traffic(t.source, needed_bytes(t), t.out) for t in tensors]
     return Contest(
         family,
         sizes,
         sets,
         [
+            *floors.streams(traffic),
             *variants(ours, inputs),
             in_triton(choice),
-            on_inputs("torch.compile", inputs, launch_compiled),
+            in_triton(choice, dependent=True),
+            *by_compiler,
         ],
     )

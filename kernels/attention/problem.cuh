@@ -14,6 +14,7 @@
 #include "../common/device_buffer.cuh"
 #include "../common/options.cuh"
 #include "../common/random.cuh"
+#include "outliers.cuh"
 #include "reference.cuh"
 
 namespace sparsek {
@@ -27,6 +28,7 @@ struct AttentionShape {
   std::int64_t heads = 8;
   std::int64_t sequence = 512;
   std::int64_t features = kFeatures;
+  std::int64_t outliers = 0;
 
   std::int64_t elements() const { return batch * heads * sequence * features; }
   // Two products of sequence x sequence x features a head.
@@ -41,6 +43,7 @@ struct AttentionShape {
         {"--sequence", "queries, and keys, of a head; a multiple of the tile", &sequence, 1,
          std::int64_t(1) << 18},
         {"--features", "of a head; 64", &features, 1, 1024},
+        {"--outliers", "1: some queries and keys are 16 times as large", &outliers, 0, 1},
     };
   }
 
@@ -66,7 +69,8 @@ struct AttentionShape {
 
   std::string describe() const {
     return "batch " + std::to_string(batch) + ", heads " + std::to_string(heads) + ", sequence " +
-           std::to_string(sequence) + ", features " + std::to_string(features);
+           std::to_string(sequence) + ", features " + std::to_string(features) +
+           (outliers != 0 ? ", with outliers" : "");
   }
 };
 
@@ -84,6 +88,11 @@ class Attention {
       fill_normal_async(inputs_.data() + i * shape.elements(), shape.elements(),
                         stream_key(value_seed, 1 + i), kSigma);
     }
+    if (shape.outliers != 0) {
+      __half* const q = inputs_.data();
+      scale_rows_async(q, shape.elements(), kFeatures, kOutlierQueries);
+      scale_rows_async(q + shape.elements(), shape.elements(), kFeatures, kOutlierKeys);
+    }
     SPARSEK_CUDA_CHECK(cudaDeviceSynchronize());
   }
 
@@ -96,6 +105,8 @@ class Attention {
   }
 
   void poison_output() { out_.poison(); }
+  std::uint64_t flop() const { return shape_.flop(); }
+  std::uint64_t bytes() const { return shape_.bytes(); }
 
   Comparison compare() const {
     return sparsek::compare(AttentionReference{operands()}, shape_.elements());

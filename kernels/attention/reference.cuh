@@ -1,5 +1,6 @@
-// The independent reference: one thread an output element, in double, no tiles, no tensor cores, no
-// running maximum; and how far a kernel may be from it.
+// The independent reference: one thread an output element, in double, no tiles, no tensor cores;
+// and how far a kernel may be from it. It subtracts the largest score so far, as exp overflows in
+// double too from 710 on; what that rounds is far below the tolerance.
 //
 // For a query let s_j be its scores, p_j = exp(s_j / sqrt(D)) / sum exp(s / sqrt(D)) and, for a
 // feature, out = sum p_j v_j. A kernel computes weights w_j = exp((s_j - m) / sqrt(D)) with m the
@@ -10,11 +11,17 @@
 //   * Scaling by log2(e) / sqrt(D) and subtracting the maximum round the constant, the two products
 //     and the difference, each by 2^-24 of at most (|s_j| + |m|) / sqrt(D) in the exponent:
 //     together 2^-22 * (|s_j| + |m|) / sqrt(D).
+//     With a running maximum the exponent of a weight is a sum of falling steps, from its score to
+//     the maximum of its time and on to the last one: their magnitudes add up to m - s_j, so the
+//     same bound covers their roundings.
 //   * ex2.approx errs by 2^-22 (PTX ISA). A running maximum multiplies the weights so far by one
 //     more such factor, rounded, each time it grows: at most once in 16 keys. With the merge of
-//     parts of the keys: (S / 16 + 2) * 2^-21, which also covers the factors' own exponents.
+//     parts of the keys: (S / 16 + 2) * 2^-21.
 //   These are the relative error e_j of a weight. It moves sum w_j v_j by sum w_j e_j |v_j|, and
-//   out by as much again through L: |out| * sum p_j e_j.
+//   out by as much again through L: |out| * sum p_j e_j. With outliers e_j reaches some hundredths,
+//   so what is only first order is not left to the last hundredth: an error d of an exponent
+//   changes a weight by at most d + d^2 (d < 1), and both parts are divided by 1 - sum p_j e_j, how
+//   much smaller L may be.
 //   * A weight is rounded to fp16 for the second product, not for L: 2^-11 of it, or 2^-25 where it
 //     is below 2^-14. In out: 2^-11 * sum p_j |v_j| + 2^-25 * sum |v_j| / L.
 //   * The sums over the keys are chains of S additions: S * 2^-23 * sum p_j |v_j|, and
@@ -60,8 +67,6 @@ struct AttentionReference {
     return static_cast<double>(__half2float(p.out[index]));
   }
 
-  // A score over sqrt(D) is at most D * 5.8^2 / sqrt(D) = 270 (the inputs' tails end at 5.8), far
-  // from where exp overflows: no maximum is needed but for the tolerance.
   __device__ Expected expected(std::uint64_t index) const {
     const double scale = 1 / sqrt(static_cast<double>(kFeatures));
     const std::uint64_t row = index / kFeatures;
@@ -81,9 +86,19 @@ struct AttentionReference {
         a += fabs(product);
       }
       const double v = __half2float(p.v[(first_key + j) * kFeatures + feature]);
-      const double weight = exp(score * scale);
-      const double e = scale * (kFeatures * 0x1p-23 * a + 0x1p-22 * fabs(score));
-      top = fmax(top, score);
+      if (score > top) {
+        // The first key has nothing to scale: its factor is exp(-inf) = 0.
+        const double factor = exp((top - score) * scale);
+        top = score;
+        all *= factor;
+        sum *= factor;
+        magnitude *= factor;
+        error *= factor;
+        error_magnitude *= factor;
+      }
+      const double weight = exp((score - top) * scale);
+      const double d = scale * (kFeatures * 0x1p-23 * a + 0x1p-22 * fabs(score));
+      const double e = d + d * d;
       all += weight;
       sum += weight * v;
       magnitude += weight * fabs(v);
@@ -94,11 +109,11 @@ struct AttentionReference {
 
     const double out = sum / all;
     const double spread = magnitude / all;  // sum p |v|
-    const double least_weights = all / exp(top * scale);
     const double every = (p.sequence / 16 + 2) * 0x1p-21 + 0x1p-22 * fabs(top) * scale;
-    const double weights = error_magnitude / all + every * spread +
-                           fabs(out) * (error / all + every);
-    const double rounded = 0x1p-11 * spread + 0x1p-25 * values / least_weights;
+    const double weight_sum = error / all + every;  // sum p e, the relative error of L
+    const double weights = (error_magnitude / all + every * spread + fabs(out) * weight_sum) /
+                           (1 - weight_sum);
+    const double rounded = 0x1p-11 * spread + 0x1p-25 * values / all;
     const double sums = p.sequence * 0x1p-23 * (spread + fabs(out));
     const double last = 0x1p-21 * spread + 0x1p-11 * fabs(out) + 0x1p-25;
     return {out, 1.01 * (weights + rounded + sums + last)};

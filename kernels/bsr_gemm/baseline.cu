@@ -161,7 +161,8 @@ static void launch(const sparsek::Operands& p) {
 }
 
 int main(int argc, char** argv) {
-  return sparsek::run(argc, argv, {"bsr_gemm_baseline", baseline::kTileN, nullptr, launch});
+  return sparsek::run<sparsek::BsrGemm<baseline::kTileN>>(
+      argc, argv, {"bsr_gemm_baseline", nullptr, nullptr, launch});
 }
 
 #endif

@@ -36,6 +36,10 @@
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 2
 #endif
+// 1: a thread reads the column of a block a step before it copies the block; 0: where it copies it.
+#ifndef COLUMN_AHEAD
+#define COLUMN_AHEAD 1
+#endif
 
 namespace {
 
@@ -110,15 +114,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   // Producer: every thread requests its share of the next block into a stage. A group is committed
   // even when no block is left, so that the count of groups keeps step with the count of steps.
   int next_block = first;
-  int next_column = first < last ? columns[first] : 0;
+  int next_column = COLUMN_AHEAD && first < last ? columns[first] : 0;
   const auto request_next = [&](int stage) {
     if (next_block < last) {
       const __half* block_a = values + static_cast<std::size_t>(next_block) * kBlockElements;
+      if (!COLUMN_AHEAD) next_column = columns[next_block];
       const __half* block_b =
           b + static_cast<std::size_t>(next_column) * kBlockCols * n + tile_column;
       // Read a step early: the copies' addresses must not wait for it.
       ++next_block;
-      if (next_block < last) next_column = columns[next_block];
+      if (COLUMN_AHEAD && next_block < last) next_column = columns[next_block];
 
       __half* stage_a = ring + stage * kStageElements;
       __half* stage_b = stage_a + kElementsA;
@@ -228,5 +233,6 @@ static void launch(const Operands& p) {
 }
 
 int main(int argc, char** argv) {
-  return sparsek::run(argc, argv, {"bsr_gemm_cp_async", kTileN, prepare, launch});
+  return sparsek::run<sparsek::BsrGemm<kTileN>>(
+      argc, argv, {"bsr_gemm_cp_async", nullptr, prepare, launch});
 }

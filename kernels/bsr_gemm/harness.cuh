@@ -1,114 +1,42 @@
-// What every variant's main does: inputs, launches, check, times, result file.
+// bsr_gemm for the common harness.
 #pragma once
 
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
+#include <string>
+#include <vector>
 
-#include "../common/device.cuh"
-#include "../common/options.cuh"
-#include "../common/result.cuh"
-#include "../common/timing.cuh"
+#include "../common/harness.cuh"
 #include "problem.cuh"
 #include "reference.cuh"
 
 namespace sparsek {
 
-struct Variant {
-  const char* name;                 // of the kernel, as a profiler shows it
-  int tile_n;                       // N must be a multiple
-  void (*prepare)();                // once, before any launch; null: nothing to do
-  void (*launch)(const Operands&);  // asynchronous, on the default stream
-};
+// TileN: N must be a multiple of it.
+template <int TileN>
+class BsrGemm : public Problem {
+ public:
+  using Operands = sparsek::Operands;
+  static constexpr const char* kTolerance = kToleranceInWords;
 
-inline void report_check(const Comparison& comparison) {
-  const CheckOutcome& outcome = comparison.outcome;
-  const WorstElement& worst = comparison.worst;
-  std::FILE* stream = outcome.correct() ? stdout : stderr;
-  std::fprintf(stream, "check: %s, %llu of %llu elements outside the tolerance\n",
-               outcome.correct() ? "right" : "WRONG",
-               static_cast<unsigned long long>(outcome.wrong),
-               static_cast<unsigned long long>(outcome.checked));
-  std::fprintf(stream,
-               "worst: row %d, col %d: got %.9g, expected %.9g, tolerance %.3g (error/tolerance "
-               "%.3g); largest absolute error %.3g\n",
-               worst.row, worst.column, worst.got, worst.expected.value, worst.expected.tolerance,
-               outcome.max_error_over_tolerance, outcome.max_abs_error);
-}
-
-inline void report_times(const Result& result) {
-  const auto [fastest, slowest] =
-      std::minmax_element(result.times_us.begin(), result.times_us.end());
-  const double median_us = *median(result.times_us);
-  std::printf("time: median %.2f us (%.2f to %.2f) of %lld launches, %.1f TFLOP/s; L2 as the "
-              "launch before left it\n",
-              median_us, *fastest, *slowest, static_cast<long long>(result.launches),
-              static_cast<double>(result.flop) / median_us * 1e-6);
-}
-
-inline int run(int argc, char** argv, const Variant& variant) {
-  Shape shape;
-  const Options options = parse_options(argc, argv, shape_options(shape));
-  // An earlier run's file must not be taken for this run's.
-  if (!options.result_path.empty()) std::remove(options.result_path.c_str());
-  require_supported(shape, variant.tile_n);
-
-  const cudaDeviceProp device = require_device(9, 0);
-  std::printf("%s on %s: m %lld, n %lld, k %lld, %lld blocks a block-row, seed %lld, "
-              "values %lld\n",
-              variant.name, device.name, static_cast<long long>(shape.m),
-              static_cast<long long>(shape.n), static_cast<long long>(shape.k),
-              static_cast<long long>(shape.blocks_per_row),
-              static_cast<long long>(options.seed), static_cast<long long>(options.value_seed));
-
-  Problem problem(shape, static_cast<std::uint64_t>(options.seed),
-                  static_cast<std::uint64_t>(options.value_seed));
-  const Operands operands = problem.operands();
-  if (variant.prepare != nullptr) variant.prepare();
-  const auto launch = [&] {
-    variant.launch(operands);
-    SPARSEK_CUDA_CHECK(cudaGetLastError());
+  struct Shape : sparsek::Shape {
+    std::vector<IntegerOption> options() { return shape_options(*this); }
+    void require() const { require_supported(*this, TileN); }
+    std::string describe() const {
+      return "m " + std::to_string(m) + ", n " + std::to_string(n) + ", k " + std::to_string(k) +
+             (irregular != 0 ? ", up to " : ", ") + std::to_string(blocks_per_row) +
+             " blocks a block-row" + (shuffled_columns != 0 ? ", shuffled columns" : "") +
+             kElementSuffix;
+    }
   };
 
-  Result result{};
-  result.kernel = variant.name;
-  result.gpu = device.name;
-  result.tolerance = kToleranceInWords;
-  result.flop = shape.flop();
-  result.bytes = shape.bytes();
+  BsrGemm(const Shape& shape, std::uint64_t seed, std::uint64_t value_seed)
+      : Problem(shape, seed, value_seed), elements_(std::uint64_t(shape.m) * shape.n) {}
 
-  if (options.mode == Mode::kProfile) {
-    // What is measured is checked: the output of the last launch, in the same process.
-    const bool checked = !options.result_path.empty();
-    if (checked) problem.poison_output();
-    for (std::int64_t i = 0; i < options.launches; ++i) launch();
-    SPARSEK_CUDA_CHECK(cudaDeviceSynchronize());
-    result.launches = options.launches;
-    std::printf("profile: %lld launches%s\n", static_cast<long long>(options.launches),
-                checked ? "" : ", output not checked");
-    if (checked) {
-      const Comparison comparison = compare_with_reference(shape, operands);
-      result.check = comparison.outcome;
-      report_check(comparison);
-    }
-  } else {
-    problem.poison_output();
-    launch();
-    SPARSEK_CUDA_CHECK(cudaDeviceSynchronize());
-    const Comparison comparison = compare_with_reference(shape, operands);
-    result.check = comparison.outcome;
-    report_check(comparison);
+  Comparison compare() const {
+    return sparsek::compare(BsrGemmReference{operands()}, elements_);
   }
 
-  const bool correct = !result.check || result.check->correct();
-  if (options.mode == Mode::kTime && correct) {
-    result.times_us = time_launches_us(options.warmup, options.launches, launch);
-    result.launches = options.launches;
-    report_times(result);
-  }
-
-  if (!options.result_path.empty()) write_result(options.result_path, result);
-  return correct ? kExitOk : kExitWrongNumbers;
-}
+ private:
+  std::uint64_t elements_;
+};
 
 }  // namespace sparsek

@@ -173,5 +173,6 @@ static void launch(const Operands& p) {
 }
 
 int main(int argc, char** argv) {
-  return sparsek::run(argc, argv, {"bsr_gemm_occupancy", kTileN, nullptr, launch});
+  return sparsek::run<sparsek::BsrGemm<kTileN>>(
+      argc, argv, {"bsr_gemm_occupancy", nullptr, nullptr, launch});
 }

@@ -27,6 +27,7 @@
 #include "../common/mbarrier.cuh"
 #include "../common/mma.cuh"
 #include "../common/registers.cuh"
+#include "../common/ring.cuh"
 #include "../common/tma.cuh"
 #include "harness.cuh"
 
@@ -92,17 +93,7 @@ __device__ __forceinline__ int offset_b(int row, int chunk) {
   return row * kRowBytesB + (SWIZZLE ? chunk ^ row % 8 : chunk) * kChunk;
 }
 
-// Where the ring stands.
-struct Cursor {
-  int stage = 0;
-  std::uint32_t parity = 0;
-
-  __device__ __forceinline__ void step() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
+using Cursor = sparsek::Cursor<kStages>;
 
 }  // namespace
 
@@ -213,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         load(stage, 1);
         multiply(0);
         // Release: all lanes have read the stage, and the copy engine must see it so.
-        sparsek::tma_reuse_fence();
+        sparsek::async_proxy_fence();
         __syncwarp();
         if (lane == 0) sparsek::barrier_arrive(empty + stage);
         if (block + 1 < blocks) {
@@ -248,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
                   odd_row ? make_float2(other[0], other[1]) : make_float2(sum[0], sum[1]);
             }
           }
-          sparsek::tma_store_fence();
+          sparsek::async_proxy_fence();
           __syncwarp();
           if (lane == 0) {
             sparsek::tma_store_hinted(
@@ -288,5 +279,6 @@ static void launch(const Operands& p) {
 }
 
 int main(int argc, char** argv) {
-  return sparsek::run(argc, argv, {"bsr_gemm_tma", kTileN, prepare, launch});
+  return sparsek::run<sparsek::BsrGemm<kTileN>>(
+      argc, argv, {"bsr_gemm_tma", nullptr, prepare, launch});
 }

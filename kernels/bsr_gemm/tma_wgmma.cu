@@ -22,6 +22,7 @@
 //   the producer waits. Each warp stores its own rows: no barrier joins the warps of a group.
 #include "../common/mbarrier.cuh"
 #include "../common/registers.cuh"
+#include "../common/ring.cuh"
 #include "../common/tma.cuh"
 #include "../common/wgmma.cuh"
 #include "harness.cuh"
@@ -73,20 +74,11 @@ constexpr int kSharedBytes = kStages * kStageBytes + kConsumerWarps * kSlabBuffe
                              kBarriers * static_cast<int>(sizeof(Barrier)) + kAlignment;
 
 static_assert(kConsumers * kProductM == kBlockRows, "the consumers cover the rows");
+static_assert(kStages >= 2, "a stage is released only after the next one has come");
 static_assert(kTiles == 2, "two tiles in registers, one under way, one to be stored");
 static_assert(kSharedBytes <= 227 * 1024, "the ring and the slabs fit in shared memory");
 
-// Where the ring stands.
-struct Cursor {
-  int stage = 0;
-  std::uint32_t parity = 0;
-
-  __device__ __forceinline__ void step() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
+using Cursor = sparsek::Cursor<kStages>;
 
 // A warp's way out for C: slab by slab through shared memory, and out as whole lines.
 struct Output {
@@ -132,7 +124,7 @@ struct Output {
       }
     }
 
-    sparsek::tma_store_fence();
+    sparsek::async_proxy_fence();
     __syncwarp();
     if (lane == 0) {
       sparsek::tma_store(map, row, column + Slab * kSlabColumns, slab);
@@ -283,23 +275,21 @@ static void prepare() {
       bsr_gemm_tma_wgmma, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
 }
 
-// Ends the process where a block-row has not a number of blocks that fits the registers.
-static int supported_blocks(const Operands& p) {
-  int offsets[2];
-  SPARSEK_CUDA_CHECK(
-      cudaMemcpy(offsets, p.row_offsets, sizeof offsets, cudaMemcpyDeviceToHost));
-  const int blocks = offsets[1] - offsets[0];
-  if (blocks < kMinBlocks || blocks > kMaxBlocks || blocks % kStageBlocks != 0) {
-    sparsek::usage_error("--blocks-per-row " + std::to_string(blocks) +
-                         " is not an even number from " + std::to_string(kMinBlocks) + " to " +
-                         std::to_string(kMaxBlocks) + ", what this kernel's registers hold");
+// Ends the process where one of the block-rows has not a number of blocks that fits the registers:
+// fewer than kMinBlocks never end, and an odd last block reads beyond `columns`.
+static void require_supported_rows(const Operands& p) {
+  for (int row = 0; row < p.m / kBlockRows; ++row) {
+    const int blocks = p.host_row_offsets[row + 1] - p.host_row_offsets[row];
+    if (blocks >= kMinBlocks && blocks <= kMaxBlocks && blocks % kStageBlocks == 0) continue;
+    sparsek::usage_error("block-row " + std::to_string(row) + " has " + std::to_string(blocks) +
+                         " blocks (--blocks-per-row, --irregular): this kernel's registers take an "
+                         "even number from " +
+                         std::to_string(kMinBlocks) + " to " + std::to_string(kMaxBlocks));
   }
-  return blocks;
 }
 
 static void launch(const Operands& p) {
-  static const int blocks = supported_blocks(p);
-  (void)blocks;
+  require_supported_rows(p);
   const CUtensorMap map_b = sparsek::matrix_map(p.b, p.k, p.n, kBlockCols, kTileN,
                                                 CU_TENSOR_MAP_SWIZZLE_128B);
   const CUtensorMap map_c = sparsek::matrix_map(p.c, p.m, p.n, kSlabRows, kSlabColumns,
@@ -310,5 +300,6 @@ static void launch(const Operands& p) {
 }
 
 int main(int argc, char** argv) {
-  return sparsek::run(argc, argv, {"bsr_gemm_tma_wgmma", kPanelN, prepare, launch});
+  return sparsek::run<sparsek::BsrGemm<kPanelN>>(
+      argc, argv, {"bsr_gemm_tma_wgmma", nullptr, prepare, launch});
 }

@@ -23,6 +23,7 @@
 #include "../common/mbarrier.cuh"
 #include "../common/mma.cuh"
 #include "../common/registers.cuh"
+#include "../common/ring.cuh"
 #include "harness.cuh"
 
 #ifndef STAGES
@@ -91,17 +92,7 @@ __device__ __forceinline__ int offset_b(int row, int chunk) {
   return row * kRowBytesB + (SWIZZLE ? chunk ^ row % 8 : chunk) * kChunk;
 }
 
-// Where the ring stands.
-struct Cursor {
-  int stage = 0;
-  std::uint32_t parity = 0;
-
-  __device__ __forceinline__ void step() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
+using Cursor = sparsek::Cursor<kStages>;
 
 }  // namespace
 
@@ -278,5 +269,6 @@ static void launch(const Operands& p) {
 }
 
 int main(int argc, char** argv) {
-  return sparsek::run(argc, argv, {"bsr_gemm_warp_specialized", kTileN, prepare, launch});
+  return sparsek::run<sparsek::BsrGemm<kTileN>>(
+      argc, argv, {"bsr_gemm_warp_specialized", nullptr, prepare, launch});
 }

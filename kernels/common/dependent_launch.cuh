@@ -31,6 +31,13 @@ __device__ __forceinline__ void wait_for_prerequisites() {
   asm volatile("griddepcontrol.wait;\n" ::: "memory");
 }
 
+// Of this program, on the host: ci/peers also times the same kernels without it.
+struct DependentLaunches {
+  bool allowed = true;
+  bool used = false;  // a kernel was launched by launch_dependent
+};
+inline DependentLaunches dependent_launches;
+
 // kernel<<<blocks, threads, shared_bytes>>>(arguments...) that need not wait for the kernel before.
 template <typename... Parameters, typename... Arguments>
 void launch_dependent(void (*kernel)(Parameters...), unsigned blocks, unsigned threads,
@@ -44,7 +51,8 @@ void launch_dependent(void (*kernel)(Parameters...), unsigned blocks, unsigned t
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = shared_bytes;
   config.attrs = &early;
-  config.numAttrs = 1;
+  config.numAttrs = dependent_launches.allowed ? 1 : 0;
+  dependent_launches.used = true;
   SPARSEK_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
 }
 

@@ -2,11 +2,11 @@
 //
 // A family is described by its Problem:
 //   Shape           the sizes, with their defaults; options(), the command line's; require(), which
-//                   ends the process for sizes outside the family; flop() and bytes() of a launch;
-//                   describe(), the sizes in words
+//                   ends the process for sizes outside the family; describe(), the sizes in words
 //   Operands        what a kernel is launched on
 //   kTolerance      the rule of the check in words
-//   Problem(shape, seed, value_seed), operands(), poison_output(), compare() with the reference
+//   Problem(shape, seed, value_seed), operands(), poison_output(), compare() with the reference,
+//                   flop() and bytes() of a launch
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,9 @@ struct Variant {
   void (*require)(const typename Problem::Shape&);        // ends the process for sizes the kernel
                                                           // cannot do; null: it does all
   void (*prepare)();                                      // once, before any launch; null: nothing
-  void (*launch)(const typename Problem::Operands&);      // asynchronous, on the default stream
+  // Asynchronous, on the default stream. Ends the process with kExitUsage, before the kernel
+  // starts, where the kernel cannot do these operands.
+  void (*launch)(const typename Problem::Operands&);
 };
 
 inline void report_check(const Comparison& comparison) {
@@ -85,8 +87,8 @@ int run(int argc, char** argv, const Variant<Problem>& variant) {
   result.kernel = variant.name;
   result.gpu = device.name;
   result.tolerance = Problem::kTolerance;
-  result.flop = shape.flop();
-  result.bytes = shape.bytes();
+  result.flop = problem.flop();
+  result.bytes = problem.bytes();
 
   if (options.mode == Mode::kProfile) {
     // What is measured is checked: the output of the last launch, in the same process.

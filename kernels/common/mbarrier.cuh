@@ -56,4 +56,9 @@ __device__ __forceinline__ void named_barrier(int number, int threads) {
   asm volatile("bar.sync %0, %1;\n" ::"r"(number), "r"(threads) : "memory");
 }
 
+// Counts this warp's threads as arrived at the numbered barrier, and does not wait there.
+__device__ __forceinline__ void named_barrier_arrive(int number, int threads) {
+  asm volatile("bar.arrive %0, %1;\n" ::"r"(number), "r"(threads) : "memory");
+}
+
 }  // namespace sparsek

@@ -1,5 +1,5 @@
-// Command line shared by all kernel executables. Integer options that belong to one kernel family
-// (its sizes) are handed in as a table.
+// Command line shared by all kernel executables. The options of one kernel family (its sizes, and
+// choices by name) are passed as a table.
 #pragma once
 
 #include <cerrno>
@@ -36,6 +36,12 @@ struct IntegerOption {
   std::int64_t* value;  // holds the default on entry
   std::int64_t lowest;
   std::int64_t highest;
+  // If there are any, the value is given as one of these names: the index of it, from 0.
+  std::vector<const char*> names = {};
+
+  std::string default_text() const {
+    return names.empty() ? std::to_string(*value) : names[static_cast<std::size_t>(*value)];
+  }
 };
 
 [[noreturn]] inline void usage_error(const std::string& message) {
@@ -58,6 +64,16 @@ inline std::int64_t parse_integer(const char* text, const IntegerOption& option)
   return value;
 }
 
+inline std::int64_t parse_name(const char* text, const IntegerOption& option) {
+  std::string known;
+  for (std::size_t i = 0; i < option.names.size(); ++i) {
+    if (std::strcmp(text, option.names[i]) == 0) return static_cast<std::int64_t>(i);
+    known += (i == 0 ? "" : i + 1 == option.names.size() ? " or " : ", ") +
+             std::string(option.names[i]);
+  }
+  usage_error(std::string(option.flag) + " wants " + known + ", not '" + text + "'");
+}
+
 inline Mode parse_mode(const char* text) {
   if (std::strcmp(text, "check") == 0) return Mode::kCheck;
   if (std::strcmp(text, "profile") == 0) return Mode::kProfile;
@@ -71,8 +87,9 @@ inline void print_help(const char* program, const std::vector<IntegerOption>& in
               "check: compare with the reference; time: check, then time (default);");
   std::printf("  %-20s %s\n", "", "profile: launches only, without warm-up; checked where --result is given");
   for (const IntegerOption& option : integers) {
-    std::printf("  %-20s %s (default %lld)\n", (std::string(option.flag) + " N").c_str(),
-                option.help, static_cast<long long>(*option.value));
+    const char* const placeholder = option.names.empty() ? " N" : " NAME";
+    std::printf("  %-20s %s (default %s)\n", (std::string(option.flag) + placeholder).c_str(),
+                option.help, option.default_text().c_str());
   }
   std::printf("  %-20s %s\n", "--result FILE", "write the outcome as JSON");
   std::printf("  %-20s %s\n\n", "--help", "print this and exit");
@@ -113,7 +130,8 @@ inline Options parse_options(int argc, char** argv,
     if (i + 1 == argc) usage_error(flag + " wants a value");
     const char* value = argv[++i];
     if (integer != nullptr) {
-      *integer->value = parse_integer(value, *integer);
+      *integer->value = integer->names.empty() ? parse_integer(value, *integer)
+                                               : parse_name(value, *integer);
       if (flag == "--warmup") warmup_given = true;
       if (flag == "--value-seed") value_seed_given = true;
     } else if (flag == "--mode") {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cuda.h>
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -16,6 +17,9 @@ namespace sparsek {
 
 constexpr CUtensorMapDataType tensor_map_type(const __half*) {
   return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+}
+constexpr CUtensorMapDataType tensor_map_type(const __nv_bfloat16*) {
+  return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 }
 constexpr CUtensorMapDataType tensor_map_type(const float*) {
   return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
@@ -65,7 +69,7 @@ __device__ __forceinline__ void tma_load(void* shared, const CUtensorMap* map, i
 }
 
 // Copies shared memory to the box at (row, column), as part of this thread's open group. What other
-// threads wrote there needs tma_store_fence by each of them, and a barrier, before.
+// threads wrote there needs async_proxy_fence by each of them, and a barrier, before.
 __device__ __forceinline__ void tma_store(const CUtensorMap* map, int row, int column,
                                           const void* shared) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];\n"
@@ -91,14 +95,10 @@ __device__ __forceinline__ void tma_store_hinted(const CUtensorMap* map, int row
       : "memory");
 }
 
-// Makes this thread's ordinary stores to shared memory visible to the copy engine.
-__device__ __forceinline__ void tma_store_fence() {
-  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
-}
-
-// Before this thread arrives at a barrier to hand shared memory that it has read back to the copy
-// engine: an arrival alone orders ordinary accesses, not the engine's.
-__device__ __forceinline__ void tma_reuse_fence() {
+// Orders this thread's ordinary accesses to shared memory before what the copy engine does there
+// later. Two uses: stores that the engine then copies, and reads before an arrival that hands the
+// memory back to the engine, as an arrival alone orders ordinary accesses only.
+__device__ __forceinline__ void async_proxy_fence() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
 

@@ -113,5 +113,6 @@ static void launch(const sparsek::Operands& p) {
 }
 
 int main(int argc, char** argv) {
-  return sparsek::run(argc, argv, {"bsr_gemm_no_tensor_cores", kTileN, nullptr, launch});
+  return sparsek::run<sparsek::BsrGemm<kTileN>>(
+      argc, argv, {"bsr_gemm_no_tensor_cores", nullptr, nullptr, launch});
 }

@@ -27,5 +27,6 @@ static void launch(const sparsek::Operands& p) {
 }
 
 int main(int argc, char** argv) {
-  return sparsek::run(argc, argv, {"bsr_gemm_out_of_bounds", baseline::kTileN, nullptr, launch});
+  return sparsek::run<sparsek::BsrGemm<baseline::kTileN>>(
+      argc, argv, {"bsr_gemm_out_of_bounds", nullptr, nullptr, launch});
 }

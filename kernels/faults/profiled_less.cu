@@ -44,7 +44,7 @@ void launch(const sparsek::Operands& p) {
 
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) profiled = profiled || std::strcmp(argv[i], "profile") == 0;
-  return sparsek::run(argc, argv,
-                      {RING_NAME(KERNEL_NAME), ring::kTileN,
-                       ring::prepare<ring::NoFault, KERNEL_NAME>, launch});
+  return sparsek::run<sparsek::BsrGemm<ring::kTileN>>(
+      argc, argv,
+      {RING_NAME(KERNEL_NAME), nullptr, ring::prepare<ring::NoFault, KERNEL_NAME>, launch});
 }

@@ -231,7 +231,8 @@ void launch(const Operands& p) {
 
 template <typename Fault, Kernel kernel>
 int run(int argc, char** argv, const char* name) {
-  return sparsek::run(argc, argv, {name, kTileN, prepare<Fault, kernel>, launch<Fault, kernel>});
+  return sparsek::run<sparsek::BsrGemm<kTileN>>(
+      argc, argv, {name, nullptr, prepare<Fault, kernel>, launch<Fault, kernel>});
 }
 
 }  // namespace ring

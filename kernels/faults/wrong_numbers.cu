@@ -18,5 +18,6 @@ static void launch(const sparsek::Operands& p) {
 }
 
 int main(int argc, char** argv) {
-  return sparsek::run(argc, argv, {"bsr_gemm_wrong_numbers", baseline::kTileN, nullptr, launch});
+  return sparsek::run<sparsek::BsrGemm<baseline::kTileN>>(
+      argc, argv, {"bsr_gemm_wrong_numbers", nullptr, nullptr, launch});
 }

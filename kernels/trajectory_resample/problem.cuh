@@ -20,6 +20,13 @@
 // source is then needed (batch, steps, targets, features; seeds 1 to 4): 97.5 to 97.8 % of
 // 32,500,256,256 and of 64,1000,512,512, more than 99.9 % of 256,100,2048,256. So bytes() is what
 // must move.
+//
+// With other gaps between the samples (--times) the targets stay, the first sample is at 0 and the
+// last at steps - 1, and one in 128 repeats its predecessor's time as well:
+//   * bursty: 15 of 16 gaps are 0.025 to 0.075, the others uniform, so that the mean is 1.
+//   * lognormal: exp(z), z of deviation 1, scaled to a mean of 1.
+// Many samples then lie between two targets, and their rows are not needed: bytes() is more than
+// must move.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -38,13 +45,18 @@
 
 namespace sparsek {
 
+// The gaps between the samples of a trajectory: the values of --times, in the order of their names.
+enum class Gaps : std::int64_t { kRegular, kBursty, kLognormal };
+
 struct Shape {
   std::int64_t batch = 64;
   std::int64_t steps = 1000;
   std::int64_t targets = 512;
   std::int64_t features = 512;
   std::int64_t shuffled = 0;
+  std::int64_t times = static_cast<std::int64_t>(Gaps::kRegular);
 
+  Gaps gaps() const { return static_cast<Gaps>(times); }
   std::int64_t samples() const { return batch * steps; }
   std::int64_t rows_out() const { return batch * targets; }
 
@@ -65,6 +77,7 @@ struct Shape {
         {"--targets", "times at which a trajectory is wanted", &targets, 1, most},
         {"--features", "values of a sample", &features, 1, most},
         {"--shuffled", "1: the targets of a trajectory in random order", &shuffled, 0, 1},
+        {"--times", "gaps between samples: regular, bursty or lognormal", &times, 0, 2, kGapNames},
     };
   }
 
@@ -87,8 +100,11 @@ struct Shape {
   std::string describe() const {
     return "batch " + std::to_string(batch) + ", steps " + std::to_string(steps) + ", targets " +
            std::to_string(targets) + ", features " + std::to_string(features) +
-           (shuffled != 0 ? ", shuffled" : "");
+           (shuffled != 0 ? ", shuffled" : "") +
+           (gaps() == Gaps::kRegular ? std::string() : std::string(", ") + kGapNames[times]);
   }
+
+  inline static const std::vector<const char*> kGapNames = {"regular", "bursty", "lognormal"};
 };
 
 // Ends the process if a row is not a whole number of 16-byte vectors.
@@ -96,6 +112,19 @@ inline void require_whole_vectors(const Shape& shape) {
   if (shape.features % 8 == 0) return;
   usage_error("--features " + std::to_string(shape.features) +
               " is not a multiple of 8, the bf16 values of a 16-byte access");
+}
+
+// Ends the process if a pointer or a row is not aligned to 16 bytes, the unit of bulk copies and of
+// vector accesses: without it the kernel ends with a misaligned address, or a bulk copy never does.
+inline void require_aligned(const Operands& p) {
+  constexpr std::uintptr_t unit = 16;
+  const auto require_multiple = [](std::uintptr_t value, const std::string& what) {
+    if (value % unit != 0) usage_error(what + " is not a multiple of 16 bytes");
+  };
+  require_multiple(reinterpret_cast<std::uintptr_t>(p.source), "the address of the source");
+  require_multiple(reinterpret_cast<std::uintptr_t>(p.out), "the address of the output");
+  require_multiple(p.features * sizeof(*p.source),
+                   "a row of " + std::to_string(p.features) + " features");
 }
 
 // Box-Muller, two values of N(0, 1) from one 64-bit draw.
@@ -118,15 +147,62 @@ inline double uniform(std::uint64_t key, std::uint64_t counter) {
   return static_cast<double>(random_bits(key, counter) >> 11) * 0x1p-53;
 }
 
-inline std::vector<float> draw_source_times(const Shape& shape, std::uint64_t key) {
+// exp(x) for |x| <= 6 with additions and products alone, so that every C library and processor
+// gives the same bits: the Taylor series of exp(x / 64), to the 64th power.
+inline double exponential(double x) {
+  const double part = x / 64;
+  double sum = 1, term = 1;
+  for (int i = 1; i <= 10; ++i) {
+    term *= part / i;
+    sum += term;
+  }
+  for (int i = 0; i < 6; ++i) sum *= sum;
+  return sum;
+}
+
+// The gap before a sample, up to a factor. Each draw has 16 counters of its own.
+inline double draw_gap(Gaps gaps, std::uint64_t key, std::uint64_t draw) {
+  const std::uint64_t counter = 16 * draw;
+  const double u = uniform(key, counter);
+  if (gaps == Gaps::kBursty) {
+    constexpr double inside = 0.05;               // of a burst, on average
+    constexpr double between = 16 - 15 * inside;  // so that the mean of all is 1
+    const bool pause = random_bits(key, counter + 1) >> 60 == 0;
+    return pause ? 2 * between * u : inside * (0.5 + u);
+  }
+  // Twelve uniform values have a variance of 1.
+  double normal = u - 6;
+  for (int i = 1; i < 12; ++i) normal += uniform(key, counter + i);
+  return exponential(normal);
+}
+
+// The times of a trajectory's samples from 0 to steps - 1 with these gaps.
+inline void append_with_gaps(const Shape& shape, std::uint64_t key, std::uint64_t first_draw,
+                             std::vector<float>& times) {
+  std::vector<double> places(1, 0.0);
+  for (std::int64_t j = 1; j < shape.steps; ++j) {
+    places.push_back(places.back() + draw_gap(shape.gaps(), key, first_draw + j));
+  }
+  const double total = places.back();
+  const double scale = total > 0 ? static_cast<double>(shape.steps - 1) / total : 0.0;
+  for (const double place : places) times.push_back(static_cast<float>(place * scale));
+}
+
+inline std::vector<float> draw_source_times(const Shape& shape, std::uint64_t key,
+                                            std::uint64_t gap_key) {
   std::vector<float> times;
   times.reserve(shape.samples());
   std::uint64_t draws = 0;
   for (std::int64_t b = 0; b < shape.batch; ++b) {
+    const bool regular = shape.gaps() == Gaps::kRegular;
+    if (!regular) append_with_gaps(shape, gap_key, draws, times);
     for (std::int64_t j = 0; j < shape.steps; ++j, ++draws) {
+      if (regular) {
+        const double time = static_cast<double>(j) + 0.3 * uniform(key, 2 * draws + 1);
+        times.push_back(static_cast<float>(time));
+      }
       const bool repeated = j > 0 && random_bits(key, 2 * draws) >> 57 == 0;
-      const double time = static_cast<double>(j) + 0.3 * uniform(key, 2 * draws + 1);
-      times.push_back(repeated ? times.back() : static_cast<float>(time));
+      if (repeated) times[draws] = times[draws - 1];
     }
   }
   return times;
@@ -166,7 +242,7 @@ class Problem {
   Problem(const Shape& shape, std::uint64_t seed, std::uint64_t value_seed)
       // An even count, since values are drawn in pairs.
       : source_((shape.samples() * shape.features + 1) / 2 * 2),
-        source_times_(draw_source_times(shape, stream_key(seed, 0))),
+        source_times_(draw_source_times(shape, stream_key(seed, 0), stream_key(seed, 3))),
         target_times_(draw_target_times(shape, stream_key(seed, 1))),
         out_(shape.rows_out() * shape.features),
         shape_(shape) {
@@ -188,6 +264,8 @@ class Problem {
   }
 
   void poison_output() { out_.poison(); }
+  std::uint64_t flop() const { return shape_.flop(); }
+  std::uint64_t bytes() const { return shape_.bytes(); }
 
   Comparison compare() const {
     return sparsek::compare(Reference{operands()}, shape_.rows_out() * shape_.features);

@@ -176,6 +176,7 @@ static void prepare() {
 }
 
 static void launch(const Operands& p) {
+  sparsek::require_aligned(p);
   const Plan plan = make_plan(p);
   const auto blocks =
       static_cast<unsigned>(static_cast<std::int64_t>(p.batch) * plan.blocks_per_trajectory);

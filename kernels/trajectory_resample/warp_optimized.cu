@@ -132,6 +132,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
 }
 
 static void launch(const Operands& p) {
+  sparsek::require_aligned(p);
   const int tile = p.targets / kManyTargets >= p.steps ? kTargetsHeld : kTargetsInFlight;
   const int per_block = kWarps * tile;
   const int blocks_per_trajectory = (p.targets + per_block - 1) / per_block;

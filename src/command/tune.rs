@@ -19,6 +19,7 @@ use crate::tolerances::{
 #[derive(Serialize)]
 struct Content {
     open_share_percent: f64,
+    recorded: bool,
     variants: Vec<VariantTolerances>,
     left_out: Vec<LeftOut>,
     /// The proposals that differ from the configuration, as its lines.
@@ -46,8 +47,10 @@ pub(super) fn run(config: &Path, arguments: &TuneArgs) -> Result<ExitCode, Error
         evidence.map(|one| comparisons(&recorded(variant, one)))
     });
     let tuner = Tuner::new(arguments.open_share, most.max().unwrap_or(1));
+    let tuner = tuner.of_recordings(arguments.recorded);
     let mut content = Content {
         open_share_percent: arguments.open_share,
+        recorded: arguments.recorded,
         variants: Vec::new(),
         left_out: Vec::new(),
         toml: String::new(),

@@ -70,6 +70,7 @@ pub use recordings::{PackedBase, Recordings};
 pub use same_program::SameProgram;
 pub use share::{KernelShare, share_words};
 pub use stall::stall_words;
+pub(crate) use tail::Part;
 pub use tail::Tail;
 pub use trends::trends;
 pub use unchecked::unchecked;

@@ -19,7 +19,7 @@ pub(crate) enum Part {
 
 impl Part {
     /// The samples that are judged; of the slowest launches, those among so many first ones.
-    pub(super) fn of(self, samples: Samples, launches: usize) -> Option<Samples> {
+    pub(crate) fn of(self, samples: Samples, launches: usize) -> Option<Samples> {
         match self {
             Part::Every => Some(samples),
             Part::Slowest => slowest_tenth(&samples, launches),
@@ -28,7 +28,7 @@ impl Part {
 
     /// The locked samples that the noise of processes of so many launches is learned from. How much
     /// the slowest launches vary is not scaled to more launches: it is taken as it was locked.
-    pub(super) fn noise(self, locked: &Samples, launches: usize) -> Option<Samples> {
+    pub(crate) fn noise(self, locked: &Samples, launches: usize) -> Option<Samples> {
         match self {
             Part::Every => Some(locked.with_launches(launches)),
             Part::Slowest => slowest_tenth(locked, launches),

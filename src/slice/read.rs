@@ -108,6 +108,8 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
         found.findings = reading.findings;
         let unmeasured = nothing_of(wanted, same, &BTreeMap::new());
         found.findings.extend(unmeasured);
+        // Each variant has a finding that says why it is not measured.
+        found.recordings.measured = true;
         return found;
     };
     reading.refuse(|slice| differs(&slice.common(), &common));

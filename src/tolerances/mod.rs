@@ -2,6 +2,7 @@
 //! which an unchanged check seldom stays open, and the gates that cannot fail.
 
 mod gather;
+mod judged;
 mod noise;
 mod propose;
 mod toml_lines;

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::judged::Judged;
 use crate::config::{Metric, Variant};
 use crate::evidence::why_not_measured;
 use crate::profile::{KernelProfile, Profile};
-use crate::statistics::{Samples, Scatter, mean};
+use crate::statistics::{Samples, Scatter, fewest_launches, mean};
 use crate::verdict::{Deviation, Population, Scale};
 
 /// The profiles of one variant on one GPU model.
@@ -57,10 +58,15 @@ struct OfGpu<'p> {
 }
 
 impl<'a> Recorded<'a> {
-    /// The locked samples of a metric; `None` where it was not measured.
-    pub(super) fn samples(&self, kernel: &KernelProfile, metric: &Metric) -> Option<Samples> {
-        let measured = why_not_measured(metric, self.locked, kernel).is_none();
-        measured.then(|| self.locked.samples(kernel, &metric.alias))?
+    /// The locked samples that are judged; `None` where they were not measured.
+    pub(super) fn samples(&self, kernel: &KernelProfile, judged: Judged<'_>) -> Option<Samples> {
+        let metric = judged.metric;
+        if why_not_measured(metric, self.locked, kernel).is_some() {
+            return None;
+        }
+        let samples = self.locked.samples(kernel, &metric.alias)?;
+        let launches = fewest_launches([&samples, &samples]);
+        judged.part.of(samples, launches)
     }
 
     /// How a metric of a locked kernel varies if each process makes so many launches; `None` where it was
@@ -68,10 +74,11 @@ impl<'a> Recorded<'a> {
     pub(super) fn varies(
         &self,
         kernel: &KernelProfile,
-        metric: &Metric,
+        judged: Judged<'_>,
         scale: Scale,
         launches: u32,
     ) -> Option<Varies> {
+        let metric = judged.metric;
         let mut all = Vec::new();
         for (at, profile) in std::iter::once(&self.locked)
             .chain(&self.others)
@@ -87,10 +94,11 @@ impl<'a> Recorded<'a> {
             if why_not_measured(metric, profile, same).is_some() {
                 continue;
             }
-            let Some(samples) = profile.samples(same, &metric.alias) else {
+            let samples = profile.samples(same, &metric.alias);
+            let Some(samples) = samples.and_then(|it| judged.part.noise(&it, launches as usize))
+            else {
                 continue;
             };
-            let samples = samples.with_launches(launches as usize);
             let gpus = gpus_of(profile, same, metric);
             for (values, gpu) in samples.process_values().iter().zip(gpus) {
                 all.push(OfGpu {

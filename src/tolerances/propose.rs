@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
+use super::judged::Judged;
 use super::noise::{Recorded, Varies};
 use crate::config::Metric;
 use crate::judge::comparison_count;
-use crate::metric::{Direction, Level, Tolerance};
+use crate::metric::{Direction, Tolerance};
 use crate::profile::KernelProfile;
 use crate::statistics::Samples;
 use crate::terms::{Tier, VariantId};
@@ -35,8 +36,12 @@ pub struct VariantTolerances {
 /// The two tolerances of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricTolerances {
-    /// The metric.
+    /// The metric, as reports call it.
     pub metric: String,
+    /// The metric whose slowest launches these tolerances (`tail_against` and `tail`) are about; `None` of
+    /// all launches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail_of: Option<String>,
     /// The locked value, of the first kernel; `None` where it was not measured.
     pub value: Option<f64>,
     /// Its unit.
@@ -97,6 +102,8 @@ pub struct Tuner {
     expected: Expected,
     /// Share of unchanged checks of one variant that may stay open, 0 to 1.
     share: f64,
+    /// Checks against a baseline have only the processes of a recording.
+    recorded: bool,
     cost: ProcessCost,
 }
 
@@ -128,8 +135,15 @@ impl Tuner {
         Tuner {
             expected: Expected::new(wanted.clamp(DRAWS[0], DRAWS[1]) as usize),
             share,
+            recorded: false,
             cost: ProcessCost::default(),
         }
+    }
+
+    /// Of checks against a baseline that judge a recording of the first look's processes, if so.
+    #[must_use]
+    pub fn of_recordings(self, recorded: bool) -> Tuner {
+        Tuner { recorded, ..self }
     }
 
     /// What the noise says about each metric of a variant. `control` is what was recorded of the variant
@@ -139,16 +153,11 @@ impl Tuner {
         let least = OPEN_DRAWS / DRAWS[1];
         let share = (self.share / comparisons.max(1) as f64).max(least);
         let configured_launches = self.launches(one);
-        let judged = one
-            .variant
-            .metrics
-            .iter()
-            .filter(|metric| is_judged(metric));
-        let metrics = judged.map(|metric| {
+        let metrics = Judged::all_of(one.variant).map(|judged| {
             let kernels = &one.locked.kernels;
             let samples = kernels
                 .iter()
-                .filter_map(|kernel| one.samples(kernel, metric));
+                .filter_map(|kernel| one.samples(kernel, judged));
             let of =
                 |gate: &dyn Fn(&KernelProfile) -> OfKernel| -> Vec<(&KernelProfile, OfKernel)> {
                     kernels
@@ -157,16 +166,18 @@ impl Tuner {
                         .collect()
                 };
             let against =
-                of(&|kernel| self.against(one, kernel, metric, configured_launches, comparisons));
-            let stored = of(&|kernel| self.stored(one, control, kernel, metric, comparisons));
+                of(&|kernel| self.against(one, kernel, judged, configured_launches, comparisons));
+            let stored = of(&|kernel| self.stored(one, control, kernel, judged, comparisons));
+            let metric = judged.metric;
             let definition = one.locked.identity.metrics.get(&metric.alias);
             MetricTolerances {
-                metric: metric.alias.clone(),
+                metric: judged.name(),
+                tail_of: judged.tail_of().map(str::to_owned),
                 value: samples.map(|samples| samples.value()).next(),
                 unit: definition.and_then(|definition| definition.unit.clone()),
                 kernels: kernels.len(),
-                against: gate(metric.against, metric.direction, share, &against, false),
-                stored: gate(metric.tolerance, metric.direction, share, &stored, true),
+                against: gate(judged.against, metric.direction, share, &against, false),
+                stored: gate(judged.tolerance, metric.direction, share, &stored, true),
             }
         });
         VariantTolerances {
@@ -179,19 +190,16 @@ impl Tuner {
     /// Launches of a process side by side, as a check chooses them under the configured tolerances.
     fn launches(&self, one: &Recorded<'_>) -> u32 {
         let settings = &one.variant.profile;
-        let judged = one
-            .variant
-            .metrics
-            .iter()
-            .filter(|metric| is_judged(metric));
+        // As a check, which leaves the slowest launches out of this choice.
+        let judged = Judged::all_of(one.variant).filter(|judged| judged.tail_of().is_none());
         let samples: Vec<(Samples, Tolerance)> = judged
-            .flat_map(|metric| {
+            .flat_map(|judged| {
                 one.locked
                     .kernels
                     .iter()
-                    .map(move |kernel| (metric, kernel))
+                    .map(move |kernel| (judged, kernel))
             })
-            .filter_map(|(metric, kernel)| Some((one.samples(kernel, metric)?, metric.against)))
+            .filter_map(|(judged, kernel)| Some((one.samples(kernel, judged)?, judged.against)))
             .collect();
         let known = samples.iter().map(|(samples, tolerance)| {
             let (scale, tolerance) = Scale::of(*tolerance);
@@ -213,25 +221,26 @@ impl Tuner {
         &self,
         one: &Recorded<'_>,
         kernel: &KernelProfile,
-        metric: &Metric,
+        judged: Judged<'_>,
         configured_launches: u32,
         comparisons: usize,
     ) -> OfKernel {
         let settings = &one.variant.profile;
         let most = settings.max_launches.max(settings.launches);
-        let (scale, _) = Scale::of(metric.against);
+        let metric = judged.metric;
+        let (scale, _) = Scale::of(judged.against);
         let looks = settings.round_looks();
-        let Some(locked) = one.samples(kernel, metric) else {
+        let Some(locked) = one.samples(kernel, judged) else {
             return OfKernel::without("it was not measured");
         };
         let design = design(&locked, &looks, metric.direction);
-        let varies = |launches| one.varies(kernel, metric, scale, launches);
+        let varies = |launches| one.varies(kernel, judged, scale, launches);
         let needed = |varies: Option<Varies>| {
             let processes = varies?.processes.filter(|one| one.sigma > 0.0)?;
             Some(self.expected.side_by_side(&design, processes))
         };
         let planned = looks.iter().copied().max().unwrap_or(1) as usize;
-        let question = question(metric, metric.against, &looks, comparisons);
+        let question = question(metric, judged.against, &looks, comparisons);
         let values = locked.process_values().concat();
         let base: Vec<f64> = values.iter().copied().cycle().take(2 * planned).collect();
         fn side(values: &[f64]) -> Timed<'_> {
@@ -258,27 +267,33 @@ impl Tuner {
         one: &Recorded<'_>,
         control: Option<&Recorded<'_>>,
         kernel: &KernelProfile,
-        metric: &Metric,
+        judged: Judged<'_>,
         comparisons: usize,
     ) -> OfKernel {
         let settings = &one.variant.profile;
-        let (scale, _) = Scale::of(metric.tolerance);
+        let metric = judged.metric;
+        let (scale, _) = Scale::of(judged.tolerance);
         let looks = settings.process_looks();
-        let Some(locked) = one.samples(kernel, metric) else {
+        let Some(locked) = one.samples(kernel, judged) else {
             return OfKernel::without("it was not measured");
         };
-        let varies = one.varies(kernel, metric, scale, settings.launches);
+        let varies = one.varies(kernel, judged, scale, settings.launches);
         let known = varies.filter(|one| {
             one.machines
                 .is_some_and(|it| it.dof >= FEWEST_BETWEEN_GPUS && it.sigma > 0.0)
         });
         let own = known.and_then(|varies| varies.population());
-        let control = control.and_then(|control| displaced(control, metric, scale));
+        let control = control.and_then(|control| displaced(control, judged, scale));
         let needed = own.map(|own| {
             let design = design(&locked, &looks, metric.direction);
-            self.expected.stored(&design, own, control)
+            let processes = match self.recorded {
+                true => looks.iter().min(),
+                false => looks.iter().max(),
+            };
+            let processes = processes.map_or(1, |look| *look as usize);
+            self.expected.stored(&design, processes, own, control)
         });
-        let question = question(metric, metric.tolerance, &looks, comparisons);
+        let question = question(metric, judged.tolerance, &looks, comparisons);
         let allows = allows(metric, |part| {
             let left = vec![part * locked.value(); settings.max_processes as usize];
             against_stored(&locked, &left, None, &question).verdict
@@ -317,10 +332,6 @@ impl OfKernel {
 pub fn comparisons(one: &Recorded<'_>) -> usize {
     let tier: Tier = one.locked.identity.tier;
     comparison_count(tier, std::iter::once((one.variant, Some(one.locked))))
-}
-
-fn is_judged(metric: &Metric) -> bool {
-    metric.level != Level::Record && !metric.exact
 }
 
 fn design(locked: &Samples, looks: &[u32], direction: Direction) -> Design {
@@ -365,11 +376,15 @@ fn why_no_noise(varies: Option<Varies>) -> Option<String> {
 
 /// How a control is displaced, in the terms of a tolerance of another variant; of several kernels the one
 /// that GPUs displace most. `None` where that is not known.
-fn displaced(control: &Recorded<'_>, metric: &Metric, scale: Scale) -> Option<Population> {
+fn displaced(control: &Recorded<'_>, judged: Judged<'_>, scale: Scale) -> Option<Population> {
     let own = control.variant.metrics.iter();
     let own = own
         .clone()
-        .find(|own| own.alias == metric.alias && !own.exact)?;
+        .find(|own| own.alias == judged.metric.alias && !own.exact)?;
+    let own = Judged {
+        metric: own,
+        ..judged
+    };
     let launches = control.variant.profile.launches;
     let kernels = control.locked.kernels.iter();
     let known = kernels.filter_map(|kernel| {

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use super::propose::{Gate, VariantTolerances};
 use crate::metric::Tolerance;
 
+/// The keys of a metric, in the order of a configuration.
+const KEYS: [&str; 4] = ["tolerance", "against", "tail", "tail_against"];
+
 /// The proposals that differ from the configuration, as tables `[metric.NAME.on]`; empty without any. A
 /// variant on several GPU models gets the largest of each.
 pub fn toml_lines(variants: &[VariantTolerances]) -> String {
@@ -12,12 +15,16 @@ pub fn toml_lines(variants: &[VariantTolerances]) -> String {
     let mut metrics: BTreeMap<&str, BTreeMap<String, Keys>> = BTreeMap::new();
     for one in variants {
         for metric in &one.metrics {
-            let gates = [("tolerance", &metric.stored), ("against", &metric.against)];
-            for (key, gate) in gates {
+            let keys = match metric.tail_of {
+                None => [KEYS[0], KEYS[1]],
+                Some(_) => [KEYS[2], KEYS[3]],
+            };
+            for (key, gate) in keys.into_iter().zip([&metric.stored, &metric.against]) {
                 let Some(proposed) = proposal(gate) else {
                     continue;
                 };
-                let variants = metrics.entry(&metric.metric).or_default();
+                let variants = metrics.entry(metric.tail_of.as_ref().unwrap_or(&metric.metric));
+                let variants = variants.or_default();
                 let keys = variants.entry(one.variant.to_string()).or_default();
                 let largest = keys.entry(key).or_insert(proposed);
                 if size(proposed) > size(*largest) {
@@ -30,8 +37,8 @@ pub fn toml_lines(variants: &[VariantTolerances]) -> String {
     for (metric, variants) in metrics {
         let mut lines: Vec<String> = Vec::new();
         for (variant, keys) in variants {
-            // As the configuration is written: the stored tolerance first.
-            let keys = keys.iter().rev().map(|(key, tolerance)| match tolerance {
+            let keys = KEYS.iter().filter_map(|key| Some((key, keys.get(key)?)));
+            let keys = keys.map(|(key, tolerance)| match tolerance {
                 Tolerance::RelativePercent(value) => {
                     format!("{key} = {{ relative_percent = {value} }}")
                 }

@@ -21,8 +21,9 @@ const ALARM: f64 = 0.01;
 pub(super) const MISS: f64 = 0.01;
 /// Machines from which the variance between them is estimated; of fewer the largest distance counts.
 const FEWEST_MACHINES: usize = 4;
-/// Chance that another machine is displaced further than is allowed, to one side.
-const BEYOND_MACHINES: f64 = 0.025;
+/// Chance that another machine is displaced further than is allowed, to one side, if machines vary
+/// normally. They come in groups: 0.025 covered 94.9 % of the recorded displacements instead of 95 %.
+const BEYOND_MACHINES: f64 = 0.02;
 /// By how much a difference of two logarithms may be off from rounding alone.
 const LOG_ROUNDING: f64 = 64.0 * f64::EPSILON;
 /// By how much a difference may be off from rounding alone, as a share of the largest value.
@@ -1021,11 +1022,11 @@ mod tests {
             against_stored(&locked(&machines), &[13.0; 2], None, &asked).allowance
         };
         assert_eq!(allowed(&[10.0, 12.0, 17.0]), Some(4.0));
-        // The variance of 10, 12, 14 and 16 is 20/3; t with three degrees of freedom exceeds 3.182446
-        // with a chance of 2.5 %.
+        // The variance of 10, 12, 14 and 16 is 20/3; t with three degrees of freedom exceeds 3.481909
+        // with a chance of 2 %.
         close(
             allowed(&[10.0, 12.0, 14.0, 16.0]),
-            3.182_446 * (20.0_f64 / 3.0 * 1.25).sqrt(),
+            3.481_909 * (20.0_f64 / 3.0 * 1.25).sqrt(),
         );
         assert_eq!(allowed(&[10.0; 4]), Some(0.0));
     }

@@ -163,19 +163,24 @@ impl Expected {
         }
     }
 
-    /// Of checks against a stored baseline that was locked on machines of the same population; with a
-    /// control, another kernel of which the same is known.
-    pub fn stored(&self, design: &Design, own: Population, control: Option<Population>) -> Needed {
+    /// Of checks of so many processes against a stored baseline that was locked on machines of the same
+    /// population; with a control, another kernel of which the same is known.
+    pub fn stored(
+        &self,
+        design: &Design,
+        processes: usize,
+        own: Population,
+        control: Option<Population>,
+    ) -> Needed {
         let mut random = Random(0x5eed);
         let question = asked(design, 0.0);
-        let most = design.looks.iter().copied().max().unwrap_or(1);
         let of_own = self.deviations(own, [STEPS[1], STEPS[0]]);
         let of_control = control.map(|it| self.deviations(it, [STEPS[3], STEPS[2]]));
         let one = |at: usize| {
-            let (processes, machines) = of_own(at);
+            let (within, machines) = of_own(at);
             let mut machine = |count: usize| -> Vec<f64> {
                 let level = machines * random.normal();
-                let process = |_| level + processes * random.normal();
+                let process = |_| level + within * random.normal();
                 (0..count).map(process).collect()
             };
             let locked = design.locked.iter().map(|count| machine(*count));
@@ -183,12 +188,12 @@ impl Expected {
             let Some(locked) = Samples::new(locked.collect()) else {
                 return f64::INFINITY;
             };
-            let now = machine(most);
+            let now = machine(processes);
             let displaced = of_control.as_ref().map(|deviations| {
-                let (processes, machines) = deviations(at);
-                let error = |count: &usize| machines.powi(2) + processes.powi(2) / *count as f64;
+                let (within, machines) = deviations(at);
+                let error = |count: &usize| machines.powi(2) + within.powi(2) / *count as f64;
                 let locked: f64 = design.locked.iter().map(error).sum();
-                let variance = error(&most) + locked / (design.locked.len() as f64).powi(2);
+                let variance = error(&processes) + locked / (design.locked.len() as f64).powi(2);
                 variance.sqrt() * random.normal()
             });
             let decision = against_stored(&locked, &now, displaced, &question);
@@ -410,7 +415,7 @@ mod tests {
                 },
                 of_a_machine: 4.0,
             };
-            let needed = expected.stored(&design(&[4, 6, 8]), own, Some(own));
+            let needed = expected.stored(&design(&[4, 6, 8]), 8, own, Some(own));
             needed
                 .smallest(Scale::Absolute, Direction::Higher, 0.01)
                 .unwrap()
@@ -418,6 +423,23 @@ mod tests {
         let (none, some) = (smallest(0.05, SURE), smallest(1.0, SURE));
         assert!(some > 5.0 * none, "{none}, {some}");
         assert!(smallest(1.0, 3) > 1.5 * some);
+    }
+
+    #[test]
+    fn a_check_that_ends_at_its_first_look_needs_a_wider_tolerance() {
+        let expected = Expected::new(1000);
+        let of = |sigma| Deviation { sigma, dof: SURE };
+        let own = Population {
+            processes: of(0.1),
+            machines: of(0.05),
+            of_a_machine: 4.0,
+        };
+        let smallest = |processes| {
+            let needed = expected.stored(&design(&[4, 6, 8]), processes, own, None);
+            needed.smallest(Scale::Absolute, Direction::Lower, 0.01)
+        };
+        let (first, last) = (smallest(4).unwrap(), smallest(8).unwrap());
+        assert!(first > 1.3 * last, "{first}, {last}");
     }
 
     #[test]

@@ -445,19 +445,28 @@ impl Project {
     /// Replaces a locked profile by an edited one, with every hash and the lock made to fit: what
     /// somebody does who has the files and no captures.
     pub fn forge(&self, variant: &str, edit: impl FnOnce(&mut Json)) {
-        let path = Project::baseline_path(variant, "profile.json");
+        self.forge_below(GPU, variant, edit);
+    }
+
+    /// The same of a baseline in another folder, that of a tier.
+    pub fn forge_below(&self, folder: &str, variant: &str, edit: impl FnOnce(&mut Json)) {
+        let path = format!("baselines/{folder}/bsr_gemm/{variant}.profile.json");
         let mut json = self.json(&path);
         edit(&mut json);
         refresh(&mut json);
         let profile = Profile::parse(json.to_string().as_bytes()).unwrap();
         let norm = norm_text(&profile).unwrap();
-        self.forge_files(variant, &norm, &profile.to_json());
+        self.forge_files_below(folder, variant, &norm, &profile.to_json());
     }
 
     /// Writes a normalized text and a profile, with hash and lock that fit them.
     pub fn forge_files(&self, variant: &str, norm: &str, profile: &str) {
-        let path = Project::baseline_path(variant, "profile.json");
-        let lock_path = Project::baseline_path(variant, "lock.toml");
+        self.forge_files_below(GPU, variant, norm, profile);
+    }
+
+    fn forge_files_below(&self, folder: &str, variant: &str, norm: &str, profile: &str) {
+        let path = |file: &str| format!("baselines/{folder}/bsr_gemm/{variant}.{file}");
+        let lock_path = path("lock.toml");
         let mut lock = Lock::parse(&self.read(&lock_path)).unwrap();
         let mut entry: Entry = lock.ledger.pop().unwrap();
         entry.norm_sha256 = sha256_hex(norm.as_bytes());
@@ -465,11 +474,11 @@ impl Project {
         lock.head = entry.hash();
         lock.ledger.push(entry);
         self.write(
-            &Project::baseline_path(variant, "norm.txt.sha256"),
+            &path("norm.txt.sha256"),
             format!("{}  {variant}.norm.txt\n", sha256_hex(norm.as_bytes())),
         );
-        self.write(&Project::baseline_path(variant, "norm.txt"), norm);
-        self.write(&path, profile);
+        self.write(&path("norm.txt"), norm);
+        self.write(&path("profile.json"), profile);
         self.write(&lock_path, lock.to_toml());
     }
 }
@@ -567,7 +576,9 @@ pub fn configuration() -> String {
         let variant = name.strip_prefix("suite.bsr_gemm.variant.");
         // Tolerances of other variants.
         let elsewhere = name.starts_with("metric.") && name.ends_with(".on");
+        // Metrics that name variants of other suites.
         let dropped = name == "metric.bulk_stored_sectors"
+            || name.ends_with("_bf16")
             || elsewhere
             || name.starts_with("suite.attention")
             || name.starts_with("suite.trajectory_resample")

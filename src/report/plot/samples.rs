@@ -23,6 +23,10 @@ const FOOT: f64 = 20.0;
 const STRIP: f64 = HEAD + 2.0 * HALF + FOOT + 14.0;
 /// Strips that a picture has room for.
 const MOST: usize = 60;
+/// Launches that a strip draws: more are not told apart, and a page of a million dots is slow.
+const LAUNCHES: usize = 20_000;
+/// Processes that a side of a strip draws.
+const PROCESSES: usize = 2_000;
 
 /// One process: where it lies, and where its launches do.
 pub(in crate::report) struct Process {
@@ -79,15 +83,22 @@ impl Strip {
         let room = ((high - low) * 0.03).max(high.abs() * 1e-9);
         let axis = Axis::linear((low - room, high + room), (0.0, f64::from(STEPS)));
         let step = |value: f64| axis.at(value).round().clamp(0.0, f64::from(STEPS)) as u16;
+        let one_of = one_launch_of(&[&samples.reference, &samples.current]);
         let processes = |of: &[Vec<f64>]| {
             of.iter()
+                .take(PROCESSES)
                 .filter_map(|launches| {
+                    let drawn = launches.iter().step_by(one_of);
                     Some(Process {
                         location: step(location(launches)?),
-                        launches: launches.iter().map(|value| step(*value)).collect(),
+                        launches: drawn.map(|value| step(*value)).collect(),
                     })
                 })
                 .collect()
+        };
+        let thinned = match one_of {
+            1 => String::new(),
+            one_of => format!(", 1 launch of {one_of} drawn"),
         };
         let unit = comparison.unit.as_deref();
         let name = if kernels {
@@ -102,7 +113,7 @@ impl Strip {
             name: text(&name),
             verdict: comparison.verdict,
             summary: text(&format!(
-                "{} → {}, {change}",
+                "{} → {}, {change}{thinned}",
                 display_value(before, unit),
                 display_value(now, unit)
             )),
@@ -172,6 +183,12 @@ impl Strip {
             }
         }
     }
+}
+
+/// Of how many launches one is drawn: 1 but for very many.
+fn one_launch_of(sides: &[&[Vec<f64>]]) -> usize {
+    let launches: usize = sides.iter().copied().flatten().map(Vec::len).sum();
+    launches.div_ceil(LAUNCHES).max(1)
 }
 
 /// A label near an end must not go beyond it.
