@@ -5,14 +5,14 @@
 #
 # Works in a copy of the repository and does not change the checkout. OUTPUT keeps captures and logs.
 # PART is any of gate, sanitizer, against, contention, python, misbehave, ladder, collector, compare,
-# bisect, slices, examples and frameworks. Without PART, all of them run but the last four: bisect and
-# slices take minutes, and the others need CMake, PyTorch and Triton.
+# resume, bisect, slices, all, slurm, examples and frameworks. Without PART, all of them run but the
+# last six: bisect, slices, all and slurm take minutes, and the others need CMake, PyTorch and Triton.
 set -u
 usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
 output=${2:-}
 parts=" ${*:3} "
-[ "$parts" = "  " ] && parts=" gate sanitizer against contention python misbehave ladder collector compare "
+[ "$parts" = "  " ] && parts=" gate sanitizer against contention python misbehave ladder collector compare resume "
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gate.XXXXXX")
 [ -n "$output" ] && mkdir -p "$output" && output=$(realpath "$output")
@@ -28,6 +28,8 @@ cd "$work" || exit 70
 # stages, not about the numbers.
 sed -i -e 's/^processes = 4/processes = 2/' -e 's/^launches = 20 /launches = 8 /' \
   -e 's/^verify = { timeout_s = 10 }/verify = { timeout_s = 4 }/' config.toml
+# The stages are the same on every Hopper GPU; the pins are about numbers.
+sed -i "s/^gpus = .*/gpus = [\"$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)\"]/" config.toml
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin nvcc -O2 -arch=sm_90a -shared -Xcompiler -fPIC -o gpu/libdouble.so gpu/double.cu || exit 70
 printf '.sparsek-gate/\n' >.gitignore
 git init -q
@@ -41,6 +43,9 @@ passed=0 failed=0
 ladder=(bsr_gemm/baseline bsr_gemm/occupancy bsr_gemm/cp_async)
 # A kernel of each kind: `check` of the whole project measures all of them.
 kernels=(bsr_gemm/{baseline,cp_async} trajectory_resample/tma attention/wgmma)
+
+# For what is told by any kernel, and takes a minute or two with several.
+few=(bsr_gemm/cp_async bsr_gemm/occupancy trajectory_resample/tma attention/wgmma)
 
 # expect NAME STATUS TEXT COMMAND...: the command must exit with STATUS and print TEXT.
 expect() {
@@ -549,15 +554,20 @@ P
 
 # Slices of an archive, the GPUs of this host, and a check that is killed and goes on. One GPU is enough;
 # of several, all are measured on.
+# A project of its own below the working folder, with all kernels, in which the next parts work.
+apart() {
+  mkdir -p "$1"
+  copy_to "$1" config.toml
+  cd "$1" || exit 70
+  printf '.sparsek-gate/\n' >.gitignore
+  git init -q
+}
+
 part_slices() {
   local of_slices=$work/slices sha256 slice
   local some=(bsr_gemm/baseline bsr_gemm/cp_async trajectory_resample/tma attention/wgmma)
   local same=(--against HEAD --measure-all)
-  mkdir -p "$of_slices"
-  copy_to "$of_slices" config.toml
-  cd "$of_slices" || exit 70
-  printf '.sparsek-gate/\n' >.gitignore
-  git init -q
+  apart "$of_slices"
   expect "every GPU profiles each variant" 0 "launches" "$gate" profile --gpus all "${some[@]}"
   expect "one lock is of all GPUs" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests "${some[@]}"
   commit "the baselines"
@@ -579,9 +589,20 @@ part_slices() {
   expect "and on all GPUs at the same time" 0 "PASS" "$gate" check --gpus all "${same[@]}" "${some[@]}" --report queues.json
   echo "      on one GPU $((queues - alone)) s, on all $((SECONDS - queues)) s"
   [ -n "$output" ] && cp queues.json "$output/"
+  cd "$work" || exit 70
+  rm -rf "$of_slices" "$work.slices" "$work.gate.tar.zst"
+}
+
+# A check that is killed after its first whole round.
+part_resume() {
+  local same=(--against HEAD --measure-all bsr_gemm/cp_async attention/wgmma)
+  apart "$work/resume"
+  expect "two kernels are profiled" 0 "launches" "$gate" profile "${same[@]:3}"
+  expect "and locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests "${same[@]:3}"
+  commit "the baselines"
   interrupted() {
     local run
-    "$gate" check "${same[@]}" bsr_gemm/cp_async attention/wgmma >first.txt 2>&1 &
+    "$gate" check "${same[@]}" >first.txt 2>&1 &
     run=$!
     # Once a round of the first variant is whole.
     until grep -qs '"rounds":[1-9]' .sparsek-gate/profiles/*/*/journal.json; do
@@ -590,11 +611,97 @@ part_slices() {
     done
     kill -9 "$run"
     wait "$run"
-    "$gate" check "${same[@]}" bsr_gemm/cp_async attention/wgmma --resume
+    "$gate" check "${same[@]}" --resume
   }
   expect "a check that was killed goes on with its whole rounds" 0 "resumed" interrupted
   cd "$work" || exit 70
-  rm -rf "$of_slices" "$work.slices" "$work.gate.tar.zst"
+  rm -rf "$work/resume"
+}
+
+# Locks every kernel on all GPUs of this host, and checks all of them there, unchanged.
+part_all() {
+  apart "$work/all"
+  expect "every GPU profiles every kernel" 0 "launches" "$gate" profile --gpus all
+  expect "one call locks them from all GPUs" 0 "baselines locked" \
+    "$gate" baseline --lock --reason "first measurement" --who tests
+  commit "the baselines"
+  expect "unchanged they pass on all GPUs at the same time" 0 "PASS" \
+    "$gate" check --gpus all --against HEAD --measure-all --report all.json
+  [ -n "$output" ] && cp all.json "$output/" && tar czf "$output/all.tgz" baselines
+  cd "$work" || exit 70
+  rm -rf "$work/all"
+}
+
+# Starts a cluster of one node, this host with its GPUs, with everything in a folder.
+start_cluster() {
+  local folder=$1 gpus=$2 user
+  user=$(id -un)
+  mkdir -p "$folder/state" "$folder/spool"
+  export SLURM_CONF=$folder/slurm.conf
+  printf 'NodeName=localhost Name=gpu Count=%s File=/dev/nvidia[0-%s]\n' "$gpus" $((gpus - 1)) >"$folder/gres.conf"
+  cat >"$SLURM_CONF" <<END
+ClusterName=gate
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort=26817
+SlurmdPort=26818
+SlurmUser=$user
+SlurmdUser=$user
+AuthType=auth/none
+CredType=cred/none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/builtin
+ReturnToService=2
+JobCompType=jobcomp/none
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+GresTypes=gpu
+SlurmdParameters=config_overrides
+StateSaveLocation=$folder/state
+SlurmdSpoolDir=$folder/spool
+SlurmctldPidFile=$folder/slurmctld.pid
+SlurmdPidFile=$folder/slurmd.pid
+SlurmctldLogFile=$folder/slurmctld.log
+SlurmdLogFile=$folder/slurmd.log
+NodeName=localhost NodeAddr=127.0.0.1 CPUs=$(nproc) RealMemory=100 State=UNKNOWN Gres=gpu:$gpus
+PartitionName=gpu Nodes=localhost Default=YES MaxTime=24:00:00 State=UP
+END
+  slurmctld -D -i &
+  slurmd -D -N localhost &
+  for _ in $(seq 100); do
+    sinfo --noheader --format=%T | grep -q idle && return 0
+    sleep 0.2
+  done
+  tail -n 20 "$folder"/slurm*.log
+  return 1
+}
+
+# `check --on slurm` on a cluster of this host.
+part_slurm() {
+  local gpus cluster=$work.cluster
+  export PATH=$PATH:/usr/sbin
+  if ! command -v slurmctld slurmd sbatch >/dev/null; then
+    echo "SKIPPED: Slurm is not installed (apt-get install slurmctld slurmd slurm-client)"
+    return 0
+  fi
+  gpus=$(nvidia-smi -L | grep -c '^GPU')
+  apart "$work/slurm"
+  expect "each kernel is profiled" 0 "launches" "$gate" profile "${few[@]}"
+  expect "and locked" 0 "locked" "$gate" baseline --lock --reason "first measurement" --who tests "${few[@]}"
+  commit "the baselines"
+  expect "a cluster of this host starts" 0 "" start_cluster "$cluster" "$gpus"
+  expect "slices on the GPUs of a cluster are one check" 0 "PASS" \
+    "$gate" check --on slurm --slices "$gpus" --against HEAD --measure-all "${few[@]}" --report slurm.json
+  expect "no job is left" 0 "" test -z "$(squeue --noheader)"
+  [ -n "$output" ] && cp slurm.json "$output/"
+  pkill -F "$cluster/slurmd.pid"
+  pkill -F "$cluster/slurmctld.pid"
+  cd "$work" || exit 70
+  rm -rf "$work/slurm" "$cluster"
 }
 
 part_examples() {
