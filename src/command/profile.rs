@@ -163,6 +163,7 @@ fn on_gpus(
     // Where this run is killed, nobody must take the profiles of an earlier one for its own.
     OnGpus::forget(folder, &variants)?;
     let place = Place::new(&selected.config, ON_GPUS)?;
+    place.sweep();
     let packed = archive::done(config, &archive_arguments(arguments, &place.archive()))?;
     if process::interrupted() {
         return Err(Error::Interrupted);

@@ -18,7 +18,7 @@ use crate::measure::{Journal, Times};
 use crate::plan::{SliceAsked, SlicePlace, VariantPlan, shared_out};
 use crate::process;
 use crate::report::{self, Progress};
-use crate::slice::{Manifest, Run, SliceFolder, copy_recorded, plan_sha256};
+use crate::slice::{Manifest, Run, SliceFolder, copy_recorded, plan_sha256, profiles_in};
 use crate::terms::VariantId;
 
 pub(super) fn run(
@@ -109,6 +109,8 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
         .cloned()
         .unwrap_or_default();
     resume::refuse(arguments.resume, &opened.judging, None)?;
+    // Its programs, if it was killed: what says which these are is removed next.
+    Journal::end_left_in(&profiles_in(output));
     let folder = SliceFolder::create(output, arguments.resume)?;
     let journal = Journal::of(&folder.profiles(), &plan.config.work, arguments.resume);
     let Slice {
