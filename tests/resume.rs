@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::common::crash::{contents, is_long, kill_at_random, kills, wait_for_orphans};
+use crate::common::crash::{contents, is_long, kill_at_random, kills, running, wait_for_orphans};
 use crate::common::stand_in::{CP_ASYNC, Machine};
 use crate::common::{Ran, aloud, repository};
 use serde_json::{Value as Json, json};
@@ -666,6 +666,15 @@ fn a_slice_that_was_interrupted_goes_on() {
         left.keys().all(|path| !path.ends_with("journal.json")),
         "{left:?}"
     );
+    // A run that does not go on ends what a killed one left running.
+    fs::write(project.path("tmp/slow"), "baseline/capture-1").unwrap();
+    let command = checkout.0.gate(&[&measure[..], &[&slice]].concat());
+    let argv = project.path("argv");
+    kill_once(command, &argv, |text| text.contains("baseline/capture-1"));
+    fs::remove_file(project.path("tmp/slow")).unwrap();
+    assert!(!running(&project.path(""), &["sleep 60"]).is_empty());
+    checkout.run(&[&measure[..], &[&slice]].concat()).exits(0);
+    assert_eq!(running(&project.path(""), &["sleep 60"]), [0; 0]);
     // What a killed run leaves of its journals is no part of the slice.
     project.write(&format!("{slice}/profiles/journal.json"), "{}");
     same(&merged(&slice), &expected);
