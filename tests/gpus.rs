@@ -316,6 +316,30 @@ fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
 }
 
 #[test]
+fn a_profile_that_a_program_on_another_gpu_changed_is_not_locked() {
+    let Some(machine) = two_gpus(1) else { return };
+    // The program on the second GPU waits for the end of the first queue, and edits its profile.
+    machine.ncu(&format!(
+        "case $1:$CUDA_VISIBLE_DEVICES in
+         --import:* | --version:*) ;;
+         *fe)
+             while grep -qs -- '--gp[u].{UUID}' /proc/[0-9]*/cmdline; do sleep 0.05; done
+             sed -i 's/\"launches\": [0-9]*/\"launches\": 7/' '{}' ;;
+         esac",
+        machine
+            .project
+            .path(&format!(
+                ".sparsek-gate/profiles/{UUID}/bsr_gemm/v-n_1/profile.json"
+            ))
+            .display()
+    ));
+    let ran = machine.run(&["profile", "--gpus", "all"]).exits(5);
+    ran.says("changed after it was measured");
+    let of_gpus = machine.project.read(".sparsek-gate/profiles/gpus.json");
+    assert!(!of_gpus.contains("v-n_1"), "{of_gpus}");
+}
+
+#[test]
 fn what_a_queue_did_not_measure_whose_process_is_killed_is_not_measured() {
     let Some(machine) = two_gpus(2) else { return };
     // The second GPU measures until its queue is killed.
