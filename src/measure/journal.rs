@@ -60,6 +60,8 @@ pub struct Journal {
     resume: bool,
     /// What makes two runs in a folder of their own the same, where that is the run's.
     plan: Option<String>,
+    /// The folders of the profiles of its other parts, which other GPUs measure.
+    beside: Vec<PathBuf>,
     begun: OnceCell<Begun>,
     /// The journals of variants that were written.
     written: RefCell<BTreeSet<PathBuf>>,
@@ -191,6 +193,7 @@ impl Journal {
             work: work.to_path_buf(),
             resume,
             plan: None,
+            beside: Vec::new(),
             begun: OnceCell::new(),
             written: RefCell::default(),
         }
@@ -202,6 +205,12 @@ impl Journal {
             plan: Some(plan),
             ..self
         }
+    }
+
+    /// Of a part of a run, of which other GPUs measure the others into these folders. A variant may have
+    /// been in one of them before.
+    pub fn beside(self, beside: Vec<PathBuf>) -> Journal {
+        Journal { beside, ..self }
     }
 
     /// The folders of those runs of a plan among these that were interrupted, the newest last.
@@ -361,18 +370,33 @@ impl Journal {
     /// # Errors
     /// In words, why it does not count.
     pub(super) fn earlier(&self, variant: &VariantId) -> Result<Option<VariantEntry>, String> {
-        if self.interrupted().is_none() {
+        if !self.resume {
             return Ok(None);
+        }
+        if self.interrupted().is_none() {
+            return Ok(self.earlier_elsewhere(variant));
         }
         let path = variant_folder(&self.folder, variant).join(JOURNAL_FILE);
         let Some(entry) = read::<VariantEntry>(&path)? else {
-            return Ok(None);
+            return Ok(self.earlier_elsewhere(variant));
         };
         if entry.schema != SCHEMA || entry.run != self.run() || entry.variant != *variant {
             return Err("its journal is that of another run".to_owned());
         }
         self.written.borrow_mut().insert(path);
         Ok(Some(entry))
+    }
+
+    /// What the interrupted run measured of a variant on another GPU. That is not used, but how it failed
+    /// there must be said.
+    fn earlier_elsewhere(&self, variant: &VariantId) -> Option<VariantEntry> {
+        let mut beside = self.beside.iter();
+        beside.find_map(|folder| {
+            let run = read::<RunEntry>(&folder.join(JOURNAL_FILE)).ok()??;
+            let path = variant_folder(folder, variant).join(JOURNAL_FILE);
+            let entry = read::<VariantEntry>(&path).ok()??;
+            (entry.run == run.id && entry.variant == *variant).then_some(entry)
+        })
     }
 
     /// Writes what is measured of a variant. Nothing depends on the file, so a failed write is
@@ -685,6 +709,18 @@ mod tests {
         assert_eq!(earlier(&journal, 0).unwrap_err(), other);
         fs::write(place(1).join(JOURNAL_FILE), &new).unwrap();
         assert_eq!(earlier(&journal, 1).unwrap_err(), other);
+        // One that another GPU measured before.
+        let elsewhere = tempfile::tempdir().unwrap();
+        let beside = |resume| {
+            let journal = Journal::of(elsewhere.path(), folder.path(), resume);
+            let journal = journal.beside(vec![folder.path().to_path_buf()]);
+            journal.begin().unwrap();
+            journal
+        };
+        fs::write(place(0).join(JOURNAL_FILE), &new).unwrap();
+        assert!(earlier(&beside(true), 0).unwrap().is_some());
+        assert!(earlier(&beside(true), 1).unwrap().is_none());
+        assert!(earlier(&beside(false), 0).unwrap().is_none());
         // A failure that cannot be noted ends the run.
         fs::remove_dir_all(place(0)).unwrap();
         let entry = journal.entry(variants[0], BTreeMap::new(), None);
