@@ -255,14 +255,12 @@ fn what_killed_queues_left_is_ended_by_the_next_run_that_does_not_go_on_with_the
     wait_for(&machine, &["sleep 300"], 2);
     let queues = wait_for(&machine, &QUEUE, 2);
     // All at once, as a machine kills that has no memory left: nobody can end the programs.
-    for queue in &queues {
-        kill(*queue, Signal::STOP);
-    }
-    check.kill().unwrap();
-    check.wait().unwrap();
+    kill(Pid::from_child(&check).as_raw_nonzero().get(), Signal::STOP);
     for queue in queues {
         kill(queue, Signal::KILL);
     }
+    check.kill().unwrap();
+    check.wait().unwrap();
     wait_for(&machine, &["sleep 300"], 2);
     machine.slow(0.0);
     machine.run(&["check", "--gpus", "1", "v-n_1"]).exits(0);
@@ -319,23 +317,28 @@ fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
 fn a_profile_that_a_program_on_another_gpu_changed_is_not_locked() {
     let Some(machine) = two_gpus(1) else { return };
     // The program on the second GPU waits for the end of the first queue, and edits its profile.
+    let profiles = machine.project.path(".sparsek-gate/profiles");
+    // Written so that the command that looks for it is not found.
+    let first = format!(
+        "{}/{}[f]",
+        profiles.display(),
+        UUID.strip_suffix('f').unwrap()
+    );
     machine.ncu(&format!(
         "case $1:$CUDA_VISIBLE_DEVICES in
          --import:* | --version:*) ;;
          *fe)
-             while grep -qs -- '--gp[u].{UUID}' /proc/[0-9]*/cmdline; do sleep 0.05; done
+             while grep -qs '{first}' /proc/[0-9]*/cmdline; do sleep 0.05; done
              sed -i 's/\"launches\": [0-9]*/\"launches\": 7/' '{}' ;;
          esac",
-        machine
-            .project
-            .path(&format!(
-                ".sparsek-gate/profiles/{UUID}/bsr_gemm/v-n_1/profile.json"
-            ))
+        profiles
+            .join(UUID)
+            .join("bsr_gemm/v-n_1/profile.json")
             .display()
     ));
     let ran = machine.run(&["profile", "--gpus", "all"]).exits(5);
     ran.says("changed after it was measured");
-    let of_gpus = machine.project.read(".sparsek-gate/profiles/gpus.json");
+    let of_gpus = fs::read_to_string(profiles.join("gpus.json")).unwrap_or_default();
     assert!(!of_gpus.contains("v-n_1"), "{of_gpus}");
 }
 
