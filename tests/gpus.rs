@@ -120,9 +120,7 @@ fn a_check_on_all_gpus_is_one_check_with_a_queue_for_each() {
     }
     assert!(!run.join("gate.tar.zst").exists() && !run.join("sparsek-gate").exists());
 
-    // By ordinal, by UUID, and more GPUs than variants.
-    let (found, _) = outcome(&machine, &["check", "--gpus", "1"], 0);
-    assert_eq!(uuids(&found), [SECOND]);
+    // More GPUs than variants.
     let (found, ran) = outcome(&machine, &[&ALL[..], &["v-n_1"]].concat(), 0);
     assert_eq!(uuids(&found), [UUID]);
     assert!(
@@ -132,6 +130,10 @@ fn a_check_on_all_gpus_is_one_check_with_a_queue_for_each() {
         "{}",
         ran.err
     );
+    // By ordinal, among those that the user shows to programs.
+    let machine = machine.with("CUDA_VISIBLE_DEVICES", SECOND);
+    let (found, _) = outcome(&machine, &["check", "--gpus", "0", "v-n_1"], 0);
+    assert_eq!(uuids(&found), [SECOND]);
 }
 
 #[test]
