@@ -411,6 +411,9 @@ impl Journal {
     /// # Errors
     /// [`Error::Io`].
     pub(super) fn note_failed(&self, entry: &VariantEntry) -> Result<(), Error> {
+        // A program may have removed it, which is one way to fail.
+        let folder = variant_folder(&self.folder, &entry.variant);
+        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         self.write(entry)
     }
 
@@ -724,6 +727,9 @@ mod tests {
         // A failure that cannot be noted ends the run.
         fs::remove_dir_all(place(0)).unwrap();
         let entry = journal.entry(variants[0], BTreeMap::new(), None);
+        assert!(journal.note_failed(&entry).is_ok());
+        fs::remove_dir_all(place(0)).unwrap();
+        fs::write(place(0), "").unwrap();
         assert!(journal.note_failed(&entry).is_err());
     }
 
