@@ -686,6 +686,7 @@ fn a_run_that_goes_on_repeats_no_more_than_one_that_was_not_interrupted() {
     let checkout = Checkout(checkout.0.with("NVML_PROCESS", "4242"));
     let project = &checkout.0.project;
     project.replace("config.toml", "\n[profile]\n", "\n[profile]\nretries = 1\n");
+    project.replace("config.toml", "processes = 4 ", "processes = 1 ");
     let check = ["check", "--format", "json", "baseline"];
     checkout.calls();
     let expected = checkout.run(&check).exits(6).json();
