@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use crate::common::crash::{contents, is_long, kill_at_random, kills, running, wait_for_orphans};
 use crate::common::stand_in::{CP_ASYNC, Machine};
 use crate::common::{Ran, aloud, repository};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
 use sparsek_gate::measure::journal_rounds;
 
@@ -617,6 +618,33 @@ fn a_run_that_still_measures_was_not_interrupted() {
     checkout.run(&["check", "--resume", "baseline"]).exits(0);
     wait_for_orphans(&checkout.0.project.path(""));
     assert!(begun.elapsed() < Duration::from_secs(50));
+}
+
+#[test]
+fn a_signal_that_ends_a_whole_job_is_no_failure_of_its_programs() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let project = &checkout.0.project;
+    let slow = project.path("tmp/slow");
+    fs::write(&slow, "baseline/capture-2").unwrap();
+    let mut check = checkout.0.gate(&["check", "baseline"]);
+    let check = check.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut check = check.spawn().unwrap();
+    let profiler = || running(&project.path(""), &["bin/ncu", "capture-2"]);
+    let end = Instant::now() + Duration::from_secs(60);
+    while running(&project.path(""), &["sleep 60"]).is_empty() {
+        assert!(Instant::now() < end);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // A program gets it first.
+    let term = |pid: i32| kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
+    profiler().into_iter().for_each(term);
+    std::thread::sleep(Duration::from_millis(30));
+    term(Pid::from_child(&check).as_raw_nonzero().get());
+    assert_eq!(check.wait().unwrap().code(), Some(130));
+    fs::remove_file(&slow).unwrap();
+    checkout.run(&["check", "baseline", "--resume"]).exits(0);
 }
 
 #[test]
