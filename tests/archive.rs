@@ -11,47 +11,29 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::crash::{kill_at_random, kills, wait_for_orphans};
-use crate::common::stand_in::{Machine, NVCC_OF_C};
+use crate::common::stand_in::{CP_ASYNC, Machine, source_of};
 use crate::common::{self, Ran, Report};
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::Value as Json;
 
-/// A second variant beside `baseline`, and one with the same program.
-const MORE: &str = r#"
-[suite.bsr_gemm.variant.cp_async]
-source = "kernels/b.cu"
-expect = ["bsr_gemm_cp_async"]
-
+/// A variant with the same program as `cp_async`.
+const COPY: &str = r#"
 [suite.bsr_gemm.variant.copy]
 source = "kernels/b.cu"
 expect = ["bsr_gemm_cp_async"]
 "#;
-
-fn program(variant: &str) -> String {
-    format!(
-        "int puts(const char *);\nint main(void) {{\n\
-         puts(\"variant: {variant}\\nrecorded: h200\");\nreturn 0;\n}}\n"
-    )
-}
 
 /// A checkout of which everything is locked, and a machine without compiler and git.
 struct Checkout(Machine);
 
 impl Checkout {
     fn new() -> Option<Checkout> {
-        let machine = Machine::new()?.configured("ncu = \"bin/ncu\"\n", "");
-        machine.program("toolkit/bin/nvcc", NVCC_OF_C);
-        let project = &machine.project;
-        let config = project.read("config.toml");
-        let config = config.replacen(
-            "expect = [\"bsr_gemm_baseline\"]\n",
-            "expect = [\"bsr_gemm_baseline\"]\nimmutable = true\n",
-            1,
-        );
-        project.write("config.toml", config + MORE);
-        project.write("kernels/a.cu", program("baseline"));
-        project.write("kernels/b.cu", program("cp_async"));
+        let expect = "expect = [\"bsr_gemm_baseline\"]\n";
+        let machine = Machine::new()?
+            .configured("ncu = \"bin/ncu\"\n", "")
+            .configured(expect, &format!("{expect}immutable = true\n"))
+            .with_programs(&format!("{CP_ASYNC}{COPY}"));
         machine.program("far/git", "#!/bin/sh\nexit 127\n");
         machine.program(
             "far/ncu",
@@ -238,7 +220,7 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
     checkout
         .0
         .project
-        .write("kernels/b.cu", program("cp_async") + "// more\n");
+        .write("kernels/b.cu", source_of("cp_async") + "// more\n");
     let changed = checkout.pack(&[]);
     assert_ne!(changed, sha256);
     let other = ["--archive", "gate.tar.zst", "--archive-sha256", &changed];
@@ -261,7 +243,7 @@ fn the_base_is_packed_and_measured_beside_the_change() {
     checkout
         .0
         .project
-        .write("kernels/b.cu", program("cp_async") + "int more = 1;\n");
+        .write("kernels/b.cu", source_of("cp_async") + "int more = 1;\n");
     checkout.commit();
     let sha256 = checkout.pack(&["--against", "base"]);
     let slices: Vec<String> = (1..=2).map(|index| checkout.slice(index, 2)).collect();

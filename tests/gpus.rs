@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 
-use crate::common::crash::{kills, running, wait_for_orphans};
+use crate::common::crash::{contents, kills, running, wait_for_orphans};
 use crate::common::stand_in::{Machine, UUID, all_measured};
 use crate::common::{Ran, aloud};
 
@@ -120,9 +120,7 @@ fn a_check_on_all_gpus_is_one_check_with_a_queue_for_each() {
     }
     assert!(!run.join("gate.tar.zst").exists() && !run.join("sparsek-gate").exists());
 
-    // By ordinal, by UUID, and more GPUs than variants.
-    let (found, _) = outcome(&machine, &["check", "--gpus", "1"], 0);
-    assert_eq!(uuids(&found), [SECOND]);
+    // More GPUs than variants.
     let (found, ran) = outcome(&machine, &[&ALL[..], &["v-n_1"]].concat(), 0);
     assert_eq!(uuids(&found), [UUID]);
     assert!(
@@ -132,6 +130,10 @@ fn a_check_on_all_gpus_is_one_check_with_a_queue_for_each() {
         "{}",
         ran.err
     );
+    // By ordinal, among those that the user shows to programs.
+    let machine = machine.with("CUDA_VISIBLE_DEVICES", SECOND);
+    let (found, _) = outcome(&machine, &["check", "--gpus", "0", "v-n_1"], 0);
+    assert_eq!(uuids(&found), [SECOND]);
 }
 
 #[test]
@@ -244,6 +246,102 @@ fn an_interrupt_or_a_kill_of_the_check_leaves_no_process() {
             begun.elapsed()
         );
     }
+}
+
+#[test]
+fn what_killed_queues_left_is_ended_by_the_next_run_that_does_not_go_on_with_them() {
+    let Some(machine) = two_gpus(2) else { return };
+    let folder = machine.project.path("");
+    machine.slow(300.0);
+    let mut check = start(&machine, &[]);
+    wait_for(&machine, &["sleep 300"], 2);
+    let queues = wait_for(&machine, &QUEUE, 2);
+    // All at once, as a machine kills that has no memory left: nobody can end the programs.
+    kill(Pid::from_child(&check).as_raw_nonzero().get(), Signal::STOP);
+    for queue in queues {
+        kill(queue, Signal::KILL);
+    }
+    check.kill().unwrap();
+    check.wait().unwrap();
+    wait_for(&machine, &["sleep 300"], 2);
+    machine.slow(0.0);
+    machine.run(&["check", "--gpus", "1", "v-n_1"]).exits(0);
+    assert_eq!(running(&folder, &["sleep 300"]), [0; 0]);
+}
+
+#[test]
+fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
+    let Some(machine) = two_gpus(2) else { return };
+    let profile = ["profile", "--gpus", "all", "--format", "json"];
+    let resume = [&profile[..], &["--resume"]].concat();
+    let measured = |ran: Ran| {
+        let answer = ran.json().0;
+        assert_eq!(answer["profiles"].as_array().unwrap().len(), 4);
+        let findings = answer["findings"].as_array().unwrap().iter();
+        let resumed = findings.filter(|one| one["code"] == "resumed");
+        let on_gpu = |one: &Json| {
+            let message = one["message"].as_str().unwrap();
+            message.split(": ").next().unwrap().to_owned()
+        };
+        resumed.map(on_gpu).collect::<BTreeSet<String>>()
+    };
+    // The first variant is whole on both GPUs, and the second one only begun.
+    let slow = machine.project.path("tmp/slow");
+    fs::write(&slow, "").unwrap();
+    // A program could read the script of ncu, so that stays as it is.
+    machine.ncu(&format!(
+        "echo \"$*\" >>\"$ARGV\"; [ -e {} ] && case $* in *v-n_2/capture-1*) sleep 300 ;; esac",
+        slow.display()
+    ));
+    let mut command = machine.gate(&profile);
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    wait_for(&machine, &["sleep 300"], 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::remove_file(&slow).unwrap();
+    let both = BTreeSet::from([UUID, SECOND].map(|uuid| format!("on {uuid}")));
+    let _ = fs::remove_file(machine.project.path("argv"));
+    assert_eq!(measured(machine.run(&resume).exits(0)), both);
+    let calls = machine.ncu_calls().into_iter();
+    let again = calls.filter(|call| call.contains("--export") && call.contains("v-n_1/"));
+    assert_eq!(again.count(), 0);
+    wait_for_orphans(&machine.project.path(""));
+    // Both runs are over, and the profiles are those of all GPUs.
+    let left = contents(&machine.project.path(".sparsek-gate/profiles"));
+    assert!(left.keys().all(|path| !path.ends_with("journal.json")));
+    let of_gpus = machine.project.read(".sparsek-gate/profiles/gpus.json");
+    assert!(of_gpus.contains("v-n_1") && of_gpus.contains(SECOND));
+    assert_eq!(measured(machine.run(&resume).exits(0)), BTreeSet::new());
+}
+
+#[test]
+fn a_profile_that_a_program_on_another_gpu_changed_is_not_locked() {
+    let Some(machine) = two_gpus(1) else { return };
+    // The program on the second GPU waits for the end of the first queue, and edits its profile.
+    let profiles = machine.project.path(".sparsek-gate/profiles");
+    // Written so that the command that looks for it is not found.
+    let first = format!(
+        "{}/{}[f]",
+        profiles.display(),
+        UUID.strip_suffix('f').unwrap()
+    );
+    machine.ncu(&format!(
+        "case $1:$CUDA_VISIBLE_DEVICES in
+         --import:* | --version:*) ;;
+         *fe)
+             while grep -qs '{first}' /proc/[0-9]*/cmdline; do sleep 0.05; done
+             sed -i 's/\"launches\": [0-9]*/\"launches\": 7/' '{}' ;;
+         esac",
+        profiles
+            .join(UUID)
+            .join("bsr_gemm/v-n_1/profile.json")
+            .display()
+    ));
+    let ran = machine.run(&["profile", "--gpus", "all"]).exits(5);
+    ran.says("changed after it was measured");
+    let of_gpus = fs::read_to_string(profiles.join("gpus.json")).unwrap_or_default();
+    assert!(!of_gpus.contains("v-n_1"), "{of_gpus}");
 }
 
 #[test]

@@ -8,36 +8,23 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::common::crash::{contents, is_long, kill_at_random, kills, wait_for_orphans};
-use crate::common::stand_in::{Machine, NVCC_OF_C};
+use crate::common::crash::{contents, is_long, kill_at_random, kills, running, wait_for_orphans};
+use crate::common::stand_in::{CP_ASYNC, Machine};
 use crate::common::{Ran, aloud, repository};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
 use sparsek_gate::measure::journal_rounds;
 
 const PROFILES: &str = ".sparsek-gate/profiles";
-/// A second variant.
-const MORE: &str = r#"
-[suite.bsr_gemm.variant.cp_async]
-source = "kernels/b.cu"
-expect = ["bsr_gemm_cp_async"]
-"#;
-
-fn program(variant: &str) -> String {
-    format!(
-        "int puts(const char *);\nint main(void) {{\n\
-         puts(\"variant: {variant}\\nrecorded: h200\");\nreturn 0;\n}}\n"
-    )
-}
-
 /// A checkout of two locked variants.
 struct Checkout(Machine);
 
 impl Checkout {
     fn new() -> Option<Checkout> {
-        let machine = Machine::new()?;
-        machine.program("toolkit/bin/nvcc", NVCC_OF_C);
+        let machine = Machine::new()?.with_programs(CP_ASYNC);
         let project = &machine.project;
         // The script of ncu is a file of the checkout, and stays as it is.
         machine.ncu(&format!(
@@ -45,18 +32,32 @@ impl Checkout {
              case $* in *--export*$(cat '{}' 2>&1)*) sleep 60 ;; esac",
             project.path("tmp/slow").display()
         ));
-        project.write("config.toml", project.read("config.toml") + MORE);
-        project.write("kernels/a.cu", program("baseline"));
-        project.write("kernels/b.cu", program("cp_async"));
         project.git(&["init", "--quiet"]);
         let ours = "/.sparsek-gate/\n/journal*\n/reports\n/argv\n/tmp/\n/home/\n";
         project.write(".git/info/exclude", ours);
         let checkout = Checkout(machine);
-        checkout.run(&["profile"]).exits(0);
-        let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
-        checkout.run(&lock).exits(0);
+        // Locked once for all tests of this file.
+        static LOCKED: OnceLock<Vec<(String, Vec<u8>)>> = OnceLock::new();
+        for (path, content) in LOCKED.get_or_init(|| checkout.locked()) {
+            checkout.0.project.write(path, content);
+        }
         checkout.commit();
         Some(checkout)
+    }
+
+    /// Locks the baselines, and returns what that wrote.
+    fn locked(&self) -> Vec<(String, Vec<u8>)> {
+        self.run(&["profile"]).exits(0);
+        let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
+        self.run(&lock).exits(0);
+        let folder = self.0.project.path("baselines");
+        let files = contents(&folder).into_keys();
+        files
+            .map(|path| {
+                let content = fs::read(folder.join(&path)).unwrap();
+                (format!("baselines/{}", path.display()), content)
+            })
+            .collect()
     }
 
     fn commit(&self) {
@@ -81,8 +82,7 @@ impl Checkout {
 
     /// Starts a run, and kills it once the journal of a variant is there.
     fn interrupt(&self, arguments: &[&str], variant: &str) {
-        let command = self.0.gate(arguments);
-        kill_once(command, &self.journal(variant), |_| true);
+        kill_once(self.0.gate(arguments), &self.journal(variant), |_| true);
         // What it started counts as a call of ncu, even if that comes later.
         wait_for_orphans(&self.0.project.path(""));
     }
@@ -98,11 +98,13 @@ impl Checkout {
 fn kill_once(mut command: Command, path: &Path, is_so: impl Fn(&str) -> bool) {
     // That of an earlier run would be taken for the one that is waited for.
     let _ = fs::remove_file(path);
-    let mut child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    command.stderr(Stdio::null());
+    kill_at(command, path, is_so);
+}
+
+/// The same of a file that the command has open.
+fn kill_at(mut command: Command, path: &Path, is_so: impl Fn(&str) -> bool) {
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
     let end = Instant::now() + Duration::from_secs(60);
     while !fs::read_to_string(path).is_ok_and(|text| is_so(&text)) {
         assert!(Instant::now() < end, "{}", path.display());
@@ -205,6 +207,9 @@ fn whole_rounds_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
                 .iter()
                 .all(|(path, hash)| now.get(*path) == Some(*hash))
         );
+        if !against.is_empty() {
+            continue;
+        }
         checkout.run(&["check", "--from", PROFILES]).exits(0);
 
         // Nothing is left to go on with, so all of it is measured.
@@ -226,159 +231,175 @@ fn whole_rounds_of_an_interrupted_run_are_used_and_the_rest_is_measured() {
     assert!(checkout.calls() < 6);
 }
 
-/// What is done between the two runs, to which variant, and why that is then measured anew.
-type Case = (
-    &'static str,
-    fn(&Checkout),
-    &'static [&'static str],
-    &'static str,
-);
+/// What is done to what is left of a variant, and why that is then measured anew.
+type Damage = (fn(&str) -> String, fn(&str) -> String, &'static str);
 
 #[test]
-fn whatever_is_another_measurement_or_was_changed_is_measured_anew() {
-    const BASE: &str = ".sparsek-gate/profiles/bsr_gemm/baseline";
-    const BOTH: &[&str] = &["baseline", "cp_async"];
-    const FIRST: &[&str] = &["baseline"];
-    let cases: [Case; 11] = [
+fn what_was_changed_of_a_variant_is_measured_anew_as_a_whole() {
+    const CASES: [Damage; 4] = [
         (
-            "a source",
-            |it| {
-                it.0.project
-                    .replace("kernels/a.cu", "return 0", "return 0 + 0 * 7")
-            },
-            // The same machine code, perhaps, and another source.
-            FIRST,
-            "its program is another one now",
-        ),
-        (
-            "a setting",
-            |it| {
-                it.0.project
-                    .replace("config.toml", "\n[profile]\n", "\n[profile]\nretries = 5\n")
-            },
-            BOTH,
-            "its configuration is another one now",
-        ),
-        (
-            "a file that a program may read",
-            |it| it.0.project.write("data.txt", "1"),
-            BOTH,
-            "a file that it could read is another one now",
-        ),
-        (
-            "a report",
-            |it| {
-                it.0.project
-                    .write(&format!("{BASE}/capture-1.ncu-rep"), "x")
-            },
-            FIRST,
+            |folder| format!("{folder}/capture-1.ncu-rep"),
+            |_| "x".to_owned(),
             "`capture-1.ncu-rep` is not what the interrupted run wrote",
         ),
         (
-            "a page",
-            |it| it.0.project.write(&format!("{BASE}/capture-2.csv"), "x"),
-            FIRST,
+            |folder| format!("{folder}/capture-2.csv"),
+            |_| "x".to_owned(),
             "`capture-2.csv` is not what the interrupted run wrote",
         ),
         (
-            "a log",
-            |it| it.0.project.write(&format!("{BASE}/capture-2.argv"), "x"),
-            FIRST,
+            |folder| format!("{folder}/capture-2.argv"),
+            |_| "x".to_owned(),
             "`capture-2.argv` is not what the interrupted run wrote",
         ),
         (
-            "a number in a journal",
-            |it| {
-                let path = format!("{BASE}/journal.json");
-                let text = it.0.project.read(&path);
-                let other = text.replacen("\"checked\":true", "\"checked\":false", 1);
-                let other = other.replacen("\"rounds\":", "\"rounds\":1", 1);
-                it.0.project.write(&path, other);
-            },
-            FIRST,
-            "its journal is damaged: its content has another sha256",
-        ),
-        (
-            "a journal that was cut",
-            |it| {
-                let path = format!("{BASE}/journal.json");
-                let text = it.0.project.read(&path);
-                it.0.project.write(&path, &text[..text.len() / 2]);
-            },
-            FIRST,
+            |folder| format!("{folder}/journal.json"),
+            |text| text[..text.len() / 2].to_owned(),
             "its journal is damaged: ",
         ),
-        (
-            "a journal of another run",
-            |it| {
-                let journal = it.0.project.read(&format!("{BASE}/journal.json"));
-                it.interrupt(&["check"], "cp_async");
-                it.0.project.write(&format!("{BASE}/journal.json"), journal);
-            },
-            FIRST,
-            "its journal is that of another run",
-        ),
-        (
-            "the journal of the run",
-            |it| {
-                it.0.project
-                    .write(&format!("{PROFILES}/journal.json"), "{}")
-            },
-            &[],
-            "everything is measured: its journal is damaged: ",
-        ),
-        (
-            "nothing that matters",
-            |it| it.0.project.write("journal2", "1"),
-            &[],
-            "",
-        ),
     ];
+    let count = CASES.len() + 1;
+    let Some(machine) = Machine::locked(count as u32) else {
+        return;
+    };
+    let checkout = Checkout(machine);
+    checkout.interrupt(&["check"], &format!("v-n_{count}"));
+    let project = &checkout.0.project;
+    for (number, (file, change, _)) in (1..).zip(CASES) {
+        let file = file(&format!("{PROFILES}/bsr_gemm/v-n_{number}"));
+        let text = fs::read(project.path(&file)).unwrap();
+        project.write(&file, change(&String::from_utf8_lossy(&text)));
+    }
+    let report = checkout.run(&["check", "--resume", "--format", "json"]);
+    let report = report.json();
+    let findings = report.0["findings"].as_array().unwrap().iter();
+    let anew = findings.filter(|finding| finding["code"] == "not-resumed");
+    let anew: Vec<(&str, &str)> = anew
+        .map(|finding| {
+            let text = |name: &str| finding[name].as_str().unwrap();
+            (text("variant"), text("message"))
+        })
+        .collect();
+    assert_eq!(anew.len(), CASES.len(), "{anew:?}");
+    for (number, (.., why)) in (1..).zip(CASES) {
+        let name = format!("bsr_gemm/v-n_{number}");
+        let found = anew.iter().find(|(variant, _)| *variant == name).unwrap();
+        assert!(found.1.contains(why), "{found:?}");
+    }
+    // What is measured anew is whole, and never taken over in part.
+    let taken = resumed(&report.0);
+    let taken: Vec<&str> = taken.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(taken, ["bsr_gemm/v-n_5"]);
+    for number in 1..=count {
+        let variant = report.variant(&format!("v-n_{number}"));
+        let found = variant["current"]["processes"].as_u64();
+        assert!(found >= Some(3), "{number}: {found:?}");
+    }
+}
+
+#[test]
+fn a_variant_whose_program_changed_is_measured_anew_and_others_are_not() {
     let Some(checkout) = Checkout::new() else {
         return;
     };
-    for (what, change, variants, why) in cases {
-        checkout.interrupt(&["check"], "cp_async");
-        change(&checkout);
-        let report = checkout.run(&["check", "--resume", "--format", "json"]);
-        let report = report.json();
-        let anew = report.0["findings"].as_array().unwrap().iter();
-        let anew = anew.filter(|finding| finding["code"] == "not-resumed");
-        let anew: Vec<(String, String)> = anew
-            .map(|finding| {
-                let name = finding["variant"].as_str().unwrap_or_default();
-                let message = finding["message"].as_str().unwrap().to_owned();
-                (name.replace("bsr_gemm/", ""), message)
-            })
-            .collect();
-        if variants.is_empty() {
-            assert_eq!(anew.is_empty(), why.is_empty(), "{what}: {anew:?}");
-        } else {
-            let names: Vec<&str> = anew.iter().map(|(name, _)| name.as_str()).collect();
-            assert_eq!(names, variants, "{what}: {anew:?}");
+    checkout.interrupt(&["check"], "cp_async");
+    let project = &checkout.0.project;
+    // The same machine code, perhaps, and another source.
+    project.replace("kernels/a.cu", "return 0", "return 0 + 0 * 7");
+    let report = checkout.run(&["check", "--resume", "--format", "json"]);
+    let report = report.json();
+    let message = report.message("not-resumed");
+    assert!(message.contains("its program is another one now"));
+    let taken = resumed(&report.0);
+    assert_eq!(taken.len(), 1);
+    assert_eq!(taken[0].0, "bsr_gemm/cp_async");
+    // A file that every program may read.
+    checkout.interrupt(&["check"], "cp_async");
+    project.write("data.txt", "1");
+    let report = checkout.run(&["check", "--resume", "baseline", "--format", "json"]);
+    let report = report.json();
+    assert_eq!(resumed(&report.0), []);
+    let message = report.message("not-resumed");
+    assert!(message.ends_with("a file that it could read is another one now"));
+}
+
+#[test]
+fn what_failed_before_a_kill_stays_failed_until_its_program_is_another_one() {
+    const RESUMED: [&str; 5] = ["check", "--resume", "baseline", "--format", "json"];
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let project = &checkout.0.project;
+    // It fails while there is such a file.
+    let flaky = project.read("kernels/a.cu").replace(
+        "int main(void) {\n",
+        "int access(const char *, int);\nint main(void) {\nif (!access(\"tmp/fail\", 0)) return 3;\n",
+    );
+    assert!(flaky.contains("access"));
+    project.write("kernels/a.cu", &flaky);
+    let ncu = project.read("bin/ncu");
+    let crash = "case $* in *baseline/capture-2*) cp tmp/crash tmp/fail 2>/dev/null ;; esac\n";
+    checkout
+        .0
+        .program("bin/ncu", &ncu.replace("exec ", &format!("{crash}exec ")));
+    checkout.commit();
+    let fails = |at: &str, fails: bool| {
+        let _ = fs::remove_file(project.path("tmp/fail"));
+        let path = project.path("tmp").join(at);
+        match fails {
+            true => fs::write(path, "").unwrap(),
+            false => drop(fs::remove_file(path)),
         }
-        assert!(
-            anew.iter().all(|(_, message)| message.contains(why)),
-            "{what}: {anew:?}"
-        );
-        // What is measured anew is whole, and never taken over in part.
-        let taken = resumed(&report.0);
-        let both = taken.iter().map(|(name, ..)| name.replace("bsr_gemm/", ""));
-        assert!(
-            both.clone().all(|name| !variants.contains(&name.as_str())),
-            "{what}"
-        );
-        let expected = if variants.is_empty() && !why.is_empty() {
-            0
-        } else {
-            2 - variants.len()
-        };
-        assert_eq!(taken.len(), expected, "{what}: {taken:?}");
-        for variant in BOTH {
-            let found = report.variant(variant)["current"]["processes"].as_u64();
-            assert!(found >= Some(3), "{what}: {variant} {found:?}");
+    };
+    // While it is verified; while it is measured, after a whole round; and where nobody can know
+    // whether it is the same program, because there is no git.
+    for (at, has_git) in [("crash", true), ("fail", true), ("fail", false)] {
+        if !has_git {
+            fs::rename(project.path(".git"), project.path("tmp/git")).unwrap();
         }
+        fails(at, true);
+        let alone = ["check", "--format", "json", "baseline"];
+        let expected = checkout.run(&alone).json();
+        let expected_code = expected.0["exit_code"].as_i64().unwrap() as i32;
+        assert!(expected_code != 0);
+        fails(at, true);
+        // Of others nothing is noted without git.
+        let last = if has_git { "cp_async" } else { "baseline" };
+        checkout.interrupt(&["check"], last);
+        fails(at, false);
+        if at == "crash" {
+            // Killed once more.
+            checkout.interrupt(&["check", "--resume"], last);
+        }
+        checkout.calls();
+        let report = checkout.run(&RESUMED).exits(expected_code).json();
+        assert_eq!(report.denied(), expected.denied(), "{at}");
+        let calls = fs::read_to_string(project.path("argv")).unwrap();
+        assert!(!calls.contains("/baseline/"), "{calls}");
+        let code = &expected.denied()[0];
+        let message = report.message(code);
+        let own = expected.message(code);
+        let suffix = "(in the interrupted run; not measured again)";
+        assert_eq!(message, format!("{own} {suffix}"));
+        let findings = report.0["findings"].as_array().unwrap();
+        let failed = findings.iter().find(|one| one["code"] == *code).unwrap();
+        let next = failed["next"].as_str().unwrap();
+        assert!(
+            next.ends_with("; to measure it anew, run without --resume"),
+            "{next}"
+        );
     }
+    // That run has ended.
+    checkout.run(&RESUMED).exits(0);
+    fs::rename(project.path("tmp/git"), project.path(".git")).unwrap();
+    // A program that is another one now is measured, and how it failed is said.
+    fails("fail", true);
+    checkout.interrupt(&["check"], "cp_async");
+    fails("fail", false);
+    project.write("kernels/a.cu", flaky.replace("return 3", "return 4"));
+    let report = checkout.run(&RESUMED).exits(0).json();
+    let message = report.message("not-resumed");
+    assert!(message.contains("its program is another one now; in the interrupted run it failed: "));
 }
 
 #[test]
@@ -462,7 +483,7 @@ fn two_queues_that_are_killed_go_on_and_have_the_outcome_of_an_uninterrupted_run
         return;
     };
     let checkout = Checkout(machine.with("CUDA_GPUS", "2"));
-    killed_and_resumed(&checkout, &["--gpus", "all"], kills(3));
+    killed_and_resumed(&checkout, &["--gpus", "all"], kills(2));
 }
 
 #[test]
@@ -525,8 +546,6 @@ fn the_newest_interrupted_run_of_the_same_plan_and_gpus_goes_on() {
         let journals = left.keys().filter(|path| path.ends_with("journal.json"));
         assert_eq!(journals.count(), 0, "{}", run.display());
     }
-    assert_eq!(resumed(&checkout.run(&resume).exits(0).json().0), []);
-    assert_eq!(runs().len(), count + 1);
 }
 
 #[test]
@@ -555,9 +574,10 @@ fn what_a_change_could_have_left_is_not_used_unless_the_base_allows_it() {
     let ran = checkout.run(&[&resume[..], &["--baseline-ref", "HEAD"]].concat());
     ran.exits(2).says(REFUSED);
     checkout.commit();
-    let ran = checkout.run(&[&resume[..], &["--baseline-ref", "HEAD"]].concat());
+    let one = ["check", "--resume", "baseline"];
+    let ran = checkout.run(&[&one[..], &["--baseline-ref", "HEAD"]].concat());
     ran.exits(0).says("not-resumed");
-    ci(&[&resume[..], &none].concat()).exits(0);
+    ci(&[&one[..], &none].concat()).exits(0);
     project.write(
         "config.toml",
         format!("{config}\n[trust]\nresume = \"yes\"\n"),
@@ -576,7 +596,7 @@ fn a_run_that_still_measures_was_not_interrupted() {
     };
     let slow = checkout.0.project.path("tmp/slow");
     fs::write(&slow, "").unwrap();
-    let mut check = checkout.0.gate(&["check"]);
+    let mut check = checkout.0.gate(&["check", "baseline"]);
     let mut check = check
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -587,7 +607,7 @@ fn a_run_that_still_measures_was_not_interrupted() {
         assert_eq!(check.try_wait().unwrap(), None);
         std::thread::sleep(Duration::from_millis(2));
     }
-    let ran = checkout.run(&["check", "--resume"]).exits(3);
+    let ran = checkout.run(&["check", "--resume", "baseline"]).exits(3);
     ran.says("was not interrupted: it still measures into")
         .says("fuser -v");
     check.kill().unwrap();
@@ -595,9 +615,36 @@ fn a_run_that_still_measures_was_not_interrupted() {
     // Its programs would go on for a minute.
     let begun = Instant::now();
     fs::remove_file(&slow).unwrap();
-    checkout.run(&["check", "--resume"]).exits(0);
+    checkout.run(&["check", "--resume", "baseline"]).exits(0);
     wait_for_orphans(&checkout.0.project.path(""));
     assert!(begun.elapsed() < Duration::from_secs(50));
+}
+
+#[test]
+fn a_signal_that_ends_a_whole_job_is_no_failure_of_its_programs() {
+    let Some(checkout) = Checkout::new() else {
+        return;
+    };
+    let project = &checkout.0.project;
+    let slow = project.path("tmp/slow");
+    fs::write(&slow, "baseline/capture-2").unwrap();
+    let mut check = checkout.0.gate(&["check", "baseline"]);
+    let check = check.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut check = check.spawn().unwrap();
+    let profiler = || running(&project.path(""), &["bin/ncu", "capture-2"]);
+    let end = Instant::now() + Duration::from_secs(60);
+    while running(&project.path(""), &["sleep 60"]).is_empty() {
+        assert!(Instant::now() < end);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // A program gets it first.
+    let term = |pid: i32| kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
+    profiler().into_iter().for_each(term);
+    std::thread::sleep(Duration::from_millis(30));
+    term(Pid::from_child(&check).as_raw_nonzero().get());
+    assert_eq!(check.wait().unwrap().code(), Some(130));
+    fs::remove_file(&slow).unwrap();
+    checkout.run(&["check", "baseline", "--resume"]).exits(0);
 }
 
 #[test]
@@ -606,8 +653,7 @@ fn a_slice_that_was_interrupted_goes_on() {
         return;
     };
     let project = &checkout.0.project;
-    let [archive, whole, slice] = ["a.tar.zst", "whole", "slice"];
-    let [archive, whole, slice] = [archive, whole, slice].map(|name| format!("tmp/{name}"));
+    let [archive, slice] = ["a.tar.zst", "slice"].map(|name| format!("tmp/{name}"));
     checkout.run(&["archive", "--output", &archive]).exits(0);
     let measure = [
         "check",
@@ -624,12 +670,11 @@ fn a_slice_that_was_interrupted_goes_on() {
         let ran = checkout.run(&["merge", folder, "--format", "json"]);
         ran.exits(0).json().0
     };
-    checkout.run(&[&measure[..], &[&whole]].concat()).exits(0);
-    let expected = merged(&whole);
     let resume = [&measure[..], &[&slice, "--resume"]].concat();
     // Without an interrupted one it is as without --resume.
     checkout.run(&resume).exits(0);
-    assert_eq!(resumed(&merged(&slice)), []);
+    let expected = merged(&slice);
+    assert_eq!(resumed(&expected), []);
     let journal = project.path(&format!("{slice}/profiles/bsr_gemm/cp_async/journal.json"));
     let command = checkout.0.gate(&[&measure[..], &[&slice]].concat());
     kill_once(command, &journal, |_| true);
@@ -642,6 +687,20 @@ fn a_slice_that_was_interrupted_goes_on() {
         left.keys().all(|path| !path.ends_with("journal.json")),
         "{left:?}"
     );
+    // A run that does not go on ends what a killed one left running.
+    fs::write(project.path("tmp/slow"), "baseline/capture-1").unwrap();
+    let command = checkout.0.gate(&[&measure[..], &[&slice]].concat());
+    let argv = project.path("argv");
+    kill_once(command, &argv, |text| text.contains("baseline/capture-1"));
+    fs::remove_file(project.path("tmp/slow")).unwrap();
+    let left = || running(&project.path(""), &["sleep 60"]);
+    let end = Instant::now() + Duration::from_secs(60);
+    while left().is_empty() {
+        assert!(Instant::now() < end);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    checkout.run(&[&measure[..], &[&slice]].concat()).exits(0);
+    assert_eq!(left(), [0; 0]);
     // What a killed run leaves of its journals is no part of the slice.
     project.write(&format!("{slice}/profiles/journal.json"), "{}");
     same(&merged(&slice), &expected);
@@ -655,6 +714,7 @@ fn a_run_that_goes_on_repeats_no_more_than_one_that_was_not_interrupted() {
     let checkout = Checkout(checkout.0.with("NVML_PROCESS", "4242"));
     let project = &checkout.0.project;
     project.replace("config.toml", "\n[profile]\n", "\n[profile]\nretries = 1\n");
+    project.replace("config.toml", "processes = 4 ", "processes = 1 ");
     let check = ["check", "--format", "json", "baseline"];
     checkout.calls();
     let expected = checkout.run(&check).exits(6).json();
@@ -662,9 +722,12 @@ fn a_run_that_goes_on_repeats_no_more_than_one_that_was_not_interrupted() {
     let repeated = |codes: Vec<String>| codes.iter().filter(|code| *code == "retried").count();
     let times = repeated(expected.warned());
     assert_eq!(times, 1);
-    let command = checkout.0.gate(&check);
-    kill_once(command, &checkout.journal("baseline"), |text| {
-        text.contains("\"retried\"")
+    // Killed while it waits for the next try.
+    let said = project.path("tmp/said");
+    let mut command = checkout.0.gate(&check);
+    command.stderr(fs::File::create(&said).unwrap());
+    kill_at(command, &said, |text| {
+        text.contains("measured again, 1 of 1")
     });
     checkout.calls();
     let report = checkout

@@ -33,15 +33,15 @@ pub(super) struct Measured {
 }
 
 pub(super) fn run(config: &Path, arguments: &MergeArgs) -> Result<ExitCode, Error> {
-    of_run(config, arguments, &Measured::default())
+    of_run(config, arguments, &Measured::default()).map(|(code, _)| code)
 }
 
-/// Judges the slices that a run had measured.
+/// Judges the slices that a run had measured: the exit code, and whether they were judged.
 pub(super) fn of_run(
     config: &Path,
     arguments: &MergeArgs,
     measured: &Measured,
-) -> Result<ExitCode, Error> {
+) -> Result<(ExitCode, bool), Error> {
     let targets = report::targets(&arguments.report)?;
     let mut authority = Authority::default();
     let (mut outcome, ended) = match judged(config, arguments, measured, &targets, &mut authority) {
@@ -58,7 +58,9 @@ pub(super) fn of_run(
     let started = measured.started.filter(|_| outcome.spent.is_some());
     outcome.wall_s = started.map(|started| started.elapsed().as_secs_f64());
     let detail = arguments.verbosity.detail();
-    answer::report(&outcome, ended, arguments.format, detail, &targets)
+    let is_whole = ended.is_none();
+    let code = answer::report(&outcome, ended, arguments.format, detail, &targets)?;
+    Ok((code, is_whole))
 }
 
 fn judged(

@@ -39,8 +39,11 @@ pub(super) fn run(path: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error>
         Ok(mut slices) => {
             let arguments = merge_arguments(arguments, &slices);
             slices.measured.started = Some(started);
-            let code = merge::of_run(path, &arguments, &slices.measured)?;
-            slices.end();
+            let (code, is_whole) = merge::of_run(path, &arguments, &slices.measured)?;
+            // Otherwise another run could still have to go on with it.
+            if is_whole {
+                slices.end();
+            }
             return Ok(code);
         }
         Err(refused @ Error::Usage(_)) => return Err(refused),
@@ -124,6 +127,9 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let config = &judging.plan.config;
     let plan = machines.plan(&judging.plan, judging.against.as_deref());
     let place = Place::of_plan(config, machines.folder(), &plan, arguments.resume)?;
+    if let Machines::Gpus(_) = machines {
+        place.sweep();
+    }
     let journal = Journal::of(&place.folder, &config.work, arguments.resume).of_plan(plan);
     let journal = match &machines {
         Machines::Gpus(_) => Some(journal),

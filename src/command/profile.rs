@@ -16,7 +16,7 @@ use crate::cli::{ArchiveArgs, Format, ProfileArgs, TrustArgs};
 use crate::config::Selected;
 use crate::device::GpusAsked;
 use crate::engine::host;
-use crate::files::create_work_folder;
+use crate::files::{PROFILE_FILE, create_work_folder, read_regular, variant_folder};
 use crate::finding::{Code, Error, ExitCode, Finding};
 use crate::measure::{Batch, Journal, Order, RecordUse, Watch as _, measure};
 use crate::process;
@@ -163,6 +163,7 @@ fn on_gpus(
     // Where this run is killed, nobody must take the profiles of an earlier one for its own.
     OnGpus::forget(folder, &variants)?;
     let place = Place::new(&selected.config, ON_GPUS)?;
+    place.sweep();
     let packed = archive::done(config, &archive_arguments(arguments, &place.archive()))?;
     if process::interrupted() {
         return Err(Error::Interrupted);
@@ -199,6 +200,10 @@ fn on_gpus(
         });
         match answered(&ended.printed) {
             Ok(answer) => {
+                findings.extend(altered(
+                    &folder.join(&queue.short),
+                    &answer.content.profiles,
+                ));
                 content.tools_wall_s += answer.content.tools_wall_s;
                 content.profiles.extend(answer.content.profiles);
                 findings.extend(answer.findings.into_iter().map(|finding| Finding {
@@ -219,10 +224,11 @@ fn on_gpus(
     }
     content.wall_s = start.elapsed().as_secs_f64();
     // Otherwise fewer GPUs than were asked for would be locked, or what an earlier run measured.
-    if !findings
-        .iter()
-        .any(|finding| finding.code == Code::NotMeasured && finding.variant.is_none())
-    {
+    let is_lacking = |finding: &Finding| {
+        finding.code == Code::NotMeasured && finding.variant.is_none()
+            || finding.code == Code::AlteredDuringRun
+    };
+    if !findings.iter().any(is_lacking) {
         let folders: Vec<String> = queues.iter().map(|queue| queue.short.clone()).collect();
         OnGpus::note(folder, &variants, &folders)?;
     }
@@ -235,6 +241,29 @@ struct Answered {
     #[serde(flatten)]
     content: Content,
     findings: Vec<Finding>,
+}
+
+/// The profiles in a folder that are no longer what their queue wrote: programs on other GPUs ran
+/// when it had ended.
+fn altered(folder: &Path, printed: &[Profile]) -> Vec<Finding> {
+    let is_kept = |profile: &&Profile| {
+        let path = variant_folder(folder, &profile.variant).join(PROFILE_FILE);
+        read_regular(&path).is_ok_and(|bytes| bytes == profile.to_json().as_bytes())
+    };
+    let altered = printed.iter().filter(|profile| !is_kept(profile));
+    altered
+        .map(|profile| {
+            Finding::deny(
+                Code::AlteredDuringRun,
+                &profile.variant,
+                format!(
+                    "its profile in {} changed after it was measured",
+                    folder.display()
+                ),
+                "find out which program writes there, and profile again",
+            )
+        })
+        .collect()
 }
 
 /// What a queue printed; in words, why there is no whole answer.

@@ -18,7 +18,7 @@ use crate::measure::{Journal, Times};
 use crate::plan::{SliceAsked, SlicePlace, VariantPlan, shared_out};
 use crate::process;
 use crate::report::{self, Progress};
-use crate::slice::{Manifest, Run, SliceFolder, copy_recorded, plan_sha256};
+use crate::slice::{Manifest, Run, SliceFolder, copy_recorded, plan_sha256, profiles_in};
 use crate::terms::VariantId;
 
 pub(super) fn run(
@@ -109,8 +109,14 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
         .cloned()
         .unwrap_or_default();
     resume::refuse(arguments.resume, &opened.judging, None)?;
+    // Its programs, if it was killed: what says which these are is removed next.
+    Journal::end_left_in(&profiles_in(output));
     let folder = SliceFolder::create(output, arguments.resume)?;
     let journal = Journal::of(&folder.profiles(), &plan.config.work, arguments.resume);
+    let journal = match arguments.until_input_ends {
+        true => journal.beside(others(output)),
+        false => journal,
+    };
     let Slice {
         run,
         controls,
@@ -147,6 +153,15 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
         true => ExitCode::Environment,
         false => code,
     })
+}
+
+/// The folders of the profiles of the other slices of the same run, which are beside that of a slice.
+fn others(output: &Path) -> Vec<PathBuf> {
+    let all = output.parent().and_then(|all| all.read_dir().ok());
+    let all = all.into_iter().flatten().flatten().map(|one| one.path());
+    all.filter(|slice| slice != output)
+        .map(|slice| profiles_in(&slice))
+        .collect()
 }
 
 /// How the line begins by which a queue says the sha256 of its slice's manifest.

@@ -22,6 +22,8 @@ use crate::toolchain::{Nvcc, Sanitizer};
 pub struct Bench<'a> {
     pub(super) profilers: Profilers,
     pub(super) ncu_version: String,
+    /// What identifies the libcupti of this machine.
+    pub(super) libcupti: String,
     pub(super) sanitizer: Option<Sanitizer>,
     pub(super) gpu: Gpu,
     /// Whether NVML showed the GPU at the start. If it does not later, the GPU is lost.
@@ -63,9 +65,12 @@ impl<'a> Bench<'a> {
         check_counters(config, variants, &ncu)?;
         let env = gpu_env(&gpu);
         let shown = Health::of(&gpu.uuid).is_ok();
+        let ncu_version = ncu.version.clone();
+        let profilers = Profilers::new(ncu);
         Ok(Bench {
-            ncu_version: ncu.version.clone(),
-            profilers: Profilers::new(ncu),
+            ncu_version,
+            libcupti: profilers.libcupti(toolchain, &gpu.cuda),
+            profilers,
             sanitizer,
             gpu,
             shown,

@@ -6,7 +6,8 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -59,6 +60,8 @@ pub struct Journal {
     resume: bool,
     /// What makes two runs in a folder of their own the same, where that is the run's.
     plan: Option<String>,
+    /// The folders of the profiles of its other parts, which other GPUs measure.
+    beside: Vec<PathBuf>,
     begun: OnceCell<Begun>,
     /// The journals of variants that were written.
     written: RefCell<BTreeSet<PathBuf>>,
@@ -126,6 +129,9 @@ pub(super) struct VariantEntry {
     /// The warnings about repetitions, one for each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub retries: Vec<Finding>,
+    /// What was found where it failed; then nothing else of it counts.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub failed: Vec<Finding>,
     /// Whole rounds.
     pub rounds: u32,
     /// The code that is judged.
@@ -187,6 +193,7 @@ impl Journal {
             work: work.to_path_buf(),
             resume,
             plan: None,
+            beside: Vec::new(),
             begun: OnceCell::new(),
             written: RefCell::default(),
         }
@@ -198,6 +205,12 @@ impl Journal {
             plan: Some(plan),
             ..self
         }
+    }
+
+    /// Of a part of a run, of which other GPUs measure the others into these folders. A variant may have
+    /// been in one of them before.
+    pub fn beside(self, beside: Vec<PathBuf>) -> Journal {
+        Journal { beside, ..self }
     }
 
     /// The folders of those runs of a plan among these that were interrupted, the newest last.
@@ -212,6 +225,19 @@ impl Journal {
         let mut runs: Vec<_> = runs.collect();
         runs.sort();
         runs.into_iter().map(|(.., folder)| folder).collect()
+    }
+
+    /// Kills what a run that was killed itself left running, which measured into a folder.
+    pub fn end_left_in(folder: &Path) {
+        let path = folder.join(JOURNAL_FILE);
+        if let (Ok(Some(run)), true) = (read::<RunEntry>(&path), is_over(&path)) {
+            process::end_marked(&run.mark);
+        }
+    }
+
+    /// Whether the run still measures that measures into a folder, or measured there last.
+    pub fn is_running_in(folder: &Path) -> bool {
+        !is_over(&folder.join(JOURNAL_FILE))
     }
 
     /// Ends the run whose processes measured into a folder, and which has said everything.
@@ -241,9 +267,10 @@ impl Journal {
         fs::create_dir_all(&self.folder).map_err(Error::io("create", &self.folder))?;
         let path = self.path();
         let interrupted = read::<RunEntry>(&path);
-        let is_over = match (&interrupted, self.resume) {
-            (Ok(Some(_)), true) => is_over_soon(&path)?,
-            _ => is_over(&path),
+        // Kept until the new file is locked: otherwise two runs could go on with the same one.
+        let (is_over, _earlier) = match (&interrupted, self.resume) {
+            (Ok(Some(_)), true) => locked_soon(&path)?,
+            _ => (is_over(&path), None),
         };
         if let (Ok(Some(interrupted)), true) = (&interrupted, is_over) {
             // What it started may still be on the GPU, and write where this run does.
@@ -277,7 +304,8 @@ impl Journal {
         let text = sealed(&run);
         write_atomically(&path, text.as_bytes()).map_err(Error::io("write", &path))?;
         let lock = open_regular(&path).ok();
-        let lock = lock.filter(|file| file.try_lock().is_ok());
+        // Another process may have it for a moment, to see whether this run is over.
+        let lock = lock.filter(|file| process::wait_for_lock(file, &path, SOON, || {}).is_ok());
         let begun = Begun {
             run,
             goes_on,
@@ -326,6 +354,7 @@ impl Journal {
             tier: variant.tier(),
             schedule,
             retries: Vec::new(),
+            failed: Vec::new(),
             rounds: 0,
             current: SideEntry::default(),
             base: None,
@@ -341,12 +370,15 @@ impl Journal {
     /// # Errors
     /// In words, why it does not count.
     pub(super) fn earlier(&self, variant: &VariantId) -> Result<Option<VariantEntry>, String> {
-        if self.interrupted().is_none() {
+        if !self.resume {
             return Ok(None);
+        }
+        if self.interrupted().is_none() {
+            return Ok(self.earlier_elsewhere(variant));
         }
         let path = variant_folder(&self.folder, variant).join(JOURNAL_FILE);
         let Some(entry) = read::<VariantEntry>(&path)? else {
-            return Ok(None);
+            return Ok(self.earlier_elsewhere(variant));
         };
         if entry.schema != SCHEMA || entry.run != self.run() || entry.variant != *variant {
             return Err("its journal is that of another run".to_owned());
@@ -355,13 +387,42 @@ impl Journal {
         Ok(Some(entry))
     }
 
+    /// What the interrupted run measured of a variant on another GPU. That is not used, but how it failed
+    /// there must be said.
+    fn earlier_elsewhere(&self, variant: &VariantId) -> Option<VariantEntry> {
+        let mut beside = self.beside.iter();
+        beside.find_map(|folder| {
+            let run = read::<RunEntry>(&folder.join(JOURNAL_FILE)).ok()??;
+            let path = variant_folder(folder, variant).join(JOURNAL_FILE);
+            let entry = read::<VariantEntry>(&path).ok()??;
+            (entry.run == run.id && entry.variant == *variant).then_some(entry)
+        })
+    }
+
     /// Writes what is measured of a variant. Nothing depends on the file, so a failed write is
     /// ignored: the one before it is still there.
     pub(super) fn note(&self, entry: &VariantEntry) {
+        let _ = self.write(entry);
+    }
+
+    /// Writes that a variant failed, in the place of what was measured of it. A run that goes on must
+    /// not forget it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn note_failed(&self, entry: &VariantEntry) -> Result<(), Error> {
+        // A program may have removed it, which is one way to fail.
+        let folder = variant_folder(&self.folder, &entry.variant);
+        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        self.write(entry)
+    }
+
+    fn write(&self, entry: &VariantEntry) -> Result<(), Error> {
         let path = variant_folder(&self.folder, &entry.variant).join(JOURNAL_FILE);
-        if write_atomically(&path, sealed(entry).as_bytes()).is_ok() {
-            self.written.borrow_mut().insert(path);
-        }
+        let written = write_atomically(&path, sealed(entry).as_bytes());
+        written.map_err(Error::io("write", &path))?;
+        self.written.borrow_mut().insert(path);
+        Ok(())
     }
 
     /// Removes what is noted of a variant: it is measured anew.
@@ -397,17 +458,25 @@ impl Journal {
 
 /// Whether no process has the lock of the file.
 fn is_over(path: &Path) -> bool {
-    let Ok(file) = open_regular(path) else {
-        return true;
-    };
-    !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+    !process::is_locked(path)
 }
 
-/// The same after a moment: a process that lost the one that started it is about to end.
-fn is_over_soon(path: &Path) -> Result<bool, Error> {
-    match open_regular(path) {
-        Ok(file) => process::wait_for_lock(&file, path, SOON, || {}),
-        Err(_) => Ok(true),
+/// The same after a moment, because a process that lost the one that started it is about to end; with
+/// the lock of the file.
+fn locked_soon(path: &Path) -> Result<(bool, Option<File>), Error> {
+    loop {
+        let Ok(file) = open_regular(path) else {
+            return Ok((true, None));
+        };
+        if !process::wait_for_lock(&file, path, SOON, || {})? {
+            return Ok((false, None));
+        }
+        // Another run may have put its own file there meanwhile.
+        let place = |meta: Metadata| (meta.dev(), meta.ino());
+        let (own, there) = (file.metadata().map(place), path.metadata().map(place));
+        if own.is_ok_and(|own| there.is_ok_and(|there| own == there)) {
+            return Ok((true, Some(file)));
+        }
     }
 }
 
@@ -566,4 +635,121 @@ fn read_capture(
         launch_list: entry.launch_list.clone(),
     };
     Ok(TakenCapture { capture, files })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn nobody_goes_on_with_a_damaged_journal_of_a_run_and_that_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = folder.path().join("work");
+        let begin = |resume| {
+            let journal = Journal::of(folder.path(), &work, resume);
+            let before = journal.begin().unwrap();
+            (journal, before)
+        };
+        let run = |journal: &Journal| journal.run().to_owned();
+        let (first, before) = begin(false);
+        assert!(before.unusable.is_none() && before.dropped.is_none());
+        let own = run(&first);
+        // Killed: the file stays, and its lock is free.
+        drop(first);
+        let (second, before) = begin(true);
+        assert!(before.unusable.is_none());
+        assert_eq!(run(&second), own);
+        assert!(second.interrupted().is_some());
+        drop(second);
+        let path = folder.path().join(JOURNAL_FILE);
+        let whole = fs::read_to_string(&path).unwrap();
+        for text in [
+            "{}",
+            &whole[..whole.len() / 2],
+            &whole.replace("\"began\":\"2", "\"began\":\"3"),
+        ] {
+            fs::write(&path, text).unwrap();
+            let (third, before) = begin(true);
+            let said = before.unusable.unwrap().message;
+            assert!(
+                said.starts_with("everything is measured: its journal is damaged: "),
+                "{said}"
+            );
+            assert!(third.interrupted().is_none() && run(&third) != own);
+        }
+    }
+
+    #[test]
+    fn what_another_run_noted_of_a_variant_or_of_another_one_does_not_count() {
+        const CONFIG: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
+            direction = \"lower\"\ntolerance = { relative_percent = 1.0 }\n\
+            [suite.s.variant.a]\nrun = [\"a\"]\n[suite.s.variant.b]\nrun = [\"b\"]\n";
+        let config = Config::parse(Path::new("/p/config.toml"), CONFIG).unwrap();
+        let variants: Vec<&Variant> = config.variants().collect();
+        let folder = tempfile::tempdir().unwrap();
+        let begin = |resume| {
+            let journal = Journal::of(folder.path(), folder.path(), resume);
+            journal.begin().unwrap();
+            journal
+        };
+        let place = |at: usize| variant_folder(folder.path(), &variants[at].id);
+        for at in 0..2 {
+            fs::create_dir_all(place(at)).unwrap();
+        }
+        let note = |journal: &Journal| {
+            journal.note(&journal.entry(variants[0], BTreeMap::new(), None));
+            fs::read(place(0).join(JOURNAL_FILE)).unwrap()
+        };
+        let earlier = |journal: &Journal, at: usize| journal.earlier(&variants[at].id);
+        let old = note(&begin(false));
+        let new = note(&begin(false));
+        let journal = begin(true);
+        assert!(earlier(&journal, 0).unwrap().is_some());
+        assert!(earlier(&journal, 1).unwrap().is_none());
+        let other = "its journal is that of another run";
+        fs::write(place(0).join(JOURNAL_FILE), old).unwrap();
+        assert_eq!(earlier(&journal, 0).unwrap_err(), other);
+        fs::write(place(1).join(JOURNAL_FILE), &new).unwrap();
+        assert_eq!(earlier(&journal, 1).unwrap_err(), other);
+        // One that another GPU measured before.
+        let elsewhere = tempfile::tempdir().unwrap();
+        let beside = |resume| {
+            let journal = Journal::of(elsewhere.path(), folder.path(), resume);
+            let journal = journal.beside(vec![folder.path().to_path_buf()]);
+            journal.begin().unwrap();
+            journal
+        };
+        fs::write(place(0).join(JOURNAL_FILE), &new).unwrap();
+        assert!(earlier(&beside(true), 0).unwrap().is_some());
+        assert!(earlier(&beside(true), 1).unwrap().is_none());
+        assert!(earlier(&beside(false), 0).unwrap().is_none());
+        // A failure that cannot be noted ends the run.
+        fs::remove_dir_all(place(0)).unwrap();
+        let entry = journal.entry(variants[0], BTreeMap::new(), None);
+        assert!(journal.note_failed(&entry).is_ok());
+        fs::remove_dir_all(place(0)).unwrap();
+        fs::write(place(0), "").unwrap();
+        assert!(journal.note_failed(&entry).is_err());
+    }
+
+    #[test]
+    fn a_run_without_resume_says_what_it_drops_and_has_another_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let begin = |resume| {
+            let journal = Journal::of(folder.path(), folder.path(), resume);
+            let before = journal.begin().unwrap();
+            (journal.run().to_owned(), journal, before)
+        };
+        let (first, journal, _) = begin(false);
+        // It still measures.
+        assert!(Journal::is_running_in(folder.path()));
+        drop(journal);
+        assert!(!Journal::is_running_in(folder.path()));
+        let (second, journal, before) = begin(false);
+        assert!(before.dropped.is_some() && first != second);
+        journal.end();
+        assert!(!folder.path().join(JOURNAL_FILE).exists());
+        assert!(begin(true).1.interrupted().is_none());
+    }
 }

@@ -102,16 +102,22 @@ impl<'a> Noted<'a> {
     /// # Errors
     /// [`Error::Io`].
     pub fn forget(&mut self) -> Result<(), Error> {
-        self.taken.clear();
-        (self.tier, self.rounds, self.due) = (None, None, None);
+        self.drop_taken();
         match &self.on {
             Some((journal, entry)) => journal.forget(&entry.variant),
             None => Ok(()),
         }
     }
 
-    /// It is measured anew because of the machine, and a run that goes on counts that, too.
+    fn drop_taken(&mut self) {
+        self.taken.clear();
+        (self.tier, self.rounds, self.due) = (None, None, None);
+    }
+
+    /// It is measured anew because of the machine, and a run that goes on counts that, too. Nothing is
+    /// taken over any more.
     pub fn repeats(&mut self, warnings: &[Finding], is_beside: bool) {
+        self.drop_taken();
         if let Some((journal, entry)) = &mut self.on {
             entry.retries = warnings.to_vec();
             entry.rounds = 0;

@@ -34,6 +34,30 @@ pub(super) enum Readable<'a> {
     Checkout(&'a ReadableFiles),
 }
 
+/// The machine that measures, and what measures on it.
+#[derive(Clone, Copy)]
+pub(super) struct KeyedMachine<'a> {
+    /// sha256 of this program; `None` where it cannot be read.
+    tool: Option<&'a str>,
+    gpu: &'a Gpu,
+    ncu_version: &'a str,
+    libcupti: &'a str,
+    overrides: &'a [String],
+}
+
+impl<'a> KeyedMachine<'a> {
+    /// That of a run.
+    pub fn of(bench: &'a Bench<'_>) -> KeyedMachine<'a> {
+        KeyedMachine {
+            tool: tool(),
+            gpu: &bench.gpu,
+            ncu_version: &bench.ncu_version,
+            libcupti: &bench.libcupti,
+            overrides: bench.overrides,
+        }
+    }
+}
+
 /// One side of a variant that is about to be measured.
 #[derive(Clone, Copy)]
 pub(super) struct KeyedSide<'a> {
@@ -117,21 +141,25 @@ impl<'a> KeyedSide<'a> {
 /// # Errors
 /// In words, what of it is not known.
 pub(super) fn key(
-    bench: &Bench<'_>,
+    machine: KeyedMachine<'_>,
     current: KeyedSide<'_>,
     base: Option<KeyedSide<'_>>,
 ) -> Result<Key, String> {
-    let tool = tool().ok_or("this program cannot be read")?;
+    let tool = machine.tool.ok_or("this program cannot be read")?;
     // How many GPUs a process sees is no property of one.
     let gpu = Gpu {
         ordinal: 0,
-        ..bench.gpu.clone()
+        ..machine.gpu.clone()
     };
     let of_run = [
         ("the build of sparsek-gate", tool.to_owned()),
         ("the GPU or its driver", format!("{gpu:?}")),
-        ("the version of ncu", bench.ncu_version.clone()),
-        ("a constant (`--define`)", format!("{:?}", bench.overrides)),
+        ("the version of ncu", machine.ncu_version.to_owned()),
+        ("libcupti", machine.libcupti.to_owned()),
+        (
+            "a constant (`--define`)",
+            format!("{:?}", machine.overrides),
+        ),
     ];
     let mut key: Key = of_run
         .into_iter()
@@ -230,5 +258,171 @@ impl Subjects<'_> {
             true => Ok(taken),
             false => Err("its journal has other processes than those of whole rounds".to_owned()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: &str = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
+        direction = \"lower\"\ntolerance = { relative_percent = 1.0 }\n\
+        [suite.s.variant.v]\nsource = \"v.cu\"\nargs = [\"1\"]\n";
+
+    /// What a key is made of.
+    #[derive(Clone)]
+    struct Parts {
+        config: String,
+        root: &'static str,
+        tool: Option<&'static str>,
+        gpu: Gpu,
+        ncu: &'static str,
+        libcupti: &'static str,
+        overrides: Vec<String>,
+        artifact: Artifact,
+        files: Result<&'static str, &'static str>,
+        /// The program of the base, where there is one.
+        base: Option<Artifact>,
+    }
+
+    impl Parts {
+        fn new() -> Parts {
+            let artifact = Artifact {
+                run: vec!["/store/program".to_owned()],
+                compiler: Some("13.0".to_owned()),
+                sha256: Some("a".to_owned()),
+                programs: BTreeMap::from([("/store/program".into(), "a".to_owned())]),
+                build_argv: vec!["nvcc".to_owned()],
+                sources: BTreeMap::from([("v.cu".to_owned(), "b".to_owned())]),
+                compiled: None,
+                cached: false,
+            };
+            Parts {
+                config: CONFIG.to_owned(),
+                root: "/p",
+                tool: Some("tool"),
+                gpu: Gpu {
+                    ordinal: 1,
+                    uuid: "GPU-1".to_owned(),
+                    driver: Some("580.1".to_owned()),
+                    ..Gpu::default()
+                },
+                ncu: "2025.3",
+                libcupti: "/lib/libcupti.so.13",
+                overrides: Vec::new(),
+                base: Some(artifact.clone()),
+                artifact,
+                files: Ok("files"),
+            }
+        }
+
+        fn key(&self) -> Result<Key, String> {
+            let path = Path::new(self.root).join("config.toml");
+            let config = Config::parse(&path, &self.config).unwrap();
+            let variant = config.variants().next().unwrap();
+            let side = |artifact| KeyedSide {
+                config: &config,
+                variant,
+                artifact,
+                files: self.files.map(Readable::Packed),
+            };
+            let machine = KeyedMachine {
+                tool: self.tool,
+                gpu: &self.gpu,
+                ncu_version: self.ncu,
+                libcupti: self.libcupti,
+                overrides: &self.overrides,
+            };
+            key(machine, side(&self.artifact), self.base.as_ref().map(side))
+        }
+    }
+
+    #[test]
+    fn whatever_is_another_measurement_has_another_key_which_says_what_differs() {
+        type Change = fn(&mut Parts);
+        const PROGRAM: &str = "its program";
+        const SETTINGS: &str = "its configuration";
+        let cases: [(&str, Change); 18] = [
+            ("the build of sparsek-gate", |it| it.tool = Some("other")),
+            ("the GPU or its driver", |it| {
+                it.gpu.uuid = "GPU-2".to_owned()
+            }),
+            ("the GPU or its driver", |it| it.gpu.driver = None),
+            ("the GPU or its driver", |it| it.gpu.multiprocessors = 1),
+            ("the version of ncu", |it| it.ncu = "2025.4"),
+            ("libcupti", |it| it.libcupti = "/lib/libcupti.so.12"),
+            ("a constant (`--define`)", |it| {
+                it.overrides = vec!["A=1".to_owned()];
+            }),
+            ("a variable that it gets", |it| {
+                it.config += "env = { A = \"1\" }\n"
+            }),
+            (SETTINGS, |it| {
+                it.config = it.config.replace("[\"1\"]", "[\"2\"]")
+            }),
+            (SETTINGS, |it| {
+                it.config = it.config.replace("duration.sum", "duration.max");
+            }),
+            (PROGRAM, |it| it.artifact.sha256 = Some("c".to_owned())),
+            (PROGRAM, |it| it.artifact.compiler = Some("13.1".to_owned())),
+            (PROGRAM, |it| it.artifact.build_argv.push("-g".to_owned())),
+            (PROGRAM, |it| {
+                it.artifact
+                    .sources
+                    .insert("v.cu".to_owned(), "c".to_owned());
+            }),
+            (PROGRAM, |it| {
+                it.artifact.programs.insert("x".into(), "c".to_owned());
+            }),
+            ("its program (base)", |it| {
+                it.base.as_mut().unwrap().sha256 = Some("c".to_owned());
+            }),
+            (FILES, |it| it.files = Ok("others")),
+            ("one of the two runs measured it alone", |it| it.base = None),
+        ];
+        let before = Parts::new().key().unwrap();
+        for (number, (expected, change)) in cases.into_iter().enumerate() {
+            let mut parts = Parts::new();
+            change(&mut parts);
+            let found = difference(&before, &parts.key().unwrap());
+            let found = found.unwrap_or_else(|| panic!("case {number}: {expected}"));
+            assert!(found.starts_with(expected), "{number}: {found}");
+        }
+        // The same program in another folder, on the same GPU with another number.
+        let mut parts = Parts::new();
+        parts.gpu.ordinal = 0;
+        parts.root = "/elsewhere";
+        assert_eq!(difference(&before, &parts.key().unwrap()), None);
+    }
+
+    #[test]
+    fn what_is_not_known_has_no_key() {
+        type Change = fn(&mut Parts);
+        let command =
+            |more: &str| CONFIG.replace("source = \"v.cu\"", &format!("run = [\"x\"]{more}"));
+        let cases: [(&str, Change); 3] = [
+            ("this program cannot be read", |it| it.tool = None),
+            ("git cannot say it", |it| {
+                it.files = Err("git cannot say it")
+            }),
+            ("no file of its program is named (`inputs`)", |it| {
+                it.artifact.sha256 = None;
+            }),
+        ];
+        for (why, change) in cases {
+            let mut parts = Parts::new();
+            change(&mut parts);
+            assert_eq!(parts.key().unwrap_err(), why);
+        }
+        let mut parts = Parts::new();
+        parts.config = command("\nbuild = [\"make\"]");
+        let why = "what its `build` command makes is not named (`program`)";
+        assert_eq!(parts.key().unwrap_err(), why);
+        parts.config = command("");
+        assert!(parts.key().is_ok());
+        parts.artifact.sources.clear();
+        parts.artifact.programs.clear();
+        let why = "no file of its program is named (`inputs`)";
+        assert_eq!(parts.key().unwrap_err(), why);
     }
 }

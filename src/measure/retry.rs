@@ -51,11 +51,11 @@ impl<'a> Retries<'a> {
         &self.warnings
     }
 
-    /// Whether to measure again after this finding; waits before it returns `true`.
-    pub(super) fn again(&mut self, found: &Finding) -> Result<bool, Error> {
+    /// Whether to measure again after this finding, and how long to wait before.
+    pub(super) fn again(&mut self, found: &Finding) -> Option<Duration> {
         let allowed = self.variant.profile.retries;
         if self.done >= allowed || !of_the_machine(found) {
-            return Ok(false);
+            return None;
         }
         let wait = LONGEST_WAIT.min(FIRST_WAIT * 2_u32.saturating_pow(self.done));
         self.done += 1;
@@ -70,9 +70,14 @@ impl<'a> Retries<'a> {
         let warning = Finding::deny(Code::Retried, &self.variant.id, message, next);
         let detail = found.detail.clone().unwrap_or_default();
         self.warnings.push(warning.detail(detail));
+        Some(wait)
+    }
+
+    /// Waits before the next try.
+    pub(super) fn wait(&self, wait: Duration) -> Result<(), Error> {
         rest(wait)?;
         self.watch.begins(self.variant, "profile");
-        Ok(true)
+        Ok(())
     }
 
     /// The finding that remains, with the number of tries.

@@ -82,10 +82,13 @@ impl<'a> Subjects<'a> {
                 Err(SideStop::Error(_)) => None,
             };
             if let Some(found) = failed
-                && retries.again(&found)?
+                && let Some(wait) = retries.again(&found)
             {
-                self.discard()?;
+                // The journal first: it must not name what is gone, and a run that is killed while it
+                // waits must not get another try.
                 self.noted.repeats(retries.so_far(), self.base.is_some());
+                self.discard()?;
+                retries.wait(wait)?;
                 continue;
             }
             return answer.map_err(|stop| stop.map(|found| retries.given_up(found)));
@@ -216,9 +219,8 @@ impl<'a> Subjects<'a> {
         Ok(profiles)
     }
 
-    /// Drops what was measured. The journal first: it must not name what is gone.
-    pub(super) fn discard(&mut self) -> Result<(), Error> {
-        self.noted.forget()?;
+    /// Drops what was measured.
+    fn discard(&mut self) -> Result<(), Error> {
         if let Some(base) = &mut self.base {
             base.discard()?;
         }

@@ -12,7 +12,7 @@ use super::journal::{Journal, MEASURED, Resumed, VariantEntry};
 use super::noted::Noted;
 use super::prebuilt::{Prebuilt, PrebuiltSide};
 use super::readable::ReadableFiles;
-use super::resume::{Key, KeyedSide, Readable, difference, key};
+use super::resume::{Key, KeyedMachine, KeyedSide, Readable, difference, key};
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
 use super::seal::Seal;
@@ -34,6 +34,7 @@ use crate::files::{
 };
 use crate::finding::{Code, Error, Finding, Severity, Stop};
 use crate::plan::{Side, VariantPlan};
+use crate::process::interrupted_soon;
 use crate::profile::{OnGpus, Profile};
 use crate::terms::{Phase, Tier, VariantId};
 use crate::toolchain::can_start;
@@ -443,15 +444,19 @@ impl<'a> Built<'a> {
             let chosen = sides.choose(&run.bench.gpu, &costs, choose);
             let noted = earlier.remove(&sides.variant.id);
             let had_any = noted.is_some();
-            let (chosen, before) = run.before(&mut sides, chosen, noted)?;
+            let (chosen, mut before) = run.before(&mut sides, chosen, noted)?;
             let variant = chosen
                 .as_ref()
                 .map_or(sides.variant, |(variant, _)| variant);
+            let schedule = chosen.as_ref().map(|(_, schedule)| *schedule);
+            let failure = run.failure(variant, &before, schedule);
             let mut is_measured = false;
-            if let Some((artifact, witness)) = sides.current {
+            if !before.failed.is_empty() {
+                is_measured = true;
+                run.keep_failed(variant, std::mem::take(&mut before.failed));
+            } else if let Some((artifact, witness)) = sides.current {
                 if run.verified(batch, variant, &artifact)? {
                     is_measured = true;
-                    let schedule = chosen.as_ref().map(|(_, schedule)| *schedule);
                     let built = (artifact, sides.base);
                     run.variant(variant, built, &witness, before, schedule, open)?;
                     let schedule = chosen
@@ -462,6 +467,7 @@ impl<'a> Built<'a> {
                     run.measured.findings.extend(witness.changes(variant));
                 }
             }
+            run.note_failed(variant, failure)?;
             if had_any && !is_measured {
                 clear_measured(output, &variant.id)?;
             }
@@ -681,7 +687,7 @@ impl<'a> Run<'a> {
         };
         let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
         let base = base.map(|base| KeyedSide::of_base(base, self.readable(Side::Base)));
-        key(&self.bench, current, base)
+        key(KeyedMachine::of(&self.bench), current, base)
     }
 
     /// How a variant is measured, and what an interrupted run noted of it, if that is the same
@@ -697,22 +703,42 @@ impl<'a> Run<'a> {
             return Ok((chosen, Before::default()));
         };
         let had_any = earlier.is_some();
-        if let Some(earlier) = earlier {
+        if let Some(mut earlier) = earlier {
             let again = earlier.schedule.filter(|one| sides.may_choose(one));
             let again = again.filter(|_| chosen.is_some());
             let again = again.map(|schedule| (sides.with(schedule), schedule));
             let again = again.or_else(|| chosen.clone());
             let variant = again.as_ref().map_or(sides.variant, |(variant, _)| variant);
-            let same = self.key(sides, variant).and_then(|now| {
-                let other = difference(&earlier.key, &now);
-                other.map_or(Ok(now), Err)
+            let now = self.key(sides, variant);
+            let failed = std::mem::take(&mut earlier.failed);
+            let other = now.as_ref().map(|now| match earlier.key.is_empty() {
+                true => None,
+                false => difference(&earlier.key, now),
             });
-            match same {
-                Ok(key) => {
-                    let (key, earlier) = (Some(key), Some(earlier));
-                    return Ok((again, Before { key, earlier }));
+            match other {
+                // Also where nobody can know whether it is the same: then it must not pass unseen.
+                Ok(None) | Err(_) if !failed.is_empty() => {
+                    let (key, earlier) = (now.ok(), None);
+                    let before = Before {
+                        key,
+                        earlier,
+                        failed,
+                    };
+                    return Ok((again, before));
                 }
-                Err(why) => self.measured.findings.push(not_resumed(id, &why)),
+                Ok(None) => {
+                    let before = Before {
+                        key: now.ok(),
+                        earlier: Some(earlier),
+                        failed,
+                    };
+                    return Ok((again, before));
+                }
+                Ok(Some(why)) => {
+                    let why = with_failure(&why, &failed);
+                    self.measured.findings.push(not_resumed(id, &why));
+                }
+                Err(why) => self.measured.findings.push(not_resumed(id, why)),
             }
             clear_measured(self.order.output, id)?;
         }
@@ -725,9 +751,62 @@ impl<'a> Run<'a> {
         if let (Err(why), false, Some(_)) = (&key, had_any, journal.interrupted()) {
             self.measured.findings.push(not_resumed(id, why));
         }
-        let key = key.ok();
-        let earlier = None;
-        Ok((chosen, Before { key, earlier }))
+        let before = Before {
+            key: key.ok(),
+            ..Before::default()
+        };
+        Ok((chosen, before))
+    }
+
+    /// What is noted of a variant if it fails from now on.
+    fn failure(
+        &self,
+        variant: &Variant,
+        before: &Before,
+        schedule: Option<Schedule>,
+    ) -> Option<Failure> {
+        let key = before.key.clone().unwrap_or_default();
+        let entry = self.order.journal?.entry(variant, key, schedule);
+        let found = self.measured.findings.len();
+        Some(Failure { entry, found })
+    }
+
+    /// Notes that a variant failed, so that a run that goes on with this one says so, too: what is only
+    /// measured again could pass then.
+    fn note_failed(&self, variant: &Variant, failure: Option<Failure>) -> Result<(), Error> {
+        let (Some(journal), Some(Failure { mut entry, found })) = (self.order.journal, failure)
+        else {
+            return Ok(());
+        };
+        let mut profiles = self.measured.profiles.iter();
+        let is_kept = profiles.any(|profile| profile.variant == variant.id);
+        // What its captures show is found in them again.
+        let is_failure = |one: &Finding| {
+            let denies = one.concerns(&variant.id) && one.severity == Severity::Deny;
+            denies && (!is_kept || one.code == Code::AlteredDuringRun)
+        };
+        let found = self.measured.findings.get(found..).unwrap_or_default();
+        if found.iter().any(is_failure) {
+            if interrupted_soon() {
+                return Err(Error::Interrupted);
+            }
+            let of_it = found.iter().filter(|one| one.concerns(&variant.id));
+            entry.failed = of_it.cloned().collect();
+            journal.note_failed(&entry)?;
+        }
+        Ok(())
+    }
+
+    /// Lets a variant stay failed that failed in the interrupted run.
+    fn keep_failed(&mut self, variant: &Variant, failed: Vec<Finding>) {
+        let denies = failed.iter().filter(|one| one.severity == Severity::Deny);
+        for finding in denies {
+            let text = format!("{} (in the interrupted run)", finding.message);
+            self.order.batch.watch.ended(variant, "profile", &text);
+        }
+        self.measured
+            .findings
+            .extend(failed.into_iter().map(failed_before));
     }
 
     /// Looks for what changed that must not, and records what was verified if nothing did.
@@ -827,7 +906,6 @@ impl<'a> Run<'a> {
             .collect();
         let answer = match (changes.first(), answer) {
             (Some(changed), Ok(_)) => {
-                subjects.noted.close()?;
                 batch.watch.ended(variant, "profile", &changed.message);
                 self.measured.findings.extend(changes);
                 return Ok(());
@@ -838,8 +916,6 @@ impl<'a> Run<'a> {
         match answer {
             Ok(profiles) => self.keep(variant, &mut subjects, profiles),
             Err(SideStop::Finding(side, finding)) => {
-                // What failed is measured as a whole again.
-                subjects.noted.close()?;
                 self.not_measured(variant, subjects.current.tier, side, *finding);
                 Ok(())
             }
@@ -1018,6 +1094,40 @@ struct Before {
     key: Option<Key>,
     /// What an interrupted run noted of the same.
     earlier: Option<VariantEntry>,
+    /// What that run found where it failed.
+    failed: Vec<Finding>,
+}
+
+/// What the journal gets of a variant if it fails.
+struct Failure {
+    /// Without the findings.
+    entry: VariantEntry,
+    /// How many findings there were before it.
+    found: usize,
+}
+
+/// How the message ends of what an interrupted run found where a variant failed.
+const FAILED_BEFORE: &str = " (in the interrupted run; not measured again)";
+
+/// A finding of an interrupted run on a variant that stays failed.
+fn failed_before(finding: Finding) -> Finding {
+    if finding.severity != Severity::Deny || finding.message.ends_with(FAILED_BEFORE) {
+        return finding;
+    }
+    Finding {
+        message: finding.message + FAILED_BEFORE,
+        next: format!("{}; to measure it anew, run without --resume", finding.next),
+        ..finding
+    }
+}
+
+/// Why it is measured anew, and how it failed before, if it did.
+fn with_failure(why: &str, failed: &[Finding]) -> String {
+    let first = failed.iter().find(|one| one.severity == Severity::Deny);
+    match first {
+        Some(first) => format!("{why}; in the interrupted run it failed: {}", first.message),
+        None => why.to_owned(),
+    }
 }
 
 /// That a variant does not go on where an interrupted run measured it.

@@ -25,10 +25,17 @@ impl Seal {
         }
     }
 
-    /// Adds a file with a content that is known.
+    /// Adds a file with a content that is known. If it was added before with another one, it changed
+    /// meanwhile, whatever it is later.
     pub fn add_known(&mut self, path: PathBuf, sha256: String) {
-        self.content.insert(path.clone(), sha256);
-        self.roots.push(path);
+        match self.content.get_mut(&path) {
+            Some(before) if *before != sha256 => *before = format!("{before}, then {sha256}"),
+            Some(_) => {}
+            None => {
+                self.content.insert(path.clone(), sha256);
+                self.roots.push(path);
+            }
+        }
     }
 
     /// Takes a file that was added before as it is now.
@@ -140,6 +147,11 @@ mod tests {
         assert_eq!(
             listed(&seal.broken(), folder.path()),
             "changed, gone, in/two and 3 more"
+        );
+        seal.add_known(at("changed"), sha256_hex(b"else"));
+        assert!(
+            seal.broken().contains(&at("changed")),
+            "read after it changed"
         );
         seal.renew(&at("changed"));
         assert!(!seal.broken().contains(&at("changed")));

@@ -5,10 +5,17 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::interrupted;
+use crate::files::open_regular;
 use crate::finding::Error;
 
 /// Between two attempts.
 const AGAIN: Duration = Duration::from_millis(50);
+
+/// Whether another process has the lock of a file now; false where there is no such file.
+pub fn is_locked(path: &Path) -> bool {
+    let file = open_regular(path);
+    file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+}
 
 /// Waits until no other run has the lock of a file, and takes it; dropping the file releases it, as
 /// does the end of this process. `waiting` is called once if there is something to wait for. False if

@@ -12,7 +12,7 @@ mod lock;
 mod tree;
 
 pub use environment::{absolute_parts, is_credential, parts_outside, pass, passed, passed_values};
-pub use lock::wait_for_lock;
+pub use lock::{is_locked, wait_for_lock};
 pub(crate) use tree::MARK;
 pub use tree::{end_marked, guard, mark_of_run};
 
@@ -102,6 +102,17 @@ pub fn interrupted() -> bool {
     INTERRUPTED
         .get()
         .is_some_and(|flag| flag.load(Ordering::Relaxed))
+}
+
+/// The same after a moment. What ends a whole job sends its signal to all of its processes, and a
+/// program may get it before this one: its end is then no failure of its own.
+pub fn interrupted_soon() -> bool {
+    const SOON: Duration = Duration::from_millis(100);
+    let since = Instant::now();
+    while !interrupted() && since.elapsed() < SOON {
+        std::thread::sleep(SOON / 10);
+    }
+    interrupted()
 }
 
 /// A program to run: argv, never a shell string.

@@ -6,6 +6,7 @@ use super::cupti::{Cupti, CuptiCounters, Libraries};
 use super::event_times::EventTimes;
 use super::ncu::Ncu;
 use super::session::Profiler;
+use crate::config::Toolchain;
 use crate::finding::Error;
 use crate::terms::Tier;
 
@@ -15,6 +16,7 @@ pub struct Profilers {
     cupti_counters: CuptiCounters,
     cupti: Cupti,
     event_times: EventTimes,
+    libraries: Rc<Libraries>,
 }
 
 impl Profilers {
@@ -23,7 +25,8 @@ impl Profilers {
         let libraries = Rc::new(Libraries::beside(&ncu.path));
         Profilers {
             cupti_counters: CuptiCounters::new(Rc::clone(&libraries)),
-            cupti: Cupti::new(libraries),
+            cupti: Cupti::new(Rc::clone(&libraries)),
+            libraries,
             event_times: EventTimes,
             ncu,
         }
@@ -32,6 +35,17 @@ impl Profilers {
     /// What lists all launches of a program.
     pub fn lister(&self) -> &Cupti {
         &self.cupti
+    }
+
+    /// What identifies the libcupti that measures below ncu's tier: its path, its size and when it was
+    /// written; empty where there is none.
+    pub fn libcupti(&self, toolchain: &Toolchain, cuda: &str) -> String {
+        let path = self.libraries.libcupti(toolchain, cuda).ok();
+        let path = path.and_then(|path| path.canonicalize().ok());
+        let meta = path.as_ref().and_then(|path| path.metadata().ok());
+        meta.map_or_else(String::new, |meta| {
+            format!("{path:?} {} {:?}", meta.len(), meta.modified().ok())
+        })
     }
 
     /// The profiler of a tier.

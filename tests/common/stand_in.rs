@@ -99,6 +99,21 @@ fi
 gcc -E -x c "$source" -o "$kept/a.ii" && gcc -x c -MD -MF "$depfile" -MT "$program" "$source" -o "$program"
 "##;
 
+/// A variant whose program is that of `kernels/b.cu`.
+pub const CP_ASYNC: &str = r#"
+[suite.bsr_gemm.variant.cp_async]
+source = "kernels/b.cu"
+expect = ["bsr_gemm_cp_async"]
+"#;
+
+/// The source of a program for which the stand-in of ncu hands over the recording of a variant.
+pub fn source_of(variant: &str) -> String {
+    format!(
+        "int puts(const char *);\nint main(void) {{\n\
+         puts(\"variant: {variant}\\nrecorded: h200\");\nreturn 0;\n}}\n"
+    )
+}
+
 /// A compiled stand-in of a library; `None`, and said aloud, where there is no C compiler.
 pub fn library(folder: &str, name: &str, source: &Path) -> Option<PathBuf> {
     if Command::new("cc").arg("--version").output().is_err() {
@@ -218,6 +233,16 @@ expect = ["bsr_gemm_baseline"]
         );
         machine.ncu("echo \"$*\" >>\"$ARGV\"");
         Some(machine)
+    }
+
+    /// With programs that a C compiler makes, and these variants besides `baseline`.
+    pub fn with_programs(self, variants: &str) -> Machine {
+        self.program("toolkit/bin/nvcc", NVCC_OF_C);
+        let project = &self.project;
+        project.write("config.toml", project.read("config.toml") + variants);
+        project.write("kernels/a.cu", source_of("baseline"));
+        project.write("kernels/b.cu", source_of("cp_async"));
+        self
     }
 
     /// With so many equal variants, whose baselines are locked, and everything committed.

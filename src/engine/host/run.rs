@@ -10,6 +10,8 @@ use crate::finding::Error;
 use crate::measure::gpu_env;
 use crate::process::{Companion, Ending, Finished, interrupted};
 
+/// How often the log of a process is read after its end, at most.
+const LAST: u32 = 100;
 /// Between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long an interrupt waits for the processes to stop what they run.
@@ -128,13 +130,14 @@ impl<'q> Running<'q> {
             wall,
             printed: self.process.printed().unwrap_or_default(),
         });
-        loop {
+        // What it said last must not be lost, and a program under test may write there without end.
+        let most = if self.ended.is_some() { LAST } else { 1 };
+        for _ in 0..most {
             let lines = self.said.lines();
             for line in &lines {
                 note(&format!("{}: {line}", queue.short));
             }
-            // What it said last must not be lost.
-            if lines.is_empty() || self.ended.is_none() {
+            if lines.is_empty() {
                 break;
             }
         }
