@@ -262,6 +262,10 @@ impl NvmlProbe {
         &self.device
     }
 
+    pub(super) fn into_device(self) -> Device<'static> {
+        self.device
+    }
+
     fn owned(&mut self, pid: u32, memory_bytes: Option<u64>) -> (ComputeProcess, Owner) {
         let owner = if self.ours.contains(&pid) {
             Owner::Ours

@@ -9,11 +9,12 @@ use super::batch::Batch;
 use super::prebuilt::Prebuilt;
 use super::watch::Watch;
 use crate::config::{Collector, Config, Variant};
-use crate::device::{Gpu, GpuLock, Health, Unwatched};
-use crate::evidence::gpu_pins;
+use crate::device::{FaultWatch, Gpu, GpuLock, Health, Unwatched};
+use crate::evidence::{SickGpu, Symptom, gpu_pins, symptoms_of};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::metric::is_chip_counter;
 use crate::profiler::{Ncu, Profilers};
+use crate::quarantine::Quarantine;
 use crate::terms::{Phase, Tier};
 use crate::toolchain::{Nvcc, Sanitizer};
 
@@ -29,6 +30,10 @@ pub struct Bench<'a> {
     pub(super) env: BTreeMap<String, String>,
     pub(super) overrides: &'a [String],
     watch: &'a dyn Watch,
+    pub(super) quarantine: Quarantine,
+    /// Watches the GPU for faults from the moment that it is this run's; `None` where NVML does not
+    /// show it.
+    faults: OnceCell<Option<FaultWatch>>,
     /// Why ncu, and why CUPTI in the program, has no access to the counters. This is found out once a
     /// run.
     denied: [OnceCell<Finding>; 2],
@@ -49,6 +54,8 @@ impl<'a> Bench<'a> {
         let ncu = Ncu::locate(&config.toolchain, &config.work)?;
         let sanitizer = batch.locate_sanitizer()?;
         let gpu = Gpu::query(config.device)?;
+        let quarantine = Quarantine::of(Some(&config.work));
+        quarantine.refuse(&gpu)?;
         let toolchain = &config.toolchain;
         let mut pins = gpu_pins(toolchain, &gpu);
         pins.extend(toolchain.pins.ncu(&ncu.version));
@@ -72,6 +79,8 @@ impl<'a> Bench<'a> {
             env,
             overrides,
             watch: batch.watch,
+            quarantine,
+            faults: OnceCell::new(),
             denied: Default::default(),
         })
     }
@@ -152,12 +161,16 @@ impl<'a> Bench<'a> {
         self.watch.begins(variant, "profile");
     }
 
-    /// Takes the GPU's lock, and reports what disturbs the GPU. Dropping the lock releases it.
+    /// Takes the GPU's lock, reports what disturbs the GPU, and watches it for faults from then on.
+    /// Dropping the lock releases it.
     ///
     /// # Errors
-    /// As [`Gpu::lock`].
+    /// As [`Gpu::lock`]; [`Error::Environment`] where the run before put the GPU into quarantine.
     pub fn lock(&self) -> Result<GpuLock, Error> {
         let lock = self.gpu.lock(|| self.watch.waits())?;
+        self.quarantine.refuse(&self.gpu)?;
+        self.faults
+            .get_or_init(|| FaultWatch::start(&self.gpu.uuid));
         // Reported now, and not only when all is measured. Without NVML each profile says so.
         for obstacle in Health::of(&self.gpu.uuid)
             .iter()
@@ -166,6 +179,29 @@ impl<'a> Bench<'a> {
             self.watch.warns(&obstacle);
         }
         Ok(lock)
+    }
+
+    /// What watches the GPU for faults.
+    pub(super) fn faults(&self) -> Option<&FaultWatch> {
+        self.faults.get()?.as_ref()
+    }
+
+    /// The GPU, where the driver reported a defect of its hardware since the lock was taken, or lost it.
+    pub(super) fn sick(&self) -> Option<SickGpu> {
+        let faults = self.faults().map(FaultWatch::faults).unwrap_or_default();
+        let mut symptoms = symptoms_of(&faults);
+        let lost = self
+            .shown
+            .then(|| Health::is_shown(&self.gpu.uuid).err())
+            .flatten();
+        if let Some(Unwatched::Device { cause, .. }) = lost {
+            symptoms.push(Symptom::Lost { cause });
+        }
+        (!symptoms.is_empty()).then(|| SickGpu {
+            uuid: self.gpu.uuid.clone(),
+            name: self.gpu.name.clone(),
+            symptoms,
+        })
     }
 
     /// The same finding; or that the GPU is lost, where the driver showed it before and does not show

@@ -26,15 +26,16 @@ use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, StatedBy, Variant, Verification};
 use crate::device::{Gpu, GpuLock};
 use crate::evidence::{
-    Purpose, disturbed, incomplete, incomplete_side, interleaved_launches, launched_otherwise,
-    tuning_varies, unpinned,
+    Purpose, SickGpu, disturbed, incomplete, incomplete_side, interleaved_launches,
+    launched_otherwise, tuning_varies, unpinned,
 };
 use crate::files::{
     base_folder, clear_measured, has_room, set_aside, set_aside_to_resume, settle, variant_folder,
 };
-use crate::finding::{Code, Error, Finding, Severity, Stop};
+use crate::finding::{Code, Error, Finding, Severity, Stop, WarnReason};
 use crate::plan::{Side, VariantPlan};
 use crate::profile::{OnGpus, Profile};
+use crate::quarantine::Entry;
 use crate::terms::{Phase, Tier, VariantId};
 use crate::toolchain::can_start;
 use crate::verdict::{ProcessCost, Schedule};
@@ -64,6 +65,10 @@ pub struct Measured {
     pub schedules: Vec<(VariantId, Schedule)>,
     /// The files that no program may change once they are written, with their hashes.
     pub sealed: BTreeMap<PathBuf, String>,
+    /// The GPU, where its driver reported a defect: all that it measured is set aside then.
+    pub sick: Vec<SickGpu>,
+    /// Variants that were not begun, because the GPU was sick before.
+    pub not_begun: Vec<VariantId>,
 }
 
 /// How many launches a process of a variant makes side by side, by what a process costs; `None` for
@@ -429,6 +434,7 @@ impl<'a> Built<'a> {
             records: self.records,
             files: self.files,
             cost: Cost::default(),
+            sick: None,
         };
         let mut costs = Costs::of(&batch.config.work);
         let plans: Vec<VariantPlan> = self.sides.iter().map(Sides::plan).collect();
@@ -448,7 +454,11 @@ impl<'a> Built<'a> {
                 .as_ref()
                 .map_or(sides.variant, |(variant, _)| variant);
             let mut is_measured = false;
-            if let Some((artifact, witness)) = sides.current {
+            if run.sick.is_some() {
+                // What it would measure does not count either.
+                let not_begun = sides.current.is_some().then(|| variant.id.clone());
+                run.measured.not_begun.extend(not_begun);
+            } else if let Some((artifact, witness)) = sides.current {
                 if run.verified(batch, variant, &artifact)? {
                     is_measured = true;
                     let schedule = chosen.as_ref().map(|(_, schedule)| *schedule);
@@ -461,6 +471,7 @@ impl<'a> Built<'a> {
                 } else {
                     run.measured.findings.extend(witness.changes(variant));
                 }
+                run.sick = run.bench.sick();
             }
             if had_any && !is_measured {
                 clear_measured(output, &variant.id)?;
@@ -540,6 +551,8 @@ struct Run<'a> {
     uses_records: bool,
     /// What the variant took that is measured now.
     cost: Cost,
+    /// The GPU, from when on its driver reported a defect.
+    sick: Option<SickGpu>,
 }
 
 /// The files by which this run and the next ones judge, and which git obeys.
@@ -730,15 +743,33 @@ impl<'a> Run<'a> {
         Ok((chosen, Before { key, earlier }))
     }
 
+    /// Sets aside what the GPU measured, and keeps later runs from it. A defect that the driver reports
+    /// has no other cause.
+    fn quarantine(&mut self, sick: SickGpu) {
+        let output = self.order.output;
+        let run = std::path::absolute(output).unwrap_or_else(|_| output.to_path_buf());
+        let entry = Entry::new(&sick, &run.display().to_string());
+        let written = self.bench.quarantine.put(&entry);
+        self.measured.set_aside(&sick, output);
+        self.measured.findings.extend(written.warning.map(|why| {
+            let next = format!("keep jobs from the GPU by other means: CUDA_VISIBLE_DEVICES, or the queue of the machine; its UUID is {}", sick.uuid);
+            Finding::of_project(Code::GpuSick, why, next).warn_for(WarnReason::NotStored)
+        }));
+        self.measured.sick.push(sick);
+    }
+
     /// Looks for what changed that must not, and records what was verified if nothing did.
     fn finish(mut self) -> Measured {
+        if let Some(sick) = self.sick.take() {
+            self.quarantine(sick);
+        }
         let root = &self.order.batch.config.root;
         self.measured
             .findings
             .extend(resumed(&self.measured.resumed));
         if let Some(altered) = altered(None, &self.seal, root) {
             self.measured.findings.push(altered);
-        } else if self.order.records.writes {
+        } else if self.order.records.writes && self.measured.sick.is_empty() {
             let findings = &self.measured.findings;
             self.records.write(|variant| {
                 let mut findings = findings.iter();
