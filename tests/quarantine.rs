@@ -5,6 +5,8 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::Store;
@@ -142,10 +144,15 @@ fn messages(report: &Report, code: &str) -> Vec<String> {
 /// Nothing was judged, and each of the three variants is said not to be measured.
 #[track_caller]
 fn nothing_counts(report: &Report) {
+    nothing_counts_besides(report, "gpu-sick");
+}
+
+#[track_caller]
+fn nothing_counts_besides(report: &Report, code: &str) {
     assert_eq!(report.0["variants"].as_array().unwrap().len(), 0);
     assert_eq!(messages(report, "not-measured").len(), 3, "{:#}", report.0);
     assert_eq!(
-        report.denied_besides(&["not-measured", "gpu-sick", "gpu-lost"]),
+        report.denied_besides(&["not-measured", "gpu-sick", "gpu-lost", code]),
         [""; 0]
     );
 }
@@ -228,6 +235,10 @@ fn a_defect_sets_all_aside_that_the_gpu_measured_and_later_runs_refuse_it_until_
     }
     let lift = ["quarantine", "--lift", UUID, "--reason", "new memory"];
     machine.run(&lift).exits(0).says("no longer in quarantine");
+    machine
+        .run(&[&lock[..], &["bsr_gemm/control"]].concat())
+        .exits(6)
+        .says("of which a quarantine began with that run or before, and was lifted at");
     let _ = fs::remove_file(machine.project.path("tmp/xid"));
     machine.ncu("");
     check(&machine, &[], 0);
@@ -239,8 +250,14 @@ fn what_the_driver_reports_of_a_program_is_no_symptom_and_what_it_reports_of_the
     let file = |name: &str| path(&machine, &format!("tmp/{name}"));
     let (lost, grows) = (file("lost"), file("grows"));
     type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], i32, Option<&'a str>);
-    let rows: [Row<'_>; 4] = [
+    let rows: [Row<'_>; 5] = [
         ("page fault of a program", &[("NVML_XID", "31")], 0, None),
+        (
+            "a question without an answer",
+            &[("NVML_LOST", &lost), ("NVML_ANSWER", "999")],
+            0,
+            None,
+        ),
         (
             "memory errors before the run",
             &[("NVML_ERRORS", "3")],
@@ -262,13 +279,17 @@ fn what_the_driver_reports_of_a_program_is_no_symptom_and_what_it_reports_of_the
     ];
     for (what, variables, code, symptom) in rows {
         let _ = fs::remove_file(machine.project.path("tmp/count"));
-        machine.ncu(&match symptom {
-            Some(_) => from_process(2, what),
-            None => String::new(),
-        });
+        let file = match variables {
+            [("NVML_LOST", _), ..] => "lost",
+            _ => what,
+        };
+        machine.ncu(&from_process(2, file));
         let (report, _) = check_with(&machine, variables, &[], code);
         match symptom {
-            None => assert_eq!(quarantined(&machine), [""; 0], "{what}"),
+            None => {
+                assert_eq!(quarantined(&machine), [""; 0], "{what}");
+                let _ = fs::remove_file(&lost);
+            }
             Some(symptom) => {
                 nothing_counts(&report);
                 let sick = report.message("gpu-sick");
@@ -527,8 +548,19 @@ fn a_repeat_that_is_merged_by_hand_counts_only_if_the_first_slice_shows_why() {
         assert_eq!(variant["current"]["gpu_uuid"], UUID);
     }
     merge(&same, &path(&machine, "tmp/none"), 0);
-    let report = merge(&sick, &path(&machine, "tmp/none"), 6);
-    nothing_counts(&report);
+    let none = path(&machine, "tmp/none");
+    let report = merge(&sick, &none, 6);
+    nothing_counts_besides(&report, "slice-unusable");
+    assert!(report.message("slice-unusable").contains(&none));
+    // Nobody chooses between two repeats.
+    let again = slice("1", "again");
+    let rules = ["--archive", &archive, "--archive-sha256", sha256];
+    let folders = ["merge", &sick, "--repeat", &other, "--repeat", &again];
+    let ran = machine.run(&[&folders[..], &["--format", "json"], &rules].concat());
+    let report = ran.exits(6).json();
+    nothing_counts_besides(&report, "slice-unusable");
+    let said = report.message("slice-unusable");
+    assert!(said.contains("it was given 2 times"), "{said}");
 }
 
 /// What makes the second GPU sick.
@@ -622,10 +654,140 @@ fn what_every_gpu_shows_quarantines_none() {
     );
     assert_eq!(quarantined(&machine), [""; 0]);
 
+    // A change that heats whatever it runs on.
+    machine.ncu("sleep 0.15");
+    let hot = [("NVML_REASONS", "0x80")];
+    let (report, _) = check_with(&machine, &hot, &["--gpus", "all"], 6);
+    nothing_counts(&report);
+    assert_eq!(quarantined(&machine), [""; 0]);
+
     // An error that comes with the change wherever it runs: the quarantines are taken back.
     machine.ncu("");
     let machine = machine.with("NVML_XID", "48");
     let (report, _) = check(&machine, &["--gpus", "all"], 6);
     nothing_counts(&report);
     assert_eq!(quarantined(&machine), [""; 0]);
+}
+
+#[test]
+fn a_gpu_that_becomes_sick_in_a_repeat_loses_what_it_measured_before() {
+    let Some(machine) = machine(2) else { return };
+    let xid = path(&machine, "tmp/xid");
+    machine.ncu(&format!(
+        "{}\ncase \"$*\" in *-repeat*) : >'{xid}' ;; esac",
+        slow_on("fe", &machine)
+    ));
+    let variables = [("NVML_SICK", UUID), ("NVML_XID", "95"), ("NVML_WHEN", &xid)];
+    let (report, _) = check_with(&machine, &variables, &["--gpus", "all"], 6);
+    nothing_counts(&report);
+    assert_eq!(quarantined(&machine), [UUID]);
+}
+
+/// Starts a command, and kills it once a file is there.
+fn kill_once(machine: &Machine, arguments: &[&str], file: &str) {
+    let file = machine.project.path(file);
+    let mut command = machine.gate(arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    while !file.exists() {
+        assert!(Instant::now() < end, "{}", file.display());
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn what_a_killed_run_saw_of_a_sick_gpu_counts_for_the_run_that_goes_on() {
+    let Some(machine) = machine(1) else { return };
+    // Script and variables are what programs could read, and stay as they are.
+    let (when, grows) = (path(&machine, "tmp/xid"), path(&machine, "tmp/grows"));
+    let machine = machine.with("NVML_XID", "79").with("NVML_WHEN", &when);
+    let machine = machine.with("NVML_GROWS", &grows);
+    machine.ncu(
+        "case \" $* \" in *' --export '*) echo x >>tmp/count\n\
+         from() { [ -e \"tmp/$1-from\" ] && [ \"$(wc -l <tmp/count)\" -ge \"$(cat \"tmp/$1-from\")\" ]; }\n\
+         if from xid; then : >tmp/xid; fi\n\
+         if from hang; then : >tmp/hangs; sleep 60; fi ;; esac",
+    );
+    let project = &machine.project;
+    project.git(&["commit", "--quiet", "--all", "-m", "ncu"]);
+    let stored = format!(".sparsek-gate/state/sparsek-gate/quarantine/{UUID}.json");
+    let journal = ".sparsek-gate/profiles/bsr_gemm/control/journal.json";
+    // The process of an error, and the one that hangs: the control has three.
+    let killed = |xid_from: &str, hang_from: &str, once: &str| {
+        project.write("tmp/xid-from", xid_from);
+        project.write("tmp/hang-from", hang_from);
+        kill_once(&machine, &["check"], once);
+        assert!(project.path(journal).exists());
+        for file in ["hangs", "count", "xid", "xid-from", "hang-from"] {
+            let _ = fs::remove_file(project.path(&format!("tmp/{file}")));
+        }
+    };
+    let goes_on = |code: i32| {
+        let (report, _) = check(&machine, &["--resume"], code);
+        let _ = fs::remove_file(project.path("tmp/count"));
+        let resumed = report.0["resumed"].as_array().map_or(0, Vec::len);
+        (report, resumed)
+    };
+    killed("99", "5", "tmp/hangs");
+    assert_eq!(goes_on(0).1, 1);
+
+    // Nobody knows when memory errors came that are counted now.
+    killed("99", "5", "tmp/hangs");
+    project.write("tmp/grows", "");
+    let (report, resumed) = goes_on(0);
+    assert_eq!(resumed, 0);
+    let why = report.message("not-resumed");
+    let part = "the number of the GPU's memory errors";
+    assert!(why.contains(part), "{why}");
+
+    // The program hangs after an error, and somebody kills the run: the GPU is in quarantine by then.
+    killed("5", "5", &stored);
+    let ran = machine.run(&["check", "--resume"]);
+    ran.exits(3).says("Xid 79 (the GPU has fallen off the bus)");
+    let lift = ["quarantine", "--lift", UUID, "--reason", "replaced"];
+    machine.run(&lift).exits(0);
+    let (report, resumed) = goes_on(0);
+    assert_eq!(resumed, 0);
+    let why = report.message("not-resumed");
+    assert!(why.contains("the history of the GPU's quarantine"), "{why}");
+
+    // Where somebody removed the file, the captures show it all the same.
+    killed("1", "3", "tmp/hangs");
+    fs::remove_file(project.path(&stored)).unwrap();
+    let (report, _) = goes_on(6);
+    nothing_counts(&report);
+    assert!(report.message("gpu-sick").contains("Xid 79"));
+    assert_eq!(quarantined(&machine), [UUID]);
+}
+
+#[test]
+fn a_recording_that_shows_a_defect_is_neither_judged_as_clean_nor_locked() {
+    let project = Project::steady();
+    let arguments = ["check", "--from", RECORDED, "--format", "json"];
+    project.run(&arguments).exits(0);
+    let program_error = |profile: &mut Json| {
+        profile["provenance"]["captures"][1]["device"]["xids"] = json!([31]);
+    };
+    project.edit_profile("cp_async", program_error);
+    project.run(&arguments).exits(0);
+    let edits: [(&str, Json); 2] = [("xids", json!([79])), ("uncorrected_errors", json!(1))];
+    for (key, value) in edits {
+        let edit = |profile: &mut Json| {
+            profile["provenance"]["captures"][1]["device"][key] = value;
+        };
+        let project = Project::unlocked();
+        project.edit_profile("cp_async", edit.clone());
+        let lock = ["baseline", "--lock", "--reason", "x", "--who", "tester"];
+        let from = ["--from", RECORDED, "bsr_gemm/cp_async"];
+        let ran = project.run(&[&lock[..], &from].concat());
+        ran.exits(6).says("the GPU reported a defect");
+        let project = Project::steady();
+        project.edit_profile("cp_async", edit);
+        let report = project.run(&arguments).exits(6).json();
+        assert_eq!(report.denied(), ["gpu-sick"], "{key}");
+    }
 }

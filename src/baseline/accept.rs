@@ -171,11 +171,24 @@ impl Candidate<'_> {
         self.decide(norm_text(profile), findings)
     }
 
-    /// The GPUs of the profile that are in quarantine: it may be of a run whose results were set aside.
+    /// The GPUs of the profile that are in quarantine, or were when it was measured: it may be of a run
+    /// whose results were set aside.
     fn of_sick_gpus(&self) -> Vec<Finding> {
         let quarantine = Quarantine::of(Some(&self.config.work));
-        let uuids = self.profile.gpu_uuids().into_iter();
-        let stored = uuids.filter_map(|uuid| quarantine.of_gpu(uuid));
+        let uuids = self.profile.gpu_uuids();
+        let created = &self.profile.provenance.created;
+        let lifted = uuids.iter().filter_map(|uuid| {
+            let message = match quarantine.covering(uuid, created) {
+                Ok(None) => return None,
+                Ok(Some(lifting)) => format!(
+                    "it was measured at {created} on the GPU {uuid}, of which a quarantine began with that run or before, and was lifted at {}",
+                    lifting.lifted
+                ),
+                Err(why) => format!("whether the GPU {uuid} was in quarantine is not known: {why}"),
+            };
+            Some(self.refuse(Code::GpuSick, message, &self.profile_again()))
+        });
+        let stored = uuids.iter().filter_map(|uuid| quarantine.of_gpu(uuid));
         let refused = stored.map(|stored| {
             let message = format!(
                 "it was measured on the GPU {}, which is in quarantine {}",
@@ -185,7 +198,7 @@ impl Candidate<'_> {
             let next = format!("on another GPU, {}", self.profile_again());
             self.refuse(Code::GpuSick, message, &next)
         });
-        refused.collect()
+        refused.chain(lifted).collect()
     }
 
     fn refuse(&self, code: Code, message: String, next: &str) -> Finding {

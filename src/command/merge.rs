@@ -139,7 +139,7 @@ fn of_folders(
         archive,
     };
     let mut read = self::read(&brought, &of_locks, &arguments.slices, measured)?;
-    let mut of_repeats = Vec::new();
+    let (mut of_repeats, mut sick_since) = (Vec::new(), Vec::new());
     if !read.of_recording
         && let Some(chosen) =
             repeat::choose(&brought, (&read.parts, &read.recorded), arguments, again)?
@@ -149,7 +149,7 @@ fn of_folders(
             read = self::read(&brought, &of_locks, &chosen.folders, measured)?;
         }
         read.outcome.sick_gpus.extend(chosen.replaced);
-        of_repeats = chosen.findings;
+        (of_repeats, sick_since) = (chosen.findings, chosen.sick_since);
     }
     let Read {
         mut outcome,
@@ -159,7 +159,7 @@ fn of_folders(
     } = read;
     // Of a recording nothing is measured again, and nothing is set aside.
     if !of_recording {
-        repeat::set_aside(&judge, &parts, &mut recorded, &mut outcome);
+        repeat::set_aside(&judge, &parts, &mut recorded, &sick_since, &mut outcome);
     }
     outcome.findings.extend(of_repeats);
     judge.all(&recorded, &mut outcome);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::archive::Opened;
 use super::judging::Judging;
 use crate::cli::MergeArgs;
-use crate::evidence::SickGpu;
+use crate::evidence::{SickGpu, SymptomKind};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::judge::{
     Counts, Judge, Measurement, Origin, Outcome, PackedBase, Profiles, decide, read_recorded,
@@ -56,14 +56,33 @@ impl<'a> Brought<'a> {
 }
 
 impl Brought<'_> {
-    /// What the slices in these folders show of their GPUs.
-    fn measurements(&self, folders: &[PathBuf]) -> Result<Vec<(SlicePart, Measurement)>, Error> {
+    /// What repeats in these folders show of their GPUs.
+    fn repeats(&self, folders: &[PathBuf]) -> Result<Repeats, Error> {
         let mut slices = read_slices(folders, self.wanted);
+        // That there is no repeat of the other slices is no finding.
+        let of_folder = |found: &Finding| {
+            let mut folders = folders.iter().map(|folder| folder.display().to_string());
+            let named = folders.any(|folder| found.message.contains(&folder));
+            found.code == Code::SliceUnusable && named
+        };
+        let unusable = slices.findings.iter().filter(|found| of_folder(found));
+        let unusable = unusable.cloned().collect();
         // What else is found is reported where the slices are judged.
         let mut scratch = self.judging.outcome(Origin::Measured);
         let recorded = self.read(&mut slices, &mut scratch)?;
-        Ok(measurements(self.judge, &slices.parts, &recorded))
+        Ok(Repeats {
+            measured: measurements(self.judge, &slices.parts, &recorded),
+            unusable,
+        })
     }
+}
+
+/// Repeats of slices.
+#[derive(Default)]
+struct Repeats {
+    measured: Vec<(SlicePart, Measurement)>,
+    /// Why others are of no use.
+    unusable: Vec<Finding>,
 }
 
 /// The folders that count, one of each slice.
@@ -73,6 +92,8 @@ pub(super) struct Chosen {
     pub known: BTreeMap<PathBuf, Known>,
     /// GPUs whose slices were measured once more.
     pub replaced: Vec<SickGpu>,
+    /// GPUs that became sick in a repeat: what they measured before does not count either.
+    pub sick_since: Vec<SickGpu>,
     pub findings: Vec<Finding>,
 }
 
@@ -106,13 +127,16 @@ pub(super) fn choose(
         None => arguments.repeat.clone(),
     };
     let repeats = match folders.is_empty() {
-        true => Vec::new(),
-        false => brought.knowing(&known).measurements(&folders)?,
+        true => Repeats::default(),
+        false => brought.knowing(&known).repeats(&folders)?,
     };
+    let mut unusable = repeats.unusable.into_iter();
+    let repeats = repeats.measured;
     let mut chosen = Chosen {
         folders: arguments.slices.clone(),
         known,
         replaced: Vec::new(),
+        sick_since: Vec::new(),
         findings: Vec::new(),
     };
     let quarantine = Quarantine::of(Some(&brought.judging.plan.config.work));
@@ -122,7 +146,12 @@ pub(super) fn choose(
         let alike = |(_, one): &&(SlicePart, Measurement)| {
             one.gpus.is_disjoint(&first.gpus) && !one.kinds().is_disjoint(&first.kinds())
         };
-        let repeat = same.next().or_else(|| firsts.iter().find(alike));
+        let repeat = same.next();
+        if !first.sick.is_empty() && repeat.is_none() {
+            // Of which slice a folder was that cannot be read is not known.
+            chosen.findings.extend(unusable.by_ref());
+        }
+        let repeat = repeat.or_else(|| firsts.iter().find(alike));
         let decision = decide(first, repeat.map(|(_, measured)| measured));
         let Some((again, repeated)) = repeat else {
             continue;
@@ -140,15 +169,20 @@ pub(super) fn choose(
                 chosen.findings.extend(found);
                 chosen.replaced.extend(first.sick.iter().cloned());
             }
-            Counts::Neither => chosen
-                .findings
-                .push(neither([first, repeated], [part, again])),
+            Counts::Neither => {
+                let found = neither([first, repeated], [part, again]);
+                chosen.findings.push(found);
+                // Of what both show, the change or a lock may be the cause, but not of a defect.
+                let own = |kind: &SymptomKind| !decision.common.contains(kind);
+                let sick = repeated.sick.iter();
+                let sick = sick.filter(|gpu| gpu.is_certain() || gpu.kinds().iter().any(own));
+                chosen.sick_since.extend(sick.cloned());
+            }
         }
         if quarantines {
-            let run = part.folder.display().to_string();
             for gpu in &decision.quarantined {
                 if quarantine.of_gpu(&gpu.uuid).is_none() {
-                    let written = quarantine.put(&Entry::new(gpu, &run));
+                    let written = quarantine.put(&Entry::new(gpu, &part.folder));
                     chosen.findings.extend(written.warning.map(not_stored));
                 }
             }
@@ -167,7 +201,7 @@ fn measurements(
     parts: &[SlicePart],
     recorded: &Profiles,
 ) -> Vec<(SlicePart, Measurement)> {
-    let sick = all_sick(judge, parts, recorded);
+    let sick = all_sick(judge, parts, recorded, &[]);
     let parts = parts.iter().map(|part| {
         let gpus = gpus_of(part, recorded);
         let is_own = |gpu: &&SickGpu| {
@@ -187,10 +221,16 @@ fn gpus_of(part: &SlicePart, recorded: &Profiles) -> BTreeSet<String> {
     uuids.map(str::to_owned).collect()
 }
 
-/// All GPUs with symptoms: in the profiles, and as the slices report of their driver.
-fn all_sick(judge: &Judge<'_>, parts: &[SlicePart], recorded: &Profiles) -> Vec<SickGpu> {
+/// All GPUs with symptoms: in the profiles, as the slices report of their driver, and in repeats.
+fn all_sick(
+    judge: &Judge<'_>,
+    parts: &[SlicePart],
+    recorded: &Profiles,
+    sick_since: &[SickGpu],
+) -> Vec<SickGpu> {
     let mut all: BTreeMap<String, SickGpu> = BTreeMap::new();
     let reported = parts.iter().flat_map(|part| part.sick.iter().cloned());
+    let reported = reported.chain(sick_since.iter().cloned());
     for gpu in judge.sick_gpus(recorded).into_iter().chain(reported) {
         match all.get_mut(&gpu.uuid) {
             Some(known) => {
@@ -208,14 +248,16 @@ fn all_sick(judge: &Judge<'_>, parts: &[SlicePart], recorded: &Profiles) -> Vec<
     all.into_values().collect()
 }
 
-/// Sets aside what sick GPUs measured, before and after the symptom, whether it passes or fails.
+/// Sets aside what sick GPUs measured, before and after the symptom, whether it passes or fails: also
+/// those that became sick since, in a repeat.
 pub(super) fn set_aside(
     judge: &Judge<'_>,
     parts: &[SlicePart],
     recorded: &mut Profiles,
+    sick_since: &[SickGpu],
     outcome: &mut Outcome,
 ) {
-    for gpu in all_sick(judge, parts, recorded) {
+    for gpu in all_sick(judge, parts, recorded, sick_since) {
         let measured = |part: &&SlicePart| {
             let reported = part.sick.iter().any(|own| own.uuid == gpu.uuid);
             reported || gpus_of(part, recorded).contains(&gpu.uuid)

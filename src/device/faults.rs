@@ -36,8 +36,9 @@ struct Seen {
 
 impl FaultWatch {
     /// Begins to watch the GPU of a UUID; `None` where NVML does not show it. Where the driver reports
-    /// no events, or does not count errors, these stay unknown.
-    pub fn start(uuid: &str) -> Option<FaultWatch> {
+    /// no events, or does not count errors, these stay unknown. `at_once` gets the Xid errors so far when
+    /// a new one comes: the program that is measured may hang then, and this process be killed.
+    pub fn start(uuid: &str, at_once: impl Fn(&Faults) + Send + 'static) -> Option<FaultWatch> {
         let device = NvmlProbe::open(uuid).ok()?.into_device();
         let seen = Arc::new(Seen::default());
         if let Some(events) = events(&device) {
@@ -45,13 +46,19 @@ impl FaultWatch {
             // Without the thread Xid errors stay unknown.
             let _ = thread::Builder::new()
                 .name("gpu-faults".to_owned())
-                .spawn(move || seen.follow(&events));
+                .spawn(move || seen.follow(&events, &at_once));
         }
         Some(FaultWatch {
             errors_before: uncorrected(&device),
             device,
             seen,
         })
+    }
+
+    /// Memory errors that could not be corrected, as the driver counts them in all: since it was loaded,
+    /// and in the life of the GPU.
+    pub fn counted_errors(&self) -> [Option<u64>; 2] {
+        [EccCounter::Volatile, EccCounter::Aggregate].map(|counter| errors(&self.device, counter))
     }
 
     /// What the driver reported since the start.
@@ -80,15 +87,24 @@ impl Drop for FaultWatch {
 }
 
 impl Seen {
-    fn follow(&self, events: &EventSet<'static>) {
+    fn follow(&self, events: &EventSet<'static>, at_once: &dyn Fn(&Faults)) {
         let milliseconds = u32::try_from(WAIT.as_millis()).unwrap_or(u32::MAX);
         while !self.ended.load(Ordering::Relaxed) {
             let begun = Instant::now();
             match events.wait(milliseconds) {
                 Ok(event) => {
-                    if let Some(XidError::Value(xid)) = event.event_data {
+                    if let Some(XidError::Value(xid)) = event.event_data
+                        && let Ok(xid) = u32::try_from(xid)
+                    {
                         let mut xids = self.xids.lock().unwrap_or_else(PoisonError::into_inner);
-                        xids.extend(u32::try_from(xid).ok());
+                        let so_far = xids.insert(xid).then(|| xids.clone());
+                        drop(xids);
+                        if let Some(xids) = so_far {
+                            at_once(&Faults {
+                                xids,
+                                ..Faults::default()
+                            });
+                        }
                     }
                 }
                 // An interrupt ends a wait early.
@@ -112,8 +128,12 @@ fn events(device: &Device<'static>) -> Option<EventSet<'static>> {
 
 /// Memory errors that could not be corrected, since the driver was loaded.
 pub(super) fn uncorrected(device: &Device<'static>) -> Option<u64> {
+    errors(device, EccCounter::Volatile)
+}
+
+fn errors(device: &Device<'static>, counter: EccCounter) -> Option<u64> {
     device
-        .total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile)
+        .total_ecc_errors(MemoryError::Uncorrected, counter)
         .ok()
 }
 
@@ -123,6 +143,6 @@ mod tests {
 
     #[test]
     fn without_the_gpu_nothing_is_watched() {
-        assert!(FaultWatch::start("GPU-00000000-0000-0000-0000-000000000000").is_none());
+        assert!(FaultWatch::start("GPU-00000000-0000-0000-0000-000000000000", |_| {}).is_none());
     }
 }

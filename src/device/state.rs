@@ -92,6 +92,13 @@ pub struct Faults {
 }
 
 impl Faults {
+    /// Both together.
+    pub fn and(mut self, other: Faults) -> Faults {
+        self.xids.extend(other.xids);
+        self.uncorrected_errors += other.uncorrected_errors;
+        self
+    }
+
     /// What is new since an earlier moment. An Xid that came before and again is not new.
     pub fn since(&self, earlier: &Faults) -> Faults {
         Faults {

@@ -187,11 +187,8 @@ pub fn symptoms_in(variant: &Variant, sides: &[&Profile]) -> BTreeMap<String, Ve
         }
     }
     let found = states.into_iter().map(|(uuid, states)| {
-        let mut together = Faults::default();
-        for faults in states.iter().flatten().map(|state| state.faults()) {
-            together.xids.extend(faults.xids);
-            together.uncorrected_errors += faults.uncorrected_errors;
-        }
+        let faults = states.iter().flatten().map(|state| state.faults());
+        let together = faults.fold(Faults::default(), Faults::and);
         let mut symptoms = symptoms_of(&together);
         symptoms.extend(throttling(variant, &states));
         (uuid.to_owned(), symptoms)

@@ -13,7 +13,7 @@ use super::rounds::Subjects;
 use super::verified::{environment, tool};
 use crate::build::Artifact;
 use crate::config::{Config, Recipe, Variant};
-use crate::device::Gpu;
+use crate::device::{FaultWatch, Faults, Gpu, State};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::plan::{Job, Side, Task, VariantPlan};
@@ -21,6 +21,9 @@ use crate::terms::Phase;
 
 /// What makes two measurements of a variant the same one, by its name for people, each as sha256.
 pub(super) type Key = BTreeMap<String, String>;
+
+/// The part of a key with how often a quarantine of the GPU was lifted.
+const LIFTED: &str = "the history of the GPU's quarantine";
 
 /// The part of a key with the files that a program could read.
 const FILES: &str = "a file that it could read";
@@ -128,6 +131,12 @@ pub(super) fn key(
         ..bench.gpu.clone()
     };
     let of_run = [
+        (LIFTED, lifted(bench)?),
+        // One that came between the two runs is no event of either.
+        (
+            "the number of the GPU's memory errors",
+            format!("{:?}", bench.faults().map(FaultWatch::counted_errors)),
+        ),
         ("the build of sparsek-gate", tool.to_owned()),
         ("the GPU or its driver", format!("{gpu:?}")),
         ("the version of ncu", bench.ncu_version.clone()),
@@ -145,6 +154,34 @@ pub(super) fn key(
         );
     }
     Ok(key)
+}
+
+fn lifted(bench: &Bench<'_>) -> Result<String, String> {
+    let lines = bench.quarantine.history(&bench.gpu.uuid)?;
+    Ok(format!("{lines:?}"))
+}
+
+/// What the driver reported of the GPU while an interrupted run measured what it noted, unless a
+/// quarantine was lifted since.
+pub(super) fn faults_in<'e>(
+    entries: impl Iterator<Item = &'e VariantEntry>,
+    bench: &Bench<'_>,
+) -> Faults {
+    let now = lifted(bench).map(|lifted| sha256_hex(lifted.as_bytes()));
+    let is_old = |entry: &&VariantEntry| {
+        let then = entry.key.get(LIFTED);
+        now.as_ref().is_ok_and(|now| then != Some(now))
+    };
+    let sides = entries
+        .filter(|entry| !is_old(entry))
+        .flat_map(|entry| [Some(&entry.current), entry.base.as_ref()]);
+    let captures = sides.flatten().flat_map(|side| &side.captures);
+    let on_gpu =
+        captures.filter(|one| one.record.gpu_uuid.as_deref() == Some(bench.gpu.uuid.as_str()));
+    let states = on_gpu.filter_map(|one| one.record.device.as_ref());
+    states
+        .map(State::faults)
+        .fold(Faults::default(), Faults::and)
 }
 
 /// What differs between two keys, for people; `None` where they are the same.

@@ -12,7 +12,7 @@ use super::journal::{Journal, MEASURED, Resumed, VariantEntry};
 use super::noted::Noted;
 use super::prebuilt::{Prebuilt, PrebuiltSide};
 use super::readable::ReadableFiles;
-use super::resume::{Key, KeyedSide, Readable, difference, key};
+use super::resume::{Key, KeyedSide, Readable, difference, faults_in, key};
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
 use super::seal::Seal;
@@ -442,52 +442,36 @@ impl<'a> Built<'a> {
             batch.watch.notes(&text);
         }
         let lock = run.turn(commands_ran)?;
+        let noted = faults_in(earlier.values(), &run.bench);
+        run.bench.remember(noted);
+        run.sick = run.bench.sick();
         batch.watch.expects(plans.len());
         for (at, mut sides) in self.sides.into_iter().enumerate() {
             let left = |from: usize| costs.left(plans.get(from..).unwrap_or_default());
             batch.watch.left(left(at), left(at + 1));
-            let chosen = sides.choose(&run.bench.gpu, &costs, choose);
-            let noted = earlier.remove(&sides.variant.id);
-            let had_any = noted.is_some();
-            let (chosen, before) = run.before(&mut sides, chosen, noted)?;
-            let variant = chosen
-                .as_ref()
-                .map_or(sides.variant, |(variant, _)| variant);
-            let mut is_measured = false;
+            let id = sides.variant.id.clone();
+            let noted = earlier.remove(&id);
             if run.sick.is_some() {
-                // What it would measure does not count either.
-                let not_begun = sides.current.is_some().then(|| variant.id.clone());
+                // What it would measure does not count either. What an interrupted run left stays.
+                let not_begun = sides.current.is_some().then(|| id.clone());
                 run.measured.not_begun.extend(not_begun);
-            } else if let Some((artifact, witness)) = sides.current {
-                if run.verified(batch, variant, &artifact)? {
-                    is_measured = true;
-                    let schedule = chosen.as_ref().map(|(_, schedule)| *schedule);
-                    let built = (artifact, sides.base);
-                    run.variant(variant, built, &witness, before, schedule, open)?;
-                    let schedule = chosen
-                        .as_ref()
-                        .map(|(variant, schedule)| (variant.id.clone(), *schedule));
-                    run.measured.schedules.extend(schedule);
-                } else {
-                    run.measured.findings.extend(witness.changes(variant));
-                }
+            } else {
+                let chosen = sides.choose(&run.bench.gpu, &costs, choose);
+                run.in_turn(sides, chosen, noted, open)?;
                 run.sick = run.bench.sick();
-            }
-            if had_any && !is_measured {
-                clear_measured(output, &variant.id)?;
             }
             let cost = std::mem::take(&mut run.cost);
             run.measured.spent.add(cost);
             let mut profiles = run.measured.profiles.iter();
-            let kept = profiles.any(|profile| profile.variant == variant.id);
+            let kept = profiles.any(|profile| profile.variant == id);
             if !kept {
-                has_room(output, &variant.id)?;
+                has_room(output, &id)?;
             }
-            settle(output, &variant.id)?;
+            settle(output, &id)?;
             // Only now, because settling removes what an earlier run left.
             if kept {
-                run.seal.add([variant_folder(output, &variant.id)]);
-                costs.note(&variant.id, cost);
+                run.seal.add([variant_folder(output, &id)]);
+                costs.note(&id, cost);
             }
         }
         // Still with the lock: the next run on this GPU reads what this one records.
@@ -573,7 +557,7 @@ impl<'a> Run<'a> {
     /// still found at the end.
     fn turn(&mut self, commands_ran: bool) -> Result<GpuLock, Error> {
         let by_command = commands_ran && !self.seal.broken().is_empty();
-        let lock = self.bench.lock()?;
+        let lock = self.bench.lock(self.order.output)?;
         if !by_command {
             self.records.read_again();
             self.seal.renew(&self.records.path());
@@ -747,8 +731,7 @@ impl<'a> Run<'a> {
     /// has no other cause.
     fn quarantine(&mut self, sick: SickGpu) {
         let output = self.order.output;
-        let run = std::path::absolute(output).unwrap_or_else(|_| output.to_path_buf());
-        let entry = Entry::new(&sick, &run.display().to_string());
+        let entry = Entry::new(&sick, output);
         let written = self.bench.quarantine.put(&entry);
         self.measured.set_aside(&sick, output);
         self.measured.findings.extend(written.warning.map(|why| {
@@ -760,7 +743,8 @@ impl<'a> Run<'a> {
 
     /// Looks for what changed that must not, and records what was verified if nothing did.
     fn finish(mut self) -> Measured {
-        if let Some(sick) = self.sick.take() {
+        // The driver may report what the last program met only now.
+        if let Some(sick) = self.bench.sick().or(self.sick.take()) {
             self.quarantine(sick);
         }
         let root = &self.order.batch.config.root;
@@ -778,6 +762,39 @@ impl<'a> Run<'a> {
         }
         self.measured.sealed = self.seal.into_content();
         self.measured
+    }
+
+    /// Verifies a variant, and measures it: from the beginning, or where an interrupted run was.
+    fn in_turn(
+        &mut self,
+        mut sides: Sides<'a>,
+        chosen: Option<(Variant, Schedule)>,
+        noted: Option<VariantEntry>,
+        open: &mut StillOpen<'_>,
+    ) -> Result<(), Error> {
+        let Order { batch, output, .. } = self.order;
+        let had_any = noted.is_some();
+        let (chosen, before) = self.before(&mut sides, chosen, noted)?;
+        let variant = chosen
+            .as_ref()
+            .map_or(sides.variant, |(variant, _)| variant);
+        let mut is_measured = false;
+        if let Some((artifact, witness)) = sides.current {
+            if self.verified(batch, variant, &artifact)? {
+                is_measured = true;
+                let schedule = chosen.as_ref().map(|(_, schedule)| *schedule);
+                let built = (artifact, sides.base);
+                self.variant(variant, built, &witness, before, schedule, open)?;
+                let schedule = schedule.map(|schedule| (variant.id.clone(), schedule));
+                self.measured.schedules.extend(schedule);
+            } else {
+                self.measured.findings.extend(witness.changes(variant));
+            }
+        }
+        if had_any && !is_measured {
+            clear_measured(output, &variant.id)?;
+        }
+        Ok(())
     }
 
     /// Measures one variant that was verified, side by side with the base where there is one.

@@ -71,14 +71,16 @@ pub fn set_aside_findings(
 fn finding_of(sick: &SickGpu, folder: &Path) -> Finding {
     let SickGpu { uuid, name, .. } = sick;
     let words = sick.words();
+    let aside = "all that it measured in this run is set aside";
+    // A GPU that has only a repeat has its folder in another finding.
+    let kept = match folder.as_os_str().is_empty() {
+        true => String::new(),
+        false => format!(", and its captures are in {}", folder.display()),
+    };
     let message = match sick.is_certain() {
-        true => format!(
-            "the GPU {uuid} ({name}) is sick: {words}; all that it measured in this run is set aside, and its captures are in {}",
-            folder.display()
-        ),
+        true => format!("the GPU {uuid} ({name}) is sick: {words}; {aside}{kept}"),
         false => format!(
-            "the GPU {uuid} ({name}) may be sick: {words}. Only another GPU shows whether this one, the change or a lock is the cause; all that it measured in this run is set aside, and its captures are in {}",
-            folder.display()
+            "the GPU {uuid} ({name}) may be sick: {words}. Only another GPU shows whether this one, the change or a lock is the cause; {aside}{kept}"
         ),
     };
     Finding::of_project(Code::GpuSick, message, next(sick))

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::entry::{Entry, Lifting};
 use crate::device::Gpu;
-use crate::files::{create_work_folder, read_regular_up_to, write_atomically};
+use crate::files::{create_work_folder, read_regular_up_to, read_text_up_to, write_atomically};
 use crate::finding::Error;
 use crate::profile::now;
 
@@ -21,6 +22,8 @@ const HISTORY: &str = "lifted.jsonl";
 const ENDING: &str = "json";
 /// Most bytes of such a file.
 const MOST_BYTES: u64 = 64 << 10;
+/// Most bytes of the history.
+const MOST_HISTORY: u64 = 16 << 20;
 /// Most files that are read of a folder.
 const MOST_FILES: usize = 4096;
 /// Longest UUID.
@@ -147,6 +150,38 @@ impl Quarantine {
         })
     }
 
+    /// The lines about liftings of a GPU, as they are stored.
+    ///
+    /// # Errors
+    /// In words, where the history cannot be read: what it says is not known then.
+    pub fn history(&self, uuid: &str) -> Result<Vec<String>, String> {
+        let mut lines = Vec::new();
+        for folder in self.folders() {
+            let path = folder.join(HISTORY);
+            let text = match read_text_up_to(&path, MOST_HISTORY) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                text => text.map_err(|error| format!("{}: {error}", path.display()))?,
+            };
+            let own = text.lines().filter(|line| line.contains(uuid));
+            lines.extend(own.map(str::to_owned));
+        }
+        Ok(lines)
+    }
+
+    /// The lifting of a quarantine that covers a measurement on a GPU at this time, RFC 3339, UTC.
+    ///
+    /// # Errors
+    /// As [`Quarantine::history`].
+    pub fn covering(&self, uuid: &str, time: &str) -> Result<Option<Lifting>, String> {
+        let lines = self.history(uuid)?;
+        // A line that was cut off is followed by a whole one: the lifting was not done before.
+        let liftings = lines
+            .iter()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        let mut liftings = liftings.filter(|one: &Lifting| one.uuid == uuid);
+        Ok(liftings.find(|one| one.covers(time)))
+    }
+
     /// Puts a GPU into quarantine: in the state folder, else in the work folder. Never fails: what could
     /// not be done is said.
     pub fn put(&self, entry: &Entry) -> Written {
@@ -255,11 +290,35 @@ fn is_uuid(text: &str) -> bool {
 
 fn note(folder: &Path, lifting: &Lifting) -> Result<(), Error> {
     let path = folder.join(HISTORY);
-    let mut line = serde_json::to_vec(lifting).unwrap_or_default();
+    append(&path, lifting).map_err(Error::io("write", &path))
+}
+
+/// Appends a line. The file is not followed where it is a link, and a pipe is not waited for.
+fn append(path: &Path, lifting: &Lifting) -> std::io::Result<()> {
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
+    let mut file = fs::OpenOptions::new()
+        .create(true)
+        .read(true)
+        .append(true)
+        .custom_flags(i32::try_from(flags.bits()).unwrap_or_default())
+        .open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        let why = "not a regular file";
+        return Err(std::io::Error::new(ErrorKind::InvalidInput, why));
+    }
+    let mut line = Vec::new();
+    // A line that was cut off must not swallow this one.
+    let mut last = [b'\n'];
+    if let Some(at) = meta.len().checked_sub(1) {
+        file.read_exact_at(&mut last, at)?;
+    }
+    if last != [b'\n'] {
+        line.push(b'\n');
+    }
+    line.extend(serde_json::to_vec(lifting).unwrap_or_default());
     line.push(b'\n');
-    let file = fs::OpenOptions::new().create(true).append(true).open(&path);
-    let written = file.and_then(|mut file| file.write_all(&line));
-    written.map_err(Error::io("write", &path))
+    file.write_all(&line)
 }
 
 #[cfg(test)]
@@ -290,7 +349,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let quarantine = Quarantine::within(Some(folder.path()), None);
         quarantine.refuse(&gpu()).unwrap();
-        let written = quarantine.put(&Entry::new(&sick(), "here"));
+        let written = quarantine.put(&Entry::new(&sick(), Path::new("here")));
         assert_eq!(written.warning, None);
         let why = quarantine.refuse(&gpu()).unwrap_err();
         assert_eq!(why.exit_code() as u8, 3);
@@ -317,7 +376,7 @@ mod tests {
     fn a_damaged_file_counts_and_can_be_lifted() {
         let folder = tempfile::tempdir().unwrap();
         let quarantine = Quarantine::within(Some(folder.path()), None);
-        let written = quarantine.put(&Entry::new(&sick(), "here"));
+        let written = quarantine.put(&Entry::new(&sick(), Path::new("here")));
         let path = written.path.unwrap();
         let whole = fs::read_to_string(&path).unwrap();
         let other = whole.replace("aabbccddeeff", "aabbccddee00");
@@ -332,6 +391,105 @@ mod tests {
     }
 
     #[test]
+    fn whatever_stands_in_the_place_of_a_file_counts_and_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let quarantine = Quarantine::within(Some(folder.path()), None);
+        let written = quarantine.put(&Entry::new(&sick(), Path::new("here")));
+        let path = written.path.unwrap();
+        let other = folder.path().join("other");
+        fs::write(&other, fs::read(&path).unwrap()).unwrap();
+        let pipe = |path: &Path| {
+            let made = std::process::Command::new("mkfifo").arg(path).status();
+            assert!(made.unwrap().success());
+        };
+        let link = |to: &Path, path: &Path| std::os::unix::fs::symlink(to, path).unwrap();
+        let places: [(&str, &dyn Fn()); 3] = [
+            ("a link to nothing", &|| link(Path::new("none"), &path)),
+            ("a link", &|| link(&other, &path)),
+            ("a pipe", &|| pipe(&path)),
+        ];
+        for (what, place) in places {
+            fs::remove_file(&path).unwrap();
+            place();
+            quarantine.refuse(&gpu()).expect_err(what);
+            assert_eq!(quarantine.all().len(), 1, "{what}");
+            // A run that finds it sick again replaces it.
+            let again = quarantine.put(&Entry::new(&sick(), Path::new("here")));
+            assert_eq!(again.warning, None, "{what}");
+            assert!(path.symlink_metadata().unwrap().is_file(), "{what}");
+        }
+        assert!(other.exists());
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        quarantine.refuse(&gpu()).unwrap_err();
+        let why = quarantine.lift(UUID, "x", "me").unwrap_err().to_string();
+        assert!(why.contains(&path.display().to_string()), "{why}");
+        fs::remove_dir(&path).unwrap();
+
+        quarantine.put(&Entry::new(&sick(), Path::new("here")));
+        let history = path.with_file_name(HISTORY);
+        fs::remove_file(&history).unwrap();
+        for make in [pipe as fn(&Path), |path| {
+            std::os::unix::fs::symlink("elsewhere", path).unwrap();
+        }] {
+            make(&history);
+            quarantine.lift(UUID, "x", "me").unwrap_err();
+            quarantine.refuse(&gpu()).unwrap_err();
+            fs::remove_file(&history).unwrap();
+        }
+        assert!(!path.with_file_name("elsewhere").exists());
+        quarantine.lift(UUID, "x", "me").unwrap();
+    }
+
+    #[test]
+    fn a_lifting_covers_what_was_measured_since_the_run_began() {
+        let folder = tempfile::tempdir().unwrap();
+        let quarantine = Quarantine::within(Some(folder.path()), None);
+        let mut entry = Entry::new(&sick(), Path::new("here"));
+        entry.began = "2026-11-25T10:00:00Z".to_owned();
+        let path = quarantine.put(&entry).path.unwrap();
+        let history = path.with_file_name(HISTORY);
+        // The line of another one was cut off.
+        fs::write(&history, "{\"uuid\":\"GPU-0011").unwrap();
+        let lifting = quarantine.lift(UUID, "x", "me").unwrap();
+        let covers = |time: &str| quarantine.covering(UUID, time).unwrap().is_some();
+        assert!(!covers("2026-11-25T09:59:59Z"));
+        assert!(covers("2026-11-25T10:00:00Z"));
+        assert!(covers(&lifting.lifted));
+        assert!(!covers("9999-01-01T00:00:00Z"));
+        assert_eq!(quarantine.history(UUID).unwrap().len(), 1);
+        assert_eq!(quarantine.history("GPU-1").unwrap(), [""; 0]);
+        // Nobody knows when the run began of which the file was damaged.
+        fs::write(&path, "{").unwrap();
+        quarantine.lift(UUID, "x", "me").unwrap();
+        assert!(covers("2026-11-25T09:59:59Z"));
+        fs::write(&history, b"\xff").unwrap();
+        quarantine.history(UUID).unwrap_err();
+    }
+
+    #[test]
+    fn two_runs_that_write_at_once_leave_one_whole_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let quarantine = Quarantine::within(Some(folder.path()), None);
+        std::thread::scope(|scope| {
+            for run in ["one", "another"] {
+                let quarantine = &quarantine;
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        let written = quarantine.put(&Entry::new(&sick(), Path::new(run)));
+                        assert_eq!(written.warning, None);
+                        quarantine.of_gpu(UUID).unwrap().entry.unwrap();
+                    }
+                });
+            }
+        });
+        let all = quarantine.all();
+        assert_eq!(all.len(), 1);
+        let folder = all[0].path.parent().unwrap();
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
+    }
+
+    #[test]
     fn where_the_state_folder_cannot_be_written_the_work_folder_has_it() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("a file");
@@ -339,7 +497,7 @@ mod tests {
         let work = folder.path().join("work");
         for state in [Some(home.as_path()), None] {
             let quarantine = Quarantine::within(state, Some(&work));
-            let written = quarantine.put(&Entry::new(&sick(), "here"));
+            let written = quarantine.put(&Entry::new(&sick(), Path::new("here")));
             assert!(written.path.unwrap().starts_with(&work));
             assert!(
                 written
@@ -351,7 +509,7 @@ mod tests {
             quarantine.lift(UUID, "tried", "me").unwrap();
         }
         let nowhere = Quarantine::within(Some(&home), Some(&home));
-        let written = nowhere.put(&Entry::new(&sick(), "here"));
+        let written = nowhere.put(&Entry::new(&sick(), Path::new("here")));
         assert_eq!(written.path, None);
         assert!(written.warning.unwrap().contains("could not be stored"));
         assert_eq!(nowhere.all(), []);
@@ -365,7 +523,11 @@ mod tests {
         for uuid in ["", "GPU-../../x", "GPU-a/b", "a", "GPU-a.b", long.as_str()] {
             let mut gpu = sick();
             gpu.uuid = uuid.to_owned();
-            assert_eq!(quarantine.put(&Entry::new(&gpu, "")).path, None, "{uuid}");
+            assert_eq!(
+                quarantine.put(&Entry::new(&gpu, Path::new("here"))).path,
+                None,
+                "{uuid}"
+            );
             assert_eq!(quarantine.of_gpu(uuid), None);
         }
         assert!(is_uuid(UUID));

@@ -1,6 +1,6 @@
 /* Stands in for NVML: the GPU of libcuda.c, at rest and healthy. What it says may be told by NVML_
  * variables: DRIVER, REASONS (a mask), MIG, ECC, ERRORS, TEMPERATURE (°C), PROCESS (a number), UUID,
- * LOST (a file: once it is there, the GPU is not), XID (an error that is reported once the file WHEN is
+ * LOST (a file: once it is there, the GPU is not, and the answer is ANSWER), XID (an error that is reported once the file WHEN is
  * there), GROWS (a file: once it is there, two more errors were not corrected), SICK (the UUID of the
  * one GPU that REASONS, LOST, XID and GROWS are about). */
 
@@ -49,7 +49,7 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
     const char *own = getenv("NVML_UUID");
     *device = handle(uuid);
     if (*device == TOLD && is_there("NVML_LOST"))
-        return 15; /* GPU is lost */
+        return (int)told("NVML_ANSWER", 15); /* GPU is lost */
     if (own)
         return strcmp(uuid, own) == 0 ? 0 : 6;
     /* The last digits are those of the GPU that is visible: see libcuda.c. */
