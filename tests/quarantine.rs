@@ -366,6 +366,15 @@ fn a_home_that_cannot_be_written_fails_no_measurement() {
     ran.says("cannot be read");
 }
 
+const WAIVER: &str = r#"
+[[waiver]]
+variant = "bsr_gemm/baseline"
+metric = "duration"
+reason = "the new driver"
+who = "Ada"
+expires = 9999-12-31
+"#;
+
 /// The factors of the durations of control and change, and further edits of the control's profile.
 type Read<'a> = (&'a str, f64, f64, fn(&mut Json), &'a [SymptomKind]);
 
@@ -377,7 +386,7 @@ fn only_a_control_that_deviates_and_what_the_driver_reports_are_symptoms() {
             capture["device"][key] = value.clone();
         }
     }
-    let rows: [Read<'_>; 13] = [
+    let rows: [Read<'_>; 15] = [
         ("as locked", 1.0, 1.0, |_| {}, &[]),
         ("a GPU that reads 3 % slow", 1.03, 1.03, |_| {}, &[Control]),
         ("a GPU that reads 3 % fast", 0.97, 0.97, |_| {}, &[Control]),
@@ -392,6 +401,16 @@ fn only_a_control_that_deviates_and_what_the_driver_reports_are_symptoms() {
             },
             &[],
         ),
+        (
+            "a control with other arguments",
+            1.03,
+            1.0,
+            |control| {
+                control["identity"]["workload"] = json!(["--m", "1"]);
+            },
+            &[],
+        ),
+        ("a control that is waived", 1.03, 1.0, |_| {}, &[]),
         (
             "a control that is incomplete",
             1.03,
@@ -472,6 +491,9 @@ fn only_a_control_that_deviates_and_what_the_driver_reports_are_symptoms() {
             "tolerance = { relative_percent = 2.5 }\nagainst",
             "tolerance = { relative_percent = 1.0 }\nagainst",
         );
+        if what.ends_with("is waived") {
+            project.write("config.toml", project.read("config.toml") + WAIVER);
+        }
         let config = Config::load(&project.path("config.toml")).unwrap();
         let names = ["bsr_gemm/baseline", "bsr_gemm/cp_async"].map(str::to_owned);
         let plan = Selected::new(config, &names, false, &[]).unwrap();
@@ -762,6 +784,40 @@ fn what_a_killed_run_saw_of_a_sick_gpu_counts_for_the_run_that_goes_on() {
     nothing_counts(&report);
     assert!(report.message("gpu-sick").contains("Xid 79"));
     assert_eq!(quarantined(&machine), [UUID]);
+}
+
+#[test]
+fn a_run_that_is_killed_in_a_repeat_goes_on_with_it() {
+    let Some(machine) = machine(2) else { return };
+    machine.ncu(&format!(
+        "{}\ncase \"$*\" in *-repeat*) if [ -e '{}' ]; then : >'{}'; sleep 60; fi ;; esac",
+        slow_on("fe", &machine),
+        path(&machine, "tmp/hang"),
+        path(&machine, "tmp/hangs")
+    ));
+    machine.project.write("tmp/hang", "");
+    kill_once(&machine, &["check", "--gpus", "all"], "tmp/hangs");
+    fs::remove_file(machine.project.path("tmp/hang")).unwrap();
+    assert_eq!(quarantined(&machine), [""; 0]);
+    let (report, _) = check(&machine, &["--gpus", "all", "--resume"], 0);
+    assert_eq!(report.0["variants"].as_array().unwrap().len(), 3);
+    for variant in report.0["variants"].as_array().unwrap() {
+        assert_eq!(variant["current"]["gpu_uuid"], UUID);
+    }
+    assert!(
+        report
+            .message("gpu-sick")
+            .contains("was measured once more")
+    );
+    assert!(!report.0["resumed"].as_array().unwrap().is_empty());
+    assert_eq!(quarantined(&machine), [SECOND]);
+    // It is over.
+    let left: Vec<PathBuf> = folders(&machine)
+        .iter()
+        .map(|folder| folder.join("profiles/journal.json"))
+        .filter(|journal| journal.exists())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

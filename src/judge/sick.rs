@@ -69,7 +69,9 @@ impl Judge<'_> {
         let deviates = report.comparisons.iter().find(|comparison| {
             let verdict = comparison.verdict;
             let deviates = matches!(verdict, Some(Verdict::Regressed | Verdict::Improved));
-            comparison.is_duration() && deviates
+            // A waiver says why it does.
+            let is_known = self.waived(variant, &comparison.metric);
+            comparison.is_duration() && deviates && !is_known
         })?;
         Some(Symptom::Control {
             variant: variant.id.clone(),
