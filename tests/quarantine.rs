@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -18,7 +19,7 @@ use sparsek_gate::profile::Profile;
 use sparsek_gate::terms::VariantId;
 
 use crate::common::stand_in::{Machine, UUID};
-use crate::common::{Project, RECORDED, Ran, Report, scale};
+use crate::common::{Project, RECORDED, Ran, Report, repository, scale};
 
 /// The UUID of the second GPU.
 const SECOND: &str = "GPU-00112233-4455-6677-8899-aabbccddeefe";
@@ -60,12 +61,27 @@ fn machine(gpus: u32) -> Option<Machine> {
     }
     project.write(
         ".gitignore",
-        "/.sparsek-gate/\n/journal*\n/reports\n/argv\n/calls\n/tmp/\n/home/\n/slow/\n",
+        "/.sparsek-gate/\n/journal*\n/reports\n/argv\n/calls\n/tmp/\n/home/\n/slow/\n/steady/\n",
     );
-    // Recordings of a GPU on which every kernel is slower.
-    fs::create_dir(project.path("slow")).unwrap();
-    let worse = crate::common::repository().join("ci/recordings/h200-worse");
-    std::os::unix::fs::symlink(worse, project.path("slow/h200")).unwrap();
+    // A GPU that reads 3 % more is not one that was locked.
+    project.replace(
+        "config.toml",
+        "tolerance = { relative_percent = 2.5 }\nagainst",
+        "tolerance = { relative_percent = 1.0 }\nagainst",
+    );
+    for (folder, percent) in [("steady", 0.0), ("slow", 3.0)] {
+        let folder = project.path(folder);
+        let own = folder.join("h200/bsr_gemm/cp_async");
+        fs::create_dir_all(&own).unwrap();
+        for (name, content) in recorded(percent) {
+            fs::write(own.join(name), content).unwrap();
+        }
+        for other in ["h200/bsr_gemm/baseline", "h200-worse"] {
+            let from = repository().join("ci/recordings").join(other);
+            std::os::unix::fs::symlink(from, folder.join(other)).unwrap();
+        }
+    }
+    ncu(&machine, "");
     // It is measured and locked once for all tests.
     static LOCKED: OnceLock<Vec<(String, String)>> = OnceLock::new();
     let folder = "baselines/nvidia-h200/bsr_gemm";
@@ -103,6 +119,76 @@ fn from_process(number: u32, file: &str) -> String {
         "case \" $* \" in *' --export '*) echo x >>tmp/count;\n\
          [ \"$(wc -l <tmp/count)\" -lt {number} ] || : >tmp/{file} ;; esac"
     )
+}
+
+/// Its ncu, with a hook. Every GPU reads the same for a program, and nearly the same in each process.
+fn ncu(machine: &Machine, hook: &str) {
+    let steady = path(machine, "steady");
+    machine.ncu(&format!("export BY_STEM=1 RECORDINGS='{steady}'\n{hook}"));
+}
+
+/// The files of a recording of two processes on a GPU that reads so many percent more for every launch:
+/// reports and CSV alike.
+fn recorded(percent: f64) -> Vec<(String, Vec<u8>)> {
+    let from = repository().join("ci/recordings/h200/bsr_gemm/cp_async");
+    let captures = [
+        ("counting", "counting", 1.0),
+        ("capture-1", "capture-1", 1.0),
+        ("capture-1", "capture-2", 1.00001),
+    ];
+    let captures = captures.into_iter().flat_map(|(stem, name, process)| {
+        let csv = fs::read_to_string(from.join(format!("{stem}.csv"))).unwrap();
+        let report = fs::read(from.join(format!("{stem}.ncu-rep"))).unwrap();
+        let (csv, scaled) = scaled_durations(&csv, process * (1.0 + percent / 100.0));
+        let report = with_scaled(report, &scaled);
+        [
+            (format!("{name}.csv"), csv.into_bytes()),
+            (format!("{name}.ncu-rep"), report),
+        ]
+    });
+    captures.collect()
+}
+
+/// The CSV of ncu with durations that are so many times as long, and each duration with what it is then.
+fn scaled_durations(csv: &str, times: f64) -> (String, BTreeMap<[u8; 8], [u8; 8]>) {
+    let mut scaled = BTreeMap::new();
+    let mut columns = Vec::new();
+    let lines = csv.lines().map(|line| {
+        let mut fields: Vec<String> = line.split("\",\"").map(str::to_owned).collect();
+        if columns.is_empty() {
+            let names = fields.iter().enumerate();
+            let durations = names.filter(|(_, name)| name.starts_with("gpu__time_duration."));
+            columns = durations.map(|(column, _)| column).collect();
+            return line.to_owned();
+        }
+        for column in &columns {
+            let text = fields[*column].replace(',', "");
+            if let Ok(was) = text.parse::<f64>() {
+                let is = (was * times).round();
+                scaled.insert(was.to_le_bytes(), is.to_le_bytes());
+                fields[*column] = is.to_string();
+            }
+        }
+        fields.join("\",\"")
+    });
+    let text: Vec<String> = lines.collect();
+    (text.join("\n") + "\n", scaled)
+}
+
+/// A report in which these numbers stand for others, of which each is written in 8 bytes.
+fn with_scaled(mut report: Vec<u8>, scaled: &BTreeMap<[u8; 8], [u8; 8]>) -> Vec<u8> {
+    let mut at = 0;
+    while let Some(bytes) = report.get(at..at + 8) {
+        let other = <[u8; 8]>::try_from(bytes).ok();
+        at += match other.and_then(|bytes| scaled.get(&bytes)) {
+            Some(other) => {
+                report[at..at + 8].copy_from_slice(other);
+                8
+            }
+            None => 1,
+        };
+    }
+    report
 }
 
 /// In the hook of ncu: the GPUs whose UUID ends so are slow.
@@ -185,7 +271,7 @@ fn a_defect_sets_all_aside_that_the_gpu_measured_and_later_runs_refuse_it_until_
     let when = path(&machine, "tmp/xid");
     let machine = machine.with("NVML_XID", "48").with("NVML_WHEN", &when);
     // The control is measured when the error comes, and the last variant is not begun.
-    machine.ncu(&from_process(5, "xid"));
+    ncu(&machine, &from_process(5, "xid"));
     let (report, _) = check(&machine, &[], 6);
     nothing_counts(&report);
     let sick = report.message("gpu-sick");
@@ -255,7 +341,7 @@ fn a_defect_sets_all_aside_that_the_gpu_measured_and_later_runs_refuse_it_until_
         .exits(6)
         .says("of which a quarantine began with that run or before, and was lifted at");
     let _ = fs::remove_file(machine.project.path("tmp/xid"));
-    machine.ncu("");
+    ncu(&machine, "");
     check(&machine, &[], 0);
 }
 
@@ -298,7 +384,7 @@ fn what_the_driver_reports_of_a_program_is_no_symptom_and_what_it_reports_of_the
             [("NVML_LOST", _), ..] => "lost",
             _ => what,
         };
-        machine.ncu(&from_process(2, file));
+        ncu(&machine, &from_process(2, file));
         let (report, _) = check_with(&machine, variables, &[], code);
         match symptom {
             None => {
@@ -322,20 +408,20 @@ fn what_the_driver_reports_of_a_program_is_no_symptom_and_what_it_reports_of_the
 #[test]
 fn without_another_gpu_heat_and_a_control_set_all_aside_and_quarantine_nothing() {
     let Some(machine) = machine(1) else { return };
-    machine.ncu(&slow_on("", &machine));
+    ncu(&machine, &slow_on("", &machine));
     let (report, _) = check(&machine, &[], 6);
     nothing_counts(&report);
     let sick = report.message("gpu-sick");
     for part in [
         UUID,
-        "may be sick: the control bsr_gemm/control reads +",
+        "may be sick: the control bsr_gemm/control reads +3.00 %",
         "Only another GPU shows",
     ] {
         assert!(sick.contains(part), "{sick}");
     }
     assert_eq!(quarantined(&machine), [""; 0]);
 
-    machine.slow(0.15);
+    ncu(&machine, "sleep 0.15");
     let machine = machine.with("NVML_REASONS", "0x40");
     let (report, _) = check(&machine, &["v-n_1", "control"], 6);
     assert_eq!(report.0["variants"].as_array().unwrap().len(), 0);
@@ -355,7 +441,7 @@ fn a_home_that_cannot_be_written_fails_no_measurement() {
     check(&machine, &[], 0);
     let grows = path(&machine, "tmp/grows");
     let machine = machine.with("NVML_GROWS", &grows);
-    machine.ncu(&from_process(1, "grows"));
+    ncu(&machine, &from_process(1, "grows"));
     let (report, _) = check(&machine, &["control"], 6);
     let said = messages(&report, "gpu-sick");
     assert!(
@@ -535,7 +621,7 @@ fn a_repeat_that_is_merged_by_hand_counts_only_if_the_first_slice_shows_why() {
     // The archive has ncu as it is now.
     let now = path(&machine, "tmp/slow-now");
     let slow = slow_on("", &machine);
-    machine.ncu(&format!("if [ -e {now} ]; then {slow}; fi"));
+    ncu(&machine, &format!("if [ -e {now} ]; then {slow}; fi"));
     let archive = path(&machine, "tmp/gate.tar.zst");
     let packed = machine
         .run(&["archive", "--output", &archive, "--format", "json"])
@@ -622,10 +708,10 @@ fn one_sick_gpu_costs_one_repeat_on_another() {
             Sick::Slow => (
                 &[][..],
                 slow_on("fe", &machine),
-                "the control bsr_gemm/control reads +",
+                "the control bsr_gemm/control reads +3.00 %",
             ),
         };
-        machine.ncu(&hook);
+        ncu(&machine, &hook);
         let variables = [variables, &[("NVML_SICK", SECOND)]].concat();
         let _ = fs::remove_dir_all(machine.project.path(".sparsek-gate/gpus"));
         let (report, ran) = check_with(&machine, &variables, &["--gpus", "all"], 0);
@@ -679,7 +765,7 @@ fn what_every_gpu_shows_quarantines_none() {
     machine.project.write("change.sh", change);
 
     // A lock that no GPU reads any more.
-    machine.ncu(&slow_on("", &machine));
+    ncu(&machine, &slow_on("", &machine));
     let (report, _) = check(&machine, &["--gpus", "all"], 6);
     nothing_counts(&report);
     assert!(
@@ -692,14 +778,14 @@ fn what_every_gpu_shows_quarantines_none() {
     assert_eq!(quarantined(&machine), [""; 0]);
 
     // A change that heats whatever it runs on.
-    machine.ncu("sleep 0.15");
+    ncu(&machine, "sleep 0.15");
     let hot = [("NVML_REASONS", "0x80")];
     let (report, _) = check_with(&machine, &hot, &["--gpus", "all"], 6);
     nothing_counts(&report);
     assert_eq!(quarantined(&machine), [""; 0]);
 
     // An error that comes with the change wherever it runs: the quarantines are taken back.
-    machine.ncu("");
+    ncu(&machine, "");
     let machine = machine.with("NVML_XID", "48");
     let (report, _) = check(&machine, &["--gpus", "all"], 6);
     nothing_counts(&report);
@@ -710,10 +796,13 @@ fn what_every_gpu_shows_quarantines_none() {
 fn a_gpu_that_becomes_sick_in_a_repeat_loses_what_it_measured_before() {
     let Some(machine) = machine(2) else { return };
     let xid = path(&machine, "tmp/xid");
-    machine.ncu(&format!(
-        "{}\ncase \"$*\" in *-repeat*) : >'{xid}' ;; esac",
-        slow_on("fe", &machine)
-    ));
+    ncu(
+        &machine,
+        &format!(
+            "{}\ncase \"$*\" in *-repeat*) : >'{xid}' ;; esac",
+            slow_on("fe", &machine)
+        ),
+    );
     let variables = [("NVML_SICK", UUID), ("NVML_XID", "95"), ("NVML_WHEN", &xid)];
     let (report, _) = check_with(&machine, &variables, &["--gpus", "all"], 6);
     nothing_counts(&report);
@@ -743,7 +832,8 @@ fn what_a_killed_run_saw_of_a_sick_gpu_counts_for_the_run_that_goes_on() {
     let (when, grows) = (path(&machine, "tmp/xid"), path(&machine, "tmp/grows"));
     let machine = machine.with("NVML_XID", "79").with("NVML_WHEN", &when);
     let machine = machine.with("NVML_GROWS", &grows);
-    machine.ncu(
+    ncu(
+        &machine,
         "case \" $* \" in *' --export '*) echo x >>tmp/count\n\
          from() { [ -e \"tmp/$1-from\" ] && [ \"$(wc -l <tmp/count)\" -ge \"$(cat \"tmp/$1-from\")\" ]; }\n\
          if from xid; then : >tmp/xid; fi\n\
@@ -804,12 +894,15 @@ fn what_a_killed_run_saw_of_a_sick_gpu_counts_for_the_run_that_goes_on() {
 #[test]
 fn a_run_that_is_killed_in_a_repeat_goes_on_with_it() {
     let Some(machine) = machine(2) else { return };
-    machine.ncu(&format!(
-        "{}\ncase \"$*\" in *-repeat*) if [ -e '{}' ]; then : >'{}'; sleep 60; fi ;; esac",
-        slow_on("fe", &machine),
-        path(&machine, "tmp/hang"),
-        path(&machine, "tmp/hangs")
-    ));
+    ncu(
+        &machine,
+        &format!(
+            "{}\ncase \"$*\" in *-repeat*) if [ -e '{}' ]; then : >'{}'; sleep 60; fi ;; esac",
+            slow_on("fe", &machine),
+            path(&machine, "tmp/hang"),
+            path(&machine, "tmp/hangs")
+        ),
+    );
     machine.project.write("tmp/hang", "");
     kill_once(&machine, &["check", "--gpus", "all"], "tmp/hangs");
     fs::remove_file(machine.project.path("tmp/hang")).unwrap();
