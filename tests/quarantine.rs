@@ -832,16 +832,16 @@ fn what_a_killed_run_saw_of_a_sick_gpu_counts_for_the_run_that_goes_on() {
     let (when, grows) = (path(&machine, "tmp/xid"), path(&machine, "tmp/grows"));
     let machine = machine.with("NVML_XID", "79").with("NVML_WHEN", &when);
     let machine = machine.with("NVML_GROWS", &grows);
-    ncu(
-        &machine,
-        "case \" $* \" in *' --export '*) echo x >>tmp/count\n\
-         from() { [ -e \"tmp/$1-from\" ] && [ \"$(wc -l <tmp/count)\" -ge \"$(cat \"tmp/$1-from\")\" ]; }\n\
-         if from xid; then : >tmp/xid; fi\n\
-         if from hang; then : >tmp/hangs; sleep 60; fi ;; esac",
-    );
+    let stored = format!(".sparsek-gate/state/sparsek-gate/quarantine/{UUID}.json");
+    // A process with an error ends once the driver was heard.
+    let hook = "case \" $* \" in *' --export '*) echo x >>tmp/count\n\
+        from() { [ -e \"tmp/$1-from\" ] && [ \"$(wc -l <tmp/count)\" -ge \"$(cat \"tmp/$1-from\")\" ]; }\n\
+        if from xid; then : >tmp/xid; fi\n\
+        n=0; while from xid && [ ! -e STORED ] && [ $n -lt 500 ]; do n=$((n+1)); sleep 0.02; done\n\
+        if from hang; then : >tmp/hangs; sleep 60; fi ;; esac";
+    ncu(&machine, &hook.replace("STORED", &stored));
     let project = &machine.project;
     project.git(&["commit", "--quiet", "--all", "-m", "ncu"]);
-    let stored = format!(".sparsek-gate/state/sparsek-gate/quarantine/{UUID}.json");
     let journal = ".sparsek-gate/profiles/bsr_gemm/control/journal.json";
     // The process of an error, and the one that hangs: the control has three.
     let killed = |xid_from: &str, hang_from: &str, once: &str| {
