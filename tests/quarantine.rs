@@ -487,7 +487,7 @@ fn only_a_control_that_deviates_and_what_the_driver_reports_are_symptoms() {
             capture["device"][key] = value.clone();
         }
     }
-    let rows: [Read<'_>; 15] = [
+    let rows: [Read<'_>; 16] = [
         ("as locked", 1.0, 1.0, |_| {}, &[]),
         ("a GPU that reads 3 % slow", 1.03, 1.03, |_| {}, &[Control]),
         ("a GPU that reads 3 % fast", 0.97, 0.97, |_| {}, &[Control]),
@@ -512,6 +512,7 @@ fn only_a_control_that_deviates_and_what_the_driver_reports_are_symptoms() {
             &[],
         ),
         ("a control that is waived", 1.03, 1.0, |_| {}, &[]),
+        ("a control whose files changed", 1.03, 1.0, |_| {}, &[]),
         (
             "a control that is incomplete",
             1.03,
@@ -592,6 +593,10 @@ fn only_a_control_that_deviates_and_what_the_driver_reports_are_symptoms() {
             "tolerance = { relative_percent = 2.5 }\nagainst",
             "tolerance = { relative_percent = 1.0 }\nagainst",
         );
+        if what.ends_with("files changed") {
+            let source = "kernels/bsr_gemm/baseline.cu";
+            project.write(source, project.read(source) + "// x\n");
+        }
         if what.ends_with("is waived") {
             project.write("config.toml", project.read("config.toml") + WAIVER);
         }
@@ -926,6 +931,21 @@ fn a_run_that_is_killed_in_a_repeat_goes_on_with_it() {
         .filter(|journal| journal.exists())
         .collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_change_that_brings_a_file_of_the_quarantine_does_not_choose_its_gpu() {
+    let Some(machine) = machine(2) else { return };
+    let file = format!(".sparsek-gate/quarantine/{SECOND}.json");
+    machine.project.write(&file, "{}");
+    machine.project.git(&["add", "--force", &file]);
+    machine
+        .project
+        .git(&["commit", "--quiet", "-m", "a quarantine"]);
+    let (report, ran) = check(&machine, &["--gpus", "all"], 3);
+    assert_eq!(report.0["variants"].as_array().unwrap().len(), 0);
+    ran.says(&format!("{SECOND} (NVIDIA H200) is in quarantine"))
+        .says("git has its file: git rm ");
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub(super) fn ordinal(asked: &GpuAsked) -> Result<u32, Error> {
 }
 
 /// Leaves out GPUs in quarantine where all are asked for, and says so. One that is named is refused with
-/// the others that are unfit.
+/// the others that are unfit, and so is one of which git has the file: no change chooses its GPU.
 ///
 /// # Errors
 /// [`Error::Environment`] where none is left.
@@ -54,7 +54,10 @@ pub(super) fn leave_out(
         return Ok(());
     }
     let quarantine = Quarantine::of(Some(&config.work));
-    let refused = |named: &Named| quarantine.of_gpu(&named.gpu.uuid);
+    let refused = |named: &Named| {
+        let stored = quarantine.of_gpu(&named.gpu.uuid);
+        stored.filter(|stored| !stored.is_committed())
+    };
     if gpus.iter().all(|named| refused(named).is_some()) {
         return gpus
             .iter()

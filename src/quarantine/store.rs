@@ -10,6 +10,7 @@ use super::entry::{Entry, Lifting};
 use crate::device::Gpu;
 use crate::files::{create_work_folder, read_regular_up_to, read_text_up_to, write_atomically};
 use crate::finding::Error;
+use crate::git::tracked;
 use crate::profile::now;
 
 /// Folder of the quarantine in the state folder, and in the work folder.
@@ -60,6 +61,14 @@ pub struct Written {
 }
 
 impl Quarantined {
+    /// Whether git has its file: then no run of this tool wrote it here, and a change may have brought it.
+    pub fn is_committed(&self) -> bool {
+        let (folder, name) = (self.path.parent(), self.path.file_name());
+        let place = folder.zip(name.and_then(|name| name.to_str()));
+        let tracked = place.map(|(folder, name)| tracked(folder, name));
+        tracked.is_some_and(|files| files.is_ok_and(|files| !files.is_empty()))
+    }
+
     /// Since when and why, in words.
     pub fn words(&self) -> String {
         match &self.entry {
@@ -143,10 +152,13 @@ impl Quarantine {
                 gpu.name,
                 stored.words()
             ),
-            next: format!(
-                "use another GPU; if this one was repaired: sparsek-gate quarantine --lift {} --reason '...'",
-                gpu.uuid
-            ),
+            next: match stored.is_committed() {
+                true => format!("git has its file: git rm {}", stored.path.display()),
+                false => format!(
+                    "use another GPU; if this one was repaired: sparsek-gate quarantine --lift {} --reason '...'",
+                    gpu.uuid
+                ),
+            },
         })
     }
 
