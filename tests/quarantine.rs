@@ -949,6 +949,22 @@ fn a_change_that_brings_a_file_of_the_quarantine_does_not_choose_its_gpu() {
 }
 
 #[test]
+fn nothing_is_locked_from_a_gpu_that_is_sick_while_all_are_profiled() {
+    let Some(machine) = machine(2) else { return };
+    let machine = machine.with("NVML_SICK", SECOND).with("NVML_XID", "95");
+    machine.run(&["profile", "--gpus", "all"]).exits(6);
+    let lock = ["baseline", "--lock", "--reason", "again", "--who", "tester"];
+    let locks_none = |why: &str| {
+        let ran = machine.run(&lock).exits(6);
+        ran.says("0 baselines locked").says(why);
+    };
+    locks_none("which is in quarantine since");
+    let lift = ["quarantine", "--lift", SECOND, "--reason", "tried"];
+    machine.run(&lift).exits(0);
+    locks_none("of which a quarantine began with that run or before");
+}
+
+#[test]
 fn a_recording_that_shows_a_defect_is_neither_judged_as_clean_nor_locked() {
     let project = Project::steady();
     let arguments = ["check", "--from", RECORDED, "--format", "json"];
