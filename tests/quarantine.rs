@@ -951,7 +951,13 @@ fn a_change_that_brings_a_file_of_the_quarantine_does_not_choose_its_gpu() {
 #[test]
 fn nothing_is_locked_from_a_gpu_that_is_sick_while_all_are_profiled() {
     let Some(machine) = machine(2) else { return };
+    let xid = path(&machine, "tmp/xid");
+    ncu(
+        &machine,
+        &format!("case \"$CUDA_VISIBLE_DEVICES $*\" in *fe\\ *--export*) : >'{xid}' ;; esac"),
+    );
     let machine = machine.with("NVML_SICK", SECOND).with("NVML_XID", "95");
+    let machine = machine.with("NVML_WHEN", &xid);
     machine.run(&["profile", "--gpus", "all"]).exits(6);
     let lock = ["baseline", "--lock", "--reason", "again", "--who", "tester"];
     let locks_none = |why: &str| {

@@ -144,7 +144,7 @@ pub(super) fn choose(
         let mut same = repeats.iter().filter(|(one, _)| one.place == part.place);
         // Where every GPU is sick, each is the other's repeat as far as symptoms go.
         let alike = |(_, one): &&(SlicePart, Measurement)| {
-            one.gpus.is_disjoint(&first.gpus) && !one.kinds().is_disjoint(&first.kinds())
+            one.is_elsewhere(first) && !one.kinds().is_disjoint(&first.kinds())
         };
         let repeat = same.next();
         if !first.sick.is_empty() && repeat.is_none() {

@@ -41,6 +41,17 @@ impl Measurement {
     pub fn kinds(&self) -> BTreeSet<SymptomKind> {
         self.sick.iter().flat_map(SickGpu::kinds).collect()
     }
+
+    /// Whether it is known to be of other GPUs than another one. Symptoms name their GPU also where no
+    /// profile is left.
+    pub fn is_elsewhere(&self, other: &Measurement) -> bool {
+        let uuids = |one: &Measurement| -> BTreeSet<String> {
+            let sick = one.sick.iter().map(|gpu| gpu.uuid.clone());
+            one.gpus.iter().cloned().chain(sick).collect()
+        };
+        let own = uuids(self);
+        !own.is_empty() && own.is_disjoint(&uuids(other))
+    }
 }
 
 /// Decides by what the measurements themselves show. A repeat that nothing in the first measurement asks
@@ -62,15 +73,7 @@ pub fn decide(first: &Measurement, repeat: Option<&Measurement>) -> Decision {
             common: BTreeSet::new(),
         };
     }
-    // Symptoms name their GPU also where no profile is left.
-    let of_sick = first.sick.iter().map(|gpu| &gpu.uuid);
-    let own: BTreeSet<&String> = first.gpus.iter().chain(of_sick).collect();
-    let repeat = repeat.filter(|repeat| {
-        let sick = repeat.sick.iter().map(|gpu| &gpu.uuid);
-        let mut others = repeat.gpus.iter().chain(sick).peekable();
-        others.peek().is_some() && !others.any(|gpu| own.contains(gpu))
-    });
-    let Some(repeat) = repeat else {
+    let Some(repeat) = repeat.filter(|repeat| repeat.is_elsewhere(first)) else {
         return neither(alone(first), BTreeSet::new());
     };
     if repeat.sick.is_empty() {
@@ -293,6 +296,8 @@ mod tests {
             gpus: BTreeSet::new(),
             ..measured("A", &[lost()])
         };
+        assert!(!lost.is_elsewhere(&lost));
+        assert!(!nowhere.is_elsewhere(&lost));
         let same = decide(&lost, Some(&measured("A", &[])));
         assert_eq!(same.counts, Counts::Neither);
         let other = decide(&lost, Some(&measured("B", &[])));
