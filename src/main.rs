@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use sparsek_gate::cli::{Cli, Command};
-use sparsek_gate::{command, process, report};
+use sparsek_gate::{command, process, profile, report};
 
 fn main() -> ExitCode {
+    profile::began();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

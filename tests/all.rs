@@ -52,6 +52,7 @@ mod page;
 mod pins;
 mod pipelines;
 mod pull_request;
+mod quarantine;
 mod read_file;
 mod reports;
 mod resume;

@@ -7,15 +7,14 @@ use std::time::Instant;
 use super::answer;
 use super::archive::{self, Opened};
 use super::judging::{Judging, refuse_targets};
+use super::repeat::{self, Again, Brought};
 use crate::cli::{MergeArgs, Selection};
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Error, ExitCode, Finding};
-use crate::judge::{
-    DriverTurns, Judge, Origin, Outcome, PackedBase, SameProgram, VariantReport, read_recorded,
-};
+use crate::judge::{DriverTurns, Judge, Origin, Outcome, Profiles, SameProgram, VariantReport};
 use crate::measure::{Spent, Times};
 use crate::report::{self, Target};
-use crate::slice::{Known, Slices, Wanted, plan_sha256, read_slices};
+use crate::slice::{Known, SlicePart, Wanted, plan_sha256, read_slices};
 use crate::terms::Tier;
 use crate::trust::Authority;
 
@@ -33,18 +32,21 @@ pub(super) struct Measured {
 }
 
 pub(super) fn run(config: &Path, arguments: &MergeArgs) -> Result<ExitCode, Error> {
-    of_run(config, arguments, &Measured::default()).map(|(code, _)| code)
+    of_run(config, arguments, &Measured::default(), None).map(|(code, _)| code)
 }
 
-/// Judges the slices that a run had measured: the exit code, and whether they were judged.
+/// Judges the slices that a run had measured: the exit code, and whether they were judged. `again`
+/// measures those of sick GPUs once more.
 pub(super) fn of_run(
     config: &Path,
     arguments: &MergeArgs,
     measured: &Measured,
+    again: Option<&mut Again<'_>>,
 ) -> Result<(ExitCode, bool), Error> {
     let targets = report::targets(&arguments.report)?;
     let mut authority = Authority::default();
-    let (mut outcome, ended) = match judged(config, arguments, measured, &targets, &mut authority) {
+    let judged = judged(config, arguments, measured, &targets, &mut authority, again);
+    let (mut outcome, ended) = match judged {
         Ok(outcome) => (outcome, None),
         Err(refused @ Error::Usage(_)) => return Err(refused),
         // The report must say why there is no verdict.
@@ -69,12 +71,13 @@ fn judged(
     measured: &Measured,
     targets: &[Target],
     authority: &mut Authority,
+    again: Option<&mut Again<'_>>,
 ) -> Result<Outcome, Error> {
     let mut read: Vec<&Path> = arguments.slices.iter().map(PathBuf::as_path).collect();
     if let Some(file) = &arguments.archive {
         read.push(file);
         refuse_targets(targets, None, &read)?;
-        return by_archive(file, arguments, measured, targets, authority);
+        return by_archive(file, arguments, measured, targets, authority, again);
     }
     let current = Config::load(config)?;
     refuse_targets(targets, Some(&current), &read)?;
@@ -90,8 +93,7 @@ fn judged(
         archive: None,
         known: &measured.known,
     };
-    let slices = read_slices(&arguments.slices, wanted);
-    let mut outcome = of_slices(&judging, slices, None, measured)?;
+    let mut outcome = of_folders(&judging, arguments, wanted, None, measured, again)?;
     judging.complete(&mut outcome, targets, arguments.format)?;
     account_for_all(&judging, &mut outcome);
     Ok(outcome)
@@ -104,6 +106,7 @@ fn by_archive(
     measured: &Measured,
     targets: &[Target],
     authority: &mut Authority,
+    again: Option<&mut Again<'_>>,
 ) -> Result<Outcome, Error> {
     let expected = arguments.archive_sha256.as_deref().unwrap_or_default();
     let opened = archive::open(file, Some(expected))?;
@@ -115,35 +118,91 @@ fn by_archive(
         archive: Some((&opened.sha256, &opened.same_programs)),
         known: &measured.known,
     };
-    let slices = read_slices(&arguments.slices, wanted);
-    let mut outcome = of_slices(judging, slices, Some(&opened), measured)?;
+    let mut outcome = of_folders(judging, arguments, wanted, Some(&opened), measured, again)?;
     judging.complete(&mut outcome, targets, arguments.format)?;
     account_for_all(judging, &mut outcome);
     Ok(outcome)
 }
 
-/// Judges what slices brought.
-fn of_slices(
+/// Judges slices, or the repeats of those whose GPUs are sick.
+fn of_folders(
     judging: &Judging,
-    mut slices: Slices,
+    arguments: &MergeArgs,
+    wanted: Wanted<'_>,
     archive: Option<&Opened>,
     measured: &Measured,
+    again: Option<&mut Again<'_>>,
 ) -> Result<Outcome, Error> {
-    let plan = &judging.plan;
-    let (judge, of_locks) = Judge::new(plan, judging.store())?;
+    let (judge, of_locks) = Judge::new(&judging.plan, judging.store())?;
     let judge = judge.of_slices();
+    let brought = Brought {
+        judging,
+        judge: &judge,
+        wanted,
+        archive,
+    };
+    let mut read = self::read(&brought, &of_locks, &arguments.slices, measured)?;
+    let (mut of_repeats, mut sick_since) = (Vec::new(), Vec::new());
+    if !read.of_recording
+        && let Some(chosen) =
+            repeat::choose(&brought, (&read.parts, &read.recorded), arguments, again)?
+    {
+        if chosen.folders != arguments.slices {
+            let brought = brought.knowing(&chosen.known);
+            read = self::read(&brought, &of_locks, &chosen.folders, measured)?;
+        }
+        read.outcome.sick_gpus.extend(chosen.replaced);
+        (of_repeats, sick_since) = (chosen.findings, chosen.sick_since);
+    }
+    let Read {
+        mut outcome,
+        mut recorded,
+        parts,
+        of_recording,
+    } = read;
+    // Of a recording nothing is measured again, and nothing is set aside.
+    if !of_recording {
+        repeat::set_aside(&judge, &parts, &mut recorded, &sick_since, &mut outcome);
+    }
+    outcome.findings.extend(of_repeats);
+    judge.all(&recorded, &mut outcome);
+    Ok(outcome)
+}
+
+/// What slices brought, before it is judged.
+struct Read {
+    outcome: Outcome,
+    recorded: Profiles,
+    parts: Vec<SlicePart>,
+    /// Whether they were copied from a recording.
+    of_recording: bool,
+}
+
+/// Reads what slices brought.
+fn read(
+    brought: &Brought<'_>,
+    of_locks: &[Finding],
+    folders: &[PathBuf],
+    measured: &Measured,
+) -> Result<Read, Error> {
+    let Brought {
+        judging, archive, ..
+    } = *brought;
+    let mut slices = read_slices(folders, brought.wanted);
+    let of_locks = of_locks.to_vec();
+    let plan = &judging.plan;
     let mut outcome = judging.outcome(match &slices.recording {
         Some(folder) => Origin::Recorded(folder.clone()),
         None => Origin::Measured,
     });
-    outcome.findings.extend(slices.findings);
+    outcome.findings.append(&mut slices.findings);
     let (before, after) = match slices.recording {
         Some(_) => (Vec::new(), of_locks),
         None => (of_locks, Vec::new()),
     };
     outcome.findings.extend(before);
     let mut spent: Option<Spent> = None;
-    for run in slices.runs {
+    for run in std::mem::take(&mut slices.runs) {
         let mut part = run.part;
         if measured.on_one_host
             && let (Some(part), Some(opened)) = (&mut part, archive)
@@ -165,24 +224,21 @@ fn of_slices(
         *spent.get_or_insert(measured.spent) += run.spent;
     }
     outcome.spent = spent;
-    for same in slices.same_programs {
+    for same in std::mem::take(&mut slices.same_programs) {
         // Only who packed the programs knows that they are equal.
         match archive.is_some() || !judging.is_change() {
             true => outcome.same_programs.push(same),
             false => outcome.findings.push(unproved(&same)),
         }
     }
-    slices.recordings.packed_base = archive.map(|opened| {
-        let base = opened.base.as_ref();
-        base.map(|base| PackedBase {
-            commit: base.commit().unwrap_or_default().to_owned(),
-            root: base.config().ok().map(|config| config.root.clone()),
-        })
-    });
-    let recorded = read_recorded(&slices.recordings, plan, &judge, &mut outcome)?;
+    let recorded = brought.read(&mut slices, &mut outcome)?;
     outcome.findings.extend(after);
-    judge.all(&recorded, &mut outcome);
-    Ok(outcome)
+    Ok(Read {
+        outcome,
+        recorded,
+        of_recording: slices.recording.is_some(),
+        parts: slices.parts,
+    })
 }
 
 /// The time of processes beside those on other GPUs, and alone.

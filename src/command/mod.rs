@@ -26,7 +26,9 @@ mod place;
 mod plan;
 mod profile;
 mod program;
+mod quarantine;
 mod queues;
+mod repeat;
 mod report;
 mod resume;
 mod schema;
@@ -70,6 +72,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Tune(arguments) => tune::run(&config, &arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Strip(arguments) => strip::run(&arguments),
+        Command::Quarantine(arguments) => quarantine::run(&config, &arguments),
         Command::Doctor(arguments) => doctor::run(&config, &arguments),
         Command::Probe(arguments) => {
             crate::device::probe::launch(arguments.device).map(|()| ExitCode::Pass)

@@ -7,21 +7,22 @@ use std::time::Instant;
 use super::judging::Judging;
 use super::place::{Place, text};
 use super::plan::Sliced;
-use super::queues::{Named, QueueOrder, named, refuse_unfit};
+use super::queues::{Named, QueueOrder, leave_out, named, refuse_unfit};
+use super::repeat::Again;
 use super::slice::manifest_of;
 use super::{answer, archive, merge, resume};
 use crate::cli::{ArchiveArgs, CheckArgs, Format, KeepJobArgs, MergeArgs, TrustArgs};
 use crate::config::{Config, Selected};
 use crate::engine::{Task, host, slurm};
+use crate::evidence::SickGpu;
 use crate::finding::{Error, ExitCode};
 use crate::hash::sha256_hex;
-use crate::judge::{Origin, Outcome};
+use crate::judge::{Measurement, Origin, Outcome};
 use crate::measure::{Journal, Watch as _};
 use crate::plan::SlicePlace;
 use crate::process;
 use crate::report::{self, Progress};
-
-use crate::slice::{Known, plan_sha256, profiles_in};
+use crate::slice::{Known, SlicePart, plan_sha256, profiles_in};
 
 /// The folders of the runs in the work folder: of those on Slurm, and of those on GPUs of this host.
 const ON_SLURM: &str = "slurm";
@@ -37,9 +38,18 @@ pub(super) fn run(path: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error>
     let targets = report::targets(&arguments.report)?;
     let error = match measured(path, arguments) {
         Ok(mut slices) => {
-            let arguments = merge_arguments(arguments, &slices);
+            let to_merge = merge_arguments(arguments, &slices);
             slices.measured.started = Some(started);
-            let (code, is_whole) = merge::of_run(path, &arguments, &slices.measured)?;
+            let mut again = |measured: &[(SlicePart, Measurement)]| {
+                let progress = Progress::with(arguments.verbosity.detail());
+                let note = &mut |text: &str| progress.notes(text);
+                once_more(&slices, arguments.resume, measured, note)
+            };
+            let again: Option<&mut Again<'_>> = match slices.gpus.is_empty() {
+                true => None,
+                false => Some(&mut again),
+            };
+            let (code, is_whole) = merge::of_run(path, &to_merge, &slices.measured, again)?;
             // Otherwise another run could still have to go on with it.
             if is_whole {
                 slices.end();
@@ -94,6 +104,8 @@ impl Machines {
 struct Slices {
     place: Place,
     folders: Vec<PathBuf>,
+    /// The GPUs of this host that may measure a slice once more.
+    gpus: Vec<Named>,
     /// sha256 of the archive.
     sha256: String,
     measured: merge::Measured,
@@ -104,8 +116,10 @@ struct Slices {
 impl Slices {
     /// The run has said everything.
     fn end(self) {
-        for folder in &self.folders {
+        let repeats = (1..).map(|index| self.place.repeat(index));
+        for (folder, repeat) in self.folders.iter().zip(repeats) {
             Journal::end_in(&profiles_in(folder));
+            Journal::end_in(&profiles_in(&repeat));
         }
         if let Some(journal) = self.journal {
             journal.end();
@@ -116,11 +130,14 @@ impl Slices {
 /// Packs an archive and lets its slices be measured.
 fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let current = Config::load(path)?;
-    let machines = Machines::of(arguments, &current)?;
+    let mut machines = Machines::of(arguments, &current)?;
     // Partition, prolog and time limit are the base's too.
     let against = arguments.against.as_deref();
     let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
-    if let Machines::Gpus(gpus) = &machines {
+    if let (Machines::Gpus(gpus), Some(asked)) = (&mut machines, &arguments.gpus) {
+        let progress = Progress::with(arguments.verbosity.detail());
+        let note = &mut |text: &str| progress.notes(text);
+        leave_out(&judging.plan.config, asked, gpus, note)?;
         refuse_unfit(&judging.plan, gpus)?;
     }
     resume::refuse(arguments.resume, &judging, arguments.trusted.pull_request)?;
@@ -166,6 +183,7 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
             slurm::run(&order, note)?;
             Slices {
                 folders: (1..=sliced.slices).map(|at| place.slice(at)).collect(),
+                gpus: Vec::new(),
                 sha256: packed.content.sha256,
                 measured: merge::Measured::default(),
                 place,
@@ -176,13 +194,11 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
             let variants = packed.measured.variants.len();
             let resume = arguments.resume;
             let sha256 = &packed.content.sha256;
-            let queues = queues(&place, sha256, gpus, variants, resume, note)?;
+            let queues = queues(&place, sha256, gpus.clone(), variants, resume, note)?;
             let ended = host::run(&queues, note)?;
             let folders: Vec<PathBuf> = (1..).zip(&queues).map(|(at, _)| place.slice(at)).collect();
-            let known = queues.iter().zip(&ended).map(|(queue, ended)| Known {
-                words: queue.words(),
-                manifest: manifest_of(&ended.printed),
-            });
+            let known = queues.iter().zip(&ended);
+            let known = known.map(|(queue, ended)| known_of(queue, ended));
             let known = folders.iter().cloned().zip(known);
             Slices {
                 measured: merge::Measured {
@@ -192,6 +208,7 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
                     started: None,
                 },
                 folders,
+                gpus,
                 sha256: packed.content.sha256,
                 place,
                 journal,
@@ -239,10 +256,63 @@ fn queues(
     queues.collect()
 }
 
+/// What is known of the slice of a queue that has ended.
+fn known_of(queue: &host::Queue, ended: &host::Ended) -> Known {
+    Known {
+        words: queue.words(),
+        manifest: manifest_of(&ended.printed),
+    }
+}
+
+/// Measures the slices of sick GPUs once more, each on a GPU that is not sick: the folders of the
+/// repeats, and what is known of them.
+fn once_more(
+    slices: &Slices,
+    resume: bool,
+    measured: &[(SlicePart, Measurement)],
+    note: &mut dyn FnMut(&str),
+) -> Result<Vec<(PathBuf, Known)>, Error> {
+    let is_sick = |named: &&Named| {
+        let mut sick = measured.iter().flat_map(|(_, one)| &one.sick);
+        sick.any(|one| one.uuid == named.gpu.uuid)
+    };
+    let healthy: Vec<&Named> = slices.gpus.iter().filter(|named| !is_sick(named)).collect();
+    if healthy.is_empty() {
+        note("no other GPU is there to measure the slice of a sick GPU once more");
+    }
+    let order = QueueOrder::new(&slices.place, "check", &slices.sha256)?;
+    let mut queues = Vec::new();
+    let mut folders = Vec::new();
+    let to_repeat = measured.iter().filter(|(_, one)| !one.sick.is_empty());
+    // Where there are fewer GPUs than slices, the slices of one take turns by its lock.
+    for ((part, one), on) in to_repeat.zip(healthy.iter().cycle()) {
+        let (slice, index) = (part.place, part.place.index);
+        let words: Vec<String> = one.sick.iter().map(SickGpu::words).collect();
+        note(&format!(
+            "slice {slice} is measured once more, on {}: its GPU is sick ({})",
+            on.short,
+            words.join("; ")
+        ));
+        let folder = slices.place.repeat(index);
+        let output = text(&folder)?;
+        let own = ["--slice", &slice.to_string(), "--slice-output", &output];
+        let own: Vec<&str> = own.into_iter().chain(resume::again(resume)).collect();
+        let what = format!("the repeat of slice {slice}");
+        let log = format!("slice-{index}-repeat");
+        queues.push(order.queue((*on).clone(), &what, &own, &log)?);
+        folders.push(folder);
+    }
+    let ended = host::run(&queues, note)?;
+    let known = queues.iter().zip(&ended);
+    let known = known.map(|(queue, ended)| known_of(queue, ended));
+    Ok(folders.into_iter().zip(known).collect())
+}
+
 /// By the rules in the archive, which are those of now.
 fn merge_arguments(arguments: &CheckArgs, slices: &Slices) -> MergeArgs {
     MergeArgs {
         slices: slices.folders.clone(),
+        repeat: Vec::new(),
         select: Vec::new(),
         experimental: false,
         archive: Some(slices.place.archive()),

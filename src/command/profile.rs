@@ -4,7 +4,7 @@ use super::answer::answer_in;
 use super::archive::{self, Opened};
 use super::on::ON_GPUS;
 use super::place::{Place, text};
-use super::queues::{Named, QueueOrder, named, ordinal, refuse_unfit};
+use super::queues::{Named, QueueOrder, leave_out, named, ordinal, refuse_unfit};
 use super::select::{load, variable};
 use super::{dry_run, resume};
 use std::path::{Path, PathBuf};
@@ -153,7 +153,10 @@ fn on_gpus(
     asked: &GpusAsked,
 ) -> Result<(Content, Vec<Finding>), Error> {
     let start = Instant::now();
-    let gpus = named(asked)?;
+    let mut gpus = named(asked)?;
+    leave_out(&selected.config, asked, &mut gpus, &mut |text| {
+        Progress::with(arguments.verbosity.detail()).notes(text);
+    })?;
     refuse_unfit(selected, &gpus)?;
     if arguments.output.is_none() {
         create_work_folder(&selected.config.work)?;

@@ -10,9 +10,11 @@ use crate::device::{Gpu, GpuAsked, GpusAsked, short_names};
 use crate::engine::host;
 use crate::finding::Error;
 use crate::measure::{Batch, Bench};
+use crate::quarantine::Quarantine;
 use crate::report::Progress;
 
 /// A GPU, with a short name that no other of this host has.
+#[derive(Clone)]
 pub(super) struct Named {
     pub gpu: Gpu,
     pub short: String,
@@ -35,6 +37,44 @@ pub(super) fn named(asked: &GpusAsked) -> Result<Vec<Named>, Error> {
 pub(super) fn ordinal(asked: &GpuAsked) -> Result<u32, Error> {
     let all = Gpu::all()?;
     asked.of(&all).map(|gpu| gpu.ordinal)
+}
+
+/// Leaves out GPUs in quarantine where all are asked for, and says so. One that is named is refused with
+/// the others that are unfit, and so is one of which git has the file: no change chooses its GPU.
+///
+/// # Errors
+/// [`Error::Environment`] where none is left.
+pub(super) fn leave_out(
+    config: &Config,
+    asked: &GpusAsked,
+    gpus: &mut Vec<Named>,
+    note: &mut dyn FnMut(&str),
+) -> Result<(), Error> {
+    if *asked != GpusAsked::All {
+        return Ok(());
+    }
+    let quarantine = Quarantine::of(Some(&config.work));
+    let refused = |named: &Named| {
+        let stored = quarantine.of_gpu(&named.gpu.uuid);
+        stored.filter(|stored| !stored.is_committed())
+    };
+    if gpus.iter().all(|named| refused(named).is_some()) {
+        return gpus
+            .iter()
+            .try_for_each(|named| quarantine.refuse(&named.gpu));
+    }
+    gpus.retain(|named| match refused(named) {
+        None => true,
+        Some(stored) => {
+            note(&format!(
+                "{} has no part: it is in quarantine {}",
+                named.short,
+                stored.words()
+            ));
+            false
+        }
+    });
+    Ok(())
 }
 
 /// Refuses GPUs on which the variants could not be measured: tools, pins and counters.

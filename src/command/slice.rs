@@ -222,6 +222,7 @@ fn measure(
             .collect(),
         reused_verifications: measured.reused,
         resumed: measured.resumed,
+        sick: measured.sick,
         spent: measured.spent,
         part: Some(GpuPart {
             uuid: gpu.uuid,

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::thread;
 use std::time::Duration;
 
-use nvml_wrapper::enum_wrappers::device::{EccCounter, MemoryError, TemperatureThreshold};
+use nvml_wrapper::enum_wrappers::device::TemperatureThreshold;
 
+use super::faults::uncorrected;
 use super::state::{Owner, Reading, Slowdown};
 use super::watcher::{self, NvmlProbe, Probe as _, Unwatched};
 
@@ -50,13 +51,19 @@ impl Health {
             reading,
             mig: device.mig_mode().ok().map(|mode| mode.current != 0),
             ecc: ecc.map(|ecc| ecc.currently_enabled),
-            uncorrected_errors: device
-                .total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile)
-                .ok(),
+            uncorrected_errors: uncorrected(device),
             slowdown_temperature_c: device
                 .temperature_threshold(TemperatureThreshold::Slowdown)
                 .ok(),
         })
+    }
+
+    /// That NVML shows the GPU of a UUID.
+    ///
+    /// # Errors
+    /// As [`Health::of`].
+    pub fn is_shown(uuid: &str) -> Result<(), Unwatched> {
+        NvmlProbe::open(uuid).map(|_| ())
     }
 
     /// Whether any GPU of the machine is split into instances (MIG).

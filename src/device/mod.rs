@@ -3,6 +3,7 @@
 
 mod asked;
 mod driver;
+mod faults;
 mod gpu;
 mod health;
 mod lock;
@@ -12,8 +13,9 @@ mod state;
 mod watcher;
 
 pub use asked::{GpuAsked, GpusAsked, short_names};
+pub use faults::FaultWatch;
 pub use gpu::Gpu;
 pub use health::Health;
 pub use lock::GpuLock;
-pub use state::{ComputeProcess, Owner, Reading, Slowdown, Span, State};
+pub use state::{ComputeProcess, Faults, Owner, Reading, Slowdown, Span, State};
 pub use watcher::{Unwatched, Watcher};

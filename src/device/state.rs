@@ -82,6 +82,34 @@ pub struct ComputeProcess {
     pub memory_bytes: Option<u64>,
 }
 
+/// What the driver reported of a GPU since a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// The numbers of its Xid errors.
+    pub xids: BTreeSet<u32>,
+    /// Memory errors that could not be corrected.
+    pub uncorrected_errors: u64,
+}
+
+impl Faults {
+    /// Both together.
+    pub fn and(mut self, other: Faults) -> Faults {
+        self.xids.extend(other.xids);
+        self.uncorrected_errors += other.uncorrected_errors;
+        self
+    }
+
+    /// What is new since an earlier moment. An Xid that came before and again is not new.
+    pub fn since(&self, earlier: &Faults) -> Faults {
+        Faults {
+            xids: self.xids.difference(&earlier.xids).copied().collect(),
+            uncorrected_errors: self
+                .uncorrected_errors
+                .saturating_sub(earlier.uncorrected_errors),
+        }
+    }
+}
+
 /// Whose a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
@@ -151,14 +179,19 @@ pub struct State {
     pub other_processes: Vec<ComputeProcess>,
     /// Most processes at once that appeared after the start and that this machine does not know:
     /// in a container the profiled program is one of them.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_none")]
     pub unknown_processes: u32,
+    /// The numbers of the Xid errors that the driver reported, where it reports them.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub xids: BTreeSet<u32>,
+    /// Memory errors that could not be corrected.
+    #[serde(skip_serializing_if = "is_none")]
+    pub uncorrected_errors: u64,
 }
 
-// The signature is serde's.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
+/// Whether a count is 0, and need not be written.
+fn is_none<T: Default + PartialEq>(count: &T) -> bool {
+    *count == T::default()
 }
 
 impl State {
@@ -213,6 +246,27 @@ impl State {
             if let Some(ns) = counted {
                 self.slowdown_ns.insert(*reason, ns);
             }
+        }
+    }
+
+    /// Adds the faults that the driver reported meanwhile.
+    pub fn with_faults(self, faults: Faults) -> State {
+        let Faults {
+            xids,
+            uncorrected_errors,
+        } = faults;
+        State {
+            xids,
+            uncorrected_errors,
+            ..self
+        }
+    }
+
+    /// The faults that the driver reported meanwhile.
+    pub fn faults(&self) -> Faults {
+        Faults {
+            xids: self.xids.clone(),
+            uncorrected_errors: self.uncorrected_errors,
         }
     }
 
@@ -407,6 +461,17 @@ mod tests {
             serde_json::from_str::<State>("{}").unwrap(),
             State::default()
         );
+    }
+
+    #[test]
+    fn what_is_new_since_a_moment_is_the_difference() {
+        let faults = |xids: &[u32], uncorrected_errors| Faults {
+            xids: xids.iter().copied().collect(),
+            uncorrected_errors,
+        };
+        let before = faults(&[31], 2);
+        assert_eq!(faults(&[31, 48], 5).since(&before), faults(&[48], 3));
+        assert_eq!(faults(&[31], 0).since(&before), Faults::default());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::enums::device::{SampleValue, UsedGpuMemory};
+use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 use nvml_wrapper::sys_exports::field_id;
 use nvml_wrapper::{Device, Nvml};
@@ -74,6 +75,8 @@ pub enum Unwatched {
         uuid: String,
         /// NVML's message.
         cause: String,
+        /// Whether it says that the GPU is not there, and not only that the question failed.
+        is_gone: bool,
     },
     /// The system gives no thread to watch from.
     #[error("the GPU's state is not recorded: no thread can be started: {0}")]
@@ -250,6 +253,7 @@ impl NvmlProbe {
             .device_by_uuid(uuid)
             .map_err(|error| Unwatched::Device {
                 uuid: uuid.to_owned(),
+                is_gone: matches!(error, NvmlError::GpuLost | NvmlError::NotFound),
                 cause: error.to_string(),
             })?;
         Ok(NvmlProbe {
@@ -260,6 +264,10 @@ impl NvmlProbe {
 
     pub(super) fn device(&self) -> &Device<'static> {
         &self.device
+    }
+
+    pub(super) fn into_device(self) -> Device<'static> {
+        self.device
     }
 
     fn owned(&mut self, pid: u32, memory_bytes: Option<u64>) -> (ComputeProcess, Owner) {

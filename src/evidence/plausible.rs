@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::clock::{CLOCK_PERCENT, SameClock};
+use super::sick::faulty;
 use crate::device::{ComputeProcess, Slowdown, State};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Direction, bounds, display_value, is_time};
@@ -191,7 +192,13 @@ pub fn device_findings(variant: &VariantId, sides: &[Side<'_>], purpose: Purpose
                 })
         })
         .collect();
+    let named = |capture: &Capture<'_>| format!("{} {}", capture.side, capture.number);
+    let states: Vec<(String, &State)> = captures
+        .iter()
+        .map(|capture| (named(capture), capture.state))
+        .collect();
     let mut findings = Vec::new();
+    findings.extend(faulty(variant, &states));
     findings.extend(shared(variant, &captures));
     findings.extend(slowed(variant, &captures, purpose));
     findings.extend(other_clock(variant, &captures, purpose));

@@ -148,6 +148,10 @@ codes! {
     GpuLost = "gpu-lost", Fails => Environment,
         "A hardware or driver error (Xid).",
         "Look for `Xid` in the kernel's log (`dmesg`), then reset the GPU or restart the machine.";
+    /// A GPU shows that its measurements cannot be trusted, and all that it measured in the run is set aside.
+    GpuSick = "gpu-sick", Either => Inconclusive,
+        "The driver reported a defect of the hardware; or heat or the power supply lowered the clock in every capture of a variant; or a control does not read as it was locked.",
+        "Measure on another GPU, and see docs/sick-gpu.md. `sparsek-gate quarantine` lists the GPUs that later runs refuse.";
     /// A measurement was repeated, because the machine made the first one fail.
     Retried = "retried", Warns => Environment,
         "The profiler was in use, or the GPU was lost, shared, or lowered its clock.",

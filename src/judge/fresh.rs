@@ -81,7 +81,23 @@ impl Fresh<'_> {
     /// # Errors
     /// [`Error`] where the machine failed.
     pub fn measure(&self, judge: &Judge<'_>, outcome: &mut Outcome) -> Result<(), Error> {
-        let measured = self.measured(judge, outcome)?;
+        let mut measured = self.measured(judge, outcome)?;
+        outcome.sick_gpus.extend(measured.sick.iter().cloned());
+        // Only now: a control that deviates speaks of what was measured before it, too.
+        let profiles = Profiles {
+            current: std::mem::take(&mut measured.profiles),
+            bases: std::mem::take(&mut measured.bases),
+            compiled: std::mem::take(&mut measured.compiled),
+            ..Profiles::default()
+        };
+        let sick = judge.sick_gpus(&profiles);
+        measured.profiles = profiles.current;
+        measured.bases = profiles.bases;
+        measured.compiled = profiles.compiled;
+        for gpu in sick {
+            measured.set_aside(&gpu, self.output);
+            outcome.sick_gpus.push(gpu);
+        }
         outcome.spent = Some(measured.spent);
         let chosen = measured.schedules.into_iter();
         outcome.chosen_launches = chosen
@@ -298,6 +314,9 @@ impl Fresh<'_> {
 
     /// Measures the controls of variants that have no base to be measured beside.
     fn add_controls(&self, judge: &Judge<'_>, measured: &mut Measured) -> Result<(), Error> {
+        if !measured.sick.is_empty() {
+            return Ok(());
+        }
         // Variants without a base are judged against their baselines, and that needs a control.
         let has_base = |current: &&Profile| {
             let mut bases = measured.bases.iter();
@@ -324,6 +343,11 @@ impl Fresh<'_> {
             measured.resumed.extend(further.resumed);
             measured.spent += further.spent;
             measured.sealed.extend(further.sealed);
+            // What the GPU measured before it became sick does not count either.
+            for gpu in &further.sick {
+                measured.set_aside(gpu, self.output);
+            }
+            measured.sick.extend(further.sick);
         }
         Ok(())
     }

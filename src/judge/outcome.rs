@@ -9,6 +9,7 @@ use super::gpu_part::GpuPart;
 use super::programs::ComparedPrograms;
 use super::same_program::SameProgram;
 use super::variant_report::VariantReport;
+use crate::evidence::SickGpu;
 use crate::finding::{ExitCode, Finding};
 use crate::measure::{Resumed, ReusedVerification, Spent};
 use crate::metric::Level;
@@ -88,6 +89,9 @@ pub struct Outcome {
     /// What was taken over of an interrupted run.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub resumed: Vec<Resumed>,
+    /// GPUs whose measurements cannot be trusted: what they measured is set aside.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub sick_gpus: Vec<SickGpu>,
     /// Where the time of a run went that compiled or measured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub spent: Option<Spent>,
@@ -126,6 +130,7 @@ impl Outcome {
             chosen_launches: Vec::new(),
             reused_verifications: Vec::new(),
             resumed: Vec::new(),
+            sick_gpus: Vec::new(),
             spent: None,
             gpus: Vec::new(),
             wall_s: None,

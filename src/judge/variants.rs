@@ -22,7 +22,7 @@ use crate::baseline::{
     Anchor, CodeHash, EffectEntry, Store, Trusted, immutable_additions, verify_stored,
 };
 use crate::comparable::{changes_since, words};
-use crate::config::{Selected, Variant};
+use crate::config::{Config, Selected, Variant};
 use crate::evidence::{
     Purpose, SameClock, below_counters, disturbed, incomplete, incomplete_compiled,
     launched_otherwise, numbers_unchecked, other_launches, recorded_unpinned, stated_otherwise,
@@ -207,6 +207,21 @@ impl<'a> Judge<'a> {
         waivers.any(|waiver| waiver.variant == variant.id && waiver.metric == metric)
     }
 
+    /// The configuration.
+    pub(super) fn config(&self) -> &'a Config {
+        &self.plan.config
+    }
+
+    /// Whether files of an immutable variant differ from its lock.
+    pub(super) fn is_changed(&self, variant: &VariantId) -> bool {
+        self.changed.contains(variant)
+    }
+
+    /// What is locked of the variant of a profile, on its GPU model and tier.
+    pub(super) fn lock_like(&self, profile: &Profile) -> Option<&Profile> {
+        self.locked(&profile.variant, profile)
+    }
+
     /// What is locked of a variant on the GPU model of a profile.
     fn locked(&self, id: &VariantId, profile: &Profile) -> Option<&Profile> {
         self.locked.get(&(profile.identity.folder(), id.clone()))
@@ -259,11 +274,15 @@ impl<'a> Judge<'a> {
         });
         candidates.find_map(|other| {
             let now = profile(&other.id)?;
-            let sound = incomplete(other, now).is_empty()
-                && !self.disturbed(other, now).iter().any(Finding::denies);
             let control = Control::new(other, variant, self.locked(&other.id, now)?, now);
-            (sound && !control.displacements.is_empty()).then_some(control)
+            (self.is_sound(other, now) && !control.displacements.is_empty()).then_some(control)
         })
+    }
+
+    /// Whether a profile is a complete and undisturbed measurement.
+    pub(super) fn is_sound(&self, variant: &Variant, profile: &Profile) -> bool {
+        let disturbed = self.disturbed(variant, profile);
+        incomplete(variant, profile).is_empty() && !disturbed.iter().any(Finding::denies)
     }
 
     /// What disturbed a profile that is compared with its baseline.

@@ -1,7 +1,8 @@
 //! The measuring machine of a run: profilers, GPU, and the tier of measurement that it reaches.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use ncu_report::{Existence, exists};
 
@@ -9,11 +10,12 @@ use super::batch::Batch;
 use super::prebuilt::Prebuilt;
 use super::watch::Watch;
 use crate::config::{Collector, Config, Variant};
-use crate::device::{Gpu, GpuLock, Health, Unwatched};
-use crate::evidence::gpu_pins;
+use crate::device::{FaultWatch, Faults, Gpu, GpuLock, Health, Unwatched};
+use crate::evidence::{SickGpu, Symptom, gpu_pins, symptoms_of};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::metric::is_chip_counter;
 use crate::profiler::{Ncu, Profilers};
+use crate::quarantine::{Entry, Quarantine};
 use crate::terms::{Phase, Tier};
 use crate::toolchain::{Nvcc, Sanitizer};
 
@@ -31,6 +33,12 @@ pub struct Bench<'a> {
     pub(super) env: BTreeMap<String, String>,
     pub(super) overrides: &'a [String],
     watch: &'a dyn Watch,
+    pub(super) quarantine: Quarantine,
+    /// Watches the GPU for faults from the moment that it is this run's; `None` where NVML does not
+    /// show it.
+    faults: OnceCell<Option<FaultWatch>>,
+    /// What an interrupted run noted that the driver reported, where this one goes on with it.
+    earlier: RefCell<Faults>,
     /// Why ncu, and why CUPTI in the program, has no access to the counters. This is found out once a
     /// run.
     denied: [OnceCell<Finding>; 2],
@@ -51,6 +59,8 @@ impl<'a> Bench<'a> {
         let ncu = Ncu::locate(&config.toolchain, &config.work)?;
         let sanitizer = batch.locate_sanitizer()?;
         let gpu = Gpu::query(config.device)?;
+        let quarantine = Quarantine::of(Some(&config.work));
+        quarantine.refuse(&gpu)?;
         let toolchain = &config.toolchain;
         let mut pins = gpu_pins(toolchain, &gpu);
         pins.extend(toolchain.pins.ncu(&ncu.version));
@@ -77,6 +87,9 @@ impl<'a> Bench<'a> {
             env,
             overrides,
             watch: batch.watch,
+            quarantine,
+            faults: OnceCell::new(),
+            earlier: RefCell::default(),
             denied: Default::default(),
         })
     }
@@ -157,12 +170,27 @@ impl<'a> Bench<'a> {
         self.watch.begins(variant, "profile");
     }
 
-    /// Takes the GPU's lock, and reports what disturbs the GPU. Dropping the lock releases it.
+    /// Takes the GPU's lock, reports what disturbs the GPU, and watches it for faults from then on.
+    /// Dropping the lock releases it. An Xid error of the hardware puts the GPU into quarantine at once,
+    /// also if this process is killed before it sees more; the captures are in the folder `run`.
     ///
     /// # Errors
-    /// As [`Gpu::lock`].
-    pub fn lock(&self) -> Result<GpuLock, Error> {
+    /// As [`Gpu::lock`]; [`Error::Environment`] where the run before put the GPU into quarantine.
+    pub fn lock(&self, run: &Path) -> Result<GpuLock, Error> {
         let lock = self.gpu.lock(|| self.watch.waits())?;
+        self.quarantine.refuse(&self.gpu)?;
+        self.faults.get_or_init(|| {
+            let quarantine = self.quarantine.clone();
+            let (uuid, name) = (self.gpu.uuid.clone(), self.gpu.name.clone());
+            let run = run.to_path_buf();
+            let at_once = move |faults: &Faults| {
+                if let Some(sick) = sick_of(&uuid, &name, symptoms_of(faults)) {
+                    // What cannot be stored is said at the end of the run.
+                    quarantine.put(&Entry::new(&sick, &run));
+                }
+            };
+            FaultWatch::start(&self.gpu.uuid, at_once)
+        });
         // Reported now, and not only when all is measured. Without NVML each profile says so.
         for obstacle in Health::of(&self.gpu.uuid)
             .iter()
@@ -171,6 +199,38 @@ impl<'a> Bench<'a> {
             self.watch.warns(&obstacle);
         }
         Ok(lock)
+    }
+
+    /// What watches the GPU for faults.
+    pub(super) fn faults(&self) -> Option<&FaultWatch> {
+        self.faults.get()?.as_ref()
+    }
+
+    /// Adds what the driver reported while an interrupted run measured what this one goes on with.
+    pub(super) fn remember(&self, earlier: Faults) {
+        *self.earlier.borrow_mut() = earlier;
+    }
+
+    /// The GPU, where the driver reported a defect of its hardware since the lock was taken, or lost it,
+    /// or where it did before in what this run goes on with.
+    pub(super) fn sick(&self) -> Option<SickGpu> {
+        let faults = self.faults().map(FaultWatch::faults).unwrap_or_default();
+        let mut symptoms = symptoms_of(&faults.and(self.earlier.borrow().clone()));
+        let lost = self
+            .shown
+            .then(|| Health::is_shown(&self.gpu.uuid).err())
+            .flatten();
+        // A question that the driver does not answer for another reason is no symptom: programs can
+        // make it fail.
+        if let Some(Unwatched::Device {
+            cause,
+            is_gone: true,
+            ..
+        }) = lost
+        {
+            symptoms.push(Symptom::Lost { cause });
+        }
+        sick_of(&self.gpu.uuid, &self.gpu.name, symptoms)
     }
 
     /// The same finding; or that the GPU is lost, where the driver showed it before and does not show
@@ -192,6 +252,14 @@ impl<'a> Bench<'a> {
             ..found
         }
     }
+}
+
+fn sick_of(uuid: &str, name: &str, symptoms: Vec<Symptom>) -> Option<SickGpu> {
+    (!symptoms.is_empty()).then(|| SickGpu {
+        uuid: uuid.to_owned(),
+        name: name.to_owned(),
+        symptoms,
+    })
 }
 
 /// The next tier below one that measures anything of a variant.

@@ -13,7 +13,7 @@ use super::rounds::Subjects;
 use super::verified::{environment, tool};
 use crate::build::Artifact;
 use crate::config::{Config, Recipe, Variant};
-use crate::device::Gpu;
+use crate::device::{FaultWatch, Faults, Gpu, State};
 use crate::finding::Error;
 use crate::hash::sha256_hex;
 use crate::plan::{Job, Side, Task, VariantPlan};
@@ -21,6 +21,9 @@ use crate::terms::Phase;
 
 /// What makes two measurements of a variant the same one, by its name for people, each as sha256.
 pub(super) type Key = BTreeMap<String, String>;
+
+/// The part of a key with how often a quarantine of the GPU was lifted.
+const LIFTED: &str = "the history of the GPU's quarantine";
 
 /// The part of a key with the files that a program could read.
 const FILES: &str = "a file that it could read";
@@ -35,7 +38,6 @@ pub(super) enum Readable<'a> {
 }
 
 /// The machine that measures, and what measures on it.
-#[derive(Clone, Copy)]
 pub(super) struct KeyedMachine<'a> {
     /// sha256 of this program; `None` where it cannot be read.
     tool: Option<&'a str>,
@@ -43,6 +45,10 @@ pub(super) struct KeyedMachine<'a> {
     ncu_version: &'a str,
     libcupti: &'a str,
     overrides: &'a [String],
+    /// The liftings of the GPU's quarantine; or why these are not known.
+    lifted: Result<String, String>,
+    /// The number of the GPU's memory errors. One that came between the two runs is no event of either.
+    memory_errors: String,
 }
 
 impl<'a> KeyedMachine<'a> {
@@ -54,6 +60,8 @@ impl<'a> KeyedMachine<'a> {
             ncu_version: &bench.ncu_version,
             libcupti: &bench.libcupti,
             overrides: bench.overrides,
+            lifted: lifted(bench),
+            memory_errors: format!("{:?}", bench.faults().map(FaultWatch::counted_errors)),
         }
     }
 }
@@ -152,6 +160,11 @@ pub(super) fn key(
         ..machine.gpu.clone()
     };
     let of_run = [
+        (LIFTED, machine.lifted?),
+        (
+            "the number of the GPU's memory errors",
+            machine.memory_errors,
+        ),
         ("the build of sparsek-gate", tool.to_owned()),
         ("the GPU or its driver", format!("{gpu:?}")),
         ("the version of ncu", machine.ncu_version.to_owned()),
@@ -173,6 +186,34 @@ pub(super) fn key(
         );
     }
     Ok(key)
+}
+
+fn lifted(bench: &Bench<'_>) -> Result<String, String> {
+    let lines = bench.quarantine.history(&bench.gpu.uuid)?;
+    Ok(format!("{lines:?}"))
+}
+
+/// What the driver reported of the GPU while an interrupted run measured what it noted, unless a
+/// quarantine was lifted since.
+pub(super) fn faults_in<'e>(
+    entries: impl Iterator<Item = &'e VariantEntry>,
+    bench: &Bench<'_>,
+) -> Faults {
+    let now = lifted(bench).map(|lifted| sha256_hex(lifted.as_bytes()));
+    let is_old = |entry: &&VariantEntry| {
+        let then = entry.key.get(LIFTED);
+        now.as_ref().is_ok_and(|now| then != Some(now))
+    };
+    let sides = entries
+        .filter(|entry| !is_old(entry))
+        .flat_map(|entry| [Some(&entry.current), entry.base.as_ref()]);
+    let captures = sides.flatten().flat_map(|side| &side.captures);
+    let on_gpu =
+        captures.filter(|one| one.record.gpu_uuid.as_deref() == Some(bench.gpu.uuid.as_str()));
+    let states = on_gpu.filter_map(|one| one.record.device.as_ref());
+    states
+        .map(State::faults)
+        .fold(Faults::default(), Faults::and)
 }
 
 /// What differs between two keys, for people; `None` where they are the same.
@@ -278,6 +319,8 @@ mod tests {
         gpu: Gpu,
         ncu: &'static str,
         libcupti: &'static str,
+        lifted: Result<&'static str, &'static str>,
+        memory_errors: &'static str,
         overrides: Vec<String>,
         artifact: Artifact,
         files: Result<&'static str, &'static str>,
@@ -310,6 +353,8 @@ mod tests {
                 ncu: "2025.3",
                 libcupti: "/lib/libcupti.so.13",
                 overrides: Vec::new(),
+                lifted: Ok("[]"),
+                memory_errors: "0",
                 base: Some(artifact.clone()),
                 artifact,
                 files: Ok("files"),
@@ -332,6 +377,8 @@ mod tests {
                 ncu_version: self.ncu,
                 libcupti: self.libcupti,
                 overrides: &self.overrides,
+                lifted: self.lifted.map(str::to_owned).map_err(str::to_owned),
+                memory_errors: self.memory_errors.to_owned(),
             };
             key(machine, side(&self.artifact), self.base.as_ref().map(side))
         }
@@ -342,8 +389,12 @@ mod tests {
         type Change = fn(&mut Parts);
         const PROGRAM: &str = "its program";
         const SETTINGS: &str = "its configuration";
-        let cases: [(&str, Change); 18] = [
+        let cases: [(&str, Change); 20] = [
             ("the build of sparsek-gate", |it| it.tool = Some("other")),
+            (LIFTED, |it| it.lifted = Ok("[2026]")),
+            ("the number of the GPU's memory errors", |it| {
+                it.memory_errors = "1"
+            }),
             ("the GPU or its driver", |it| {
                 it.gpu.uuid = "GPU-2".to_owned()
             }),
@@ -400,8 +451,9 @@ mod tests {
         type Change = fn(&mut Parts);
         let command =
             |more: &str| CONFIG.replace("source = \"v.cu\"", &format!("run = [\"x\"]{more}"));
-        let cases: [(&str, Change); 3] = [
+        let cases: [(&str, Change); 4] = [
             ("this program cannot be read", |it| it.tool = None),
+            ("a link", |it| it.lifted = Err("a link")),
             ("git cannot say it", |it| {
                 it.files = Err("git cannot say it")
             }),

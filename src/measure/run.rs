@@ -12,7 +12,7 @@ use super::journal::{Journal, MEASURED, Resumed, VariantEntry};
 use super::noted::Noted;
 use super::prebuilt::{Prebuilt, PrebuiltSide};
 use super::readable::ReadableFiles;
-use super::resume::{Key, KeyedMachine, KeyedSide, Readable, difference, key};
+use super::resume::{Key, KeyedMachine, KeyedSide, Readable, difference, faults_in, key};
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
 use super::seal::Seal;
@@ -26,16 +26,17 @@ use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, StatedBy, Variant, Verification};
 use crate::device::{Gpu, GpuLock};
 use crate::evidence::{
-    Purpose, disturbed, incomplete, incomplete_side, interleaved_launches, launched_otherwise,
-    tuning_varies, unpinned,
+    Purpose, SickGpu, disturbed, incomplete, incomplete_side, interleaved_launches,
+    launched_otherwise, tuning_varies, unpinned,
 };
 use crate::files::{
     base_folder, clear_measured, has_room, set_aside, set_aside_to_resume, settle, variant_folder,
 };
-use crate::finding::{Code, Error, Finding, Severity, Stop};
+use crate::finding::{Code, Error, Finding, Severity, Stop, WarnReason};
 use crate::plan::{Side, VariantPlan};
 use crate::process::interrupted_soon;
 use crate::profile::{OnGpus, Profile};
+use crate::quarantine::Entry;
 use crate::terms::{Phase, Tier, VariantId};
 use crate::toolchain::can_start;
 use crate::verdict::{ProcessCost, Schedule};
@@ -65,6 +66,10 @@ pub struct Measured {
     pub schedules: Vec<(VariantId, Schedule)>,
     /// The files that no program may change once they are written, with their hashes.
     pub sealed: BTreeMap<PathBuf, String>,
+    /// The GPU, where its driver reported a defect: all that it measured is set aside then.
+    pub sick: Vec<SickGpu>,
+    /// Variants that were not begun, because the GPU was sick before.
+    pub not_begun: Vec<VariantId>,
 }
 
 /// How many launches a process of a variant makes side by side, by what a process costs; `None` for
@@ -430,6 +435,7 @@ impl<'a> Built<'a> {
             records: self.records,
             files: self.files,
             cost: Cost::default(),
+            sick: None,
         };
         let mut costs = Costs::of(&batch.config.work);
         let plans: Vec<VariantPlan> = self.sides.iter().map(Sides::plan).collect();
@@ -437,52 +443,35 @@ impl<'a> Built<'a> {
             batch.watch.notes(&text);
         }
         let lock = run.turn(commands_ran)?;
+        let noted = faults_in(earlier.values(), &run.bench);
+        run.bench.remember(noted);
+        run.sick = run.bench.sick();
         batch.watch.expects(plans.len());
         for (at, mut sides) in self.sides.into_iter().enumerate() {
             let left = |from: usize| costs.left(plans.get(from..).unwrap_or_default());
             batch.watch.left(left(at), left(at + 1));
-            let chosen = sides.choose(&run.bench.gpu, &costs, choose);
-            let noted = earlier.remove(&sides.variant.id);
-            let had_any = noted.is_some();
-            let (chosen, mut before) = run.before(&mut sides, chosen, noted)?;
-            let variant = chosen
-                .as_ref()
-                .map_or(sides.variant, |(variant, _)| variant);
-            let schedule = chosen.as_ref().map(|(_, schedule)| *schedule);
-            let failure = run.failure(variant, &before, schedule);
-            let mut is_measured = false;
-            if !before.failed.is_empty() {
-                is_measured = true;
-                run.keep_failed(variant, std::mem::take(&mut before.failed));
-            } else if let Some((artifact, witness)) = sides.current {
-                if run.verified(batch, variant, &artifact)? {
-                    is_measured = true;
-                    let built = (artifact, sides.base);
-                    run.variant(variant, built, &witness, before, schedule, open)?;
-                    let schedule = chosen
-                        .as_ref()
-                        .map(|(variant, schedule)| (variant.id.clone(), *schedule));
-                    run.measured.schedules.extend(schedule);
-                } else {
-                    run.measured.findings.extend(witness.changes(variant));
-                }
-            }
-            run.note_failed(variant, failure)?;
-            if had_any && !is_measured {
-                clear_measured(output, &variant.id)?;
+            let id = sides.variant.id.clone();
+            let noted = earlier.remove(&id);
+            if run.sick.is_some() {
+                // What it would measure does not count either. What an interrupted run left stays.
+                let not_begun = sides.current.is_some().then(|| id.clone());
+                run.measured.not_begun.extend(not_begun);
+            } else {
+                let chosen = sides.choose(&run.bench.gpu, &costs, choose);
+                run.in_turn(sides, chosen, noted, open)?;
             }
             let cost = std::mem::take(&mut run.cost);
             run.measured.spent.add(cost);
             let mut profiles = run.measured.profiles.iter();
-            let kept = profiles.any(|profile| profile.variant == variant.id);
+            let kept = profiles.any(|profile| profile.variant == id);
             if !kept {
-                has_room(output, &variant.id)?;
+                has_room(output, &id)?;
             }
-            settle(output, &variant.id)?;
+            settle(output, &id)?;
             // Only now, because settling removes what an earlier run left.
             if kept {
-                run.seal.add([variant_folder(output, &variant.id)]);
-                costs.note(&variant.id, cost);
+                run.seal.add([variant_folder(output, &id)]);
+                costs.note(&id, cost);
             }
         }
         // Still with the lock: the next run on this GPU reads what this one records.
@@ -546,6 +535,8 @@ struct Run<'a> {
     uses_records: bool,
     /// What the variant took that is measured now.
     cost: Cost,
+    /// The GPU, from when on its driver reported a defect.
+    sick: Option<SickGpu>,
 }
 
 /// The files by which this run and the next ones judge, and which git obeys.
@@ -566,7 +557,7 @@ impl<'a> Run<'a> {
     /// still found at the end.
     fn turn(&mut self, commands_ran: bool) -> Result<GpuLock, Error> {
         let by_command = commands_ran && !self.seal.broken().is_empty();
-        let lock = self.bench.lock()?;
+        let lock = self.bench.lock(self.order.output)?;
         if !by_command {
             self.records.read_again();
             self.seal.renew(&self.records.path());
@@ -809,15 +800,33 @@ impl<'a> Run<'a> {
             .extend(failed.into_iter().map(failed_before));
     }
 
+    /// Sets aside what the GPU measured, and keeps later runs from it. A defect that the driver reports
+    /// has no other cause.
+    fn quarantine(&mut self, sick: SickGpu) {
+        let output = self.order.output;
+        let entry = Entry::new(&sick, output);
+        let written = self.bench.quarantine.put(&entry);
+        self.measured.set_aside(&sick, output);
+        self.measured.findings.extend(written.warning.map(|why| {
+            let next = format!("keep jobs from the GPU by other means: CUDA_VISIBLE_DEVICES, or the queue of the machine; its UUID is {}", sick.uuid);
+            Finding::of_project(Code::GpuSick, why, next).warn_for(WarnReason::NotStored)
+        }));
+        self.measured.sick.push(sick);
+    }
+
     /// Looks for what changed that must not, and records what was verified if nothing did.
     fn finish(mut self) -> Measured {
+        // The driver may report what the last program met only now.
+        if let Some(sick) = self.bench.sick().or(self.sick.take()) {
+            self.quarantine(sick);
+        }
         let root = &self.order.batch.config.root;
         self.measured
             .findings
             .extend(resumed(&self.measured.resumed));
         if let Some(altered) = altered(None, &self.seal, root) {
             self.measured.findings.push(altered);
-        } else if self.order.records.writes {
+        } else if self.order.records.writes && self.measured.sick.is_empty() {
             let findings = &self.measured.findings;
             self.records.write(|variant| {
                 let mut findings = findings.iter();
@@ -826,6 +835,48 @@ impl<'a> Run<'a> {
         }
         self.measured.sealed = self.seal.into_content();
         self.measured
+    }
+
+    /// Verifies a variant, and measures it: from the beginning, or where an interrupted run was.
+    fn in_turn(
+        &mut self,
+        mut sides: Sides<'a>,
+        chosen: Option<(Variant, Schedule)>,
+        noted: Option<VariantEntry>,
+        open: &mut StillOpen<'_>,
+    ) -> Result<(), Error> {
+        let Order { batch, output, .. } = self.order;
+        let had_any = noted.is_some();
+        let (chosen, mut before) = self.before(&mut sides, chosen, noted)?;
+        let variant = chosen
+            .as_ref()
+            .map_or(sides.variant, |(variant, _)| variant);
+        let schedule = chosen.as_ref().map(|(_, schedule)| *schedule);
+        let failure = self.failure(variant, &before, schedule);
+        let mut is_measured = false;
+        if !before.failed.is_empty() {
+            is_measured = true;
+            self.keep_failed(variant, std::mem::take(&mut before.failed));
+        } else if let Some((artifact, witness)) = sides.current {
+            if self.verified(batch, variant, &artifact)? {
+                is_measured = true;
+                let built = (artifact, sides.base);
+                self.variant(variant, built, &witness, before, schedule, open)?;
+                let schedule = schedule.map(|schedule| (variant.id.clone(), schedule));
+                self.measured.schedules.extend(schedule);
+            } else {
+                self.measured.findings.extend(witness.changes(variant));
+            }
+        }
+        // On a sick GPU nothing says that the variant is what failed.
+        self.sick = self.bench.sick();
+        if self.sick.is_none() {
+            self.note_failed(variant, failure)?;
+        }
+        if had_any && !is_measured {
+            clear_measured(output, &variant.id)?;
+        }
+        Ok(())
     }
 
     /// Measures one variant that was verified, side by side with the base where there is one.

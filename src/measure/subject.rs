@@ -198,6 +198,7 @@ impl<'a> Subject<'a> {
             artifact: &self.artifact,
             phase,
             gpu: &bench.gpu,
+            faults: bench.faults(),
             env: &bench.env,
             folder: &self.folder,
             stem: &job.stem,

@@ -312,6 +312,7 @@ impl Runner<'_> {
             artifact: self.artifact,
             phase,
             gpu,
+            faults: None,
             env,
             folder: &self.folder,
             stem,

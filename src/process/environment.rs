@@ -11,7 +11,7 @@ use std::sync::{PoisonError, RwLock};
 
 /// The variables that every program gets. A name that ends with `*` stands for all that begin so,
 /// except those that [`is_credential`] finds.
-const PASSED: [&str; 48] = [
+const PASSED: [&str; 49] = [
     // The user and the machine.
     "PATH",
     "HOME",
@@ -28,6 +28,7 @@ const PASSED: [&str; 48] = [
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
     "LD_LIBRARY_PATH",
     // The toolkit, the driver, the profiler.
     "CUDA_HOME",

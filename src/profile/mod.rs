@@ -16,6 +16,7 @@ use crate::files::{PROFILE_FILE, STATIC_PROFILE_FILE, bounded_json, recorded_fol
 use crate::terms::{Phase, RoundOrder, Seed, Tier, VariantId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -467,6 +468,12 @@ impl Profile {
         let signature = kernel.demangled.as_deref().or(kernel.mangled.as_deref());
         signature.filter(|_| shared).unwrap_or(&kernel.name)
     }
+}
+
+/// When this process began to work, RFC 3339, UTC, in whole seconds: the time of the first call.
+pub fn began() -> &'static str {
+    static BEGAN: OnceLock<String> = OnceLock::new();
+    BEGAN.get_or_init(now)
 }
 
 /// The time now, RFC 3339, UTC, in whole seconds.

@@ -12,7 +12,7 @@ use super::first_launch::{FirstLaunch, LogSign};
 use crate::build::{Artifact, Given, program_argv};
 use crate::capture::{Tuned, tuned};
 use crate::config::{Config, Recipe, Variant};
-use crate::device::{Gpu, State, Watcher};
+use crate::device::{FaultWatch, Gpu, State, Watcher};
 use crate::evidence::tuning_measured;
 use crate::files::{read_regular, write_atomically};
 use crate::finding::{Code, Error, Finding, Stop};
@@ -97,6 +97,8 @@ pub struct Session<'a> {
     pub phase: Phase,
     /// The GPU that is watched meanwhile.
     pub gpu: &'a Gpu,
+    /// Watches it for faults, where NVML shows it.
+    pub faults: Option<&'a FaultWatch>,
     /// Variables added to the environment, such as the GPU to use.
     pub env: &'a BTreeMap<String, String>,
     /// The folder of the files.
@@ -249,10 +251,14 @@ pub(super) fn execute(
     fs::write(&argv_path, format!("{line}\n")).map_err(Error::io("write", &argv_path))?;
     // Before the program starts: a process that is on the GPU now is not ours.
     let watcher = Watcher::start(&session.gpu.uuid).ok();
+    let faults_before = session.faults.map(FaultWatch::faults);
     let first_launch = profiler.first_launch(session).map(FirstLaunch::watch);
     let ended = invocation.run();
     let until_launch = first_launch.and_then(FirstLaunch::stop);
-    let device = watcher.map(Watcher::stop);
+    let device = watcher.map(Watcher::stop).map(|state| {
+        let now = session.faults.map(FaultWatch::faults).unwrap_or_default();
+        state.with_faults(now.since(&faults_before.unwrap_or_default()))
+    });
     let finished = match ended {
         Ok(finished) => finished,
         Err(error) => {

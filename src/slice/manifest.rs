@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Selected;
+use crate::evidence::SickGpu;
 use crate::files::{bounded_json, most, read_regular_up_to};
 use crate::finding::Finding;
 use crate::hash::sha256_hex;
@@ -65,6 +66,9 @@ pub struct Run {
     /// What was taken over of an interrupted run.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub resumed: Vec<Resumed>,
+    /// The GPU, where its driver reported a defect: what it measured does not count.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub sick: Vec<SickGpu>,
     /// Time inside the programs that were started.
     pub spent: Spent,
     /// The GPU, and what it did; `None` where nothing was measured.

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use super::contents::{PROFILES, hashed, listed};
 use super::manifest::{Manifest, Run};
 use crate::config::Selected;
+use crate::evidence::SickGpu;
 use crate::files::PROFILE_FILE;
 use crate::finding::{Code, Finding};
 use crate::judge::{Recordings, SameProgram};
+use crate::plan::SlicePlace;
 use crate::terms::VariantId;
 
 /// What slices must be of.
@@ -43,10 +45,25 @@ pub struct Slices {
     pub recording: Option<String>,
     /// The variants that need no measurement, as the slices say.
     pub same_programs: Vec<SameProgram>,
+    /// The slices that are used.
+    pub parts: Vec<SlicePart>,
     /// What the machines found besides, in the order of the slices.
     pub runs: Vec<Run>,
     /// What is wrong with slices, and which variants were not measured therefore.
     pub findings: Vec<Finding>,
+}
+
+/// A slice that is used.
+#[derive(Clone, Debug)]
+pub struct SlicePart {
+    /// Which one.
+    pub place: SlicePlace,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The variants that it had to measure.
+    pub own: Vec<VariantId>,
+    /// The GPU, where its driver reported a defect.
+    pub sick: Vec<SickGpu>,
 }
 
 /// A slice that was read.
@@ -65,6 +82,16 @@ struct Common {
 }
 
 impl Slice<'_> {
+    fn part(&self) -> SlicePart {
+        let run = self.manifest.run.as_ref();
+        SlicePart {
+            place: self.manifest.place,
+            folder: self.folder.to_path_buf(),
+            own: self.manifest.own().to_vec(),
+            sick: run.map(|run| run.sick.clone()).unwrap_or_default(),
+        }
+    }
+
     fn common(&self) -> Common {
         let Manifest {
             archive,
@@ -125,6 +152,7 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
         .extend(unmeasured.filter(|one| !is_there(one)));
     found.same_programs = common.same_programs;
     found.recording = common.recording;
+    found.parts = used.iter().map(Slice::part).collect();
     let runs = used.into_iter().filter_map(|slice| slice.manifest.run);
     found.runs = runs.collect();
     found

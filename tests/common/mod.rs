@@ -330,6 +330,8 @@ impl Project {
             .env_remove("NVCC_CCBIN")
             .env_remove("NVCC_PREPEND_FLAGS")
             .env_remove("NVCC_APPEND_FLAGS")
+            // A quarantine of this user's own GPUs, and of other tests.
+            .env("XDG_STATE_HOME", self.path(".sparsek-gate/state"))
             .stdin(Stdio::null());
         outside_pull_request(&mut command);
         command
@@ -592,7 +594,7 @@ pub fn configuration() -> String {
 }
 
 /// The line of a configuration that passes what the stand-ins of `tests/data/stand_in` read.
-pub const ENV_PASS: &str = r#"env_pass = ["ARGV", "CLOCKS", "CUDA_LAUNCH", "CUDA_MINOR", "CUDA_NAME", "DENIED", "IMPORT_SLEEPS", "JOURNAL", "LOG", "NVCC_RELEASE", "RECORDINGS", "RECORDS", "REPORTS", "SANITIZED", "STAND_IN_CUPTI", "STATUS", "TARGET"]
+pub const ENV_PASS: &str = r#"env_pass = ["ARGV", "CLOCKS", "CUDA_LAUNCH", "CUDA_MINOR", "CUDA_NAME", "DENIED", "IMPORT_SLEEPS", "JOURNAL", "LOG", "NVCC_RELEASE", "NVML_ERRORS", "NVML_GROWS", "NVML_LOST", "NVML_REASONS", "NVML_SICK", "NVML_WHEN", "NVML_XID", "RECORDINGS", "RECORDS", "REPORTS", "SANITIZED", "STAND_IN_CUPTI", "STATUS", "TARGET"]
 "#;
 
 /// Copies a folder. Captures are large and never written: links to them do.

@@ -1,6 +1,8 @@
 /* Stands in for NVML: the GPU of libcuda.c, at rest and healthy. What it says may be told by NVML_
  * variables: DRIVER, REASONS (a mask), MIG, ECC, ERRORS, TEMPERATURE (°C), PROCESS (a number), UUID,
- * LOST (a file: once it is there, the GPU is not). */
+ * LOST (a file: once it is there, the GPU is not, and the answer is ANSWER), XID (an error that is reported once the file WHEN is
+ * there), GROWS (a file: once it is there, two more errors were not corrected), SICK (the UUID of the
+ * one GPU that REASONS, LOST, XID and GROWS are about). */
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,20 @@
 static unsigned long long told(const char *name, unsigned long long otherwise) {
     const char *text = getenv(name);
     return text ? strtoull(text, 0, 0) : otherwise;
+}
+
+static int is_there(const char *name) {
+    const char *file = getenv(name);
+    return file && access(file, F_OK) == 0;
+}
+
+/* A handle of a GPU that the variables are about. */
+#define HEALTHY ((void *)0x10)
+#define TOLD ((void *)0x11)
+
+static void *handle(const char *uuid) {
+    const char *sick = getenv("NVML_SICK");
+    return !sick || strcmp(sick, uuid) == 0 ? TOLD : HEALTHY;
 }
 
 int nvmlInit_v2(void) {
@@ -31,10 +47,9 @@ int nvmlSystemGetDriverVersion(char *version, unsigned length) {
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
     const char *own = getenv("NVML_UUID");
-    const char *lost = getenv("NVML_LOST");
-    if (lost && access(lost, F_OK) == 0)
-        return 15; /* GPU is lost */
-    *device = (void *)0x10;
+    *device = handle(uuid);
+    if (*device == TOLD && is_there("NVML_LOST"))
+        return (int)told("NVML_ANSWER", 15); /* GPU is lost */
     if (own)
         return strcmp(uuid, own) == 0 ? 0 : 6;
     /* The last digits are those of the GPU that is visible: see libcuda.c. */
@@ -47,13 +62,12 @@ int nvmlDeviceGetCount_v2(unsigned *count) {
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
-    *device = (void *)0x10;
+    *device = TOLD;
     return index == 0 ? 0 : 6;
 }
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons) {
-    (void)device;
-    *reasons = told("NVML_REASONS", 1);
+    *reasons = device == TOLD ? told("NVML_REASONS", 1) : 1;
     return 0;
 }
 
@@ -88,9 +102,50 @@ int nvmlDeviceGetEccMode(void *device, unsigned *current, unsigned *pending) {
 }
 
 int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *count) {
-    (void)device;
-    *count = type == 1 && counter == 0 ? told("NVML_ERRORS", 0) : 0;
+    int uncorrected = type == 1 && counter == 0;
+    *count = uncorrected ? told("NVML_ERRORS", 0) : 0;
+    if (uncorrected && device == TOLD && is_there("NVML_GROWS"))
+        *count += 2;
     return 0;
+}
+
+struct event {
+    void *device;
+    unsigned long long type, data;
+    unsigned gpu_instance, compute_instance;
+};
+
+/* The one event set watches one GPU. */
+static void *watched;
+
+int nvmlEventSetCreate(void **set) {
+    *set = &watched;
+    return 0;
+}
+
+int nvmlEventSetFree(void *set) {
+    (void)set;
+    return 0;
+}
+
+int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set) {
+    *(void **)set = device;
+    return types == 8 ? 0 : 3;
+}
+
+int nvmlEventSetWait_v2(void *set, struct event *event, unsigned milliseconds) {
+    static int reported;
+    const char *when = getenv("NVML_WHEN");
+    if (getenv("NVML_XID") && watched == TOLD && !reported && (!when || is_there("NVML_WHEN"))) {
+        reported = 1;
+        memset(event, 0, sizeof *event);
+        event->device = *(void **)set;
+        event->type = 8;
+        event->data = told("NVML_XID", 0);
+        return 0;
+    }
+    usleep(1000 * (milliseconds < 20 ? milliseconds : 20));
+    return 10; /* time-out */
 }
 
 struct process {

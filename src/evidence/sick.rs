@@ -1,0 +1,300 @@
+//! Symptoms of a sick GPU: what shows that its measurements cannot be trusted, and that no result of a
+//! change can be.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::Variant;
+use crate::device::{Faults, Slowdown, State};
+use crate::finding::{Code, Finding};
+use crate::profile::Profile;
+use crate::terms::VariantId;
+use crate::verdict::Change;
+
+/// Xid errors that a defect of the hardware causes, with what they mean. Those that a program or the
+/// driver can cause alone (13, 31, 43, 45, 69, 109, 119, …) are not among them, nor are 63 and 92: they
+/// report errors that were corrected. See NVIDIA's catalogue,
+/// <https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html>.
+const HARDWARE_XIDS: [(u32, &str); 7] = [
+    (48, "a memory error that could not be corrected"),
+    (64, "a defective row of memory could not be replaced"),
+    (74, "an error of NVLink"),
+    (79, "the GPU has fallen off the bus"),
+    (94, "a contained memory error that could not be corrected"),
+    (
+        95,
+        "an uncontained memory error that could not be corrected",
+    ),
+    (140, "a memory error that was not recovered"),
+];
+
+/// Fewest captures of a profile that all must be throttled: a moment of heat is no symptom.
+const FEWEST_THROTTLED: usize = 2;
+
+/// What shows that the measurements of a GPU cannot be trusted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
+pub enum Symptom {
+    /// The driver reported an error that only the hardware causes.
+    Xid {
+        /// Its number.
+        xid: u32,
+    },
+    /// Memory errors that could not be corrected.
+    UncorrectedErrors {
+        /// How many, during the run.
+        errors: u64,
+    },
+    /// The driver no longer shows the GPU.
+    Lost {
+        /// The answer of the driver.
+        cause: String,
+    },
+    /// Heat or the power supply lowered its clock in every capture of a variant, after all retries.
+    Throttling {
+        /// The variant.
+        variant: VariantId,
+        /// Why.
+        reasons: BTreeSet<Slowdown>,
+    },
+    /// A control does not read as it was locked: an immutable variant with the locked program.
+    Control {
+        /// The control.
+        variant: VariantId,
+        /// Its kernel.
+        kernel: String,
+        /// How far its duration is from the locked one.
+        change: Change,
+    },
+}
+
+/// The kinds of symptoms that two GPUs can have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SymptomKind {
+    /// A defect that the driver reports.
+    Hardware,
+    /// A clock that heat or the power supply lowers.
+    Throttling,
+    /// A control that deviates.
+    Control,
+}
+
+impl Symptom {
+    /// Its kind.
+    pub fn kind(&self) -> SymptomKind {
+        match self {
+            Symptom::Xid { .. } | Symptom::UncorrectedErrors { .. } | Symptom::Lost { .. } => {
+                SymptomKind::Hardware
+            }
+            Symptom::Throttling { .. } => SymptomKind::Throttling,
+            Symptom::Control { .. } => SymptomKind::Control,
+        }
+    }
+
+    /// Whether the GPU alone can be its cause. A kernel of the change may heat the GPU, and a lock may
+    /// be of another driver: of these, only a measurement on another GPU shows the cause.
+    pub fn is_certain(&self) -> bool {
+        self.kind() == SymptomKind::Hardware
+    }
+
+    /// In words.
+    pub fn words(&self) -> String {
+        match self {
+            Symptom::Xid { xid } => match meaning(*xid) {
+                Some(meaning) => format!("Xid {xid} ({meaning})"),
+                None => format!("Xid {xid}"),
+            },
+            Symptom::UncorrectedErrors { errors: 1 } => {
+                "1 memory error could not be corrected".to_owned()
+            }
+            Symptom::UncorrectedErrors { errors } => {
+                format!("{errors} memory errors could not be corrected")
+            }
+            Symptom::Lost { cause } => format!("the driver lost it ({cause})"),
+            Symptom::Throttling { variant, reasons } => {
+                let reasons: Vec<&str> = reasons.iter().map(|one| one.as_str()).collect();
+                format!(
+                    "its clock was lowered in every capture of {variant} ({})",
+                    reasons.join(", ")
+                )
+            }
+            Symptom::Control {
+                variant,
+                kernel,
+                change,
+            } => format!(
+                "the control {variant} reads {} in the duration of {kernel} against its lock",
+                change.display(Some("ns"))
+            ),
+        }
+    }
+}
+
+fn meaning(xid: u32) -> Option<&'static str> {
+    let mut known = HARDWARE_XIDS.iter();
+    known.find(|(one, _)| *one == xid).map(|(_, what)| *what)
+}
+
+/// A GPU with symptoms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SickGpu {
+    /// UUID of the GPU.
+    pub uuid: String,
+    /// Its model.
+    pub name: String,
+    /// What shows it, at least one.
+    pub symptoms: Vec<Symptom>,
+}
+
+impl SickGpu {
+    /// Whether the GPU alone can be the cause.
+    pub fn is_certain(&self) -> bool {
+        self.symptoms.iter().any(Symptom::is_certain)
+    }
+
+    /// What shows it, in words.
+    pub fn words(&self) -> String {
+        let words: Vec<String> = self.symptoms.iter().map(Symptom::words).collect();
+        words.join("; ")
+    }
+
+    /// The kinds of its symptoms.
+    pub fn kinds(&self) -> BTreeSet<SymptomKind> {
+        self.symptoms.iter().map(Symptom::kind).collect()
+    }
+}
+
+/// What the driver reported of a GPU, as symptoms.
+pub fn symptoms_of(faults: &Faults) -> Vec<Symptom> {
+    let hardware = faults.xids.iter().filter(|xid| meaning(**xid).is_some());
+    let xids = hardware.map(|xid| Symptom::Xid { xid: *xid });
+    let errors = faults.uncorrected_errors;
+    let errors = (errors > 0).then_some(Symptom::UncorrectedErrors { errors });
+    xids.chain(errors).collect()
+}
+
+/// The symptoms in the captures of a variant, by the UUID of the GPU: of one profile, or of both sides.
+pub fn symptoms_in(variant: &Variant, sides: &[&Profile]) -> BTreeMap<String, Vec<Symptom>> {
+    let captures = sides.iter().flat_map(|side| &side.provenance.captures);
+    let mut states: BTreeMap<&str, Vec<Option<&State>>> = BTreeMap::new();
+    for capture in captures {
+        if let Some(uuid) = capture.gpu_uuid.as_deref() {
+            let of_gpu = states.entry(uuid).or_default();
+            of_gpu.push(capture.device.as_ref());
+        }
+    }
+    let found = states.into_iter().map(|(uuid, states)| {
+        let faults = states.iter().flatten().map(|state| state.faults());
+        let together = faults.fold(Faults::default(), Faults::and);
+        let mut symptoms = symptoms_of(&together);
+        symptoms.extend(throttling(variant, &states));
+        (uuid.to_owned(), symptoms)
+    });
+    found.filter(|(_, symptoms)| !symptoms.is_empty()).collect()
+}
+
+/// That every capture of a variant on a GPU was throttled by a fault of the machine. The captures are
+/// those of the last try: earlier ones are discarded.
+fn throttling(variant: &Variant, states: &[Option<&State>]) -> Option<Symptom> {
+    let faults = |state: &State| -> BTreeSet<Slowdown> {
+        let reasons = state.slowdowns().into_iter();
+        reasons.filter(|reason| reason.is_fault()).collect()
+    };
+    let each: Vec<BTreeSet<Slowdown>> = states
+        .iter()
+        .map(|state| state.map(faults).unwrap_or_default())
+        .collect();
+    let all = each.len() >= FEWEST_THROTTLED && each.iter().all(|reasons| !reasons.is_empty());
+    all.then(|| Symptom::Throttling {
+        variant: variant.id.clone(),
+        reasons: each.into_iter().flatten().collect(),
+    })
+}
+
+/// The finding that the driver reported faults of the hardware while these were captured.
+pub(super) fn faulty(variant: &VariantId, captures: &[(String, &State)]) -> Option<Finding> {
+    let faulty = captures.iter().filter_map(|(name, state)| {
+        let symptoms = symptoms_of(&state.faults());
+        let words: Vec<String> = symptoms.iter().map(Symptom::words).collect();
+        (!words.is_empty()).then(|| format!("{} during {name}", words.join(", ")))
+    });
+    let faulty: Vec<String> = faulty.collect();
+    (!faulty.is_empty()).then(|| {
+        Finding::deny(
+            Code::GpuSick,
+            variant,
+            format!("the GPU reported a defect: {}", faulty.join("; ")),
+            "measure on another GPU, and have this one examined: nvidia-smi -q -d ECC,ROW_REMAPPER; dmesg | grep Xid",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(xids: &[u32], uncorrected_errors: u64) -> Faults {
+        Faults {
+            xids: xids.iter().copied().collect(),
+            uncorrected_errors,
+        }
+    }
+
+    #[test]
+    fn what_a_program_can_cause_is_no_symptom() {
+        let by_programs = [
+            8, 11, 12, 13, 31, 32, 43, 44, 45, 61, 62, 63, 66, 67, 68, 69, 92, 109, 119, 120,
+        ];
+        assert_eq!(symptoms_of(&faults(&by_programs, 0)), []);
+        for (xid, _) in HARDWARE_XIDS {
+            let found = symptoms_of(&faults(&[xid, 45], 0));
+            assert_eq!(found, [Symptom::Xid { xid }]);
+            assert!(found[0].is_certain());
+        }
+        let errors = Symptom::UncorrectedErrors { errors: 3 };
+        assert_eq!(symptoms_of(&faults(&[], 3)), [errors]);
+    }
+
+    #[test]
+    fn throttling_is_a_symptom_only_where_every_capture_shows_a_fault() {
+        let text = "[metric.duration]\ncounter = \"gpu__time_duration.sum\"\n\
+            direction = \"lower\"\ntolerance = { relative_percent = 1.0 }\n\
+            [suite.s.variant.v]\nrun = [\"v\"]\n";
+        let path = std::path::Path::new("/p/config.toml");
+        let config = crate::config::Config::parse(path, text).unwrap();
+        let variant = config.variants().next().unwrap();
+        let state = |reasons: &[Slowdown]| State {
+            slowdown_readings: reasons.iter().map(|reason| (*reason, 5)).collect(),
+            ..State::default()
+        };
+        let hot = state(&[Slowdown::HwThermal]);
+        let capped = state(&[Slowdown::SwPowerCap]);
+        let both = state(&[Slowdown::SwPowerCap, Slowdown::PowerBrake]);
+        let quiet = state(&[]);
+        for (states, expected) in [
+            (vec![Some(&hot), Some(&hot)], true),
+            (vec![Some(&hot), Some(&both), Some(&hot)], true),
+            (vec![Some(&hot)], false),
+            (vec![Some(&hot), Some(&quiet)], false),
+            (vec![Some(&hot), None], false),
+            // The power limit is a setting, and a kernel reaches it by its own work.
+            (vec![Some(&capped), Some(&capped)], false),
+            (vec![Some(&hot), Some(&capped)], false),
+            (vec![], false),
+        ] {
+            let found = throttling(variant, &states);
+            assert_eq!(found.is_some(), expected, "{states:?}");
+        }
+        let Some(found) = throttling(variant, &[Some(&hot), Some(&both)]) else {
+            panic!("no symptom");
+        };
+        assert!(!found.is_certain());
+        assert_eq!(
+            found.words(),
+            "its clock was lowered in every capture of s/v (hw-thermal, power-brake)"
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Which GPUs show in what they measured that they are sick.
+
+use std::collections::BTreeMap;
+
+use super::variants::{Judge, Profiles};
+use crate::config::Variant;
+use crate::evidence::{SickGpu, Symptom, symptoms_in};
+use crate::profile::{KernelProfile, Profile};
+use crate::verdict::Verdict;
+
+impl Judge<'_> {
+    /// The GPUs whose profiles show symptoms: faults that the driver reported, a clock that was lowered
+    /// throughout, a control that deviates. No verdict on code that a change can alter is a symptom.
+    pub fn sick_gpus(&self, profiles: &Profiles) -> Vec<SickGpu> {
+        let mut found: BTreeMap<String, SickGpu> = BTreeMap::new();
+        let measured = profiles.current.iter().chain(&profiles.controls);
+        for current in measured {
+            let Some(variant) = self.config().variant(&current.variant) else {
+                continue;
+            };
+            let mut bases = profiles.bases.iter();
+            let base = bases.find(|base| base.variant == current.variant);
+            let sides: Vec<&Profile> = base.into_iter().chain([current]).collect();
+            let mut symptoms = symptoms_in(variant, &sides);
+            // A profile of several GPUs says of none that it deviates.
+            if let [uuid] = current.gpu_uuids()[..]
+                && let Some(deviates) = self.deviating_control(variant, current, profiles)
+            {
+                let of_gpu = symptoms.entry(uuid.to_owned()).or_default();
+                of_gpu.push(deviates);
+            }
+            for (uuid, symptoms) in symptoms {
+                let gpu = found.entry(uuid.clone()).or_insert_with(|| SickGpu {
+                    uuid,
+                    name: current.identity.gpu.clone(),
+                    symptoms: Vec::new(),
+                });
+                for symptom in symptoms {
+                    if !gpu.symptoms.contains(&symptom) {
+                        gpu.symptoms.push(symptom);
+                    }
+                }
+            }
+        }
+        found.into_values().collect()
+    }
+
+    /// That a control does not read as it was locked, by its own verdict against its lock. A variant
+    /// whose program may be another one than the locked is no control, and neither is an incomplete or
+    /// disturbed measurement.
+    fn deviating_control(
+        &self,
+        variant: &Variant,
+        current: &Profile,
+        profiles: &Profiles,
+    ) -> Option<Symptom> {
+        if !variant.immutable || self.is_changed(&variant.id) {
+            return None;
+        }
+        let locked = self.lock_like(current)?;
+        let mut compiled = profiles.compiled.iter();
+        let compiled = compiled.find(|one| one.variant == variant.id);
+        let code = compiled.and_then(|now| Some((now, self.lock_like(now)?)));
+        let same = is_locked_program(locked, current, code);
+        if !same || !self.is_sound(variant, current) {
+            return None;
+        }
+        let (report, _) = self.stored(variant, current, None)?;
+        let deviates = report.comparisons.iter().find(|comparison| {
+            let verdict = comparison.verdict;
+            let deviates = matches!(verdict, Some(Verdict::Regressed | Verdict::Improved));
+            // A waiver says why it does.
+            let is_known = self.waived(variant, &comparison.metric);
+            comparison.is_duration() && deviates && !is_known
+        })?;
+        Some(Symptom::Control {
+            variant: variant.id.clone(),
+            kernel: deviates.kernel.clone(),
+            change: deviates.change?,
+        })
+    }
+}
+
+/// Whether a profile is of the program that was locked. Where machine code of both is known, it decides:
+/// the same sources may be built with other flags. Else it is the program's hash; and of what no compiler
+/// made here, its files.
+fn is_locked_program(
+    locked: &Profile,
+    current: &Profile,
+    compiled: Option<(&Profile, &Profile)>,
+) -> bool {
+    let (was, is) = (&locked.provenance, &current.provenance);
+    if let (Some(was), Some(is)) = (&was.artifact_sha256, &is.artifact_sha256)
+        && was == is
+    {
+        return true;
+    }
+    if let Some((now, then)) = compiled {
+        return !now.kernels.is_empty() && same_machine_code(now, then);
+    }
+    let none = was.artifact_sha256.is_none() && is.artifact_sha256.is_none();
+    none && !was.sources.is_empty() && was.sources == is.sources
+}
+
+fn same_machine_code(now: &Profile, then: &Profile) -> bool {
+    now.kernels.iter().all(|kernel| {
+        let mut others = then.kernels.iter();
+        let other = others.find(|other| other.identity() == kernel.identity());
+        let code =
+            |kernel: &KernelProfile| kernel.code.as_ref().map(|code| code.text_sha256.clone());
+        let (own, other) = (code(kernel), other.and_then(code));
+        own.is_some() && own == other
+    })
+}

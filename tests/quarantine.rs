@@ -1,0 +1,999 @@
+//! Sick GPUs, with stand-ins of the driver and of ncu: what they measured is set aside or repeated, and
+//! they go into quarantine; what a change does, does not.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value as Json, json};
+use sparsek_gate::baseline::Store;
+use sparsek_gate::config::{Config, Selected};
+use sparsek_gate::evidence::{SickGpu, SymptomKind};
+use sparsek_gate::judge::{Judge, Profiles};
+use sparsek_gate::profile::Profile;
+use sparsek_gate::terms::VariantId;
+
+use crate::common::stand_in::{Machine, UUID};
+use crate::common::{Project, RECORDED, Ran, Report, repository, scale};
+
+/// The UUID of the second GPU.
+const SECOND: &str = "GPU-00112233-4455-6677-8899-aabbccddeefe";
+
+/// A control, and two variants of the change.
+const SUITE: &str = r#"
+[suite.bsr_gemm]
+kernels = "regex:^bsr_gemm_"
+args = ["--m", "8192", "--n", "8192", "--k", "8192", "--blocks-per-row", "16"]
+work = { flop = 68719476736, bytes_written = 268435456 }
+
+[suite.bsr_gemm.variant.control]
+run = ["sh", "control.sh"]
+inputs = ["control.sh"]
+expect = ["bsr_gemm_cp_async"]
+immutable = true
+
+[suite.bsr_gemm.variant.v]
+matrix = { n = [1, 2] }
+env = { N = "{n}" }
+run = ["sh", "change.sh"]
+inputs = ["change.sh"]
+expect = ["bsr_gemm_cp_async"]
+"#;
+
+/// A machine with GPUs, and this suite locked and committed.
+fn machine(gpus: u32) -> Option<Machine> {
+    let machine = Machine::new()?.with("CUDA_GPUS", &gpus.to_string());
+    let project = &machine.project;
+    let config = project.read("config.toml");
+    let (settings, _) = config.split_once("\n[suite.bsr_gemm]").unwrap();
+    let settings = settings
+        .replacen("[profile]\n", "[profile]\nmax_processes = 2\n", 1)
+        .replacen("\nprocesses = 4 ", "\nprocesses = 2 ", 1);
+    project.write("config.toml", format!("{settings}{SUITE}"));
+    let program = "echo 'variant: cp_async'\necho 'recorded: h200'\n";
+    for name in ["control.sh", "change.sh"] {
+        project.write(name, program);
+    }
+    project.write(
+        ".gitignore",
+        "/.sparsek-gate/\n/journal*\n/reports\n/argv\n/calls\n/tmp/\n/home/\n/slow/\n/steady/\n",
+    );
+    // A GPU that reads 3 % more is not one that was locked.
+    project.replace(
+        "config.toml",
+        "tolerance = { relative_percent = 2.5 }\nagainst",
+        "tolerance = { relative_percent = 1.0 }\nagainst",
+    );
+    for (folder, percent) in [("steady", 0.0), ("slow", 3.0)] {
+        let folder = project.path(folder);
+        let own = folder.join("h200/bsr_gemm/cp_async");
+        fs::create_dir_all(&own).unwrap();
+        for (name, content) in recorded(percent) {
+            fs::write(own.join(name), content).unwrap();
+        }
+        for other in ["h200/bsr_gemm/baseline", "h200-worse"] {
+            let from = repository().join("ci/recordings").join(other);
+            std::os::unix::fs::symlink(from, folder.join(other)).unwrap();
+        }
+    }
+    ncu(&machine, "");
+    // It is measured and locked once for all tests.
+    static LOCKED: OnceLock<Vec<(String, String)>> = OnceLock::new();
+    let folder = "baselines/nvidia-h200/bsr_gemm";
+    let locked = LOCKED.get_or_init(|| {
+        machine.run(&["profile"]).exits(0);
+        let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
+        machine.run(&lock).exits(0);
+        let files = fs::read_dir(project.path(folder)).unwrap();
+        let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let files = files.map(|file| format!("{folder}/{file}"));
+        files
+            .map(|file| (file.clone(), project.read(&file)))
+            .collect()
+    });
+    for (file, text) in locked {
+        project.write(file, text);
+    }
+    for arguments in [
+        &["init", "--quiet"][..],
+        &["add", "--all"],
+        &["commit", "--quiet", "-m", "x"],
+    ] {
+        project.git(arguments);
+    }
+    Some(machine)
+}
+
+fn path(machine: &Machine, name: &str) -> String {
+    machine.project.path(name).display().to_string()
+}
+
+/// In the hook of ncu: from the process of this number on, a file is there.
+fn from_process(number: u32, file: &str) -> String {
+    format!(
+        "case \" $* \" in *' --export '*) echo x >>tmp/count;\n\
+         [ \"$(wc -l <tmp/count)\" -lt {number} ] || : >tmp/{file} ;; esac"
+    )
+}
+
+/// Its ncu, with a hook. Every GPU reads the same for a program, and nearly the same in each process.
+fn ncu(machine: &Machine, hook: &str) {
+    let steady = path(machine, "steady");
+    machine.ncu(&format!("export BY_STEM=1 RECORDINGS='{steady}'\n{hook}"));
+}
+
+/// The files of a recording of two processes on a GPU that reads so many percent more for every launch:
+/// reports and CSV alike.
+fn recorded(percent: f64) -> Vec<(String, Vec<u8>)> {
+    let from = repository().join("ci/recordings/h200/bsr_gemm/cp_async");
+    let captures = [
+        ("counting", "counting", 1.0),
+        ("capture-1", "capture-1", 1.0),
+        ("capture-1", "capture-2", 1.00001),
+    ];
+    let captures = captures.into_iter().flat_map(|(stem, name, process)| {
+        let csv = fs::read_to_string(from.join(format!("{stem}.csv"))).unwrap();
+        let report = fs::read(from.join(format!("{stem}.ncu-rep"))).unwrap();
+        let (csv, scaled) = scaled_durations(&csv, process * (1.0 + percent / 100.0));
+        let report = with_scaled(report, &scaled);
+        [
+            (format!("{name}.csv"), csv.into_bytes()),
+            (format!("{name}.ncu-rep"), report),
+        ]
+    });
+    captures.collect()
+}
+
+/// The CSV of ncu with durations that are so many times as long, and each duration with what it is then.
+fn scaled_durations(csv: &str, times: f64) -> (String, BTreeMap<[u8; 8], [u8; 8]>) {
+    let mut scaled = BTreeMap::new();
+    let mut columns = Vec::new();
+    let lines = csv.lines().map(|line| {
+        let mut fields: Vec<String> = line.split("\",\"").map(str::to_owned).collect();
+        if columns.is_empty() {
+            let names = fields.iter().enumerate();
+            let durations = names.filter(|(_, name)| name.starts_with("gpu__time_duration."));
+            columns = durations.map(|(column, _)| column).collect();
+            return line.to_owned();
+        }
+        for column in &columns {
+            let text = fields[*column].replace(',', "");
+            if let Ok(was) = text.parse::<f64>() {
+                let is = (was * times).round();
+                scaled.insert(was.to_le_bytes(), is.to_le_bytes());
+                fields[*column] = is.to_string();
+            }
+        }
+        fields.join("\",\"")
+    });
+    let text: Vec<String> = lines.collect();
+    (text.join("\n") + "\n", scaled)
+}
+
+/// A report in which these numbers stand for others, of which each is written in 8 bytes.
+fn with_scaled(mut report: Vec<u8>, scaled: &BTreeMap<[u8; 8], [u8; 8]>) -> Vec<u8> {
+    let mut at = 0;
+    while let Some(bytes) = report.get(at..at + 8) {
+        let other = <[u8; 8]>::try_from(bytes).ok();
+        at += match other.and_then(|bytes| scaled.get(&bytes)) {
+            Some(other) => {
+                report[at..at + 8].copy_from_slice(other);
+                8
+            }
+            None => 1,
+        };
+    }
+    report
+}
+
+/// In the hook of ncu: the GPUs whose UUID ends so are slow.
+fn slow_on(ending: &str, machine: &Machine) -> String {
+    format!(
+        "case \"$CUDA_VISIBLE_DEVICES\" in *{ending}) export RECORDINGS='{}' ;; esac",
+        path(machine, "slow")
+    )
+}
+
+#[track_caller]
+fn check(machine: &Machine, arguments: &[&str], code: i32) -> (Report, Ran) {
+    check_with(machine, &[], arguments, code)
+}
+
+#[track_caller]
+fn check_with(
+    machine: &Machine,
+    variables: &[(&str, &str)],
+    arguments: &[&str],
+    code: i32,
+) -> (Report, Ran) {
+    let report = machine.project.path("tmp/outcome.json");
+    let _ = fs::remove_file(&report);
+    let text = format!("json:{}", report.display());
+    let arguments = [&["check"], arguments, &["--report", &text]].concat();
+    let mut command = machine.gate(&arguments);
+    command.envs(variables.iter().copied());
+    let ran = Ran::of(&command.output().unwrap()).exits(code);
+    let outcome = fs::read_to_string(&report).unwrap();
+    (Report(serde_json::from_str(&outcome).unwrap()), ran)
+}
+
+/// The UUIDs in quarantine.
+#[track_caller]
+fn quarantined(machine: &Machine) -> Vec<String> {
+    let listed = machine.run(&["quarantine", "--format", "json"]).exits(0);
+    let listed: Json = serde_json::from_str(&listed.out).unwrap();
+    let gpus = listed["gpus"].as_array().unwrap();
+    gpus.iter()
+        .map(|gpu| gpu["uuid"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// The findings of one code, as texts.
+fn messages(report: &Report, code: &str) -> Vec<String> {
+    let findings = report.0["findings"].as_array().unwrap().iter();
+    findings
+        .filter(|finding| finding["code"] == code)
+        .map(|finding| finding["message"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Nothing was judged, and each of the three variants is said not to be measured.
+#[track_caller]
+fn nothing_counts(report: &Report) {
+    nothing_counts_besides(report, "gpu-sick");
+}
+
+#[track_caller]
+fn nothing_counts_besides(report: &Report, code: &str) {
+    assert_eq!(report.0["variants"].as_array().unwrap().len(), 0);
+    assert_eq!(messages(report, "not-measured").len(), 3, "{:#}", report.0);
+    assert_eq!(
+        report.denied_besides(&["not-measured", "gpu-sick", "gpu-lost", code]),
+        [""; 0]
+    );
+}
+
+fn folders(machine: &Machine) -> Vec<PathBuf> {
+    let all = fs::read_dir(machine.project.path(".sparsek-gate/gpus")).unwrap();
+    let runs = all.map(|entry| entry.unwrap().path());
+    let slices = runs.flat_map(|run| fs::read_dir(run.join("slices")).unwrap());
+    slices.map(|slice| slice.unwrap().path()).collect()
+}
+
+#[test]
+fn a_defect_sets_all_aside_that_the_gpu_measured_and_later_runs_refuse_it_until_it_is_lifted() {
+    let Some(machine) = machine(1) else { return };
+    let when = path(&machine, "tmp/xid");
+    let machine = machine.with("NVML_XID", "48").with("NVML_WHEN", &when);
+    // The control is measured when the error comes, and the last variant is not begun.
+    ncu(&machine, &from_process(5, "xid"));
+    let (report, _) = check(&machine, &[], 6);
+    nothing_counts(&report);
+    let sick = report.message("gpu-sick");
+    for part in [
+        UUID,
+        "is sick: Xid 48 (a memory error that could not be corrected)",
+    ] {
+        assert!(sick.contains(part), "{sick}");
+    }
+    assert_eq!(report.0["sick_gpus"][0]["symptoms"][0]["xid"], 48);
+    // The captures of what was measured before are kept, and say what the driver reported.
+    let folder = ".sparsek-gate/profiles/bsr_gemm";
+    assert!(
+        machine
+            .project
+            .path(&format!("{folder}/control/profile.json"))
+            .exists()
+    );
+    let not_begun = format!("{folder}/v-n_2/profile.json");
+    assert!(!machine.project.path(&not_begun).exists());
+
+    assert_eq!(quarantined(&machine), [UUID]);
+    machine
+        .run(&["quarantine"])
+        .exits(0)
+        .says("Xid 48")
+        .says("quarantine --lift UUID");
+    for command in [&["check"][..], &["profile"]] {
+        machine
+            .run(command)
+            .exits(3)
+            .says("is in quarantine since")
+            .says(&format!("sparsek-gate quarantine --lift {UUID} --reason"));
+    }
+    machine
+        .run(&["doctor"])
+        .exits(3)
+        .says("quarantine")
+        .says("Xid 48");
+    assert_eq!(quarantined(&machine), [UUID], "doctor changed it");
+    // What it measured before the error does not become a baseline either.
+    let lock = ["baseline", "--lock", "--reason", "x", "--who", "tester"];
+    machine
+        .run(&[&lock[..], &["bsr_gemm/control"]].concat())
+        .exits(6)
+        .says("gpu-sick")
+        .says("is in quarantine since");
+    for (arguments, why) in [
+        (&["--lift", UUID][..], "--reason"),
+        (&["--lift", UUID, "--reason", " "], "`--reason` is empty"),
+        (
+            &["--lift", "GPU-1", "--reason", "x"],
+            "is not in quarantine; these are",
+        ),
+        (
+            &["--lift", "../../x", "--reason", "x"],
+            "is not in quarantine",
+        ),
+    ] {
+        let ran = machine.run(&[&["quarantine"], arguments].concat());
+        ran.exits(2).says(why);
+    }
+    let lift = ["quarantine", "--lift", UUID, "--reason", "new memory"];
+    machine.run(&lift).exits(0).says("no longer in quarantine");
+    machine
+        .run(&[&lock[..], &["bsr_gemm/control"]].concat())
+        .exits(6)
+        .says("of which a quarantine began with that run or before, and was lifted at");
+    let _ = fs::remove_file(machine.project.path("tmp/xid"));
+    ncu(&machine, "");
+    check(&machine, &[], 0);
+}
+
+#[test]
+fn what_the_driver_reports_of_a_program_is_no_symptom_and_what_it_reports_of_the_hardware_is() {
+    let Some(machine) = machine(1) else { return };
+    let file = |name: &str| path(&machine, &format!("tmp/{name}"));
+    let (lost, grows) = (file("lost"), file("grows"));
+    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], i32, Option<&'a str>);
+    let rows: [Row<'_>; 5] = [
+        ("page fault of a program", &[("NVML_XID", "31")], 0, None),
+        (
+            "a question without an answer",
+            &[("NVML_LOST", &lost), ("NVML_ANSWER", "999")],
+            0,
+            None,
+        ),
+        (
+            "memory errors before the run",
+            &[("NVML_ERRORS", "3")],
+            0,
+            None,
+        ),
+        (
+            "grows",
+            &[("NVML_GROWS", &grows)],
+            6,
+            Some("2 memory errors could not be corrected"),
+        ),
+        (
+            "lost",
+            &[("NVML_LOST", &lost)],
+            6,
+            Some("the driver lost it"),
+        ),
+    ];
+    for (what, variables, code, symptom) in rows {
+        let _ = fs::remove_file(machine.project.path("tmp/count"));
+        let file = match variables {
+            [("NVML_LOST", _), ..] => "lost",
+            _ => what,
+        };
+        ncu(&machine, &from_process(2, file));
+        let (report, _) = check_with(&machine, variables, &[], code);
+        match symptom {
+            None => {
+                assert_eq!(quarantined(&machine), [""; 0], "{what}");
+                let _ = fs::remove_file(&lost);
+            }
+            Some(symptom) => {
+                nothing_counts(&report);
+                let sick = report.message("gpu-sick");
+                assert!(sick.contains(symptom), "{sick}");
+                assert_eq!(quarantined(&machine), [UUID], "{what}");
+                let _ = fs::remove_file(machine.project.path(&format!("tmp/{what}")));
+                machine
+                    .run(&["quarantine", "--lift", UUID, "--reason", "tried"])
+                    .exits(0);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_another_gpu_heat_and_a_control_set_all_aside_and_quarantine_nothing() {
+    let Some(machine) = machine(1) else { return };
+    ncu(&machine, &slow_on("", &machine));
+    let (report, _) = check(&machine, &[], 6);
+    nothing_counts(&report);
+    let sick = report.message("gpu-sick");
+    for part in [
+        UUID,
+        "may be sick: the control bsr_gemm/control reads +3.00 %",
+        "Only another GPU shows",
+    ] {
+        assert!(sick.contains(part), "{sick}");
+    }
+    assert_eq!(quarantined(&machine), [""; 0]);
+
+    ncu(&machine, "sleep 0.15");
+    let machine = machine.with("NVML_REASONS", "0x40");
+    let (report, _) = check(&machine, &["v-n_1", "control"], 6);
+    assert_eq!(report.0["variants"].as_array().unwrap().len(), 0);
+    assert!(
+        report
+            .message("gpu-sick")
+            .contains("its clock was lowered in every capture of bsr_gemm/v-n_1 (hw-thermal)")
+    );
+    assert_eq!(quarantined(&machine), [""; 0]);
+}
+
+#[test]
+fn a_home_that_cannot_be_written_fails_no_measurement() {
+    let Some(machine) = machine(1) else { return };
+    let home = path(&machine, "config.toml");
+    let machine = machine.with("XDG_STATE_HOME", &home);
+    check(&machine, &[], 0);
+    let grows = path(&machine, "tmp/grows");
+    let machine = machine.with("NVML_GROWS", &grows);
+    ncu(&machine, &from_process(1, "grows"));
+    let (report, _) = check(&machine, &["control"], 6);
+    let said = messages(&report, "gpu-sick");
+    assert!(
+        said.iter()
+            .any(|one| one.contains("only runs of this project find it")),
+        "{said:?}"
+    );
+    assert!(
+        machine
+            .project
+            .path(&format!(".sparsek-gate/quarantine/{UUID}.json"))
+            .exists()
+    );
+    check(&machine, &[], 3);
+    fs::write(
+        machine
+            .project
+            .path(&format!(".sparsek-gate/quarantine/{UUID}.json")),
+        "{",
+    )
+    .unwrap();
+    let (_, ran) = check(&machine, &[], 3);
+    ran.says("cannot be read");
+}
+
+const WAIVER: &str = r#"
+[[waiver]]
+variant = "bsr_gemm/baseline"
+metric = "duration"
+reason = "the new driver"
+who = "Ada"
+expires = 9999-12-31
+"#;
+
+/// The factors of the durations of control and change, and further edits of the control's profile.
+type Read<'a> = (&'a str, f64, f64, fn(&mut Json), &'a [SymptomKind]);
+
+#[test]
+fn only_a_control_that_deviates_and_what_the_driver_reports_are_symptoms() {
+    use SymptomKind::{Control, Hardware, Throttling};
+    fn states(profile: &mut Json, key: &str, value: &Json) {
+        for capture in profile["provenance"]["captures"].as_array_mut().unwrap() {
+            capture["device"][key] = value.clone();
+        }
+    }
+    let rows: [Read<'_>; 16] = [
+        ("as locked", 1.0, 1.0, |_| {}, &[]),
+        ("a GPU that reads 3 % slow", 1.03, 1.03, |_| {}, &[Control]),
+        ("a GPU that reads 3 % fast", 0.97, 0.97, |_| {}, &[Control]),
+        ("a change that is slow", 1.0, 1.5, |_| {}, &[]),
+        ("a change that is fast", 1.0, 0.5, |_| {}, &[]),
+        (
+            "a control of other code",
+            1.03,
+            1.0,
+            |control| {
+                control["provenance"]["artifact_sha256"] = json!("0".repeat(64));
+            },
+            &[],
+        ),
+        (
+            "a control with other arguments",
+            1.03,
+            1.0,
+            |control| {
+                control["identity"]["workload"] = json!(["--m", "1"]);
+            },
+            &[],
+        ),
+        ("a control that is waived", 1.03, 1.0, |_| {}, &[]),
+        ("a control whose files changed", 1.03, 1.0, |_| {}, &[]),
+        (
+            "a control that is incomplete",
+            1.03,
+            1.0,
+            |control| {
+                control["kernels"][0]["metrics"]["duration"]["samples"][0]
+                    .as_array_mut()
+                    .unwrap()
+                    .clear();
+            },
+            &[],
+        ),
+        (
+            "a control beside another process",
+            1.03,
+            1.0,
+            |control| {
+                states(control, "other_processes", &json!([{ "pid": 7 }]));
+            },
+            &[],
+        ),
+        (
+            "heat throughout",
+            1.0,
+            1.0,
+            |control| {
+                states(control, "slowdown_readings", &json!({ "hw-thermal": 9 }));
+            },
+            &[Throttling],
+        ),
+        (
+            "heat in one capture",
+            1.0,
+            1.0,
+            |control| {
+                let captures = &mut control["provenance"]["captures"];
+                captures[1]["device"]["slowdown_readings"] = json!({ "hw-thermal": 9 });
+            },
+            &[],
+        ),
+        (
+            "a power limit",
+            1.0,
+            1.0,
+            |control| {
+                states(control, "slowdown_readings", &json!({ "sw-power-cap": 9 }));
+            },
+            &[],
+        ),
+        (
+            "an error of a program",
+            1.0,
+            1.0,
+            |control| {
+                states(control, "xids", &json!([13, 31, 43, 45]));
+            },
+            &[],
+        ),
+        (
+            "an error of the hardware",
+            1.0,
+            1.0,
+            |control| {
+                states(control, "xids", &json!([45, 79]));
+            },
+            &[Hardware],
+        ),
+    ];
+    for (what, of_control, of_change, edit, expected) in rows {
+        let project = Project::steady();
+        project.edit_profile("cp_async", |profile| scale(profile, "duration", of_change));
+        project.edit_profile("baseline", |profile| {
+            scale(profile, "duration", of_control);
+            edit(profile);
+        });
+        project.replace(
+            "config.toml",
+            "tolerance = { relative_percent = 2.5 }\nagainst",
+            "tolerance = { relative_percent = 1.0 }\nagainst",
+        );
+        if what.ends_with("files changed") {
+            let source = "kernels/bsr_gemm/baseline.cu";
+            project.write(source, project.read(source) + "// x\n");
+        }
+        if what.ends_with("is waived") {
+            project.write("config.toml", project.read("config.toml") + WAIVER);
+        }
+        let config = Config::load(&project.path("config.toml")).unwrap();
+        let names = ["bsr_gemm/baseline", "bsr_gemm/cp_async"].map(str::to_owned);
+        let plan = Selected::new(config, &names, false, &[]).unwrap();
+        let store = Store::open(&plan.config.baselines).unwrap();
+        let (judge, _) = Judge::new(&plan, &store).unwrap();
+        let recorded = project.path(RECORDED);
+        let profile = |id: &VariantId| Profile::recorded(&recorded, id).unwrap().unwrap();
+        let profiles = Profiles {
+            current: plan.variants.iter().map(|one| profile(&one.id)).collect(),
+            ..Profiles::default()
+        };
+        let sick = judge.sick_gpus(&profiles);
+        let kinds: Vec<SymptomKind> = sick.iter().flat_map(SickGpu::kinds).collect();
+        assert_eq!(kinds, expected, "{what}: {sick:?}");
+        if let [gpu] = &sick[..] {
+            assert_eq!(gpu.is_certain(), expected == [Hardware], "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_repeat_that_is_merged_by_hand_counts_only_if_the_first_slice_shows_why() {
+    let Some(machine) = machine(1) else { return };
+    // The archive has ncu as it is now.
+    let now = path(&machine, "tmp/slow-now");
+    let slow = slow_on("", &machine);
+    ncu(&machine, &format!("if [ -e {now} ]; then {slow}; fi"));
+    let archive = path(&machine, "tmp/gate.tar.zst");
+    let packed = machine
+        .run(&["archive", "--output", &archive, "--format", "json"])
+        .exits(0);
+    let packed: Json = serde_json::from_str(&packed.out).unwrap();
+    let sha256 = packed["sha256"].as_str().unwrap();
+    let slice = |gpu: &str, name: &str| {
+        let output = path(&machine, &format!("tmp/{name}"));
+        let arguments = ["check", "--archive", &archive, "--slice", "1/1"];
+        let mut command = machine.gate(&[&arguments[..], &["--slice-output", &output]].concat());
+        command.env("CUDA_VISIBLE_DEVICES", gpu);
+        Ran::of(&command.output().unwrap()).exits(0);
+        output
+    };
+    fs::write(&now, "").unwrap();
+    let sick = slice("0", "sick");
+    fs::remove_file(&now).unwrap();
+    let other = slice("1", "other");
+    let same = slice("0", "same");
+    let merge = |first: &str, repeat: &str, code: i32| {
+        let rules = ["--archive", &archive, "--archive-sha256", sha256];
+        let folders = ["merge", first, "--repeat", repeat, "--format", "json"];
+        let ran = machine.run(&[&folders[..], &rules].concat());
+        ran.exits(code).json()
+    };
+    let report = merge(&sick, &other, 0);
+    assert!(
+        report
+            .message("gpu-sick")
+            .contains("was measured once more")
+    );
+    assert_eq!(report.0["variants"].as_array().unwrap().len(), 3);
+    // Somebody's merge puts no GPU into quarantine.
+    assert_eq!(quarantined(&machine), [""; 0]);
+    for (first, repeat, why) in [
+        (&sick, &same, "did not run on another GPU"),
+        (&sick, &sick, "both GPUs show symptoms"),
+    ] {
+        let report = merge(first, repeat, 6);
+        nothing_counts(&report);
+        let said = messages(&report, "gpu-sick");
+        assert!(said.iter().any(|one| one.contains(why)), "{why}: {said:?}");
+    }
+    // A first slice without a symptom counts, whatever a repeat shows.
+    let report = merge(&same, &other, 0);
+    for variant in report.0["variants"].as_array().unwrap() {
+        assert_eq!(variant["current"]["gpu_uuid"], UUID);
+    }
+    merge(&same, &path(&machine, "tmp/none"), 0);
+    let none = path(&machine, "tmp/none");
+    let report = merge(&sick, &none, 6);
+    nothing_counts_besides(&report, "slice-unusable");
+    assert!(report.message("slice-unusable").contains(&none));
+    // Nobody chooses between two repeats.
+    let again = slice("1", "again");
+    let rules = ["--archive", &archive, "--archive-sha256", sha256];
+    let folders = ["merge", &sick, "--repeat", &other, "--repeat", &again];
+    let ran = machine.run(&[&folders[..], &["--format", "json"], &rules].concat());
+    let report = ran.exits(6).json();
+    nothing_counts_besides(&report, "slice-unusable");
+    let said = report.message("slice-unusable");
+    assert!(said.contains("it was given 2 times"), "{said}");
+}
+
+/// What makes the second GPU sick.
+#[derive(Clone, Copy, Debug)]
+enum Sick {
+    Xid,
+    Hot,
+    Slow,
+}
+
+#[test]
+fn one_sick_gpu_costs_one_repeat_on_another() {
+    let Some(machine) = machine(2) else { return };
+    for sick in [Sick::Xid, Sick::Hot, Sick::Slow] {
+        let (variables, hook, symptom) = match sick {
+            Sick::Xid => (&[("NVML_XID", "95")][..], String::new(), "Xid 95"),
+            Sick::Hot => (
+                &[("NVML_REASONS", "0x80")][..],
+                "sleep 0.15".to_owned(),
+                "power-brake",
+            ),
+            Sick::Slow => (
+                &[][..],
+                slow_on("fe", &machine),
+                "the control bsr_gemm/control reads +3.00 %",
+            ),
+        };
+        ncu(&machine, &hook);
+        let variables = [variables, &[("NVML_SICK", SECOND)]].concat();
+        let _ = fs::remove_dir_all(machine.project.path(".sparsek-gate/gpus"));
+        let (report, ran) = check_with(&machine, &variables, &["--gpus", "all"], 0);
+        ran.says("is measured once more, on");
+        assert_eq!(report.0["variants"].as_array().unwrap().len(), 3);
+        for variant in report.0["variants"].as_array().unwrap() {
+            assert_eq!(variant["current"]["gpu_uuid"], UUID, "{sick:?}");
+        }
+        let said = report.message("gpu-sick");
+        for part in [
+            SECOND,
+            symptom,
+            "slice 2/2 was measured once more on",
+            UUID,
+            "slices/2,",
+            "slices/2-repeat",
+        ] {
+            assert!(said.contains(part), "{sick:?}: {part}: {said}");
+        }
+        assert_eq!(report.0["sick_gpus"][0]["uuid"], SECOND);
+        let mut kept = folders(&machine);
+        kept.retain(|folder| folder.join("slice.json").exists());
+        assert_eq!(kept.len(), 3, "{kept:?}");
+        assert_eq!(quarantined(&machine), [SECOND], "{sick:?}");
+
+        // From then on it has no part.
+        if matches!(sick, Sick::Slow) {
+            let (report, ran) = check(&machine, &["--gpus", "all", "v-n_1"], 0);
+            ran.says("has no part: it is in quarantine");
+            assert_eq!(messages(&report, "gpu-sick"), [""; 0]);
+            let ran = machine.run(&["check", "--gpus", "1"]);
+            ran.exits(3).says("is in quarantine");
+        }
+        let lift = ["quarantine", "--lift", SECOND, "--reason", "tried"];
+        machine.run(&lift).exits(0);
+    }
+}
+
+#[test]
+fn what_every_gpu_shows_quarantines_none() {
+    let Some(machine) = machine(2) else { return };
+    // A change that is slow everywhere.
+    let change = machine.project.read("change.sh");
+    machine
+        .project
+        .write("change.sh", change.replace("h200", "h200-worse"));
+    let (report, _) = check(&machine, &["--gpus", "all"], 1);
+    assert!(report.denied().contains(&"regressed".to_owned()));
+    assert_eq!(messages(&report, "gpu-sick"), [""; 0]);
+    assert_eq!(quarantined(&machine), [""; 0]);
+    machine.project.write("change.sh", change);
+
+    // A lock that no GPU reads any more.
+    ncu(&machine, &slow_on("", &machine));
+    let (report, _) = check(&machine, &["--gpus", "all"], 6);
+    nothing_counts(&report);
+    assert!(
+        messages(&report, "gpu-sick")
+            .iter()
+            .any(|one| one.contains("both GPUs show symptoms")),
+        "{:?}",
+        messages(&report, "gpu-sick")
+    );
+    assert_eq!(quarantined(&machine), [""; 0]);
+
+    // A change that heats whatever it runs on.
+    ncu(&machine, "sleep 0.15");
+    let hot = [("NVML_REASONS", "0x80")];
+    let (report, _) = check_with(&machine, &hot, &["--gpus", "all"], 6);
+    nothing_counts(&report);
+    assert_eq!(quarantined(&machine), [""; 0]);
+
+    // An error that comes with the change wherever it runs: the quarantines are taken back.
+    ncu(&machine, "");
+    let machine = machine.with("NVML_XID", "48");
+    let (report, _) = check(&machine, &["--gpus", "all"], 6);
+    nothing_counts(&report);
+    assert_eq!(quarantined(&machine), [""; 0]);
+}
+
+#[test]
+fn a_gpu_that_becomes_sick_in_a_repeat_loses_what_it_measured_before() {
+    let Some(machine) = machine(2) else { return };
+    let xid = path(&machine, "tmp/xid");
+    ncu(
+        &machine,
+        &format!(
+            "{}\ncase \"$*\" in *-repeat*) : >'{xid}' ;; esac",
+            slow_on("fe", &machine)
+        ),
+    );
+    let variables = [("NVML_SICK", UUID), ("NVML_XID", "95"), ("NVML_WHEN", &xid)];
+    let (report, _) = check_with(&machine, &variables, &["--gpus", "all"], 6);
+    nothing_counts(&report);
+    assert_eq!(quarantined(&machine), [UUID]);
+}
+
+/// Starts a command, and kills it once a file is there.
+fn kill_once(machine: &Machine, arguments: &[&str], file: &str) {
+    let file = machine.project.path(file);
+    let mut command = machine.gate(arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    while !file.exists() {
+        assert!(Instant::now() < end, "{}", file.display());
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn what_a_killed_run_saw_of_a_sick_gpu_counts_for_the_run_that_goes_on() {
+    let Some(machine) = machine(1) else { return };
+    // Script and variables are what programs could read, and stay as they are.
+    let (when, grows) = (path(&machine, "tmp/xid"), path(&machine, "tmp/grows"));
+    let machine = machine.with("NVML_XID", "79").with("NVML_WHEN", &when);
+    let machine = machine.with("NVML_GROWS", &grows);
+    let stored = format!(".sparsek-gate/state/sparsek-gate/quarantine/{UUID}.json");
+    // A process with an error ends once the driver was heard.
+    let hook = "case \" $* \" in *' --export '*) echo x >>tmp/count\n\
+        from() { [ -e \"tmp/$1-from\" ] && [ \"$(wc -l <tmp/count)\" -ge \"$(cat \"tmp/$1-from\")\" ]; }\n\
+        if from xid; then : >tmp/xid; fi\n\
+        n=0; while from xid && [ ! -e STORED ] && [ $n -lt 500 ]; do n=$((n+1)); sleep 0.02; done\n\
+        if from hang; then : >tmp/hangs; sleep 60; fi ;; esac";
+    ncu(&machine, &hook.replace("STORED", &stored));
+    let project = &machine.project;
+    project.git(&["commit", "--quiet", "--all", "-m", "ncu"]);
+    let journal = ".sparsek-gate/profiles/bsr_gemm/control/journal.json";
+    // The process of an error, and the one that hangs: the control has three.
+    let killed = |xid_from: &str, hang_from: &str, once: &str| {
+        project.write("tmp/xid-from", xid_from);
+        project.write("tmp/hang-from", hang_from);
+        kill_once(&machine, &["check"], once);
+        assert!(project.path(journal).exists());
+        for file in ["hangs", "count", "xid", "xid-from", "hang-from"] {
+            let _ = fs::remove_file(project.path(&format!("tmp/{file}")));
+        }
+    };
+    let goes_on = |code: i32| {
+        let (report, _) = check(&machine, &["--resume"], code);
+        let _ = fs::remove_file(project.path("tmp/count"));
+        let resumed = report.0["resumed"].as_array().map_or(0, Vec::len);
+        (report, resumed)
+    };
+    killed("99", "5", "tmp/hangs");
+    assert_eq!(goes_on(0).1, 1);
+
+    // Nobody knows when memory errors came that are counted now.
+    killed("99", "5", "tmp/hangs");
+    project.write("tmp/grows", "");
+    let (report, resumed) = goes_on(0);
+    assert_eq!(resumed, 0);
+    let why = report.message("not-resumed");
+    let part = "the number of the GPU's memory errors";
+    assert!(why.contains(part), "{why}");
+
+    // The program hangs after an error, and somebody kills the run: the GPU is in quarantine by then.
+    killed("5", "5", &stored);
+    let ran = machine.run(&["check", "--resume"]);
+    ran.exits(3).says("Xid 79 (the GPU has fallen off the bus)");
+    let lift = ["quarantine", "--lift", UUID, "--reason", "replaced"];
+    machine.run(&lift).exits(0);
+    let (report, resumed) = goes_on(0);
+    assert_eq!(resumed, 0);
+    let why = report.message("not-resumed");
+    assert!(why.contains("the history of the GPU's quarantine"), "{why}");
+
+    // Where somebody removed the file, the captures show it all the same.
+    killed("1", "3", "tmp/hangs");
+    fs::remove_file(project.path(&stored)).unwrap();
+    let (report, _) = goes_on(6);
+    nothing_counts(&report);
+    assert!(report.message("gpu-sick").contains("Xid 79"));
+    assert_eq!(quarantined(&machine), [UUID]);
+}
+
+#[test]
+fn a_run_that_is_killed_in_a_repeat_goes_on_with_it() {
+    let Some(machine) = machine(2) else { return };
+    ncu(
+        &machine,
+        &format!(
+            "{}\ncase \"$*\" in *-repeat*) if [ -e '{}' ]; then : >'{}'; sleep 60; fi ;; esac",
+            slow_on("fe", &machine),
+            path(&machine, "tmp/hang"),
+            path(&machine, "tmp/hangs")
+        ),
+    );
+    machine.project.write("tmp/hang", "");
+    kill_once(&machine, &["check", "--gpus", "all"], "tmp/hangs");
+    fs::remove_file(machine.project.path("tmp/hang")).unwrap();
+    assert_eq!(quarantined(&machine), [""; 0]);
+    let (report, _) = check(&machine, &["--gpus", "all", "--resume"], 0);
+    assert_eq!(report.0["variants"].as_array().unwrap().len(), 3);
+    for variant in report.0["variants"].as_array().unwrap() {
+        assert_eq!(variant["current"]["gpu_uuid"], UUID);
+    }
+    assert!(
+        report
+            .message("gpu-sick")
+            .contains("was measured once more")
+    );
+    assert!(!report.0["resumed"].as_array().unwrap().is_empty());
+    assert_eq!(quarantined(&machine), [SECOND]);
+    // It is over.
+    let left: Vec<PathBuf> = folders(&machine)
+        .iter()
+        .map(|folder| folder.join("profiles/journal.json"))
+        .filter(|journal| journal.exists())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_change_that_brings_a_file_of_the_quarantine_does_not_choose_its_gpu() {
+    let Some(machine) = machine(2) else { return };
+    let file = format!(".sparsek-gate/quarantine/{SECOND}.json");
+    machine.project.write(&file, "{}");
+    machine.project.git(&["add", "--force", &file]);
+    machine
+        .project
+        .git(&["commit", "--quiet", "-m", "a quarantine"]);
+    let (report, ran) = check(&machine, &["--gpus", "all"], 3);
+    assert_eq!(report.0["variants"].as_array().unwrap().len(), 0);
+    ran.says(&format!("{SECOND} (NVIDIA H200) is in quarantine"))
+        .says("git has its file: git rm ");
+}
+
+#[test]
+fn nothing_is_locked_from_a_gpu_that_is_sick_while_all_are_profiled() {
+    let Some(machine) = machine(2) else { return };
+    let xid = path(&machine, "tmp/xid");
+    ncu(
+        &machine,
+        &format!("case \"$CUDA_VISIBLE_DEVICES $*\" in *fe\\ *--export*) : >'{xid}' ;; esac"),
+    );
+    let machine = machine.with("NVML_SICK", SECOND).with("NVML_XID", "95");
+    let machine = machine.with("NVML_WHEN", &xid);
+    machine.run(&["profile", "--gpus", "all"]).exits(6);
+    let lock = ["baseline", "--lock", "--reason", "again", "--who", "tester"];
+    let locks_none = |why: &str| {
+        let ran = machine.run(&lock).exits(6);
+        ran.says("0 baselines locked").says(why);
+    };
+    locks_none("which is in quarantine since");
+    let lift = ["quarantine", "--lift", SECOND, "--reason", "tried"];
+    machine.run(&lift).exits(0);
+    locks_none("of which a quarantine began with that run or before");
+}
+
+#[test]
+fn a_recording_that_shows_a_defect_is_neither_judged_as_clean_nor_locked() {
+    let project = Project::steady();
+    let arguments = ["check", "--from", RECORDED, "--format", "json"];
+    project.run(&arguments).exits(0);
+    let program_error = |profile: &mut Json| {
+        profile["provenance"]["captures"][1]["device"]["xids"] = json!([31]);
+    };
+    project.edit_profile("cp_async", program_error);
+    project.run(&arguments).exits(0);
+    let edits: [(&str, Json); 2] = [("xids", json!([79])), ("uncorrected_errors", json!(1))];
+    for (key, value) in edits {
+        let edit = |profile: &mut Json| {
+            profile["provenance"]["captures"][1]["device"][key] = value;
+        };
+        let project = Project::unlocked();
+        project.edit_profile("cp_async", edit.clone());
+        let lock = ["baseline", "--lock", "--reason", "x", "--who", "tester"];
+        let from = ["--from", RECORDED, "bsr_gemm/cp_async"];
+        let ran = project.run(&[&lock[..], &from].concat());
+        ran.exits(6).says("the GPU reported a defect");
+        let project = Project::steady();
+        project.edit_profile("cp_async", edit);
+        let report = project.run(&arguments).exits(6).json();
+        assert_eq!(report.denied(), ["gpu-sick"], "{key}");
+    }
+}
