@@ -5,14 +5,14 @@
 #
 # Works in a copy of the repository and does not change the checkout. OUTPUT keeps captures and logs.
 # PART is any of gate, sanitizer, against, contention, python, misbehave, ladder, collector, compare,
-# resume, bisect, slices, all, slurm, examples and frameworks. Without PART, all of them run but the
+# resume, sick, bisect, slices, all, slurm, examples and frameworks. Without PART, all of them run but the
 # last six: bisect, slices, all and slurm take minutes, and the others need CMake, PyTorch and Triton.
 set -u
 usage="usage: ci/gpu-tests.sh BINARY [OUTPUT [PART...]]"
 gate=$(realpath "${1:?$usage}")
 output=${2:-}
 parts=" ${*:3} "
-[ "$parts" = "  " ] && parts=" gate sanitizer against contention python misbehave ladder collector compare resume "
+[ "$parts" = "  " ] && parts=" gate sanitizer against contention python misbehave ladder collector compare resume sick "
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gate.XXXXXX")
 [ -n "$output" ] && mkdir -p "$output" && output=$(realpath "$output")
@@ -618,11 +618,17 @@ part_resume() {
   rm -rf "$work/resume"
 }
 
+# What a program does to a GPU is no defect of the GPU.
+part_sick() {
+  expect "a kernel that crashes fails its variant" 5 "" "$gate" profile faults/crash
+  expect "and quarantines no GPU" 0 "no GPU is in quarantine" "$gate" quarantine
+}
+
 # Locks every kernel on all GPUs of this host, and checks all of them there, unchanged.
 part_all() {
   apart "$work/all"
   expect "every GPU profiles every kernel" 0 "launches" "$gate" profile --gpus all
-  expect "one call locks them from all GPUs" 0 "baselines locked" \
+  expect "one call locks them from all GPUs" 0 ": locked;" \
     "$gate" baseline --lock --reason "first measurement" --who tests
   commit "the baselines"
   expect "unchanged they pass on all GPUs at the same time" 0 "PASS" \
@@ -639,6 +645,8 @@ start_cluster() {
   mkdir -p "$folder/state" "$folder/spool"
   export SLURM_CONF=$folder/slurm.conf
   printf 'NodeName=localhost Name=gpu Count=%s File=/dev/nvidia[0-%s]\n' "$gpus" $((gpus - 1)) >"$folder/gres.conf"
+  # slurmd initializes control groups even where nothing uses them.
+  printf 'CgroupPlugin=cgroup/v1\nIgnoreSystemd=yes\n' >"$folder/cgroup.conf"
   cat >"$SLURM_CONF" <<END
 ClusterName=gate
 SlurmctldHost=localhost(127.0.0.1)
