@@ -377,7 +377,7 @@ impl<'a> Page<'a> {
             "7. Against a baseline that other GPUs locked, without a control: all variants",
         );
         self.line(&format!(
-            "Recorded processes of every GPU, {} comparisons. *Within* is the share of displacements within the allowance, with all other GPUs locked and with {LOCKED_ON}. The other columns are of baselines of {LOCKED_ON} drawn GPUs: unchanged comparisons that do not pass, those with +5 % that are caught, and the smallest change of a list that is caught in 99 %.\n",
+            "Recorded processes of every GPU, {} comparisons. *Within* is the share of displacements within the allowance, with all other GPUs locked and with {LOCKED_ON}. The other columns are of baselines of {LOCKED_ON} drawn GPUs: unchanged comparisons that do not pass, those with +5 % that are caught, and the smallest change of a list that is caught in 99 %. The last three are the same of baselines of 2 drawn GPUs.\n",
             all.len(),
         ));
         let checks = self.settings.checks.div_ceil(10);
@@ -390,7 +390,11 @@ impl<'a> Page<'a> {
             if one.metric != CAUGHT_BY {
                 continue;
             }
-            let smallest = one.caught_in_99_of_100(LOCKED_ON, checks, self.settings.seed);
+            let smallest = |machines| {
+                one.caught_in_99_of_100(machines, checks, self.settings.seed)
+                    .map_or_else(|| "more".to_owned(), |percent| format!("{percent} %"))
+            };
+            let of_two = one.drawn(2, 5.0, checks, self.settings.seed);
             rows.push(vec![
                 one.variant.to_string(),
                 one.gpus().to_string(),
@@ -400,7 +404,10 @@ impl<'a> Page<'a> {
                 share(of_drawn.within, of_drawn.checks),
                 share(of_drawn.not_passed, of_drawn.checks),
                 share(of_drawn.caught, of_drawn.checks),
-                smallest.map_or_else(|| "more".to_owned(), |percent| format!("{percent} %")),
+                smallest(LOCKED_ON),
+                share(of_two.not_passed, of_two.checks),
+                share(of_two.caught, of_two.checks),
+                smallest(2),
             ]);
         }
         let four = format!("within, of {LOCKED_ON}");
@@ -413,6 +420,9 @@ impl<'a> Page<'a> {
                 "within, of all others",
                 &four,
                 "do not pass",
+                "+5 % caught",
+                "99 % caught",
+                "of 2: do not pass",
                 "+5 % caught",
                 "99 % caught",
             ],
