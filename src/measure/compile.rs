@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::base::BaseProject;
 use super::batch::Batch;
-use super::run::Measured;
+use super::measured::Measured;
 use super::watch::OfBase;
 use crate::config::Variant;
 use crate::files::{clear_compiled, variant_folder};

@@ -1,546 +1,62 @@
 //! Measures variants one after the other on the configured GPU, into fresh profiles.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::base::{BaseProject, BaseVariant};
 use super::batch::Batch;
 use super::bench::Bench;
-use super::cost::{Cost, Costs, Spent};
-use super::journal::{Journal, MEASURED, Resumed, VariantEntry};
+use super::built::{Order, Sides};
+use super::cost::Cost;
+use super::earlier::{Before, not_resumed, resumed};
+use super::journal::{Journal, VariantEntry};
+use super::measured::Measured;
 use super::noted::Noted;
-use super::prebuilt::{Prebuilt, PrebuiltSide};
 use super::readable::ReadableFiles;
-use super::resume::{Key, KeyedMachine, KeyedSide, Readable, difference, faults_in, key};
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
 use super::seal::Seal;
 use super::seeds::Seeds;
 use super::subject::{Subject, altered};
-use super::verified::{
-    RecordUse, Records, ReusedVerification, VerificationRecord, is_recordable, key_of,
-};
+use super::verified::{Records, ReusedVerification, VerificationRecord, key_of};
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
-use crate::config::{Recipe, StatedBy, Variant, Verification};
-use crate::device::{Gpu, GpuLock};
+use crate::config::{StatedBy, Variant, Verification};
+use crate::device::GpuLock;
 use crate::evidence::{
     Purpose, SickGpu, disturbed, incomplete, incomplete_side, interleaved_launches,
     launched_otherwise, tuning_varies, unpinned,
 };
-use crate::files::{
-    base_folder, clear_measured, has_room, set_aside, set_aside_to_resume, settle, variant_folder,
-};
+use crate::files::{base_folder, clear_measured, variant_folder};
 use crate::finding::{Code, Error, Finding, Severity, Stop, WarnReason};
 use crate::plan::{Side, VariantPlan};
-use crate::process::interrupted_soon;
-use crate::profile::{OnGpus, Profile};
+use crate::profile::Profile;
 use crate::quarantine::Entry;
-use crate::terms::{Phase, Tier, VariantId};
+use crate::terms::{Phase, Tier};
 use crate::toolchain::can_start;
-use crate::verdict::{ProcessCost, Schedule};
-
-/// What was measured.
-#[derive(Debug, Default)]
-pub struct Measured {
-    /// Fresh profiles, of the variants that could be measured.
-    pub profiles: Vec<Profile>,
-    /// Fresh profiles of the base revision, of the variants that were measured side by side.
-    pub bases: Vec<Profile>,
-    /// Static profiles of the variants that were built by the compiler.
-    pub compiled: Vec<Profile>,
-    /// The same of the base revision.
-    pub compiled_bases: Vec<Profile>,
-    /// Why the others could not be measured, and what else happened.
-    pub findings: Vec<Finding>,
-    /// What the profiles lack. Who compares them finds it again, and reports it in more detail.
-    pub gaps: Vec<Finding>,
-    /// Verifications of earlier runs that were not repeated.
-    pub reused: Vec<ReusedVerification>,
-    /// Time inside the programs that were started.
-    pub spent: Spent,
-    /// What was taken over of an interrupted run.
-    pub resumed: Vec<Resumed>,
-    /// How many launches were chosen for variants that were measured side by side.
-    pub schedules: Vec<(VariantId, Schedule)>,
-    /// The files that no program may change once they are written, with their hashes.
-    pub sealed: BTreeMap<PathBuf, String>,
-    /// The GPU, where its driver reported a defect: all that it measured is set aside then.
-    pub sick: Vec<SickGpu>,
-    /// Variants that were not begun, because the GPU was sick before.
-    pub not_begun: Vec<VariantId>,
-}
-
-/// How many launches a process of a variant makes side by side, by what a process costs; `None` for
-/// the configured number.
-pub type Choose<'a> = dyn Fn(&Variant, &Gpu, ProcessCost) -> Option<Schedule> + 'a;
-
-/// An order to measure variants.
-#[derive(Clone, Copy)]
-pub struct Order<'a> {
-    /// The variants.
-    pub batch: Batch<'a>,
-    /// The base revision, where it is measured side by side with them.
-    pub base: Option<&'a BaseProject>,
-    /// Profiles and captures are left in `output/<suite>/<variant>/`, those of the base in the
-    /// folder `base` there.
-    pub output: &'a Path,
-    /// Constants of a trial (`--define`).
-    pub overrides: &'a [String],
-    /// What is done with records of verifications.
-    pub records: RecordUse,
-    /// What another machine built, where nothing is built here.
-    pub prebuilt: Option<&'a Prebuilt>,
-    /// sha256 of the list of all files that came with it.
-    pub packed_files: Option<&'a str>,
-    /// Where it is noted what is measured, for another run to go on with.
-    pub journal: Option<&'a Journal>,
-}
-
-/// Measures variants. While `open` says so, and within the configured bound, a variant is measured
-/// in more processes. Where a base cannot be measured a finding says why, and the variant is
-/// measured alone.
-///
-/// # Errors
-/// [`Error`] where the machine failed; what concerns one variant is a finding.
-pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, Error> {
-    // What the machine lacks is reported before anything is built.
-    let bench = Bench::new(order.batch, order.overrides, order.prebuilt)?;
-    build(order)?.measure(bench, &|_, _, _| None, open)
-}
-
-/// Builds variants, and their versions at the base where there is one. This needs no GPU.
-///
-/// # Errors
-/// [`Error`] where the machine failed; what concerns one variant is a finding.
-pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
-    let Order { batch, output, .. } = order;
-    let mut measured = Measured::default();
-    if let Some(journal) = order.journal {
-        let begun = journal.begin()?;
-        measured.findings.extend(begun.unusable);
-        if let Some(began) = begun.dropped {
-            batch.watch.notes(&format!(
-                "the run that began at {began} was interrupted; with --resume this one would go on with it"
-            ));
-        }
-    }
-    let mut seal = Seal::default();
-    seal.add(rules(
-        &batch.config.path,
-        &batch.config.root,
-        &batch.config.baselines,
-    ));
-    // Before the first program of the change runs: a build command is one.
-    let records = Records::of(&batch.config.work);
-    seal.add([records.path()]);
-    // Otherwise the earlier profile of a variant that fails now would be taken for this run's. Where
-    // this run is killed it is still there.
-    // What an interrupted run noted is read now, too: before a program could write to it.
-    let mut earlier = BTreeMap::new();
-    for variant in batch.variants {
-        let id = &variant.id;
-        let noted = order.journal.map(|journal| journal.earlier(id));
-        match noted.unwrap_or(Ok(None)) {
-            Ok(Some(entry)) => {
-                set_aside_to_resume(output, id)?;
-                earlier.insert(id.clone(), entry);
-            }
-            Ok(None) => {
-                set_aside(output, id)?;
-            }
-            Err(why) => {
-                set_aside(output, id)?;
-                measured.findings.push(not_resumed(id, &why));
-            }
-        }
-    }
-    // Their latest profiles are then those of this GPU.
-    let ids: Vec<&VariantId> = batch.variants.iter().map(|variant| &variant.id).collect();
-    OnGpus::forget(output, &ids)?;
-    let mut built = Built {
-        // Where two programs are compared, no commit says which is which.
-        git: match (order.prebuilt, order.base) {
-            (Some(prebuilt), _) => prebuilt.git.clone(),
-            (None, Some(base)) if base.commit().is_none() => None,
-            _ => crate::git::revision(&batch.config.root),
-        },
-        order,
-        measured,
-        seal,
-        records,
-        sides: Vec::new(),
-        files: Vec::new(),
-        earlier,
-    };
-    built.sides = built.both_sides()?;
-    built.files = built.readable_files();
-    Ok(built)
-}
-
-/// Variants that are built, and not measured yet.
-pub struct Built<'a> {
-    order: Order<'a>,
-    git: Option<String>,
-    measured: Measured,
-    /// What no program may change until the end: rules, baselines, and what was measured.
-    seal: Seal,
-    records: Records,
-    /// Those to measure, in their order.
-    sides: Vec<Sides<'a>>,
-    /// What programs of a side could read, where that matters, or why that is not known.
-    files: Vec<(Side, Result<ReadableFiles, String>)>,
-    /// What an interrupted run noted.
-    earlier: BTreeMap<VariantId, VariantEntry>,
-}
-
-/// A variant, and its version at the base where there is one.
-struct Sides<'a> {
-    variant: &'a Variant,
-    /// `None` where it could not be built.
-    current: Option<(Artifact, Witness)>,
-    base: Option<Result<BaseVariant<'a>, Finding>>,
-}
-
-impl Sides<'_> {
-    /// The variant with as many launches as are chosen where it is measured side by side; the base's
-    /// gets as many.
-    fn choose(
-        &mut self,
-        gpu: &Gpu,
-        costs: &Costs,
-        choose: &Choose<'_>,
-    ) -> Option<(Variant, Schedule)> {
-        let Some(Ok(_)) = &self.base else {
-            return None;
-        };
-        let schedule = choose(self.variant, gpu, costs.process(&self.variant.id))?;
-        Some((self.with(schedule), schedule))
-    }
-
-    /// Whether a schedule is one that may be chosen for it.
-    fn may_choose(&self, schedule: &Schedule) -> bool {
-        let settings = &self.variant.profile;
-        (settings.launches..=settings.max_launches).contains(&schedule.launches)
-    }
-
-    /// The variant with so many launches; the base's gets as many.
-    fn with(&mut self, schedule: Schedule) -> Variant {
-        if let Some(Ok(base)) = &mut self.base {
-            base.variant.profile.launches = schedule.launches;
-        }
-        let mut chosen = self.variant.clone();
-        chosen.profile.launches = schedule.launches;
-        chosen
-    }
-
-    /// The jobs that measure it.
-    fn plan(&self) -> VariantPlan {
-        match self.base {
-            Some(Ok(_)) => VariantPlan::side_by_side(self.variant),
-            _ => VariantPlan::alone(self.variant),
-        }
-    }
-}
-
-/// The sources that compilers opened, by variant: paths from the folder of the configuration.
-pub type CompiledSources = BTreeMap<VariantId, BTreeSet<String>>;
-
-/// A variant that was built on both sides.
-#[derive(Clone, Copy)]
-pub struct Pair<'a> {
-    /// The variant.
-    pub variant: &'a Variant,
-    /// The folder of its project.
-    pub root: &'a Path,
-    /// What was built of it.
-    pub artifact: &'a Artifact,
-    /// Its version at the base.
-    pub base_variant: &'a Variant,
-    /// The folder of the base's project.
-    pub base_root: &'a Path,
-    /// What was built of that.
-    pub base: &'a Artifact,
-}
-
-impl<'a> Built<'a> {
-    /// The variants that were built on both sides.
-    pub fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
-        let root = &self.order.batch.config.root;
-        self.sides.iter().filter_map(move |sides| {
-            let (artifact, _) = sides.current.as_ref()?;
-            let base = sides.base.as_ref()?.as_ref().ok()?;
-            Some(Pair {
-                variant: sides.variant,
-                root,
-                artifact,
-                base_variant: &base.variant,
-                base_root: &base.config.root,
-                base: &base.artifact,
-            })
-        })
-    }
-
-    /// The sources that the compiler opened for each variant at the base, and now those that the base
-    /// lacks. That only the change compiles a file of the base says nothing about who else reads it.
-    pub fn compiled_sources(&self) -> CompiledSources {
-        let by_compiler = |sides: &&Sides<'a>| matches!(sides.variant.recipe, Recipe::Nvcc { .. });
-        let project = self.order.base.and_then(|base| base.config.as_ref().ok());
-        let is_new = |path: &&String| {
-            project.is_some_and(|base| base.root.join(path).symlink_metadata().is_err())
-        };
-        let sides = self.sides.iter().filter(by_compiler);
-        sides
-            .map(|sides| {
-                let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
-                let base = base
-                    .into_iter()
-                    .flat_map(|base| base.artifact.sources.keys());
-                let current = sides.current.iter();
-                let current = current.flat_map(|(artifact, _)| artifact.sources.keys());
-                let sources = base.chain(current.filter(is_new));
-                (sides.variant.id.clone(), sources.cloned().collect())
-            })
-            .collect()
-    }
-
-    /// What was built, to be packed.
-    pub fn programs(&self) -> Prebuilt {
-        let id = |sides: &Sides<'_>| sides.variant.id.clone();
-        let current = self.sides.iter().filter_map(|sides| {
-            let (artifact, _) = sides.current.as_ref()?;
-            Some((id(sides), artifact.clone()))
-        });
-        let base = self.sides.iter().filter_map(|sides| {
-            let base = sides.base.as_ref()?.as_ref().ok()?;
-            Some((id(sides), base.artifact.clone()))
-        });
-        let of_base = self.sides.iter().filter_map(|sides| {
-            let base = sides.base.as_ref()?.as_ref();
-            base.err().cloned()
-        });
-        Prebuilt {
-            current: PrebuiltSide {
-                artifacts: current.collect(),
-                findings: self.measured.findings.clone(),
-            },
-            base: PrebuiltSide {
-                artifacts: base.collect(),
-                findings: of_base.collect(),
-            },
-            git: self.git.clone(),
-        }
-    }
-
-    /// Whether a variant of a suite can be measured only without a base.
-    pub fn lacks_base(&self, suite: &str) -> bool {
-        let mut sides = self.sides.iter();
-        sides.any(|sides| {
-            let alone = !matches!(sides.base, Some(Ok(_)));
-            sides.variant.id.suite == suite && sides.current.is_some() && alone
-        })
-    }
-
-    /// Whether a variant was built by a command of its own, on either side.
-    pub fn ran_build_command(&self) -> bool {
-        let builds =
-            |variant: &Variant| matches!(variant.recipe, Recipe::Command { build: Some(_), .. });
-        self.sides.iter().any(|sides| {
-            let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
-            builds(sides.variant) || base.is_some_and(|base| builds(&base.variant))
-        })
-    }
-
-    /// Whether verifications may be reused or recorded.
-    fn uses_records(&self) -> bool {
-        let Order {
-            records, overrides, ..
-        } = self.order;
-        // A build command may write what other programs read.
-        let unknown = !overrides.is_empty() || self.ran_build_command();
-        let mut variants = self.order.batch.variants.iter();
-        let recordable = variants.any(|variant| is_recordable(variant));
-        !unknown && recordable && (records.reads || records.writes)
-    }
-
-    /// What programs of each side could read.
-    fn readable_files(&self) -> Vec<(Side, Result<ReadableFiles, String>)> {
-        let is_noted = self.order.journal.is_some() && self.order.packed_files.is_none();
-        if !is_noted && !self.uses_records() {
-            return Vec::new();
-        }
-        let config = self.order.batch.config;
-        let bases = self.sides.iter().filter_map(|sides| sides.base.as_ref());
-        let base_root = bases.flatten().next().map(|base| &base.config.root);
-        let roots = [(Side::Current, Some(&config.root)), (Side::Base, base_root)];
-        let files = roots.into_iter().filter_map(|(side, root)| {
-            let files = ReadableFiles::of(root?, &config.unread);
-            Some((side, files))
-        });
-        files.collect()
-    }
-
-    /// Measures neither side of these.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn leave_out(&mut self, variants: &[VariantId]) -> Result<(), Error> {
-        for variant in variants {
-            if self.earlier.remove(variant).is_some() {
-                clear_measured(self.order.output, variant)?;
-            }
-            settle(self.order.output, variant)?;
-        }
-        self.sides
-            .retain(|sides| !variants.contains(&sides.variant.id));
-        Ok(())
-    }
-
-    /// Whether no variant is left to measure.
-    pub fn is_empty(&self) -> bool {
-        self.sides.is_empty()
-    }
-
-    /// What is known where nothing is left to measure.
-    pub fn unmeasured(mut self) -> Measured {
-        let root = &self.order.batch.config.root;
-        if let Some(altered) = altered(None, &self.seal, root) {
-            self.measured.findings.push(altered);
-        }
-        self.measured
-    }
-
-    /// Measures what is left, on this machine.
-    ///
-    /// # Errors
-    /// As [`measure`].
-    pub fn measure(
-        self,
-        bench: Bench<'a>,
-        choose: &Choose<'_>,
-        open: &mut StillOpen<'_>,
-    ) -> Result<Measured, Error> {
-        let Order { batch, output, .. } = self.order;
-        let commands_ran = self.ran_build_command();
-        let uses_records = self.uses_records();
-        let mut earlier = self.earlier;
-        let mut run = Run {
-            uses_records,
-            order: self.order,
-            bench,
-            git: self.git,
-            measured: self.measured,
-            seal: self.seal,
-            records: self.records,
-            files: self.files,
-            cost: Cost::default(),
-            sick: None,
-        };
-        let mut costs = Costs::of(&batch.config.work);
-        let plans: Vec<VariantPlan> = self.sides.iter().map(Sides::plan).collect();
-        if let Some(text) = costs.expected(&plans) {
-            batch.watch.notes(&text);
-        }
-        let lock = run.turn(commands_ran)?;
-        let noted = faults_in(earlier.values(), &run.bench);
-        run.bench.remember(noted);
-        run.sick = run.bench.sick();
-        batch.watch.expects(plans.len());
-        for (at, mut sides) in self.sides.into_iter().enumerate() {
-            let left = |from: usize| costs.left(plans.get(from..).unwrap_or_default());
-            batch.watch.left(left(at), left(at + 1));
-            let id = sides.variant.id.clone();
-            let noted = earlier.remove(&id);
-            if run.sick.is_some() {
-                // What it would measure does not count either. What an interrupted run left stays.
-                let not_begun = sides.current.is_some().then(|| id.clone());
-                run.measured.not_begun.extend(not_begun);
-            } else {
-                let chosen = sides.choose(&run.bench.gpu, &costs, choose);
-                run.in_turn(sides, chosen, noted, open)?;
-            }
-            let cost = std::mem::take(&mut run.cost);
-            run.measured.spent.add(cost);
-            let mut profiles = run.measured.profiles.iter();
-            let kept = profiles.any(|profile| profile.variant == id);
-            if !kept {
-                has_room(output, &id)?;
-            }
-            settle(output, &id)?;
-            // Only now, because settling removes what an earlier run left.
-            if kept {
-                run.seal.add([variant_folder(output, &id)]);
-                costs.note(&id, cost);
-            }
-        }
-        // Still with the lock: the next run on this GPU reads what this one records.
-        let measured = run.finish();
-        drop(lock);
-        Ok(measured)
-    }
-
-    /// Builds both sides, and keeps what the compiler made of them.
-    fn both_sides(&mut self) -> Result<Vec<Sides<'a>>, Error> {
-        let Order { batch, output, .. } = self.order;
-        let started = std::time::Instant::now();
-        // The base first: a build command of the change could write to the base's sources.
-        let bases = match self.order.base {
-            Some(base) => {
-                let prebuilt = self.order.prebuilt.map(|prebuilt| &prebuilt.base);
-                base.build(batch.variants, prebuilt, &OfBase(batch.watch))?
-            }
-            None => Vec::new(),
-        };
-        let (artifacts, findings) = match self.order.prebuilt {
-            Some(prebuilt) => prebuilt.current.of(batch.variants),
-            None => batch.build()?,
-        };
-        self.measured.findings.extend(findings);
-        self.measured.spent.build_s += started.elapsed().as_secs_f64();
-        let folder = |variant: &Variant| variant_folder(output, &variant.id);
-        let (overrides, git) = (self.order.overrides, self.git.as_deref());
-        self.measured.compiled = batch.keep_compiled(&artifacts, folder, overrides, git)?;
-        if let Some(base) = self.order.base {
-            self.measured.compiled_bases = base.keep_compiled(&bases, output)?;
-        }
-        // Of all variants before the first program runs: one could write to the files of another.
-        let mut bases = bases.into_iter();
-        let sides = batch.variants.iter().zip(artifacts);
-        Ok(sides
-            .map(|(variant, artifact)| Sides {
-                variant,
-                current: artifact.map(|artifact| {
-                    let witness = Witness::of(&batch.config.root, &artifact);
-                    (artifact, witness)
-                }),
-                base: bases.next(),
-            })
-            .collect())
-    }
-}
+use crate::verdict::Schedule;
 
 /// What the variants of one run share.
-struct Run<'a> {
-    order: Order<'a>,
-    bench: Bench<'a>,
-    git: Option<String>,
-    measured: Measured,
+pub(super) struct Run<'a> {
+    pub order: Order<'a>,
+    pub bench: Bench<'a>,
+    pub git: Option<String>,
+    pub measured: Measured,
     /// What no program may change until the end: rules, baselines, and what was measured.
-    seal: Seal,
-    records: Records,
+    pub seal: Seal,
+    pub records: Records,
     /// What programs of a side could read, where that matters, or why that is not known.
-    files: Vec<(Side, Result<ReadableFiles, String>)>,
+    pub files: Vec<(Side, Result<ReadableFiles, String>)>,
     /// Whether verifications may be reused or recorded.
-    uses_records: bool,
+    pub uses_records: bool,
     /// What the variant took that is measured now.
-    cost: Cost,
+    pub cost: Cost,
     /// The GPU, from when on its driver reported a defect.
-    sick: Option<SickGpu>,
+    pub sick: Option<SickGpu>,
 }
 
 /// The files by which this run and the next ones judge, and which git obeys.
-fn rules(config: &Path, root: &Path, baselines: &Path) -> Vec<PathBuf> {
+pub(super) fn rules(config: &Path, root: &Path, baselines: &Path) -> Vec<PathBuf> {
     let mut rules = vec![config.to_path_buf(), baselines.to_path_buf()];
     // The project may be in a folder of its repository, or in a worktree beside it.
     if let Ok(repository) = crate::git::repository(root) {
@@ -555,7 +71,7 @@ impl<'a> Run<'a> {
     /// Waits for the GPU, and takes the records of verifications as they are then: the run before may
     /// have added to them. No program of this run is running, and a build command that changed them is
     /// still found at the end.
-    fn turn(&mut self, commands_ran: bool) -> Result<GpuLock, Error> {
+    pub fn turn(&mut self, commands_ran: bool) -> Result<GpuLock, Error> {
         let by_command = commands_ran && !self.seal.broken().is_empty();
         let lock = self.bench.lock(self.order.output)?;
         if !by_command {
@@ -567,7 +83,7 @@ impl<'a> Run<'a> {
 
     /// Whether the numbers of a built variant are correct, and compute-sanitizer, where the variant
     /// asks for it, finds nothing.
-    fn verified(
+    pub fn verified(
         &mut self,
         batch: Batch<'_>,
         variant: &Variant,
@@ -652,157 +168,9 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// What programs of a side could read, or why that is not known.
-    fn readable(&self, side: Side) -> Result<Readable<'_>, &str> {
-        if let Some(sha256) = self.order.packed_files {
-            return Ok(Readable::Packed(sha256));
-        }
-        let files = self.files.iter().find(|(of, _)| *of == side);
-        match files {
-            Some((_, Ok(files))) => Ok(Readable::Checkout(files)),
-            Some((_, Err(why))) => Err(why),
-            None => Err("what it could read is not known"),
-        }
-    }
-
-    /// The key of a variant that is about to be measured; an error says why it has none.
-    fn key(&self, sides: &Sides<'_>, variant: &Variant) -> Result<Key, String> {
-        let Some((artifact, _)) = &sides.current else {
-            return Err("it was not built".to_owned());
-        };
-        let current = KeyedSide {
-            config: self.order.batch.config,
-            variant,
-            artifact,
-            files: self.readable(Side::Current),
-        };
-        let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
-        let base = base.map(|base| KeyedSide::of_base(base, self.readable(Side::Base)));
-        key(KeyedMachine::of(&self.bench), current, base)
-    }
-
-    /// How a variant is measured, and what an interrupted run noted of it, if that is the same
-    /// measurement.
-    fn before(
-        &mut self,
-        sides: &mut Sides<'_>,
-        chosen: Option<(Variant, Schedule)>,
-        earlier: Option<VariantEntry>,
-    ) -> Result<(Option<(Variant, Schedule)>, Before), Error> {
-        let id = &sides.variant.id;
-        let (Some(journal), Some(_)) = (self.order.journal, &sides.current) else {
-            return Ok((chosen, Before::default()));
-        };
-        let had_any = earlier.is_some();
-        if let Some(mut earlier) = earlier {
-            let again = earlier.schedule.filter(|one| sides.may_choose(one));
-            let again = again.filter(|_| chosen.is_some());
-            let again = again.map(|schedule| (sides.with(schedule), schedule));
-            let again = again.or_else(|| chosen.clone());
-            let variant = again.as_ref().map_or(sides.variant, |(variant, _)| variant);
-            let now = self.key(sides, variant);
-            let failed = std::mem::take(&mut earlier.failed);
-            let other = now.as_ref().map(|now| match earlier.key.is_empty() {
-                true => None,
-                false => difference(&earlier.key, now),
-            });
-            match other {
-                // Also where nobody can know whether it is the same: then it must not pass unseen.
-                Ok(None) | Err(_) if !failed.is_empty() => {
-                    let (key, earlier) = (now.ok(), None);
-                    let before = Before {
-                        key,
-                        earlier,
-                        failed,
-                    };
-                    return Ok((again, before));
-                }
-                Ok(None) => {
-                    let before = Before {
-                        key: now.ok(),
-                        earlier: Some(earlier),
-                        failed,
-                    };
-                    return Ok((again, before));
-                }
-                Ok(Some(why)) => {
-                    let why = with_failure(&why, &failed);
-                    self.measured.findings.push(not_resumed(id, &why));
-                }
-                Err(why) => self.measured.findings.push(not_resumed(id, why)),
-            }
-            clear_measured(self.order.output, id)?;
-        }
-        // Also where others were chosen for a moment.
-        let chosen = chosen.map(|(_, schedule)| (sides.with(schedule), schedule));
-        let variant = chosen
-            .as_ref()
-            .map_or(sides.variant, |(variant, _)| variant);
-        let key = self.key(sides, variant);
-        if let (Err(why), false, Some(_)) = (&key, had_any, journal.interrupted()) {
-            self.measured.findings.push(not_resumed(id, why));
-        }
-        let before = Before {
-            key: key.ok(),
-            ..Before::default()
-        };
-        Ok((chosen, before))
-    }
-
-    /// What is noted of a variant if it fails from now on.
-    fn failure(
-        &self,
-        variant: &Variant,
-        before: &Before,
-        schedule: Option<Schedule>,
-    ) -> Option<Failure> {
-        let key = before.key.clone().unwrap_or_default();
-        let entry = self.order.journal?.entry(variant, key, schedule);
-        let found = self.measured.findings.len();
-        Some(Failure { entry, found })
-    }
-
-    /// Notes that a variant failed, so that a run that goes on with this one says so, too: what is only
-    /// measured again could pass then.
-    fn note_failed(&self, variant: &Variant, failure: Option<Failure>) -> Result<(), Error> {
-        let (Some(journal), Some(Failure { mut entry, found })) = (self.order.journal, failure)
-        else {
-            return Ok(());
-        };
-        let mut profiles = self.measured.profiles.iter();
-        let is_kept = profiles.any(|profile| profile.variant == variant.id);
-        // What its captures show is found in them again.
-        let is_failure = |one: &Finding| {
-            let denies = one.concerns(&variant.id) && one.severity == Severity::Deny;
-            denies && (!is_kept || one.code == Code::AlteredDuringRun)
-        };
-        let found = self.measured.findings.get(found..).unwrap_or_default();
-        if found.iter().any(is_failure) {
-            if interrupted_soon() {
-                return Err(Error::Interrupted);
-            }
-            let of_it = found.iter().filter(|one| one.concerns(&variant.id));
-            entry.failed = of_it.cloned().collect();
-            journal.note_failed(&entry)?;
-        }
-        Ok(())
-    }
-
-    /// Lets a variant stay failed that failed in the interrupted run.
-    fn keep_failed(&mut self, variant: &Variant, failed: Vec<Finding>) {
-        let denies = failed.iter().filter(|one| one.severity == Severity::Deny);
-        for finding in denies {
-            let text = format!("{} (in the interrupted run)", finding.message);
-            self.order.batch.watch.ended(variant, "profile", &text);
-        }
-        self.measured
-            .findings
-            .extend(failed.into_iter().map(failed_before));
-    }
-
     /// Sets aside what the GPU measured, and keeps later runs from it. A defect that the driver reports
     /// has no other cause.
-    fn quarantine(&mut self, sick: SickGpu) {
+    pub fn quarantine(&mut self, sick: SickGpu) {
         let output = self.order.output;
         let entry = Entry::new(&sick, output);
         let written = self.bench.quarantine.put(&entry);
@@ -815,7 +183,7 @@ impl<'a> Run<'a> {
     }
 
     /// Looks for what changed that must not, and records what was verified if nothing did.
-    fn finish(mut self) -> Measured {
+    pub fn finish(mut self) -> Measured {
         // The driver may report what the last program met only now.
         if let Some(sick) = self.bench.sick().or(self.sick.take()) {
             self.quarantine(sick);
@@ -838,7 +206,7 @@ impl<'a> Run<'a> {
     }
 
     /// Verifies a variant, and measures it: from the beginning, or where an interrupted run was.
-    fn in_turn(
+    pub fn in_turn(
         &mut self,
         mut sides: Sides<'a>,
         chosen: Option<(Variant, Schedule)>,
@@ -1136,80 +504,6 @@ impl<'a> Run<'a> {
             }
         }
     }
-}
-
-/// What is known of a variant before it is measured.
-#[derive(Default)]
-struct Before {
-    /// What makes it the same measurement; `None` where nothing is noted.
-    key: Option<Key>,
-    /// What an interrupted run noted of the same.
-    earlier: Option<VariantEntry>,
-    /// What that run found where it failed.
-    failed: Vec<Finding>,
-}
-
-/// What the journal gets of a variant if it fails.
-struct Failure {
-    /// Without the findings.
-    entry: VariantEntry,
-    /// How many findings there were before it.
-    found: usize,
-}
-
-/// How the message ends of what an interrupted run found where a variant failed.
-const FAILED_BEFORE: &str = " (in the interrupted run; not measured again)";
-
-/// A finding of an interrupted run on a variant that stays failed.
-fn failed_before(finding: Finding) -> Finding {
-    if finding.severity != Severity::Deny || finding.message.ends_with(FAILED_BEFORE) {
-        return finding;
-    }
-    Finding {
-        message: finding.message + FAILED_BEFORE,
-        next: format!("{}; to measure it anew, run without --resume", finding.next),
-        ..finding
-    }
-}
-
-/// Why it is measured anew, and how it failed before, if it did.
-fn with_failure(why: &str, failed: &[Finding]) -> String {
-    let first = failed.iter().find(|one| one.severity == Severity::Deny);
-    match first {
-        Some(first) => format!("{why}; in the interrupted run it failed: {}", first.message),
-        None => why.to_owned(),
-    }
-}
-
-/// That a variant does not go on where an interrupted run measured it.
-fn not_resumed(variant: &VariantId, why: &str) -> Finding {
-    Finding::deny(
-        Code::NotResumed,
-        variant,
-        format!("all of it is measured in this run: {why}"),
-        MEASURED,
-    )
-}
-
-/// Which variants go on with what an interrupted run measured.
-fn resumed(all: &[Resumed]) -> Option<Finding> {
-    const MOST: usize = 5;
-    let first = all.first()?;
-    let one = |one: &Resumed| match one.rounds {
-        1 => format!("{} (1 round)", one.variant),
-        rounds => format!("{} ({rounds} rounds)", one.variant),
-    };
-    let mut names: Vec<String> = all.iter().take(MOST).map(one).collect();
-    if let Some(more @ 1..) = all.len().checked_sub(MOST) {
-        names.push(format!("and {more} more"));
-    }
-    let message = format!(
-        "the run that began at {} was interrupted, and what it measured in whole rounds is used: {}",
-        first.began,
-        names.join(", ")
-    );
-    let next = "nothing, if nobody could write to its files meanwhile; otherwise measure anew, without --resume";
-    Some(Finding::of_project(Code::Resumed, message, next))
 }
 
 /// Puts a profile in the place of that of the same variant.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::base::BaseProject;
+use super::built::{Built, CompiledSources, Pair};
 use super::readable::{path_from_top, words_of_runs};
-use super::run::{Built, CompiledSources, Pair};
 use crate::binary::{contains, loads_at_run_time};
 use crate::build::Artifact;
 use crate::config::{Config, Recipe, Unread, Variant};

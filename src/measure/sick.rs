@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::run::Measured;
+use super::measured::Measured;
 use crate::evidence::{SickGpu, SymptomKind};
 use crate::finding::{Code, Finding};
 use crate::profile::Profile;

@@ -1,0 +1,480 @@
+//! Builds the variants of a run, and measures what was built.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::base::{BaseProject, BaseVariant};
+use super::batch::Batch;
+use super::bench::Bench;
+use super::cost::{Cost, Costs};
+use super::earlier::not_resumed;
+use super::journal::{Journal, VariantEntry};
+use super::measured::Measured;
+use super::prebuilt::{Prebuilt, PrebuiltSide};
+use super::readable::ReadableFiles;
+use super::resume::faults_in;
+use super::rounds::StillOpen;
+use super::run::{Run, rules};
+use super::seal::Seal;
+use super::subject::altered;
+use super::verified::{RecordUse, Records, is_recordable};
+use super::watch::OfBase;
+use crate::build::{Artifact, Witness};
+use crate::config::{Recipe, Variant};
+use crate::device::Gpu;
+use crate::files::{
+    clear_measured, has_room, set_aside, set_aside_to_resume, settle, variant_folder,
+};
+use crate::finding::{Error, Finding};
+use crate::plan::{Side, VariantPlan};
+use crate::profile::OnGpus;
+use crate::terms::VariantId;
+use crate::verdict::{ProcessCost, Schedule};
+
+/// How many launches a process of a variant makes side by side, by what a process costs; `None` for
+/// the configured number.
+pub type Choose<'a> = dyn Fn(&Variant, &Gpu, ProcessCost) -> Option<Schedule> + 'a;
+
+/// An order to measure variants.
+#[derive(Clone, Copy)]
+pub struct Order<'a> {
+    /// The variants.
+    pub batch: Batch<'a>,
+    /// The base revision, where it is measured side by side with them.
+    pub base: Option<&'a BaseProject>,
+    /// Profiles and captures are left in `output/<suite>/<variant>/`, those of the base in the
+    /// folder `base` there.
+    pub output: &'a Path,
+    /// Constants of a trial (`--define`).
+    pub overrides: &'a [String],
+    /// What is done with records of verifications.
+    pub records: RecordUse,
+    /// What another machine built, where nothing is built here.
+    pub prebuilt: Option<&'a Prebuilt>,
+    /// sha256 of the list of all files that came with it.
+    pub packed_files: Option<&'a str>,
+    /// Where it is noted what is measured, for another run to go on with.
+    pub journal: Option<&'a Journal>,
+}
+
+/// Measures variants. While `open` says so, and within the configured bound, a variant is measured
+/// in more processes. Where a base cannot be measured a finding says why, and the variant is
+/// measured alone.
+///
+/// # Errors
+/// [`Error`] where the machine failed; what concerns one variant is a finding.
+pub fn measure(order: Order<'_>, open: &mut StillOpen<'_>) -> Result<Measured, Error> {
+    // What the machine lacks is reported before anything is built.
+    let bench = Bench::new(order.batch, order.overrides, order.prebuilt)?;
+    build(order)?.measure(bench, &|_, _, _| None, open)
+}
+
+/// Builds variants, and their versions at the base where there is one. This needs no GPU.
+///
+/// # Errors
+/// [`Error`] where the machine failed; what concerns one variant is a finding.
+pub fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
+    let Order { batch, output, .. } = order;
+    let mut measured = Measured::default();
+    if let Some(journal) = order.journal {
+        let begun = journal.begin()?;
+        measured.findings.extend(begun.unusable);
+        if let Some(began) = begun.dropped {
+            batch.watch.notes(&format!(
+                "the run that began at {began} was interrupted; with --resume this one would go on with it"
+            ));
+        }
+    }
+    let mut seal = Seal::default();
+    seal.add(rules(
+        &batch.config.path,
+        &batch.config.root,
+        &batch.config.baselines,
+    ));
+    // Before the first program of the change runs: a build command is one.
+    let records = Records::of(&batch.config.work);
+    seal.add([records.path()]);
+    // Otherwise the earlier profile of a variant that fails now would be taken for this run's. Where
+    // this run is killed it is still there.
+    // What an interrupted run noted is read now, too: before a program could write to it.
+    let mut earlier = BTreeMap::new();
+    for variant in batch.variants {
+        let id = &variant.id;
+        let noted = order.journal.map(|journal| journal.earlier(id));
+        match noted.unwrap_or(Ok(None)) {
+            Ok(Some(entry)) => {
+                set_aside_to_resume(output, id)?;
+                earlier.insert(id.clone(), entry);
+            }
+            Ok(None) => {
+                set_aside(output, id)?;
+            }
+            Err(why) => {
+                set_aside(output, id)?;
+                measured.findings.push(not_resumed(id, &why));
+            }
+        }
+    }
+    // Their latest profiles are then those of this GPU.
+    let ids: Vec<&VariantId> = batch.variants.iter().map(|variant| &variant.id).collect();
+    OnGpus::forget(output, &ids)?;
+    let mut built = Built {
+        // Where two programs are compared, no commit says which is which.
+        git: match (order.prebuilt, order.base) {
+            (Some(prebuilt), _) => prebuilt.git.clone(),
+            (None, Some(base)) if base.commit().is_none() => None,
+            _ => crate::git::revision(&batch.config.root),
+        },
+        order,
+        measured,
+        seal,
+        records,
+        sides: Vec::new(),
+        files: Vec::new(),
+        earlier,
+    };
+    built.sides = built.both_sides()?;
+    built.files = built.readable_files();
+    Ok(built)
+}
+
+/// Variants that are built, and not measured yet.
+pub struct Built<'a> {
+    order: Order<'a>,
+    git: Option<String>,
+    measured: Measured,
+    /// What no program may change until the end: rules, baselines, and what was measured.
+    seal: Seal,
+    records: Records,
+    /// Those to measure, in their order.
+    sides: Vec<Sides<'a>>,
+    /// What programs of a side could read, where that matters, or why that is not known.
+    files: Vec<(Side, Result<ReadableFiles, String>)>,
+    /// What an interrupted run noted.
+    earlier: BTreeMap<VariantId, VariantEntry>,
+}
+
+/// A variant, and its version at the base where there is one.
+pub(super) struct Sides<'a> {
+    pub variant: &'a Variant,
+    /// `None` where it could not be built.
+    pub current: Option<(Artifact, Witness)>,
+    pub base: Option<Result<BaseVariant<'a>, Finding>>,
+}
+
+impl Sides<'_> {
+    /// The variant with as many launches as are chosen where it is measured side by side; the base's
+    /// gets as many.
+    pub fn choose(
+        &mut self,
+        gpu: &Gpu,
+        costs: &Costs,
+        choose: &Choose<'_>,
+    ) -> Option<(Variant, Schedule)> {
+        let Some(Ok(_)) = &self.base else {
+            return None;
+        };
+        let schedule = choose(self.variant, gpu, costs.process(&self.variant.id))?;
+        Some((self.with(schedule), schedule))
+    }
+
+    /// Whether a schedule is one that may be chosen for it.
+    pub fn may_choose(&self, schedule: &Schedule) -> bool {
+        let settings = &self.variant.profile;
+        (settings.launches..=settings.max_launches).contains(&schedule.launches)
+    }
+
+    /// The variant with so many launches; the base's gets as many.
+    pub fn with(&mut self, schedule: Schedule) -> Variant {
+        if let Some(Ok(base)) = &mut self.base {
+            base.variant.profile.launches = schedule.launches;
+        }
+        let mut chosen = self.variant.clone();
+        chosen.profile.launches = schedule.launches;
+        chosen
+    }
+
+    /// The jobs that measure it.
+    fn plan(&self) -> VariantPlan {
+        match self.base {
+            Some(Ok(_)) => VariantPlan::side_by_side(self.variant),
+            _ => VariantPlan::alone(self.variant),
+        }
+    }
+}
+
+/// The sources that compilers opened, by variant: paths from the folder of the configuration.
+pub type CompiledSources = BTreeMap<VariantId, BTreeSet<String>>;
+
+/// A variant that was built on both sides.
+#[derive(Clone, Copy)]
+pub struct Pair<'a> {
+    /// The variant.
+    pub variant: &'a Variant,
+    /// The folder of its project.
+    pub root: &'a Path,
+    /// What was built of it.
+    pub artifact: &'a Artifact,
+    /// Its version at the base.
+    pub base_variant: &'a Variant,
+    /// The folder of the base's project.
+    pub base_root: &'a Path,
+    /// What was built of that.
+    pub base: &'a Artifact,
+}
+
+impl<'a> Built<'a> {
+    /// The variants that were built on both sides.
+    pub fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
+        let root = &self.order.batch.config.root;
+        self.sides.iter().filter_map(move |sides| {
+            let (artifact, _) = sides.current.as_ref()?;
+            let base = sides.base.as_ref()?.as_ref().ok()?;
+            Some(Pair {
+                variant: sides.variant,
+                root,
+                artifact,
+                base_variant: &base.variant,
+                base_root: &base.config.root,
+                base: &base.artifact,
+            })
+        })
+    }
+
+    /// The sources that the compiler opened for each variant at the base, and now those that the base
+    /// lacks. That only the change compiles a file of the base says nothing about who else reads it.
+    pub fn compiled_sources(&self) -> CompiledSources {
+        let by_compiler = |sides: &&Sides<'a>| matches!(sides.variant.recipe, Recipe::Nvcc { .. });
+        let project = self.order.base.and_then(|base| base.config.as_ref().ok());
+        let is_new = |path: &&String| {
+            project.is_some_and(|base| base.root.join(path).symlink_metadata().is_err())
+        };
+        let sides = self.sides.iter().filter(by_compiler);
+        sides
+            .map(|sides| {
+                let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
+                let base = base
+                    .into_iter()
+                    .flat_map(|base| base.artifact.sources.keys());
+                let current = sides.current.iter();
+                let current = current.flat_map(|(artifact, _)| artifact.sources.keys());
+                let sources = base.chain(current.filter(is_new));
+                (sides.variant.id.clone(), sources.cloned().collect())
+            })
+            .collect()
+    }
+
+    /// What was built, to be packed.
+    pub fn programs(&self) -> Prebuilt {
+        let id = |sides: &Sides<'_>| sides.variant.id.clone();
+        let current = self.sides.iter().filter_map(|sides| {
+            let (artifact, _) = sides.current.as_ref()?;
+            Some((id(sides), artifact.clone()))
+        });
+        let base = self.sides.iter().filter_map(|sides| {
+            let base = sides.base.as_ref()?.as_ref().ok()?;
+            Some((id(sides), base.artifact.clone()))
+        });
+        let of_base = self.sides.iter().filter_map(|sides| {
+            let base = sides.base.as_ref()?.as_ref();
+            base.err().cloned()
+        });
+        Prebuilt {
+            current: PrebuiltSide {
+                artifacts: current.collect(),
+                findings: self.measured.findings.clone(),
+            },
+            base: PrebuiltSide {
+                artifacts: base.collect(),
+                findings: of_base.collect(),
+            },
+            git: self.git.clone(),
+        }
+    }
+
+    /// Whether a variant of a suite can be measured only without a base.
+    pub fn lacks_base(&self, suite: &str) -> bool {
+        let mut sides = self.sides.iter();
+        sides.any(|sides| {
+            let alone = !matches!(sides.base, Some(Ok(_)));
+            sides.variant.id.suite == suite && sides.current.is_some() && alone
+        })
+    }
+
+    /// Whether a variant was built by a command of its own, on either side.
+    pub fn ran_build_command(&self) -> bool {
+        let builds =
+            |variant: &Variant| matches!(variant.recipe, Recipe::Command { build: Some(_), .. });
+        self.sides.iter().any(|sides| {
+            let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
+            builds(sides.variant) || base.is_some_and(|base| builds(&base.variant))
+        })
+    }
+
+    /// Whether verifications may be reused or recorded.
+    fn uses_records(&self) -> bool {
+        let Order {
+            records, overrides, ..
+        } = self.order;
+        // A build command may write what other programs read.
+        let unknown = !overrides.is_empty() || self.ran_build_command();
+        let mut variants = self.order.batch.variants.iter();
+        let recordable = variants.any(|variant| is_recordable(variant));
+        !unknown && recordable && (records.reads || records.writes)
+    }
+
+    /// What programs of each side could read.
+    fn readable_files(&self) -> Vec<(Side, Result<ReadableFiles, String>)> {
+        let is_noted = self.order.journal.is_some() && self.order.packed_files.is_none();
+        if !is_noted && !self.uses_records() {
+            return Vec::new();
+        }
+        let config = self.order.batch.config;
+        let bases = self.sides.iter().filter_map(|sides| sides.base.as_ref());
+        let base_root = bases.flatten().next().map(|base| &base.config.root);
+        let roots = [(Side::Current, Some(&config.root)), (Side::Base, base_root)];
+        let files = roots.into_iter().filter_map(|(side, root)| {
+            let files = ReadableFiles::of(root?, &config.unread);
+            Some((side, files))
+        });
+        files.collect()
+    }
+
+    /// Measures neither side of these.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn leave_out(&mut self, variants: &[VariantId]) -> Result<(), Error> {
+        for variant in variants {
+            if self.earlier.remove(variant).is_some() {
+                clear_measured(self.order.output, variant)?;
+            }
+            settle(self.order.output, variant)?;
+        }
+        self.sides
+            .retain(|sides| !variants.contains(&sides.variant.id));
+        Ok(())
+    }
+
+    /// Whether no variant is left to measure.
+    pub fn is_empty(&self) -> bool {
+        self.sides.is_empty()
+    }
+
+    /// What is known where nothing is left to measure.
+    pub fn unmeasured(mut self) -> Measured {
+        let root = &self.order.batch.config.root;
+        if let Some(altered) = altered(None, &self.seal, root) {
+            self.measured.findings.push(altered);
+        }
+        self.measured
+    }
+
+    /// Measures what is left, on this machine.
+    ///
+    /// # Errors
+    /// As [`measure`].
+    pub fn measure(
+        self,
+        bench: Bench<'a>,
+        choose: &Choose<'_>,
+        open: &mut StillOpen<'_>,
+    ) -> Result<Measured, Error> {
+        let Order { batch, output, .. } = self.order;
+        let commands_ran = self.ran_build_command();
+        let uses_records = self.uses_records();
+        let mut earlier = self.earlier;
+        let mut run = Run {
+            uses_records,
+            order: self.order,
+            bench,
+            git: self.git,
+            measured: self.measured,
+            seal: self.seal,
+            records: self.records,
+            files: self.files,
+            cost: Cost::default(),
+            sick: None,
+        };
+        let mut costs = Costs::of(&batch.config.work);
+        let plans: Vec<VariantPlan> = self.sides.iter().map(Sides::plan).collect();
+        if let Some(text) = costs.expected(&plans) {
+            batch.watch.notes(&text);
+        }
+        let lock = run.turn(commands_ran)?;
+        let noted = faults_in(earlier.values(), &run.bench);
+        run.bench.remember(noted);
+        run.sick = run.bench.sick();
+        batch.watch.expects(plans.len());
+        for (at, mut sides) in self.sides.into_iter().enumerate() {
+            let left = |from: usize| costs.left(plans.get(from..).unwrap_or_default());
+            batch.watch.left(left(at), left(at + 1));
+            let id = sides.variant.id.clone();
+            let noted = earlier.remove(&id);
+            if run.sick.is_some() {
+                // What it would measure does not count either. What an interrupted run left stays.
+                let not_begun = sides.current.is_some().then(|| id.clone());
+                run.measured.not_begun.extend(not_begun);
+            } else {
+                let chosen = sides.choose(&run.bench.gpu, &costs, choose);
+                run.in_turn(sides, chosen, noted, open)?;
+            }
+            let cost = std::mem::take(&mut run.cost);
+            run.measured.spent.add(cost);
+            let mut profiles = run.measured.profiles.iter();
+            let kept = profiles.any(|profile| profile.variant == id);
+            if !kept {
+                has_room(output, &id)?;
+            }
+            settle(output, &id)?;
+            // Only now, because settling removes what an earlier run left.
+            if kept {
+                run.seal.add([variant_folder(output, &id)]);
+                costs.note(&id, cost);
+            }
+        }
+        // Still with the lock: the next run on this GPU reads what this one records.
+        let measured = run.finish();
+        drop(lock);
+        Ok(measured)
+    }
+
+    /// Builds both sides, and keeps what the compiler made of them.
+    fn both_sides(&mut self) -> Result<Vec<Sides<'a>>, Error> {
+        let Order { batch, output, .. } = self.order;
+        let started = std::time::Instant::now();
+        // The base first: a build command of the change could write to the base's sources.
+        let bases = match self.order.base {
+            Some(base) => {
+                let prebuilt = self.order.prebuilt.map(|prebuilt| &prebuilt.base);
+                base.build(batch.variants, prebuilt, &OfBase(batch.watch))?
+            }
+            None => Vec::new(),
+        };
+        let (artifacts, findings) = match self.order.prebuilt {
+            Some(prebuilt) => prebuilt.current.of(batch.variants),
+            None => batch.build()?,
+        };
+        self.measured.findings.extend(findings);
+        self.measured.spent.build_s += started.elapsed().as_secs_f64();
+        let folder = |variant: &Variant| variant_folder(output, &variant.id);
+        let (overrides, git) = (self.order.overrides, self.git.as_deref());
+        self.measured.compiled = batch.keep_compiled(&artifacts, folder, overrides, git)?;
+        if let Some(base) = self.order.base {
+            self.measured.compiled_bases = base.keep_compiled(&bases, output)?;
+        }
+        // Of all variants before the first program runs: one could write to the files of another.
+        let mut bases = bases.into_iter();
+        let sides = batch.variants.iter().zip(artifacts);
+        Ok(sides
+            .map(|(variant, artifact)| Sides {
+                variant,
+                current: artifact.map(|artifact| {
+                    let witness = Witness::of(&batch.config.root, &artifact);
+                    (artifact, witness)
+                }),
+                base: bases.next(),
+            })
+            .collect())
+    }
+}
