@@ -3,59 +3,32 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::base::{BaseProject, BaseVariant};
-use super::batch::Batch;
 use super::bench::Bench;
 use super::cost::{Cost, Costs};
 use super::earlier::not_resumed;
-use super::journal::{Journal, VariantEntry};
+use super::journal::VariantEntry;
 use super::measured::Measured;
+use super::order::{Choose, Order};
 use super::prebuilt::{Prebuilt, PrebuiltSide};
 use super::readable::ReadableFiles;
 use super::resume::faults_in;
 use super::rounds::StillOpen;
-use super::run::{Run, rules};
+use super::run::Run;
 use super::seal::Seal;
+use super::sides::Sides;
 use super::subject::altered;
-use super::verified::{RecordUse, Records, is_recordable};
+use super::verified::{Records, is_recordable};
 use super::watch::OfBase;
 use crate::build::{Artifact, Witness};
 use crate::config::{Recipe, Variant};
-use crate::device::Gpu;
 use crate::files::{
     clear_measured, has_room, set_aside, set_aside_to_resume, settle, variant_folder,
 };
-use crate::finding::{Error, Finding};
+use crate::finding::Error;
 use crate::plan::{Side, VariantPlan};
 use crate::profile::OnGpus;
 use crate::terms::VariantId;
-use crate::verdict::{ProcessCost, Schedule};
-
-/// How many launches a process of a variant makes side by side, by what a process costs; `None` for
-/// the configured number.
-pub type Choose<'a> = dyn Fn(&Variant, &Gpu, ProcessCost) -> Option<Schedule> + 'a;
-
-/// An order to measure variants.
-#[derive(Clone, Copy)]
-pub struct Order<'a> {
-    /// The variants.
-    pub batch: Batch<'a>,
-    /// The base revision, where it is measured side by side with them.
-    pub base: Option<&'a BaseProject>,
-    /// Profiles and captures are left in `output/<suite>/<variant>/`, those of the base in the
-    /// folder `base` there.
-    pub output: &'a Path,
-    /// Constants of a trial (`--define`).
-    pub overrides: &'a [String],
-    /// What is done with records of verifications.
-    pub records: RecordUse,
-    /// What another machine built, where nothing is built here.
-    pub prebuilt: Option<&'a Prebuilt>,
-    /// sha256 of the list of all files that came with it.
-    pub packed_files: Option<&'a str>,
-    /// Where it is noted what is measured, for another run to go on with.
-    pub journal: Option<&'a Journal>,
-}
+use std::path::PathBuf;
 
 /// Measures variants. While `open` says so, and within the configured bound, a variant is measured
 /// in more processes. Where a base cannot be measured a finding says why, and the variant is
@@ -152,55 +125,6 @@ pub struct Built<'a> {
     files: Vec<(Side, Result<ReadableFiles, String>)>,
     /// What an interrupted run noted.
     earlier: BTreeMap<VariantId, VariantEntry>,
-}
-
-/// A variant, and its version at the base where there is one.
-pub(super) struct Sides<'a> {
-    pub variant: &'a Variant,
-    /// `None` where it could not be built.
-    pub current: Option<(Artifact, Witness)>,
-    pub base: Option<Result<BaseVariant<'a>, Finding>>,
-}
-
-impl Sides<'_> {
-    /// The variant with as many launches as are chosen where it is measured side by side; the base's
-    /// gets as many.
-    pub fn choose(
-        &mut self,
-        gpu: &Gpu,
-        costs: &Costs,
-        choose: &Choose<'_>,
-    ) -> Option<(Variant, Schedule)> {
-        let Some(Ok(_)) = &self.base else {
-            return None;
-        };
-        let schedule = choose(self.variant, gpu, costs.process(&self.variant.id))?;
-        Some((self.with(schedule), schedule))
-    }
-
-    /// Whether a schedule is one that may be chosen for it.
-    pub fn may_choose(&self, schedule: &Schedule) -> bool {
-        let settings = &self.variant.profile;
-        (settings.launches..=settings.max_launches).contains(&schedule.launches)
-    }
-
-    /// The variant with so many launches; the base's gets as many.
-    pub fn with(&mut self, schedule: Schedule) -> Variant {
-        if let Some(Ok(base)) = &mut self.base {
-            base.variant.profile.launches = schedule.launches;
-        }
-        let mut chosen = self.variant.clone();
-        chosen.profile.launches = schedule.launches;
-        chosen
-    }
-
-    /// The jobs that measure it.
-    fn plan(&self) -> VariantPlan {
-        match self.base {
-            Some(Ok(_)) => VariantPlan::side_by_side(self.variant),
-            _ => VariantPlan::alone(self.variant),
-        }
-    }
 }
 
 /// The sources that compilers opened, by variant: paths from the folder of the configuration.
@@ -477,4 +401,16 @@ impl<'a> Built<'a> {
             })
             .collect())
     }
+}
+
+/// The files by which this run and the next ones judge, and which git obeys.
+fn rules(config: &Path, root: &Path, baselines: &Path) -> Vec<PathBuf> {
+    let mut rules = vec![config.to_path_buf(), baselines.to_path_buf()];
+    // The project may be in a folder of its repository, or in a worktree beside it.
+    if let Ok(repository) = crate::git::repository(root) {
+        rules.push(repository.history.join("HEAD"));
+        let shared = ["config", "hooks", "info"];
+        rules.extend(shared.map(|name| repository.common.join(name)));
+    }
+    rules
 }

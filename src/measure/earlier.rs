@@ -1,166 +1,9 @@
-//! What a run takes over from an interrupted one, variant by variant, and leaves to the next.
+//! What is known of a variant from an interrupted run, and what reports say of it.
 
-use super::built::Sides;
 use super::journal::{MEASURED, Resumed, VariantEntry};
-use super::resume::{Key, KeyedMachine, KeyedSide, Readable, difference, key};
-use super::run::Run;
-use crate::config::Variant;
-use crate::files::clear_measured;
-use crate::finding::{Code, Error, Finding, Severity};
-use crate::plan::Side;
-use crate::process::interrupted_soon;
+use super::resume::Key;
+use crate::finding::{Code, Finding, Severity};
 use crate::terms::VariantId;
-use crate::verdict::Schedule;
-
-impl<'a> Run<'a> {
-    /// What programs of a side could read, or why that is not known.
-    fn readable(&self, side: Side) -> Result<Readable<'_>, &str> {
-        if let Some(sha256) = self.order.packed_files {
-            return Ok(Readable::Packed(sha256));
-        }
-        let files = self.files.iter().find(|(of, _)| *of == side);
-        match files {
-            Some((_, Ok(files))) => Ok(Readable::Checkout(files)),
-            Some((_, Err(why))) => Err(why),
-            None => Err("what it could read is not known"),
-        }
-    }
-
-    /// The key of a variant that is about to be measured; an error says why it has none.
-    fn key(&self, sides: &Sides<'_>, variant: &Variant) -> Result<Key, String> {
-        let Some((artifact, _)) = &sides.current else {
-            return Err("it was not built".to_owned());
-        };
-        let current = KeyedSide {
-            config: self.order.batch.config,
-            variant,
-            artifact,
-            files: self.readable(Side::Current),
-        };
-        let base = sides.base.as_ref().and_then(|base| base.as_ref().ok());
-        let base = base.map(|base| KeyedSide::of_base(base, self.readable(Side::Base)));
-        key(KeyedMachine::of(&self.bench), current, base)
-    }
-
-    /// How a variant is measured, and what an interrupted run noted of it, if that is the same
-    /// measurement.
-    pub fn before(
-        &mut self,
-        sides: &mut Sides<'_>,
-        chosen: Option<(Variant, Schedule)>,
-        earlier: Option<VariantEntry>,
-    ) -> Result<(Option<(Variant, Schedule)>, Before), Error> {
-        let id = &sides.variant.id;
-        let (Some(journal), Some(_)) = (self.order.journal, &sides.current) else {
-            return Ok((chosen, Before::default()));
-        };
-        let had_any = earlier.is_some();
-        if let Some(mut earlier) = earlier {
-            let again = earlier.schedule.filter(|one| sides.may_choose(one));
-            let again = again.filter(|_| chosen.is_some());
-            let again = again.map(|schedule| (sides.with(schedule), schedule));
-            let again = again.or_else(|| chosen.clone());
-            let variant = again.as_ref().map_or(sides.variant, |(variant, _)| variant);
-            let now = self.key(sides, variant);
-            let failed = std::mem::take(&mut earlier.failed);
-            let other = now.as_ref().map(|now| match earlier.key.is_empty() {
-                true => None,
-                false => difference(&earlier.key, now),
-            });
-            match other {
-                // Also where nobody can know whether it is the same: then it must not pass unseen.
-                Ok(None) | Err(_) if !failed.is_empty() => {
-                    let (key, earlier) = (now.ok(), None);
-                    let before = Before {
-                        key,
-                        earlier,
-                        failed,
-                    };
-                    return Ok((again, before));
-                }
-                Ok(None) => {
-                    let before = Before {
-                        key: now.ok(),
-                        earlier: Some(earlier),
-                        failed,
-                    };
-                    return Ok((again, before));
-                }
-                Ok(Some(why)) => {
-                    let why = with_failure(&why, &failed);
-                    self.measured.findings.push(not_resumed(id, &why));
-                }
-                Err(why) => self.measured.findings.push(not_resumed(id, why)),
-            }
-            clear_measured(self.order.output, id)?;
-        }
-        // Also where others were chosen for a moment.
-        let chosen = chosen.map(|(_, schedule)| (sides.with(schedule), schedule));
-        let variant = chosen
-            .as_ref()
-            .map_or(sides.variant, |(variant, _)| variant);
-        let key = self.key(sides, variant);
-        if let (Err(why), false, Some(_)) = (&key, had_any, journal.interrupted()) {
-            self.measured.findings.push(not_resumed(id, why));
-        }
-        let before = Before {
-            key: key.ok(),
-            ..Before::default()
-        };
-        Ok((chosen, before))
-    }
-
-    /// What is noted of a variant if it fails from now on.
-    pub fn failure(
-        &self,
-        variant: &Variant,
-        before: &Before,
-        schedule: Option<Schedule>,
-    ) -> Option<Failure> {
-        let key = before.key.clone().unwrap_or_default();
-        let entry = self.order.journal?.entry(variant, key, schedule);
-        let found = self.measured.findings.len();
-        Some(Failure { entry, found })
-    }
-
-    /// Notes that a variant failed, so that a run that goes on with this one says so, too: what is only
-    /// measured again could pass then.
-    pub fn note_failed(&self, variant: &Variant, failure: Option<Failure>) -> Result<(), Error> {
-        let (Some(journal), Some(Failure { mut entry, found })) = (self.order.journal, failure)
-        else {
-            return Ok(());
-        };
-        let mut profiles = self.measured.profiles.iter();
-        let is_kept = profiles.any(|profile| profile.variant == variant.id);
-        // What its captures show is found in them again.
-        let is_failure = |one: &Finding| {
-            let denies = one.concerns(&variant.id) && one.severity == Severity::Deny;
-            denies && (!is_kept || one.code == Code::AlteredDuringRun)
-        };
-        let found = self.measured.findings.get(found..).unwrap_or_default();
-        if found.iter().any(is_failure) {
-            if interrupted_soon() {
-                return Err(Error::Interrupted);
-            }
-            let of_it = found.iter().filter(|one| one.concerns(&variant.id));
-            entry.failed = of_it.cloned().collect();
-            journal.note_failed(&entry)?;
-        }
-        Ok(())
-    }
-
-    /// Lets a variant stay failed that failed in the interrupted run.
-    pub fn keep_failed(&mut self, variant: &Variant, failed: Vec<Finding>) {
-        let denies = failed.iter().filter(|one| one.severity == Severity::Deny);
-        for finding in denies {
-            let text = format!("{} (in the interrupted run)", finding.message);
-            self.order.batch.watch.ended(variant, "profile", &text);
-        }
-        self.measured
-            .findings
-            .extend(failed.into_iter().map(failed_before));
-    }
-}
 
 /// What is known of a variant before it is measured.
 #[derive(Default)]
@@ -185,7 +28,7 @@ pub(super) struct Failure {
 const FAILED_BEFORE: &str = " (in the interrupted run; not measured again)";
 
 /// A finding of an interrupted run on a variant that stays failed.
-fn failed_before(finding: Finding) -> Finding {
+pub(super) fn failed_before(finding: Finding) -> Finding {
     if finding.severity != Severity::Deny || finding.message.ends_with(FAILED_BEFORE) {
         return finding;
     }
@@ -197,7 +40,7 @@ fn failed_before(finding: Finding) -> Finding {
 }
 
 /// Why it is measured anew, and how it failed before, if it did.
-fn with_failure(why: &str, failed: &[Finding]) -> String {
+pub(super) fn with_failure(why: &str, failed: &[Finding]) -> String {
     let first = failed.iter().find(|one| one.severity == Severity::Deny);
     match first {
         Some(first) => format!("{why}; in the interrupted run it failed: {}", first.message),

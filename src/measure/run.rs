@@ -1,22 +1,23 @@
 //! Measures variants one after the other on the configured GPU, into fresh profiles.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use super::base::{BaseProject, BaseVariant};
 use super::batch::Batch;
 use super::bench::Bench;
-use super::built::{Order, Sides};
 use super::cost::Cost;
 use super::earlier::{Before, not_resumed, resumed};
 use super::journal::{Journal, VariantEntry};
 use super::measured::Measured;
 use super::noted::Noted;
+use super::order::Order;
 use super::readable::ReadableFiles;
 use super::retry::Retries;
 use super::rounds::{Profiles, SideStop, StillOpen, Subjects};
 use super::seal::Seal;
 use super::seeds::Seeds;
+use super::sides::Sides;
 use super::subject::{Subject, altered};
 use super::verified::{Records, ReusedVerification, VerificationRecord, key_of};
 use super::watch::OfBase;
@@ -53,18 +54,6 @@ pub(super) struct Run<'a> {
     pub cost: Cost,
     /// The GPU, from when on its driver reported a defect.
     pub sick: Option<SickGpu>,
-}
-
-/// The files by which this run and the next ones judge, and which git obeys.
-pub(super) fn rules(config: &Path, root: &Path, baselines: &Path) -> Vec<PathBuf> {
-    let mut rules = vec![config.to_path_buf(), baselines.to_path_buf()];
-    // The project may be in a folder of its repository, or in a worktree beside it.
-    if let Ok(repository) = crate::git::repository(root) {
-        rules.push(repository.history.join("HEAD"));
-        let shared = ["config", "hooks", "info"];
-        rules.extend(shared.map(|name| repository.common.join(name)));
-    }
-    rules
 }
 
 impl<'a> Run<'a> {
