@@ -101,10 +101,12 @@ fn every_shipped_kernel_compiles_and_only_the_one_that_is_meant_to_spills_regist
     if !are_here(&["nvcc"]) {
         return;
     }
-    let build = &*BUILD;
-    assert_eq!(build.variants.len(), 51);
-    for variant in &build.variants {
-        let name = variant["variant"].as_str().unwrap();
+    let named = |variant: &serde_json::Value| variant["variant"].as_str().unwrap().to_owned();
+    let is_twin = |variant: &&serde_json::Value| named(variant).ends_with("/triton");
+    let (twins, compiled): (Vec<_>, Vec<_>) = BUILD.variants.iter().partition(is_twin);
+    assert_eq!((twins.len(), compiled.len()), (5, 46));
+    for variant in compiled {
+        let name = named(variant);
         let kernels = variant["kernels"].as_object().unwrap();
         let families = ["bsr_gemm_", "trajectory_resample_", "attention_"];
         let of_a_family = |kernel: &str| families.iter().any(|family| kernel.starts_with(family));
