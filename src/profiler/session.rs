@@ -289,7 +289,8 @@ pub(super) fn execute(
         invocation,
         times: Times {
             wall: finished.wall,
-            until_launch,
+            // The log is read now and then, and a last time after the process has ended.
+            until_launch: until_launch.map(|until| until.min(finished.wall)),
         },
         finished,
         device,
