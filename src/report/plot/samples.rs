@@ -23,7 +23,7 @@ const FOOT: f64 = 20.0;
 const STRIP: f64 = HEAD + 2.0 * HALF + FOOT + 14.0;
 /// Strips that a picture has room for.
 const MOST: usize = 60;
-/// Launches that a strip draws: more are not told apart, and a page of a million dots is slow.
+/// Launches that a strip draws: more look the same, and a page of a million dots is slow.
 const LAUNCHES: usize = 20_000;
 /// Processes that a side of a strip draws.
 const PROCESSES: usize = 2_000;
