@@ -81,7 +81,7 @@ fn quiet(command: &mut Command) -> &mut Command {
 /// Waits until no process is left that was started in a folder: what a killed program had started
 /// itself goes on for a moment.
 pub fn wait_for_orphans(folder: &Path) {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_secs(120);
     let folder = folder.canonicalize().unwrap();
     let is_left = || {
         let processes = fs::read_dir("/proc").unwrap().flatten();
