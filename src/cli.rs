@@ -722,7 +722,7 @@ pub struct CheckArgs {
     pub output: Option<PathBuf>,
     /// Go on with a check that was interrupted: what it measured in whole rounds of the same program,
     /// settings, GPU and version is used, and the rest is measured. Without one everything is measured.
-    #[arg(long, conflicts_with_all = ["from", "static", "dry_run", "on"])]
+    #[arg(long, conflicts_with_all = ["from", "static", "dry_run"])]
     pub resume: bool,
     /// Measure what `archive` packed: its programs, by its rules and locks. Needs no nvcc, no git and
     /// no checkout.
@@ -752,6 +752,9 @@ pub struct CheckArgs {
     /// Take the end of standard input for an interrupt.
     #[arg(long, hide = true, requires = "slice")]
     pub until_input_ends: bool,
+    /// Leave the journal of the slice for the run that it is a part of.
+    #[arg(long, hide = true, requires = "slice")]
+    pub of_run: bool,
     /// How many slices --on submits, each with one GPU [default: one for each variant, at most 8]
     #[arg(long, value_name = "N", requires = "on", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SLICES)))]
     pub slices: Option<u32>,

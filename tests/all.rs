@@ -59,6 +59,7 @@ mod resume;
 mod rule;
 mod same_program;
 mod sanitizer;
+mod sick_nodes;
 mod side_by_side;
 mod slices;
 mod slurm;

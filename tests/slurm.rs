@@ -155,6 +155,61 @@ fn a_check_on_slurm_is_one_check_whose_slices_run_on_different_gpus() {
     login.is_clean();
 }
 
+#[test]
+fn a_check_on_slurm_that_was_killed_goes_on() {
+    let Some(login) = Login::new(2) else { return };
+    let project = &login.machine.project;
+    let hang = project.path("tmp/hang").display().to_string();
+    login.machine.ncu(&format!(
+        "echo \"$*\" >>\"$ARGV\"\n\
+         case $* in *--export*slices/1/*capture-2*) if [ -e '{hang}' ]; then sleep 600; fi ;; esac"
+    ));
+    fs::write(&hang, "").unwrap();
+    let mut check = login.start(&[]);
+    let runs = || {
+        let runs = fs::read_dir(project.path(".sparsek-gate/slurm"));
+        let runs = runs.into_iter().flatten().flatten();
+        runs.map(|run| run.path()).collect::<Vec<_>>()
+    };
+    let is_half = || {
+        let complete = |run: &std::path::PathBuf| run.join("slices/2/slice.json").exists();
+        runs().iter().any(complete) && !login.running(&["sleep 600"]).is_empty()
+    };
+    login.cluster.until("one slice is complete", is_half);
+    check.kill().unwrap();
+    check.wait().unwrap();
+    fs::remove_file(&hang).unwrap();
+    fs::remove_file(project.path("argv")).unwrap();
+    login
+        .run(&["--resume", "--pull-request", "7"])
+        .exits(2)
+        .says("`--resume` is refused: a change is under review");
+    let report = format!("json:{}", project.path("tmp/outcome.json").display());
+    login
+        .run(&["--resume", "--report", &report])
+        .exits(0)
+        .says("1 of 2 slices is complete of an interrupted run")
+        .says(": 1 slice\n");
+    let outcome: Json = serde_json::from_str(&project.read("tmp/outcome.json")).unwrap();
+    all_measured(&outcome, 2);
+    // The GPU of the other slice is the same again, so that its whole round counts.
+    assert_eq!(outcome["resumed"].as_array().unwrap().len(), 1);
+    let calls = login.machine.ncu_calls();
+    let of = |slice: &str| calls.iter().filter(|call| call.contains(slice)).count();
+    assert!(of("slices/1/") > 0);
+    assert_eq!(of("slices/2/"), 0, "{calls:#?}");
+    login.is_clean();
+    let [run] = &runs()[..] else {
+        panic!("one run");
+    };
+    for journal in ["", "slices/1/profiles/", "slices/2/profiles/"] {
+        assert!(!run.join(format!("{journal}journal.json")).exists());
+    }
+    // It is over: the next one begins anew.
+    login.run(&["--resume"]).exits(0).says("0 of 2 slices");
+    assert_eq!(runs().len(), 2);
+}
+
 /// What is killed in a run.
 #[derive(Clone, Copy, Debug)]
 enum Victim {

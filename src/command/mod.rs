@@ -6,6 +6,7 @@ mod baseline;
 mod bisect;
 mod build;
 mod check;
+mod cluster;
 mod collector;
 mod command_line;
 mod compare;

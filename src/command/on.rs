@@ -4,21 +4,21 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use super::cluster::Cluster;
 use super::judging::Judging;
 use super::place::{Place, text};
 use super::plan::Sliced;
 use super::queues::{Named, QueueOrder, leave_out, named, refuse_unfit};
-use super::repeat::Again;
+use super::repeat::{Again, words_of};
 use super::slice::manifest_of;
 use super::{answer, archive, merge, resume};
 use crate::cli::{ArchiveArgs, CheckArgs, Format, KeepJobArgs, MergeArgs, TrustArgs};
 use crate::config::{Config, Selected};
-use crate::engine::{Task, host, slurm};
-use crate::evidence::SickGpu;
+use crate::engine::{host, slurm};
 use crate::finding::{Error, ExitCode};
 use crate::hash::sha256_hex;
 use crate::judge::{Measurement, Origin, Outcome};
-use crate::measure::{Journal, Watch as _};
+use crate::measure::{Journal, Watch as _, tool};
 use crate::plan::SlicePlace;
 use crate::process;
 use crate::report::{self, Progress};
@@ -45,10 +45,7 @@ pub(super) fn run(path: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error>
                 let note = &mut |text: &str| progress.notes(text);
                 once_more(&slices, arguments.resume, measured, note)
             };
-            let again: Option<&mut Again<'_>> = match slices.gpus.is_empty() {
-                true => None,
-                false => Some(&mut again),
-            };
+            let again: Option<&mut Again<'_>> = Some(&mut again);
             let (code, is_whole) = merge::of_run(path, &to_merge, &slices.measured, again)?;
             // Otherwise another run could still have to go on with it.
             if is_whole {
@@ -82,13 +79,14 @@ impl Machines {
         }
     }
 
-    /// What makes two runs the same, as sha256: the plan, the base, and the GPUs in their order.
-    fn plan(&self, plan: &Selected, against: Option<&str>) -> String {
-        let gpus: Vec<&str> = match self {
-            Machines::Slurm => Vec::new(),
-            Machines::Gpus(gpus) => gpus.iter().map(|one| one.gpu.uuid.as_str()).collect(),
+    /// What makes two runs the same, as sha256: the plan, the base, and the GPUs in their order, or how
+    /// many slices there are and the build of this program.
+    fn plan(&self, plan: &Selected, against: Option<&str>, slices: Option<u32>) -> String {
+        let on = match self {
+            Machines::Slurm => vec![format!("{slices:?}"), tool().unwrap_or_default().to_owned()],
+            Machines::Gpus(gpus) => gpus.iter().map(|one| one.gpu.uuid.clone()).collect(),
         };
-        sha256_hex(format!("{} {against:?} {gpus:?}", plan_sha256(plan)).as_bytes())
+        sha256_hex(format!("{} {against:?} {on:?}", plan_sha256(plan)).as_bytes())
     }
 
     /// The folder of their runs in the work folder.
@@ -104,13 +102,20 @@ impl Machines {
 struct Slices {
     place: Place,
     folders: Vec<PathBuf>,
-    /// The GPUs of this host that may measure a slice once more.
-    gpus: Vec<Named>,
+    /// What may measure a slice once more.
+    on: On,
     /// sha256 of the archive.
     sha256: String,
     measured: merge::Measured,
     /// Where it is noted that the run is not over.
-    journal: Option<Journal>,
+    journal: Journal,
+}
+
+/// What measured the slices.
+enum On {
+    Slurm(Box<Cluster>),
+    /// GPUs of this host.
+    Gpus(Vec<Named>),
 }
 
 impl Slices {
@@ -121,9 +126,7 @@ impl Slices {
             Journal::end_in(&profiles_in(folder));
             Journal::end_in(&profiles_in(&repeat));
         }
-        if let Some(journal) = self.journal {
-            journal.end();
-        }
+        self.journal.end();
     }
 }
 
@@ -142,17 +145,15 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     }
     resume::refuse(arguments.resume, &judging, arguments.trusted.pull_request)?;
     let config = &judging.plan.config;
-    let plan = machines.plan(&judging.plan, judging.against.as_deref());
+    let asked = arguments.slices;
+    let plan = machines.plan(&judging.plan, judging.against.as_deref(), asked);
     let place = Place::of_plan(config, machines.folder(), &plan, arguments.resume)?;
-    if let Machines::Gpus(_) = machines {
-        place.sweep();
+    match machines {
+        Machines::Gpus(_) => place.sweep(),
+        Machines::Slurm => slurm::end_earlier(&place.folder, &place.name)?,
     }
     let journal = Journal::of(&place.folder, &config.work, arguments.resume).of_plan(plan);
-    let journal = match &machines {
-        Machines::Gpus(_) => Some(journal),
-        Machines::Slurm => None,
-    };
-    journal.as_ref().map(Journal::begin).transpose()?;
+    journal.begin()?;
     let settings = judging.plan.config.launch.clone();
     drop(judging);
 
@@ -165,25 +166,18 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     let slices = match machines {
         Machines::Slurm => {
             let sliced = Sliced::new(&packed.measured, arguments.slices, against.is_some());
-            let task = Task {
-                settings: &settings,
+            let mut cluster = Cluster {
+                settings,
                 slices: sliced.slices,
                 limit: sliced.limit(),
-                config: None,
-                names: &arguments.selection.names,
-                experimental: arguments.selection.experimental,
-                against,
-            };
-            let order = slurm::Order {
-                task: &task,
-                folder: &place.folder,
-                name: &place.name,
                 keeper: vec![place.put_program()?, "keep-job".to_owned()],
+                resume: arguments.resume,
+                ended: slurm::ended_before(&place.folder),
             };
-            slurm::run(&order, note)?;
+            cluster.measure(&place, &packed.content.sha256, note)?;
             Slices {
                 folders: (1..=sliced.slices).map(|at| place.slice(at)).collect(),
-                gpus: Vec::new(),
+                on: On::Slurm(Box::new(cluster)),
                 sha256: packed.content.sha256,
                 measured: merge::Measured::default(),
                 place,
@@ -208,7 +202,7 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
                     started: None,
                 },
                 folders,
-                gpus,
+                on: On::Gpus(gpus),
                 sha256: packed.content.sha256,
                 place,
                 journal,
@@ -264,10 +258,30 @@ fn known_of(queue: &host::Queue, ended: &host::Ended) -> Known {
     }
 }
 
-/// Measures the slices of sick GPUs once more, each on a GPU that is not sick: the folders of the
-/// repeats, and what is known of them.
+/// Measures the slices of sick GPUs once more: the folders of the repeats, and what is known of them.
 fn once_more(
     slices: &Slices,
+    resume: bool,
+    measured: &[(SlicePart, Measurement)],
+    note: &mut dyn FnMut(&str),
+) -> Result<Vec<(PathBuf, Option<Known>)>, Error> {
+    match &slices.on {
+        On::Slurm(cluster) => {
+            let repeats = cluster.once_more(&slices.place, &slices.sha256, measured, note)?;
+            Ok(repeats.into_iter().map(|folder| (folder, None)).collect())
+        }
+        On::Gpus(gpus) => {
+            let repeats = once_more_here(slices, gpus, resume, measured, note)?;
+            let known = repeats.into_iter();
+            Ok(known.map(|(folder, known)| (folder, Some(known))).collect())
+        }
+    }
+}
+
+/// The same on GPUs of this host, each on one that is not sick.
+fn once_more_here(
+    slices: &Slices,
+    gpus: &[Named],
     resume: bool,
     measured: &[(SlicePart, Measurement)],
     note: &mut dyn FnMut(&str),
@@ -276,7 +290,7 @@ fn once_more(
         let mut sick = measured.iter().flat_map(|(_, one)| &one.sick);
         sick.any(|one| one.uuid == named.gpu.uuid)
     };
-    let healthy: Vec<&Named> = slices.gpus.iter().filter(|named| !is_sick(named)).collect();
+    let healthy: Vec<&Named> = gpus.iter().filter(|named| !is_sick(named)).collect();
     if healthy.is_empty() {
         note("no other GPU is there to measure the slice of a sick GPU once more");
     }
@@ -287,11 +301,10 @@ fn once_more(
     // Where there are fewer GPUs than slices, the slices of one take turns by its lock.
     for ((part, one), on) in to_repeat.zip(healthy.iter().cycle()) {
         let (slice, index) = (part.place, part.place.index);
-        let words: Vec<String> = one.sick.iter().map(SickGpu::words).collect();
         note(&format!(
             "slice {slice} is measured once more, on {}: its GPU is sick ({})",
             on.short,
-            words.join("; ")
+            words_of(&one.sick)
         ));
         let folder = slices.place.repeat(index);
         let output = text(&folder)?;

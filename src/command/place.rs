@@ -117,6 +117,8 @@ impl Place {
     pub fn put_program(&self) -> Result<String, Error> {
         let here = std::env::current_exe().map_err(Error::io("find", "this program"))?;
         let there = self.program();
+        // That of an interrupted run. A copy over it would be one over this program.
+        let _ = fs::remove_file(&there);
         if fs::hard_link(&here, &there).is_err() {
             fs::copy(&here, &there).map_err(Error::io("copy", &here))?;
         }

@@ -100,7 +100,13 @@ pub(super) struct Chosen {
 /// Measures the slices of sick GPUs once more, and returns the folders of the repeats with what is known
 /// of them. It is given all slices, with what each shows.
 pub(super) type Again<'a> =
-    dyn FnMut(&[(SlicePart, Measurement)]) -> Result<Vec<(PathBuf, Known)>, Error> + 'a;
+    dyn FnMut(&[(SlicePart, Measurement)]) -> Result<Vec<(PathBuf, Option<Known>)>, Error> + 'a;
+
+/// Why GPUs are sick.
+pub(super) fn words_of(sick: &[SickGpu]) -> String {
+    let words: Vec<String> = sick.iter().map(SickGpu::words).collect();
+    words.join("; ")
+}
 
 /// Chooses between slices, which were read, and their repeats, by what each itself shows. `None` where
 /// there is nothing to choose.
@@ -121,7 +127,8 @@ pub(super) fn choose(
         Some(again) => {
             let repeated = again(&firsts)?;
             let folders = repeated.iter().map(|(folder, _)| folder.clone()).collect();
-            known.extend(repeated);
+            let repeated = repeated.into_iter();
+            known.extend(repeated.filter_map(|(folder, known)| Some((folder, known?))));
             folders
         }
         None => arguments.repeat.clone(),

@@ -113,7 +113,8 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
     Journal::end_left_in(&profiles_in(output));
     let folder = SliceFolder::create(output, arguments.resume)?;
     let journal = Journal::of(&folder.profiles(), &plan.config.work, arguments.resume);
-    let journal = match arguments.until_input_ends {
+    let is_of_run = arguments.of_run || arguments.until_input_ends;
+    let journal = match is_of_run {
         true => journal.beside(others(output)),
         false => journal,
     };
@@ -139,7 +140,7 @@ fn of_archive(arguments: &CheckArgs, place: SlicePlace, output: &Path) -> Result
     };
     let sha256 = folder.finish(manifest, &sealed)?;
     // Otherwise who started this process may still have to go on with it.
-    if !arguments.until_input_ends {
+    if !is_of_run {
         journal.end();
     }
     if arguments.until_input_ends {

@@ -42,5 +42,5 @@ pub use program_key::program_key;
 pub use rounds::StillOpen;
 pub use same::{ChangedFiles, must_measure};
 pub use sick::set_aside_findings;
-pub use verified::{RecordUse, ReusedVerification};
+pub use verified::{RecordUse, ReusedVerification, tool};
 pub use watch::{TimeLeft, Watch};

@@ -256,7 +256,7 @@ pub(super) fn environment(variant: &Variant) -> BTreeMap<String, String> {
 }
 
 /// The sha256 of this tool's own file: builds of one version may differ.
-pub(super) fn tool() -> Option<&'static str> {
+pub fn tool() -> Option<&'static str> {
     static TOOL: OnceLock<Option<String>> = OnceLock::new();
     let tool = TOOL.get_or_init(|| sha256_file(&std::env::current_exe().ok()?).ok());
     tool.as_deref()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::contents::{PROFILES, hashed, listed};
-use super::manifest::{Manifest, Run};
+use super::manifest::{MANIFEST_FILE, Manifest, Run};
 use crate::config::Selected;
 use crate::evidence::SickGpu;
 use crate::files::PROFILE_FILE;
@@ -360,6 +360,29 @@ fn differs(own: &Common, common: &Common) -> Option<String> {
     }
     (own.slices != common.slices)
         .then(|| "it is of another plan: it shares the variants out in another way".to_owned())
+}
+
+/// Whether a folder has this slice of the archive with this sha256, with all of its files as its manifest
+/// names them.
+pub fn is_whole(folder: &Path, place: SlicePlace, archive: &str) -> bool {
+    let Ok(manifest) = Manifest::read(folder, None) else {
+        return false;
+    };
+    let is_same = manifest.place == place && manifest.archive.as_deref() == Some(archive);
+    is_same && altered(&Slice { folder, manifest }).is_none()
+}
+
+/// Whether anything was measured into the folder of a slice, in this run or in an earlier one that it
+/// goes on with.
+pub fn has_captures(folder: &Path) -> bool {
+    let suites = std::fs::read_dir(folder.join(PROFILES));
+    let mut suites = suites.into_iter().flatten().flatten();
+    has_manifest(folder) || suites.any(|entry| entry.path().is_dir())
+}
+
+/// Whether the slice in a folder was measured to its end.
+pub fn has_manifest(folder: &Path) -> bool {
+    folder.join(MANIFEST_FILE).symlink_metadata().is_ok()
 }
 
 /// How the files of a slice differ from those that its manifest names.

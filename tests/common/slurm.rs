@@ -1,5 +1,5 @@
-//! A cluster of one node on loopback that a real slurmctld and a real slurmd run: eight GPUs that
-//! are none, everything in a temporary folder, ports of its own.
+//! A cluster on loopback that a real slurmctld and a real slurmd for each node run: GPUs that are none,
+//! everything in a temporary folder, ports of its own.
 
 use std::fs;
 use std::net::TcpListener;
@@ -15,12 +15,17 @@ pub struct Cluster {
     daemons: Vec<Child>,
 }
 
-/// How many GPUs the node has.
+/// How many GPUs the one node has.
 pub const GPUS: u32 = 8;
 
 impl Cluster {
-    /// `None`, and said aloud, where Slurm is not installed.
+    /// Of one node. `None`, and said aloud, where Slurm is not installed.
     pub fn start() -> Option<Cluster> {
+        Cluster::of_nodes(&["localhost"], GPUS)
+    }
+
+    /// Of nodes with these names, and so many GPUs each.
+    pub fn of_nodes(nodes: &[&str], gpus: u32) -> Option<Cluster> {
         let (Some(controller), Some(node)) = (found("slurmctld"), found("slurmd")) else {
             aloud(
                 "SKIPPED: Slurm is not installed (apt-get install slurmctld slurmd slurm-client)",
@@ -32,20 +37,19 @@ impl Cluster {
             daemons: Vec::new(),
         };
         let folder = cluster.folder.path();
-        for name in ["state", "spool"] {
-            fs::create_dir(folder.join(name)).unwrap();
+        fs::create_dir(folder.join("state")).unwrap();
+        for name in nodes {
+            fs::create_dir(folder.join(format!("spool-{name}"))).unwrap();
         }
-        for gpu in 0..GPUS {
+        for gpu in 0..gpus {
             std::os::unix::fs::symlink("/dev/null", folder.join(format!("gpu{gpu}"))).unwrap();
         }
-        fs::write(folder.join("gres.conf"), gres(folder)).unwrap();
-        let ports = free_ports();
-        fs::write(cluster.conf(), configuration(folder, ports)).unwrap();
+        fs::write(folder.join("gres.conf"), gres(folder, nodes, gpus)).unwrap();
+        let text = configuration(folder, nodes, gpus);
+        fs::write(cluster.conf(), text).unwrap();
         let mut cluster = cluster;
-        for (program, arguments) in [
-            (&controller, &["-D", "-i"][..]),
-            (&node, &["-D", "-N", "localhost"]),
-        ] {
+        let nodes = nodes.iter().map(|name| (&node, vec!["-D", "-N", name]));
+        for (program, arguments) in std::iter::once((&controller, vec!["-D", "-i"])).chain(nodes) {
             let mut daemon = Command::new(program);
             daemon.args(arguments).env("SLURM_CONF", cluster.conf());
             daemon
@@ -55,11 +59,10 @@ impl Cluster {
             cluster.daemons.push(daemon.spawn().unwrap());
         }
         let idle = || {
-            cluster
-                .ask("sinfo", &["--noheader", "--format=%T"])
-                .contains("idle")
+            let states = cluster.ask("sinfo", &["--noheader", "--Node", "--format=%T"]);
+            !states.is_empty() && states.lines().all(|state| state.trim() == "idle")
         };
-        cluster.until("the node is idle", idle);
+        cluster.until("the nodes are idle", idle);
         Some(cluster)
     }
 
@@ -124,13 +127,16 @@ impl Cluster {
             let path = self.folder.path().join(name);
             fs::read_to_string(path).unwrap_or_default()
         };
-        text("slurmctld.log") + &text("slurmd.log")
+        let files = fs::read_dir(self.folder.path()).unwrap().flatten();
+        let names = files.filter_map(|file| file.file_name().into_string().ok());
+        let logs = names.filter(|name| name.ends_with(".log"));
+        logs.map(|name| text(&name)).collect()
     }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        if self.daemons.len() == 2 {
+        if self.daemons.len() >= 2 {
             for job in self.ask("squeue", &["--noheader", "--format=%A"]).lines() {
                 self.ask("scancel", &["--signal=KILL", "--full", job.trim()]);
                 self.ask("scancel", &[job.trim()]);
@@ -156,10 +162,15 @@ fn found(program: &str) -> Option<PathBuf> {
     files.find(|file| file.exists())
 }
 
-/// Two ports that nobody listens on now.
-fn free_ports() -> [u16; 2] {
-    let listeners = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
-    listeners.map(|listener| listener.local_addr().unwrap().port())
+/// Ports that nobody listens on now.
+fn free_ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<TcpListener> = (0..count)
+        .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
+        .collect();
+    let ports = listeners.iter();
+    ports
+        .map(|listener| listener.local_addr().unwrap().port())
+        .collect()
 }
 
 fn user() -> String {
@@ -167,22 +178,29 @@ fn user() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn gres(folder: &Path) -> String {
+fn gres(folder: &Path, nodes: &[&str], gpus: u32) -> String {
     format!(
-        "NodeName=localhost Name=gpu Type=h200 Count={GPUS} File={}/gpu[0-{}]\n",
+        "NodeName={} Name=gpu Type=h200 Count={gpus} File={}/gpu[0-{}]\n",
+        nodes.join(","),
         folder.display(),
-        GPUS - 1
+        gpus - 1
     )
 }
 
 /// Nothing is looked up or waited for, and ended jobs are forgotten after two minutes.
-fn configuration(folder: &Path, [controller, node]: [u16; 2]) -> String {
+fn configuration(folder: &Path, names: &[&str], gpus: u32) -> String {
     let (folder, user) = (folder.display(), user());
+    let ports = free_ports(names.len() + 1);
+    let controller = ports[0];
+    let nodes = names.iter().zip(&ports[1..]).map(|(name, port)| {
+        format!("NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=16 RealMemory=100 State=UNKNOWN Gres=gpu:h200:{gpus}\n")
+    });
+    let nodes: String = nodes.collect();
+    let names = names.join(",");
     format!(
         "ClusterName=gate
 SlurmctldHost=localhost(127.0.0.1)
 SlurmctldPort={controller}
-SlurmdPort={node}
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/none
@@ -204,14 +222,13 @@ JobAcctGatherType=jobacct_gather/none
 GresTypes=gpu
 SlurmdParameters=config_overrides
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
-NodeName=localhost NodeAddr=127.0.0.1 CPUs=16 RealMemory=100 State=UNKNOWN Gres=gpu:h200:{GPUS}
-PartitionName=gpu Nodes=localhost Default=YES MaxTime=24:00:00 State=UP
-PartitionName=short Nodes=localhost MaxTime=1 State=UP
+SlurmdLogFile={folder}/slurmd-%n.log
+{nodes}PartitionName=gpu Nodes={names} Default=YES MaxTime=24:00:00 State=UP
+PartitionName=short Nodes={names} MaxTime=1 State=UP
 "
     )
 }

@@ -42,6 +42,9 @@ const NEVER: [&str; 11] = [
     "launch failed requeued held",
 ];
 
+/// How the reasons begin of a job that waits for nodes that are down, drained or reserved.
+const DOWN: [&str; 2] = ["ReqNodeNotAvail", "Nodes required for job are DOWN"];
+
 /// The variables of this process by which the commands find their cluster.
 pub(super) fn client() -> BTreeMap<String, String> {
     let set = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
@@ -122,14 +125,17 @@ impl Queue {
         self.waiting == 0 && self.running == 0
     }
 
-    /// Why what waits will never start.
-    pub fn never(&self) -> Option<&str> {
+    /// Why what waits will never start; for a job that must not run on some nodes also why it will not
+    /// soon.
+    pub fn never(&self, is_elsewhere: bool) -> Option<&str> {
         let reason = self.reason.as_deref()?;
-        NEVER.contains(&reason).then_some(reason)
+        let is_down = || DOWN.iter().any(|down| reason.starts_with(down));
+        let is_never = NEVER.contains(&reason) || (is_elsewhere && is_down());
+        is_never.then_some(reason)
     }
 }
 
-/// Cancels every job of a name, until none is left or `most` is over. Returns whether none is left.
+/// Cancels every job of a name, or of several with commas between, until none is left or `most` is over. Returns whether none is left.
 pub(super) fn cancel(name: &str, dir: &Path, most: Duration) -> bool {
     let until = Instant::now() + most;
     loop {
@@ -155,10 +161,15 @@ mod tests {
         let queue = Queue::parsed(text);
         assert_eq!((queue.waiting, queue.running), (2, 3));
         assert_eq!(queue.reason.as_deref(), Some("Resources"));
-        assert_eq!(queue.never(), None);
+        assert_eq!(queue.never(false), None);
         assert!(Queue::parsed("").is_empty());
         assert!(Queue::parsed("CANCELLED|None\nNODE_FAIL|None\n").is_empty());
         let never = Queue::parsed("PENDING|PartitionTimeLimit\n");
-        assert_eq!(never.never(), Some("PartitionTimeLimit"));
+        assert_eq!(never.never(false), Some("PartitionTimeLimit"));
+        // Nodes may come back, but a repeat does not wait for that.
+        let down = Queue::parsed("PENDING|ReqNodeNotAvail, UnavailableNodes:two\n");
+        assert_eq!(down.never(false), None);
+        let why = "ReqNodeNotAvail, UnavailableNodes:two";
+        assert_eq!(down.never(true), Some(why));
     }
 }

@@ -1,13 +1,13 @@
 //! Submits the slices of an archive, and waits for their end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::keeper::{REFUSED, SUBMITTED};
 use super::queue::{Queue, ask, client};
-use super::script::{Script, limit_minutes, options, slice};
+use super::script::{OfRun, Script, exclude, limit_minutes, options, slice};
 use crate::engine::task::Task;
 use crate::files::{read_text_up_to, write_atomically};
 use crate::finding::Error;
@@ -26,18 +26,111 @@ const CANCELS: Duration = Duration::from_secs(120);
 const SUBMITS: Duration = Duration::from_secs(5);
 /// The most of a file that a job writes for this tool, in bytes.
 const MOST_SAID: u64 = 4096;
+/// The folder of what the tool notes of its jobs, in the folder of a run: `jobs/1` and so on.
+const JOBS: &str = "jobs";
+/// The folder in one of these in which scripts write how they ended, by the number of the slice.
+const ENDED: &str = "ended";
 
-/// What is to be measured, and where.
+/// The check whose slices are to be measured, and where.
 pub struct Order<'a> {
     /// The check.
     pub task: &'a Task<'a>,
     /// A folder that all nodes see under this path, with the archive `gate.tar.zst` and the program
     /// `sparsek-gate`. Slices go to `slices/1` and so on, logs to `logs`.
     pub folder: &'a Path,
-    /// The name of the job, which no other has.
+    /// How the names of its jobs begin, which those of no other check do.
     pub name: &'a str,
     /// The argv of [`super::keep`], up to its arguments: name and sbatch.
     pub keeper: Vec<String>,
+}
+
+/// A job: an array with one task for each of some slices.
+pub struct Array<'a> {
+    /// The slices, counted from 1; at least one.
+    pub slices: &'a BTreeSet<u32>,
+    /// Whether this is a second measurement beside the first, in `slices/1-repeat` and so on.
+    pub is_repeat: bool,
+    /// The nodes that get none of them, besides those that the configuration excludes.
+    pub without: &'a BTreeSet<String>,
+    /// Whether they go on with interrupted ones.
+    pub resume: bool,
+}
+
+impl Array<'_> {
+    /// What comes after the number of a slice in the names of its folder and its log.
+    fn suffix(&self) -> &'static str {
+        if self.is_repeat { "-repeat" } else { "" }
+    }
+
+    /// What `--array` of sbatch takes.
+    fn tasks(&self) -> String {
+        let numbers: Vec<String> = self.slices.iter().map(u32::to_string).collect();
+        match (self.slices.first(), self.slices.last()) {
+            (Some(first), Some(last)) if (last - first) as usize + 1 == numbers.len() => {
+                format!("{first}-{last}")
+            }
+            _ => numbers.join(","),
+        }
+    }
+}
+
+/// How the script of a slice ended, as it wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit code.
+    pub code: i32,
+    /// Its node.
+    pub node: Option<String>,
+}
+
+impl Ended {
+    /// Of what a script wrote, or something else in its name.
+    fn parsed(text: &str) -> Option<Ended> {
+        /// Longer than the name of a host can be.
+        const LONG: usize = 300;
+        let mut words = text.split_whitespace();
+        let code = words.next()?.parse().ok()?;
+        // It becomes a part of an argument of sbatch.
+        let is_name = |word: &&str| {
+            let mut bytes = word.bytes();
+            let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+            word.len() < LONG && !word.starts_with('-') && bytes.all(is_part)
+        };
+        let node = words.next().filter(is_name).map(str::to_owned);
+        Some(Ended { code, node })
+    }
+}
+
+/// How the slices of earlier jobs of a run ended that no later job repeated.
+pub fn ended_before(folder: &Path) -> BTreeMap<u32, Ended> {
+    let jobs = (1..).map(|number| job_folder(folder, number));
+    let jobs = jobs.take_while(|job| job.exists());
+    jobs.flat_map(|job| ended(&job)).collect()
+}
+
+/// Cancels what is left of the jobs of an interrupted run, so that another one can take their place.
+///
+/// # Errors
+/// [`Error::Environment`] where they cannot be cancelled.
+pub fn end_earlier(folder: &Path, name: &str) -> Result<(), Error> {
+    let numbers = (1..).take_while(|number| job_folder(folder, *number).exists());
+    let names: Vec<String> = numbers.map(|number| job_name(name, number)).collect();
+    let names = names.join(",");
+    if names.is_empty() || super::queue::cancel(&names, folder, CANCELS) {
+        return Ok(());
+    }
+    Err(Error::Environment {
+        what: "the jobs of the interrupted run cannot be cancelled".to_owned(),
+        next: format!("scancel --name={names}, and run the check again"),
+    })
+}
+
+fn job_folder(folder: &Path, number: u32) -> PathBuf {
+    folder.join(JOBS).join(number.to_string())
+}
+
+fn job_name(name: &str, number: u32) -> String {
+    format!("{name}-{number}")
 }
 
 /// Whether this machine can submit jobs: asked before anything is built.
@@ -55,57 +148,40 @@ pub fn refuse_without(dir: &Path) -> Result<(), Error> {
     }
 }
 
-/// Submits the slices and waits until all of them have ended, whatever they measured. Each change is
-/// said to `note`. An error leaves no job.
+/// Submits slices and waits until all of them have ended, whatever they measured: how those ended that
+/// wrote it. Each change is said to `note`. An error leaves no job.
 ///
 /// # Errors
-/// [`Error::Environment`] where Slurm refuses the job or gives no answer; [`Error::Interrupted`].
-pub fn run(order: &Order<'_>, note: &mut dyn FnMut(&str)) -> Result<(), Error> {
-    let folder = order.folder;
-    for name in ["slices", "logs", "ended"] {
-        let path = folder.join(name);
-        fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
-    }
-    let settings = &order.task.settings.slurm;
-    let text = folder.to_str().ok_or_else(|| {
-        Error::Usage(format!(
-            "{} cannot stand in a script: it is not UTF-8",
-            folder.display()
-        ))
-    })?;
-    let script = slice(&Script {
-        settings,
-        slices: order.task.slices,
-        program: "./sparsek-gate",
-        folder: Some(text),
-    });
-    let path = folder.join("slice.sh");
-    write_atomically(&path, script.as_bytes()).map_err(Error::io("write", &path))?;
-    let (slices, minutes) = (order.task.slices, limit_minutes(order.task));
-    let mut sbatch = options(settings, order.name, slices, minutes);
-    sbatch.extend([
-        "--parsable".to_owned(),
-        format!("--chdir={text}"),
-        format!("--output={text}/logs/slice-%a.log"),
-        "slice.sh".to_owned(),
-    ]);
+/// [`Error::Environment`] where Slurm refuses the job, will not start it, or gives no answer;
+/// [`Error::Interrupted`].
+pub fn run(
+    order: &Order<'_>,
+    array: &Array<'_>,
+    note: &mut dyn FnMut(&str),
+) -> Result<BTreeMap<u32, Ended>, Error> {
+    let job = Job::new(order, array)?;
     let mut argv = order.keeper.clone();
-    argv.extend(["--name".to_owned(), order.name.to_owned(), "--".to_owned()]);
-    argv.extend(sbatch);
-    let log = folder.join("logs/keeper.log");
-    let keeper = Companion::start(&argv, folder, &client(), &log);
+    argv.extend(["--name".to_owned(), job.name.clone(), "--".to_owned()]);
+    argv.extend(job.sbatch()?);
+    let keeper = Companion::start(
+        &argv,
+        &job.folder,
+        &client(),
+        &job.folder.join("keeper.log"),
+    );
     let keeper = keeper.map_err(Error::io("start", &argv[0]))?;
-    match waited(order, &keeper, note) {
+    match waited(&job, &keeper, note) {
         Ok(()) => {
             keeper.release();
-            failures(order, note);
-            Ok(())
+            let ended = ended(&job.folder);
+            failures(&job, &ended, note);
+            Ok(ended)
         }
         Err(error) => {
             if !keeper.act(CANCELS) {
                 note(&format!(
                     "the jobs called {} are still being cancelled in the background",
-                    order.name
+                    job.name
                 ));
             }
             Err(error)
@@ -113,9 +189,78 @@ pub fn run(order: &Order<'_>, note: &mut dyn FnMut(&str)) -> Result<(), Error> {
     }
 }
 
+/// An array that is submitted.
+struct Job<'a> {
+    order: &'a Order<'a>,
+    array: &'a Array<'a>,
+    /// Where its script is, and what its processes say.
+    folder: PathBuf,
+    name: String,
+    number: u32,
+}
+
+impl<'a> Job<'a> {
+    fn new(order: &'a Order<'a>, array: &'a Array<'a>) -> Result<Job<'a>, Error> {
+        let mut numbers = (1..).filter(|number| !job_folder(order.folder, *number).exists());
+        let number = numbers.next().unwrap_or(1);
+        let folder = job_folder(order.folder, number);
+        let logs = order.folder.join("logs");
+        for path in [order.folder.join("slices"), logs, folder.join(ENDED)] {
+            fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
+        }
+        Ok(Job {
+            order,
+            array,
+            folder,
+            name: job_name(order.name, number),
+            number,
+        })
+    }
+
+    /// Writes the script of a slice: the argv that submits it.
+    fn sbatch(&self) -> Result<Vec<String>, Error> {
+        let Job { order, array, .. } = self;
+        let settings = &order.task.settings.slurm;
+        let text = order.folder.to_str().ok_or_else(|| {
+            Error::Usage(format!(
+                "{} cannot stand in a script: it is not UTF-8",
+                order.folder.display()
+            ))
+        })?;
+        let script = slice(&Script {
+            settings,
+            slices: order.task.slices,
+            program: "./sparsek-gate",
+            of_run: Some(OfRun {
+                folder: text,
+                ended: &format!("{JOBS}/{}/{ENDED}", self.number),
+                suffix: array.suffix(),
+                resume: array.resume,
+            }),
+        });
+        let path = self.folder.join("slice.sh");
+        write_atomically(&path, script.as_bytes()).map_err(Error::io("write", &path))?;
+        let minutes = limit_minutes(order.task);
+        let mut sbatch = options(settings, &self.name, &array.tasks(), minutes);
+        sbatch.extend(exclude(settings, array.without));
+        sbatch.extend([
+            "--parsable".to_owned(),
+            format!("--chdir={text}"),
+            format!("--output={text}/logs/slice-%a{}.log", array.suffix()),
+            "slice.sh".to_owned(),
+        ]);
+        Ok(sbatch)
+    }
+
+    fn log(&self, slice: u32) -> PathBuf {
+        let name = format!("slice-{slice}{}.log", self.array.suffix());
+        self.order.folder.join("logs").join(name)
+    }
+}
+
 /// Waits for the number of the job, and for its end.
-fn waited(order: &Order<'_>, keeper: &Companion, note: &mut dyn FnMut(&str)) -> Result<(), Error> {
-    let said = |name: &str| read_text_up_to(&order.folder.join(name), MOST_SAID).ok();
+fn waited(job: &Job<'_>, keeper: &Companion, note: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    let said = |name: &str| read_text_up_to(&job.folder.join(name), MOST_SAID).ok();
     let number = loop {
         if interrupted() {
             return Err(Error::Interrupted);
@@ -126,26 +271,29 @@ fn waited(order: &Order<'_>, keeper: &Companion, note: &mut dyn FnMut(&str)) -> 
         if let Some(why) = said(REFUSED) {
             return Err(refused(&why));
         }
-        is_there(order, keeper)?;
+        is_there(job, keeper)?;
         std::thread::sleep(LOOK);
     };
-    let slices = order.task.slices;
-    note(&format!("Slurm job {number}: {slices} slices"));
+    let slices = match job.array.slices.len() {
+        1 => "1 slice".to_owned(),
+        count => format!("{count} slices"),
+    };
+    note(&format!("Slurm job {number}: {slices}"));
     let first = Instant::now() + Duration::from_secs(10);
-    let mut state = Wait::new(slices);
+    let mut state = Wait::new(job.array);
     loop {
         if interrupted() {
             return Err(Error::Interrupted);
         }
-        is_there(order, keeper)?;
-        let ended = ended(order);
-        let all_ended = ended.len() >= slices as usize;
+        is_there(job, keeper)?;
+        let ended = ended(&job.folder);
+        let all_ended = job.array.slices.iter().all(|one| ended.contains_key(one));
         let between = match all_ended || Instant::now() < first {
             true => FIRST_QUESTIONS,
             false => QUESTIONS,
         };
         if state.asked.elapsed() >= between {
-            match Queue::of(order.name, order.folder) {
+            match Queue::of(&job.name, &job.folder) {
                 Ok(queue) => state.answered(queue)?,
                 Err(why) => state.unanswered(why)?,
             }
@@ -161,8 +309,8 @@ fn waited(order: &Order<'_>, keeper: &Companion, note: &mut dyn FnMut(&str)) -> 
 }
 
 /// The keeper must be there as long as there may be a job.
-fn is_there(order: &Order<'_>, keeper: &Companion) -> Result<(), Error> {
-    let written = [SUBMITTED, REFUSED].map(|name| order.folder.join(name).exists());
+fn is_there(job: &Job<'_>, keeper: &Companion) -> Result<(), Error> {
+    let written = [SUBMITTED, REFUSED].map(|name| job.folder.join(name).exists());
     let ended = keeper.has_ended().unwrap_or(true);
     if !ended || written[1] {
         return Ok(());
@@ -171,7 +319,7 @@ fn is_there(order: &Order<'_>, keeper: &Companion) -> Result<(), Error> {
     if !written[0] {
         std::thread::sleep(SUBMITS);
     }
-    let none = super::queue::cancel(order.name, order.folder, CANCELS);
+    let none = super::queue::cancel(&job.name, &job.folder, CANCELS);
     let rest = if none {
         ""
     } else {
@@ -180,9 +328,9 @@ fn is_there(order: &Order<'_>, keeper: &Companion) -> Result<(), Error> {
     Err(Error::Environment {
         what: format!(
             "the process that keeps the jobs called {} was ended{rest}",
-            order.name
+            job.name
         ),
-        next: format!("scancel --name={}, and run the check again", order.name),
+        next: format!("scancel --name={}, and run the check again", job.name),
     })
 }
 
@@ -193,19 +341,24 @@ fn refused(why: &str) -> Error {
     }
 }
 
-/// The slices whose scripts have ended.
-fn ended(order: &Order<'_>) -> BTreeSet<u32> {
-    let entries = fs::read_dir(order.folder.join("ended"));
-    let names = entries.into_iter().flatten().flatten();
-    names
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|slice| (1..=order.task.slices).contains(slice))
+/// How the scripts of a job ended that have, by slice.
+fn ended(job: &Path) -> BTreeMap<u32, Ended> {
+    let entries = fs::read_dir(job.join(ENDED));
+    let entries = entries.into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let slice = entry.file_name().to_str()?.parse().ok()?;
+            let text = read_text_up_to(&entry.path(), MOST_SAID).ok()?;
+            Some((slice, Ended::parsed(&text)?))
+        })
         .collect()
 }
 
 /// What is known of the job.
 struct Wait {
-    slices: u32,
+    slices: usize,
+    /// Whether it waits for nodes of which some are excluded.
+    is_elsewhere: bool,
     asked: Instant,
     answered: Instant,
     queue: Option<Queue>,
@@ -216,10 +369,11 @@ struct Wait {
 }
 
 impl Wait {
-    fn new(slices: u32) -> Wait {
+    fn new(array: &Array<'_>) -> Wait {
         let now = Instant::now();
         Wait {
-            slices,
+            slices: array.slices.len(),
+            is_elsewhere: !array.without.is_empty(),
             asked: now.checked_sub(QUESTIONS).unwrap_or(now),
             answered: now,
             queue: None,
@@ -232,7 +386,7 @@ impl Wait {
         self.asked = Instant::now();
         self.answered = self.asked;
         self.empty = if queue.is_empty() { self.empty + 1 } else { 0 };
-        let never = queue.never().map(str::to_owned);
+        let never = queue.never(self.is_elsewhere).map(str::to_owned);
         self.queue = Some(queue);
         match never {
             None => Ok(()),
@@ -282,22 +436,17 @@ impl Wait {
 }
 
 /// Says which slices did not end with 0, and shows the ends of their logs.
-fn failures(order: &Order<'_>, note: &mut dyn FnMut(&str)) {
+fn failures(job: &Job<'_>, ended: &BTreeMap<u32, Ended>, note: &mut dyn FnMut(&str)) {
     /// More than so many logs nobody reads.
     const MOST: usize = 5;
-    let mut failed = Vec::new();
-    for slice in 1..=order.task.slices {
-        let path = order.folder.join("ended").join(slice.to_string());
-        let code = read_text_up_to(&path, MOST_SAID).unwrap_or_default();
-        if code.trim() != "0" {
-            failed.push((slice, code.trim().to_owned()));
-        }
-    }
+    let slices = job.array.slices.iter();
+    let with_code = slices.map(|slice| (*slice, ended.get(slice).map(|ended| ended.code)));
+    let failed: Vec<(u32, Option<i32>)> = with_code.filter(|(_, code)| *code != Some(0)).collect();
     for (slice, code) in failed.iter().take(MOST) {
-        let log = order.folder.join(format!("logs/slice-{slice}.log"));
-        let how = match code.as_str() {
-            "" => "ended by Slurm".to_owned(),
-            code => format!("exit code {code}"),
+        let log = job.log(*slice);
+        let how = match code {
+            None => "ended by Slurm".to_owned(),
+            Some(code) => format!("exit code {code}"),
         };
         note(&format!("slice {slice}: {how}; {}", log.display()));
         let last = tail(&log, 5);
@@ -307,5 +456,46 @@ fn failures(order: &Order<'_>, note: &mut dyn FnMut(&str)) {
     }
     if failed.len() > MOST {
         note(&format!("{} slices failed in all", failed.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_script_wrote_is_a_code_and_the_name_of_a_node() {
+        let ended = |code, node: Option<&str>| {
+            let node = node.map(str::to_owned);
+            Some(Ended { code, node })
+        };
+        for (text, expected) in [
+            ("0 node-1.cluster\n", ended(0, Some("node-1.cluster"))),
+            ("3 \n", ended(3, None)),
+            ("3", ended(3, None)),
+            ("3 a,b", ended(3, None)),
+            ("3 --wrap=x", ended(3, None)),
+            ("", None),
+            ("x node", None),
+        ] {
+            assert_eq!(Ended::parsed(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_array_has_the_slices_that_are_asked_for() {
+        let tasks = |slices: &[u32]| {
+            let slices = slices.iter().copied().collect();
+            Array {
+                slices: &slices,
+                is_repeat: false,
+                without: &BTreeSet::new(),
+                resume: false,
+            }
+            .tasks()
+        };
+        assert_eq!(tasks(&[1, 2, 3]), "1-3");
+        assert_eq!(tasks(&[2]), "2-2");
+        assert_eq!(tasks(&[1, 3, 8]), "1,3,8");
     }
 }
