@@ -100,13 +100,13 @@ Examples:
   sparsek-gate quarantine
   sparsek-gate quarantine --lift GPU-5be67d62-0f6c-4d4b-9f07-2cd1f8b1a7ce --reason 'memory replaced'
 
-The files are in sparsek-gate/quarantine in XDG_STATE_HOME, or in ~/.local/state; where that cannot be
-written, in the work folder. A file that cannot be read counts as a GPU in quarantine. Each lifting is
-a line of lifted.jsonl there.
+The files are in sparsek-gate/quarantine in XDG_STATE_HOME, or in ~/.local/state; where that
+cannot be written, in the work folder. A file that cannot be read counts as a GPU in quarantine.
+Each lifting is a line of lifted.jsonl there.
 
-JSON: {schema, gpus [{uuid, file, name, since, host, run, why, symptoms}], lifted {uuid, entry, lifted,
-who, reason}, findings, exit_code}; of a file that cannot be read, what it should say is null, and
-`why` says so.";
+JSON: {schema, gpus [{uuid, file, name, since, host, run, why, symptoms}], lifted {uuid, entry,
+lifted, who, reason}, findings, exit_code}; of a file that cannot be read, what it should say is
+null, and `why` says so.";
 
 const PLAN_HELP: &str = "\
 Examples:
@@ -640,8 +640,7 @@ pub struct TuneArgs {
     /// percent: 0.1 to 20. Its metrics share it.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = open_share)]
     pub open_share: f64,
-    /// Against baselines: of checks that judge a recording (check --from), which has `processes` processes
-    /// and cannot measure more.
+    /// Propose baseline tolerances for `check --from`: a recording has only `processes` processes.
     #[arg(long)]
     pub recorded: bool,
     /// Output format.
@@ -829,8 +828,8 @@ pub struct MergeArgs {
     /// The folders of the slices.
     #[arg(required = true, value_name = "DIR")]
     pub slices: Vec<PathBuf>,
-    /// A slice that was measured once more on another GPU. It counts only if the first folder of the
-    /// slice itself shows that its GPU is sick, and the repeat does not. Repeatable.
+    /// A slice that was measured once more on another GPU. It counts only if a slice that the first
+    /// GPU measured shows that this GPU is sick, and the repeat shows no symptom. Repeatable.
     #[arg(long, value_name = "DIR")]
     pub repeat: Vec<PathBuf>,
     /// The variants that the slices were asked for, as `check` takes them. Repeatable.

@@ -21,7 +21,7 @@ use crate::common::sick::{
     nothing_counts_besides, path, quarantined, slow_on,
 };
 use crate::common::stand_in::{Machine, UUID};
-use crate::common::{Project, RECORDED, Ran, scale};
+use crate::common::{Project, RECORDED, Ran, Report, scale};
 
 #[test]
 fn a_defect_sets_all_aside_that_the_gpu_measured_and_later_runs_refuse_it_until_it_is_lifted() {
@@ -420,8 +420,8 @@ fn a_repeat_that_is_merged_by_hand_counts_only_if_the_first_slice_shows_why() {
     // Somebody's merge puts no GPU into quarantine.
     assert_eq!(quarantined(&machine), [""; 0]);
     for (first, repeat, why) in [
-        (&sick, &same, "did not run on another GPU"),
-        (&sick, &sick, "both GPUs show symptoms"),
+        (&sick, &same, "is not known to be from another GPU"),
+        (&sick, &sick, "is not known to be from another GPU"),
     ] {
         let report = merge(first, repeat, 6);
         nothing_counts(&report);
@@ -430,6 +430,8 @@ fn a_repeat_that_is_merged_by_hand_counts_only_if_the_first_slice_shows_why() {
     }
     // A first slice without a symptom counts, whatever a repeat shows.
     let report = merge(&same, &other, 0);
+    let unused = format!("the repeat in {other} is not used");
+    assert!(report.message("gpu-sick").contains(&unused));
     for variant in report.0["variants"].as_array().unwrap() {
         assert_eq!(variant["current"]["gpu_uuid"], UUID);
     }
@@ -447,6 +449,58 @@ fn a_repeat_that_is_merged_by_hand_counts_only_if_the_first_slice_shows_why() {
     nothing_counts_besides(&report, "slice-unusable");
     let said = report.message("slice-unusable");
     assert!(said.contains("it was given 2 times"), "{said}");
+}
+
+#[test]
+fn no_slice_of_a_sick_gpu_counts_that_was_not_repeated() {
+    let Some(machine) = machine(1) else { return };
+    let now = path(&machine, "tmp/slow-now");
+    let slow = slow_on("", &machine);
+    ncu(&machine, &format!("if [ -e {now} ]; then {slow}; fi"));
+    let archive = path(&machine, "tmp/gate.tar.zst");
+    let packed = machine
+        .run(&["archive", "--output", &archive, "--format", "json"])
+        .exits(0);
+    let packed: Json = serde_json::from_str(&packed.out).unwrap();
+    let sha256 = packed["sha256"].as_str().unwrap();
+    let slice = |index: u32, gpu: &str, name: &str| {
+        let (place, output) = (format!("{index}/2"), path(&machine, &format!("tmp/{name}")));
+        let arguments = ["check", "--archive", &archive, "--slice", &place];
+        let mut command = machine.gate(&[&arguments[..], &["--slice-output", &output]].concat());
+        command.env("CUDA_VISIBLE_DEVICES", gpu);
+        Ran::of(&command.output().unwrap()).exits(0);
+        output
+    };
+    // Both slices of one GPU, of which only the second shows a symptom.
+    let first = slice(1, "0", "first");
+    fs::write(&now, "").unwrap();
+    let second = slice(2, "0", "second");
+    fs::remove_file(&now).unwrap();
+    let [first_again, second_again] =
+        [(1, "first-again"), (2, "second-again")].map(|(index, name)| slice(index, "1", name));
+    let merge = |repeats: &[&str], code: i32| {
+        let rules = ["--archive", &archive, "--archive-sha256", sha256];
+        let mut arguments = vec!["merge", &first, &second, "--format", "json"];
+        arguments.extend(rules);
+        arguments.extend(repeats.iter().flat_map(|repeat| ["--repeat", repeat]));
+        machine.run(&arguments).exits(code).json()
+    };
+    nothing_counts(&merge(&[], 6));
+    let measured = |report: &Report| report.0["variants"].as_array().unwrap().len();
+    for (repeat, folder) in [(&second_again, &first), (&first_again, &second)] {
+        let report = merge(&[repeat], 6);
+        assert!((1..3).contains(&measured(&report)));
+        for variant in report.0["variants"].as_array().unwrap() {
+            assert_ne!(variant["current"]["gpu_uuid"], UUID, "{folder}");
+        }
+        assert_eq!(report.0["sick_gpus"].as_array().unwrap().len(), 1);
+        let aside = messages(&report, "gpu-sick");
+        let is_aside = |one: &String| one.contains("set aside") && one.contains(folder.as_str());
+        assert!(aside.iter().any(is_aside), "{aside:?}");
+    }
+    let report = merge(&[&first_again, &second_again], 0);
+    assert_eq!(measured(&report), 3);
+    assert_eq!(report.0["gpus"].as_array().unwrap().len(), 1);
 }
 
 /// What makes the second GPU sick.
@@ -502,9 +556,10 @@ fn one_sick_gpu_costs_one_repeat_on_another() {
 
         // From then on it has no part.
         if matches!(sick, Sick::Slow) {
-            let (report, ran) = check(&machine, &["--gpus", "all", "v-n_1"], 0);
-            ran.says("has no part: it is in quarantine");
-            assert_eq!(messages(&report, "gpu-sick"), [""; 0]);
+            let (report, _) = check(&machine, &["--gpus", "all", "v-n_1"], 0);
+            let said = report.message("gpu-sick");
+            let part = format!("{SECOND} (NVIDIA H200) has no part: it is in quarantine");
+            assert!(said.contains(&part), "{said}");
             let ran = machine.run(&["check", "--gpus", "1"]);
             ran.exits(3).says("is in quarantine");
         }
@@ -534,7 +589,7 @@ fn what_every_gpu_shows_quarantines_none() {
     assert!(
         messages(&report, "gpu-sick")
             .iter()
-            .any(|one| one.contains("both GPUs show symptoms")),
+            .any(|one| one.contains("both GPUs show symptoms of the same kind")),
         "{:?}",
         messages(&report, "gpu-sick")
     );

@@ -29,6 +29,8 @@ pub(super) struct Measured {
     pub known: BTreeMap<PathBuf, Known>,
     /// Whether all were measured at the same time on GPUs of this host.
     pub on_one_host: bool,
+    /// What is to be said of the run besides.
+    pub findings: Vec<Finding>,
 }
 
 pub(super) fn run(config: &Path, arguments: &MergeArgs) -> Result<ExitCode, Error> {
@@ -73,7 +75,8 @@ fn judged(
     authority: &mut Authority,
     again: Option<&mut Again<'_>>,
 ) -> Result<Outcome, Error> {
-    let mut read: Vec<&Path> = arguments.slices.iter().map(PathBuf::as_path).collect();
+    let folders = arguments.slices.iter().chain(&arguments.repeat);
+    let mut read: Vec<&Path> = folders.map(PathBuf::as_path).collect();
     if let Some(file) = &arguments.archive {
         read.push(file);
         refuse_targets(targets, None, &read)?;
@@ -141,7 +144,8 @@ fn of_folders(
         wanted,
         archive,
     };
-    let mut read = self::read(&brought, &of_locks, &arguments.slices, measured)?;
+    let first = &arguments.slices;
+    let mut read = self::read(&brought, &of_locks, first, first, measured)?;
     let (mut of_repeats, mut sick_since) = (Vec::new(), Vec::new());
     if !read.of_recording
         && let Some(chosen) =
@@ -149,7 +153,7 @@ fn of_folders(
     {
         if chosen.folders != arguments.slices {
             let brought = brought.knowing(&chosen.known);
-            read = self::read(&brought, &of_locks, &chosen.folders, measured)?;
+            read = self::read(&brought, &of_locks, first, &chosen.folders, measured)?;
         }
         read.outcome.sick_gpus.extend(chosen.replaced);
         (of_repeats, sick_since) = (chosen.findings, chosen.sick_since);
@@ -158,6 +162,7 @@ fn of_folders(
         mut outcome,
         mut recorded,
         parts,
+        times,
         of_recording,
     } = read;
     // Of a recording nothing is measured again, and nothing is set aside.
@@ -165,6 +170,21 @@ fn of_folders(
         repeat::set_aside(&judge, &parts, &mut recorded, &sick_since, &mut outcome);
     }
     outcome.findings.extend(of_repeats);
+    outcome.findings.extend(measured.findings.iter().cloned());
+    for (gpu, times) in times {
+        // A sick GPU may take longer.
+        if !outcome
+            .sick_gpus
+            .iter()
+            .any(|sick| Some(&sick.uuid) == gpu.as_ref())
+        {
+            let plan = &judging.plan.config;
+            times.note(&plan.work, |name| {
+                plan.variants()
+                    .any(|variant| variant.id.to_string() == name)
+            });
+        }
+    }
     judge.all(&recorded, &mut outcome);
     Ok(outcome)
 }
@@ -174,14 +194,17 @@ struct Read {
     outcome: Outcome,
     recorded: Profiles,
     parts: Vec<SlicePart>,
+    /// What variants took, by the UUID of the GPU.
+    times: Vec<(Option<String>, Times)>,
     /// Whether they were copied from a recording.
     of_recording: bool,
 }
 
-/// Reads what slices brought.
+/// Reads what slices brought. `first` are those that no repeat is among.
 fn read(
     brought: &Brought<'_>,
     of_locks: &[Finding],
+    first: &[PathBuf],
     folders: &[PathBuf],
     measured: &Measured,
 ) -> Result<Read, Error> {
@@ -190,7 +213,6 @@ fn read(
     } = *brought;
     let mut slices = read_slices(folders, brought.wanted);
     let of_locks = of_locks.to_vec();
-    let plan = &judging.plan;
     let mut outcome = judging.outcome(match &slices.recording {
         Some(folder) => Origin::Recorded(folder.clone()),
         None => Origin::Measured,
@@ -202,19 +224,20 @@ fn read(
     };
     outcome.findings.extend(before);
     let mut spent: Option<Spent> = None;
-    for run in std::mem::take(&mut slices.runs) {
+    let mut times = Vec::new();
+    for (folder, run) in std::mem::take(&mut slices.runs) {
         let mut part = run.part;
+        // A repeat may have been measured alone.
         if measured.on_one_host
+            && first.contains(&folder)
             && let (Some(part), Some(opened)) = (&mut part, archive)
         {
             part.turns = turns(&run.times, &opened.times);
         }
-        outcome.gpus.extend(part);
-        run.times.note(&plan.config.work, |name| {
-            plan.config
-                .variants()
-                .any(|variant| variant.id.to_string() == name)
-        });
+        times.push((part.as_ref().map(|part| part.uuid.clone()), run.times));
+        if let Some(part) = part {
+            part.add_to(&mut outcome.gpus);
+        }
         outcome.findings.extend(run.findings);
         outcome.chosen_launches.extend(run.chosen_launches);
         outcome
@@ -238,6 +261,7 @@ fn read(
         recorded,
         of_recording: slices.recording.is_some(),
         parts: slices.parts,
+        times,
     })
 }
 

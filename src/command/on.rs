@@ -28,7 +28,7 @@ use crate::slice::{Known, SlicePart, plan_sha256, profiles_in};
 const ON_SLURM: &str = "slurm";
 pub(super) const ON_GPUS: &str = "gpus";
 
-/// Submits a job, and cancels it once the check ends that is for.
+/// Submits a job, and cancels it when the check that it is for ends.
 pub(super) fn keep(arguments: &KeepJobArgs) -> Result<ExitCode, Error> {
     slurm::keep(Path::new("."), &arguments.name, &arguments.sbatch)
 }
@@ -137,10 +137,9 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     // Partition, prolog and time limit are the base's too.
     let against = arguments.against.as_deref();
     let judging = Judging::in_checkout(current, &arguments.trusted, against, &arguments.selection)?;
+    let mut findings = Vec::new();
     if let (Machines::Gpus(gpus), Some(asked)) = (&mut machines, &arguments.gpus) {
-        let progress = Progress::with(arguments.verbosity.detail());
-        let note = &mut |text: &str| progress.notes(text);
-        leave_out(&judging.plan.config, asked, gpus, note)?;
+        findings = leave_out(&judging.plan.config, asked, gpus)?;
         refuse_unfit(&judging.plan, gpus)?;
     }
     resume::refuse(arguments.resume, &judging, arguments.trusted.pull_request)?;
@@ -200,6 +199,7 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
                     known: known.collect(),
                     on_one_host: true,
                     started: None,
+                    findings,
                 },
                 folders,
                 on: On::Gpus(gpus),
@@ -298,7 +298,6 @@ fn once_more_here(
     let mut queues = Vec::new();
     let mut folders = Vec::new();
     let to_repeat = measured.iter().filter(|(_, one)| !one.sick.is_empty());
-    // Where there are fewer GPUs than slices, the slices of one take turns by its lock.
     for ((part, one), on) in to_repeat.zip(healthy.iter().cycle()) {
         let (slice, index) = (part.place, part.place.index);
         note(&format!(
@@ -315,9 +314,13 @@ fn once_more_here(
         queues.push(order.queue((*on).clone(), &what, &own, &log)?);
         folders.push(folder);
     }
-    let ended = host::run(&queues, note)?;
-    let known = queues.iter().zip(&ended);
-    let known = known.map(|(queue, ended)| known_of(queue, ended));
+    // Where there are fewer GPUs than slices, one measures several of them, one after the other.
+    let mut known = Vec::new();
+    for at_once in queues.chunks(healthy.len().max(1)) {
+        let ended = host::run(at_once, note)?;
+        let of_these = at_once.iter().zip(&ended);
+        known.extend(of_these.map(|(queue, ended)| known_of(queue, ended)));
+    }
     Ok(folders.into_iter().zip(known).collect())
 }
 

@@ -154,9 +154,7 @@ fn on_gpus(
 ) -> Result<(Content, Vec<Finding>), Error> {
     let start = Instant::now();
     let mut gpus = named(asked)?;
-    leave_out(&selected.config, asked, &mut gpus, &mut |text| {
-        Progress::with(arguments.verbosity.detail()).notes(text);
-    })?;
+    let left_out = leave_out(&selected.config, asked, &mut gpus)?;
     refuse_unfit(selected, &gpus)?;
     if arguments.output.is_none() {
         create_work_folder(&selected.config.work)?;
@@ -193,7 +191,7 @@ fn on_gpus(
         gpus: Vec::new(),
         profiles: Vec::new(),
     };
-    let mut findings = Vec::new();
+    let mut findings = left_out;
     for (queue, ended) in queues.iter().zip(&ended) {
         content.gpus.push(OnGpu {
             uuid: queue.gpu.uuid.clone(),

@@ -8,7 +8,7 @@ use super::place::{Place, text};
 use crate::config::{Config, Selected};
 use crate::device::{Gpu, GpuAsked, GpusAsked, short_names};
 use crate::engine::host;
-use crate::finding::Error;
+use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::{Batch, Bench};
 use crate::quarantine::Quarantine;
 use crate::report::Progress;
@@ -39,8 +39,8 @@ pub(super) fn ordinal(asked: &GpuAsked) -> Result<u32, Error> {
     asked.of(&all).map(|gpu| gpu.ordinal)
 }
 
-/// Leaves out GPUs in quarantine where all are asked for, and says so. One that is named is refused with
-/// the others that are unfit, and so is one of which git has the file: no change chooses its GPU.
+/// Leaves out GPUs in quarantine where all are asked for, and warns of each. A GPU that is named is
+/// refused. So is one whose file git has: a change must not choose its GPU.
 ///
 /// # Errors
 /// [`Error::Environment`] where none is left.
@@ -48,10 +48,9 @@ pub(super) fn leave_out(
     config: &Config,
     asked: &GpusAsked,
     gpus: &mut Vec<Named>,
-    note: &mut dyn FnMut(&str),
-) -> Result<(), Error> {
+) -> Result<Vec<Finding>, Error> {
     if *asked != GpusAsked::All {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let quarantine = Quarantine::of(Some(&config.work));
     let refused = |named: &Named| {
@@ -61,20 +60,29 @@ pub(super) fn leave_out(
     if gpus.iter().all(|named| refused(named).is_some()) {
         return gpus
             .iter()
-            .try_for_each(|named| quarantine.refuse(&named.gpu));
+            .try_for_each(|named| quarantine.refuse(&named.gpu))
+            .map(|()| Vec::new());
     }
+    let mut findings = Vec::new();
     gpus.retain(|named| match refused(named) {
         None => true,
         Some(stored) => {
-            note(&format!(
-                "{} has no part: it is in quarantine {}",
-                named.short,
-                stored.words()
-            ));
+            let Named { gpu, .. } = named;
+            let finding = Finding::of_project(
+                Code::GpuSick,
+                format!(
+                    "the GPU {} ({}) has no part: it is in quarantine {}",
+                    gpu.uuid,
+                    gpu.name,
+                    stored.words()
+                ),
+                "have it examined; once it is repaired: sparsek-gate quarantine --lift UUID --reason '...'",
+            );
+            findings.push(finding.warn_for(WarnReason::NoPart));
             false
         }
     });
-    Ok(())
+    Ok(findings)
 }
 
 /// Refuses GPUs on which the variants could not be measured: tools, pins and counters.

@@ -1,7 +1,7 @@
 //! The slices of sick GPUs: what they measured is set aside, or its repeat on another GPU counts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::archive::Opened;
 use super::judging::Judging;
@@ -9,7 +9,8 @@ use crate::cli::MergeArgs;
 use crate::evidence::{SickGpu, SymptomKind};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::judge::{
-    Counts, Judge, Measurement, Origin, Outcome, PackedBase, Profiles, decide, read_recorded,
+    Counts, Decision, Judge, Measurement, Origin, Outcome, PackedBase, Profiles, decide,
+    read_recorded,
 };
 use crate::measure::set_aside_findings;
 use crate::profile::Profile;
@@ -59,15 +60,9 @@ impl Brought<'_> {
     /// What repeats in these folders show of their GPUs.
     fn repeats(&self, folders: &[PathBuf]) -> Result<Repeats, Error> {
         let mut slices = read_slices(folders, self.wanted);
-        // That there is no repeat of the other slices is no finding.
-        let of_folder = |found: &Finding| {
-            let mut folders = folders.iter().map(|folder| folder.display().to_string());
-            let named = folders.any(|folder| found.message.contains(&folder));
-            found.code == Code::SliceUnusable && named
-        };
-        let unusable = slices.findings.iter().filter(|found| of_folder(found));
-        let unusable = unusable.cloned().collect();
-        // What else is found is reported where the slices are judged.
+        // What else is found, as that there is no repeat of the other slices, is no finding, or is
+        // reported where the slices are judged.
+        let unusable = std::mem::take(&mut slices.unusable);
         let mut scratch = self.judging.outcome(Origin::Measured);
         let recorded = self.read(&mut slices, &mut scratch)?;
         Ok(Repeats {
@@ -81,11 +76,24 @@ impl Brought<'_> {
 #[derive(Default)]
 struct Repeats {
     measured: Vec<(SlicePart, Measurement)>,
-    /// Why others are of no use.
-    unusable: Vec<Finding>,
+    /// Why other folders are of no use.
+    unusable: Vec<(PathBuf, Finding)>,
 }
 
-/// The folders that count, one of each slice.
+impl Repeats {
+    /// A GPU that was sick before is sick in a repeat, too.
+    fn with_symptoms_of(mut self, firsts: &[(SlicePart, Measurement)]) -> Repeats {
+        for (_, repeat) in &mut self.measured {
+            let sick = firsts.iter().flat_map(|(_, first)| &first.sick);
+            for gpu in sick.filter(|gpu| repeat.gpus.contains(&gpu.uuid)) {
+                gpu.clone().add_to(&mut repeat.sick);
+            }
+        }
+        self
+    }
+}
+
+/// What was chosen: the folders that count, one of each slice, and what is said of the others.
 pub(super) struct Chosen {
     pub folders: Vec<PathBuf>,
     /// What is known of all slices, the repeats among them.
@@ -117,89 +125,145 @@ pub(super) fn choose(
     again: Option<&mut Again<'_>>,
 ) -> Result<Option<Chosen>, Error> {
     let firsts = measurements(brought.judge, parts, recorded);
+    let mut chosen = Chosen {
+        folders: arguments.slices.clone(),
+        known: brought.wanted.known.clone(),
+        replaced: Vec::new(),
+        sick_since: Vec::new(),
+        findings: Vec::new(),
+    };
     if firsts.iter().all(|(_, first)| first.sick.is_empty()) {
-        return Ok(None);
+        let unused = arguments.repeat.iter();
+        chosen.findings = unused.map(|folder| unused_repeat(folder)).collect();
+        return Ok((!chosen.findings.is_empty()).then_some(chosen));
     }
     // Only a run knows that the GPUs are those of its user.
-    let quarantines = again.is_some();
-    let mut known = brought.wanted.known.clone();
+    let work = &brought.judging.plan.config.work;
+    let quarantine = again.is_some().then(|| Quarantine::of(Some(work)));
     let folders = match again {
         Some(again) => {
             let repeated = again(&firsts)?;
             let folders = repeated.iter().map(|(folder, _)| folder.clone()).collect();
             let repeated = repeated.into_iter();
-            known.extend(repeated.filter_map(|(folder, known)| Some((folder, known?))));
+            let known = repeated.filter_map(|(folder, known)| Some((folder, known?)));
+            chosen.known.extend(known);
             folders
         }
         None => arguments.repeat.clone(),
     };
     let repeats = match folders.is_empty() {
         true => Repeats::default(),
-        false => brought.knowing(&known).repeats(&folders)?,
+        false => brought.knowing(&chosen.known).repeats(&folders)?,
     };
-    let mut unusable = repeats.unusable.into_iter();
-    let repeats = repeats.measured;
-    let mut chosen = Chosen {
-        folders: arguments.slices.clone(),
-        known,
-        replaced: Vec::new(),
-        sick_since: Vec::new(),
-        findings: Vec::new(),
-    };
-    let quarantine = Quarantine::of(Some(&brought.judging.plan.config.work));
-    for (part, first) in &firsts {
-        let mut same = repeats.iter().filter(|(one, _)| one.place == part.place);
+    let repeats = repeats.with_symptoms_of(&firsts);
+    let mut is_said: BTreeSet<&PathBuf> = BTreeSet::new();
+    for (part, first) in firsts.iter().filter(|(_, first)| !first.sick.is_empty()) {
+        let mut same = repeats.measured.iter();
+        let same = same.find(|(one, _)| one.place == part.place);
+        if let Some((own, _)) = same {
+            is_said.insert(&own.folder);
+        } else {
+            // Of which slice a folder was that cannot be read is not known.
+            for (folder, finding) in &repeats.unusable {
+                if is_said.insert(folder) && !chosen.findings.contains(finding) {
+                    chosen.findings.push(finding.clone());
+                }
+            }
+        }
         // Where every GPU is sick, each is the other's repeat as far as symptoms go.
         let alike = |(_, one): &&(SlicePart, Measurement)| {
             one.is_elsewhere(first) && !one.kinds().is_disjoint(&first.kinds())
         };
-        let repeat = same.next();
-        if !first.sick.is_empty() && repeat.is_none() {
-            // Of which slice a folder was that cannot be read is not known.
-            chosen.findings.extend(unusable.by_ref());
-        }
-        let repeat = repeat.or_else(|| firsts.iter().find(alike));
+        let repeat = same.or_else(|| firsts.iter().find(alike));
         let decision = decide(first, repeat.map(|(_, measured)| measured));
-        let Some((again, repeated)) = repeat else {
-            continue;
-        };
+        if let Some(repeat) = repeat {
+            chosen.take(&decision, (part, first), repeat);
+            if let Some(quarantine) = &quarantine {
+                let of_run = [&part.sick, &repeat.0.sick];
+                chosen
+                    .findings
+                    .extend(store(quarantine, &decision, part, of_run)?);
+            }
+        }
+    }
+    let unused = folders.iter().filter(|folder| !is_said.contains(folder));
+    chosen
+        .findings
+        .extend(unused.map(|folder| unused_repeat(folder)));
+    chosen.keep_aside([&firsts, &repeats.measured]);
+    Ok(Some(chosen))
+}
+
+impl Chosen {
+    /// Does what was decided of a slice and its repeat, or what stands for that.
+    fn take(
+        &mut self,
+        decision: &Decision,
+        (part, first): (&SlicePart, &Measurement),
+        (again, repeated): &(SlicePart, Measurement),
+    ) {
         match decision.counts {
             Counts::First => {}
             Counts::Repeat => {
-                for folder in &mut chosen.folders {
+                for folder in &mut self.folders {
                     if *folder == part.folder {
                         folder.clone_from(&again.folder);
                     }
                 }
                 let found = first.sick.iter();
                 let found = found.map(|gpu| replaced(gpu, repeated, [part, again]));
-                chosen.findings.extend(found);
-                chosen.replaced.extend(first.sick.iter().cloned());
+                self.findings.extend(found);
+                for gpu in &first.sick {
+                    gpu.clone().add_to(&mut self.replaced);
+                }
             }
             Counts::Neither => {
-                let found = neither([first, repeated], [part, again]);
-                chosen.findings.push(found);
+                let found = neither(decision, [first, repeated], [part, again]);
+                self.findings.push(found);
                 // Of what both show, the change or a lock may be the cause, but not of a defect.
                 let own = |kind: &SymptomKind| !decision.common.contains(kind);
                 let sick = repeated.sick.iter();
                 let sick = sick.filter(|gpu| gpu.is_certain() || gpu.kinds().iter().any(own));
-                chosen.sick_since.extend(sick.cloned());
-            }
-        }
-        if quarantines {
-            for gpu in &decision.quarantined {
-                if quarantine.of_gpu(&gpu.uuid).is_none() {
-                    let written = quarantine.put(&Entry::new(gpu, &part.folder));
-                    chosen.findings.extend(written.warning.map(not_stored));
-                }
-            }
-            if !decision.common.is_empty() {
-                let of_run = [part, again].map(|part| &part.sick);
-                take_back(&quarantine, of_run.into_iter().flatten())?;
+                self.sick_since.extend(sick.cloned());
             }
         }
     }
-    Ok(Some(chosen))
+
+    /// A sick GPU may have measured further slices, whose folders stay and show nothing themselves: they
+    /// do not count either.
+    fn keep_aside(&mut self, all: [&[(SlicePart, Measurement)]; 2]) {
+        let folders = &self.folders;
+        let stays = |gpu: &SickGpu| {
+            let mut all = all.into_iter().flatten();
+            all.any(|(part, one)| folders.contains(&part.folder) && one.gpus.contains(&gpu.uuid))
+        };
+        let (further, gone): (Vec<SickGpu>, Vec<SickGpu>) = std::mem::take(&mut self.replaced)
+            .into_iter()
+            .partition(stays);
+        self.sick_since.extend(further);
+        self.replaced = gone;
+    }
+}
+
+/// Puts GPUs into quarantine, and ends quarantines that this run began for what both GPUs show.
+fn store(
+    quarantine: &Quarantine,
+    decision: &Decision,
+    part: &SlicePart,
+    of_run: [&Vec<SickGpu>; 2],
+) -> Result<Vec<Finding>, Error> {
+    let mut findings = Vec::new();
+    for gpu in &decision.quarantined {
+        if quarantine.of_gpu(&gpu.uuid).is_none() {
+            let written = quarantine.put(&Entry::new(gpu, &part.folder));
+            findings.extend(written.warning.map(not_stored));
+        }
+    }
+    // Before that, runs put GPUs there for a defect alone.
+    if decision.common.contains(&SymptomKind::Hardware) {
+        take_back(quarantine, of_run.into_iter().flatten())?;
+    }
+    Ok(findings)
 }
 
 /// What each slice shows of the GPUs that measured it.
@@ -235,24 +299,12 @@ fn all_sick(
     recorded: &Profiles,
     sick_since: &[SickGpu],
 ) -> Vec<SickGpu> {
-    let mut all: BTreeMap<String, SickGpu> = BTreeMap::new();
+    let mut all = judge.sick_gpus(recorded);
     let reported = parts.iter().flat_map(|part| part.sick.iter().cloned());
     let reported = reported.chain(sick_since.iter().cloned());
-    for gpu in judge.sick_gpus(recorded).into_iter().chain(reported) {
-        match all.get_mut(&gpu.uuid) {
-            Some(known) => {
-                for symptom in gpu.symptoms {
-                    if !known.symptoms.contains(&symptom) {
-                        known.symptoms.push(symptom);
-                    }
-                }
-            }
-            None => {
-                all.insert(gpu.uuid.clone(), gpu);
-            }
-        }
-    }
-    all.into_values().collect()
+    reported.for_each(|gpu| gpu.add_to(&mut all));
+    all.sort_by(|one, other| one.uuid.cmp(&other.uuid));
+    all
 }
 
 /// Sets aside what sick GPUs measured, before and after the symptom, whether it passes or fails: also
@@ -329,8 +381,25 @@ fn replaced(gpu: &SickGpu, repeated: &Measurement, [first, again]: [&SlicePart; 
     .warn_for(WarnReason::Repeated)
 }
 
+/// The warning that nothing asks for a repeat.
+fn unused_repeat(folder: &Path) -> Finding {
+    Finding::of_project(
+        Code::GpuSick,
+        format!(
+            "the repeat in {} is not used: no slice that it repeats was measured on a sick GPU",
+            folder.display()
+        ),
+        "merge without it; a repeat counts only where the slices themselves show that a GPU is sick",
+    )
+    .warn_for(WarnReason::RepeatUnused)
+}
+
 /// The finding that neither a slice nor its repeat counts.
-fn neither([first, repeat]: [&Measurement; 2], [part, again]: [&SlicePart; 2]) -> Finding {
+fn neither(
+    decision: &Decision,
+    [first, repeat]: [&Measurement; 2],
+    [part, again]: [&SlicePart; 2],
+) -> Finding {
     let words = |measured: &Measurement| -> String {
         let gpus = measured.sick.iter();
         let gpus: Vec<String> = gpus
@@ -340,17 +409,23 @@ fn neither([first, repeat]: [&Measurement; 2], [part, again]: [&SlicePart; 2]) -
     };
     let (place, one, other) = (part.place, words(first), words(repeat));
     let folders = format!("{} and {}", part.folder.display(), again.folder.display());
-    let (why, next) = match other.is_empty() {
-        true => (
-            format!("its repeat did not run on another GPU ({one})"),
+    let (why, next) = if !repeat.is_elsewhere(first) {
+        (
+            format!("its repeat is not known to be from another GPU ({one})"),
             "repeat it on another GPU".to_owned(),
-        ),
-        false => (
+        )
+    } else if decision.common.is_empty() {
+        (
+            format!("its repeat ran on a GPU that is sick, too ({one}; {other})"),
+            "repeat it on a third GPU".to_owned(),
+        )
+    } else {
+        (
             format!(
-                "both GPUs show symptoms, so that the change or a lock may be the cause ({one}; {other})"
+                "both GPUs show symptoms of the same kind, so the change, the driver or a lock may be the cause ({one}; {other})"
             ),
             "compare both folders; if a control deviates on every GPU, the driver or the lock is the cause: sparsek-gate baseline --lock --reason '...'".to_owned(),
-        ),
+        )
     };
     Finding::of_project(
         Code::GpuSick,

@@ -150,6 +150,20 @@ pub struct SickGpu {
 }
 
 impl SickGpu {
+    /// Adds a GPU to others: of one that is among them, its further symptoms.
+    pub fn add_to(self, gpus: &mut Vec<SickGpu>) {
+        match gpus.iter_mut().find(|gpu| gpu.uuid == self.uuid) {
+            None => gpus.push(self),
+            Some(gpu) => {
+                for symptom in self.symptoms {
+                    if !gpu.symptoms.contains(&symptom) {
+                        gpu.symptoms.push(symptom);
+                    }
+                }
+            }
+        }
+    }
+
     /// Whether the GPU alone can be the cause.
     pub fn is_certain(&self) -> bool {
         self.symptoms.iter().any(Symptom::is_certain)

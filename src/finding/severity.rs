@@ -61,6 +61,10 @@ reasons! {
     Repeated => GpuSick,
     /// It is about where the quarantine of a GPU is stored.
     NotStored => GpuSick,
+    /// The GPU had no part in the run.
+    NoPart => GpuSick,
+    /// A repeat that nothing asks for is not used.
+    RepeatUnused => GpuSick,
     /// All captures were affected alike.
     AllCapturesAlike => ClockChanged,
     /// The launches of both sides ran at the same clock, by the profiler's counter.

@@ -18,7 +18,7 @@ pub struct GpuPart {
     pub processes: u32,
     /// Seconds in these processes.
     pub profile_s: f64,
-    /// Seconds from the first variant to the last.
+    /// Seconds from the first variant to the last; of several slices together.
     pub wall_s: f64,
     /// How much longer processes took beside those on the other GPUs of the host; `None` where
     /// nothing is known of a run on one GPU alone, and where the GPUs are of different hosts.
@@ -39,7 +39,38 @@ pub struct DriverTurns {
     pub alone_s: f64,
 }
 
+impl GpuPart {
+    /// Adds a part to others: to that of the same GPU, which measured one after the other.
+    pub fn add_to(self, parts: &mut Vec<GpuPart>) {
+        let Some(part) = parts.iter_mut().find(|part| part.uuid == self.uuid) else {
+            parts.push(self);
+            return;
+        };
+        for variant in self.variants {
+            if !part.variants.contains(&variant) {
+                part.variants.push(variant);
+            }
+        }
+        part.processes = part.processes.saturating_add(self.processes);
+        part.profile_s += self.profile_s;
+        part.wall_s += self.wall_s;
+        part.turns = match (part.turns, self.turns) {
+            (Some(one), Some(other)) => Some(one.and(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
 impl DriverTurns {
+    /// Those of two GPUs, or of two parts of one.
+    fn and(self, other: DriverTurns) -> DriverTurns {
+        DriverTurns {
+            variants: self.variants.saturating_add(other.variants),
+            beside_s: self.beside_s + other.beside_s,
+            alone_s: self.alone_s + other.alone_s,
+        }
+    }
+
     /// The share of the time that is beyond that of a process alone, in percent; 0 where there is none.
     pub fn share_percent(&self) -> Option<f64> {
         let share = 100.0 * (self.beside_s - self.alone_s) / self.beside_s;
@@ -49,11 +80,7 @@ impl DriverTurns {
     /// Those of several GPUs together; `None` where none of them has any.
     pub fn of_all(parts: &[GpuPart]) -> Option<DriverTurns> {
         let turns = parts.iter().filter_map(|part| part.turns);
-        turns.reduce(|sum, one| DriverTurns {
-            variants: sum.variants.saturating_add(one.variants),
-            beside_s: sum.beside_s + one.beside_s,
-            alone_s: sum.alone_s + one.alone_s,
-        })
+        turns.reduce(DriverTurns::and)
     }
 }
 
@@ -89,5 +116,13 @@ mod tests {
         let all = DriverTurns::of_all(&parts).unwrap();
         assert_eq!((all.variants, all.share_percent()), (2, Some(40.0)));
         assert_eq!(DriverTurns::of_all(&parts[..1]), None);
+        // Several slices of one GPU are one part.
+        let mut joined = Vec::new();
+        for part in parts {
+            part.add_to(&mut joined);
+        }
+        assert_eq!(joined.len(), 1);
+        assert_eq!((joined[0].processes, joined[0].wall_s), (3, 3.0));
+        assert_eq!(DriverTurns::of_all(&joined), Some(all));
     }
 }

@@ -31,8 +31,8 @@ pub struct Decision {
     pub counts: Counts,
     /// The GPUs that go into quarantine.
     pub quarantined: Vec<SickGpu>,
-    /// The kinds of symptoms that both GPUs have: the change or a lock is their cause, and neither GPU
-    /// goes into quarantine for them.
+    /// The kinds of symptoms that both GPUs have: the change or a lock may be their cause, and neither
+    /// GPU goes into quarantine for them.
     pub common: BTreeSet<SymptomKind>,
 }
 
@@ -88,10 +88,12 @@ pub fn decide(first: &Measurement, repeat: Option<&Measurement>) -> Decision {
         .intersection(&repeat.kinds())
         .copied()
         .collect();
-    match common.is_empty() {
-        true => neither([alone(first), alone(repeat)].concat(), common),
-        false => neither(Vec::new(), common),
-    }
+    // Of what both show, a change or a lock may be the cause, but not of a defect that one has.
+    let quarantined = match common.contains(&SymptomKind::Hardware) {
+        true => Vec::new(),
+        false => [alone(first), alone(repeat)].concat(),
+    };
+    neither(quarantined, common)
 }
 
 #[cfg(test)]
@@ -261,6 +263,20 @@ mod tests {
                 Some(("B", vec![hot()])),
                 Neither,
                 &["A"],
+            ),
+            (
+                "Xid and slow here, slow there",
+                vec![xid(), slow()],
+                Some(("B", vec![slow()])),
+                Neither,
+                &["A"],
+            ),
+            (
+                "Xid and slow here, Xid and slow there",
+                vec![xid(), slow()],
+                Some(("B", vec![slow(), lost()])),
+                Neither,
+                &[],
             ),
             (
                 "slow and hot here, slow there",

@@ -1,7 +1,5 @@
 //! Which GPUs show in what they measured that they are sick.
 
-use std::collections::BTreeMap;
-
 use super::variants::{Judge, Profiles};
 use crate::config::Variant;
 use crate::evidence::{SickGpu, Symptom, symptoms_in};
@@ -12,7 +10,7 @@ impl Judge<'_> {
     /// The GPUs whose profiles show symptoms: faults that the driver reported, a clock that was lowered
     /// throughout, a control that deviates. No verdict on code that a change can alter is a symptom.
     pub fn sick_gpus(&self, profiles: &Profiles) -> Vec<SickGpu> {
-        let mut found: BTreeMap<String, SickGpu> = BTreeMap::new();
+        let mut found: Vec<SickGpu> = Vec::new();
         let measured = profiles.current.iter().chain(&profiles.controls);
         for current in measured {
             let Some(variant) = self.config().variant(&current.variant) else {
@@ -30,19 +28,16 @@ impl Judge<'_> {
                 of_gpu.push(deviates);
             }
             for (uuid, symptoms) in symptoms {
-                let gpu = found.entry(uuid.clone()).or_insert_with(|| SickGpu {
+                let gpu = SickGpu {
                     uuid,
                     name: current.identity.gpu.clone(),
-                    symptoms: Vec::new(),
-                });
-                for symptom in symptoms {
-                    if !gpu.symptoms.contains(&symptom) {
-                        gpu.symptoms.push(symptom);
-                    }
-                }
+                    symptoms,
+                };
+                gpu.add_to(&mut found);
             }
         }
-        found.into_values().collect()
+        found.sort_by(|one, other| one.uuid.cmp(&other.uuid));
+        found
     }
 
     /// That a control does not read as it was locked, by its own verdict against its lock. A variant

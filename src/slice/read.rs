@@ -47,10 +47,12 @@ pub struct Slices {
     pub same_programs: Vec<SameProgram>,
     /// The slices that are used.
     pub parts: Vec<SlicePart>,
-    /// What the machines found besides, in the order of the slices.
-    pub runs: Vec<Run>,
+    /// What the machines found besides, with the folders of the slices, in their order.
+    pub runs: Vec<(PathBuf, Run)>,
     /// What is wrong with slices, and which variants were not measured therefore.
     pub findings: Vec<Finding>,
+    /// The folders that are not used, each with the finding that says why.
+    pub unusable: Vec<(PathBuf, Finding)>,
 }
 
 /// A slice that is used.
@@ -84,11 +86,15 @@ struct Common {
 impl Slice<'_> {
     fn part(&self) -> SlicePart {
         let run = self.manifest.run.as_ref();
+        let part = run.and_then(|run| run.part.as_ref());
+        // Its driver says nothing of GPUs that it did not measure on.
+        let is_own = |gpu: &&SickGpu| part.is_none_or(|part| part.uuid == gpu.uuid);
+        let sick = run.into_iter().flat_map(|run| &run.sick);
         SlicePart {
             place: self.manifest.place,
             folder: self.folder.to_path_buf(),
             own: self.manifest.own().to_vec(),
-            sick: run.map(|run| run.sick.clone()).unwrap_or_default(),
+            sick: sick.filter(is_own).cloned().collect(),
         }
     }
 
@@ -122,17 +128,14 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
         let manifest = known.map(|known| known.manifest.as_deref().unwrap_or_default());
         match Manifest::read(folder, manifest) {
             Ok(manifest) => reading.slices.push(Slice { folder, manifest }),
-            Err(why) => {
-                let finding = reading.unusable(folder, None, &why);
-                reading.findings.push(finding);
-            }
+            Err(why) => reading.leave_out(folder, None, &why),
         }
     }
     reading.refuse(|slice| other_plan(slice, wanted));
     let Some(common) = most_common(&reading.slices) else {
         let same = wanted.archive.map_or(&[][..], |(_, same)| same);
         found.same_programs = same.to_vec();
-        found.findings = reading.findings;
+        (found.findings, found.unusable) = (reading.findings, reading.unusable);
         let unmeasured = nothing_of(wanted, same, &BTreeMap::new());
         found.findings.extend(unmeasured);
         // Each variant has a finding that says why it is not measured.
@@ -142,7 +145,7 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
     reading.refuse(|slice| differs(&slice.common(), &common));
     let (used, why_not) = reading.one_of_each(&common);
     found.recordings = recordings(&used, &common);
-    found.findings = reading.findings;
+    (found.findings, found.unusable) = (reading.findings, reading.unusable);
     let folders = found.recordings.folders.iter().flatten();
     let there: BTreeSet<&VariantId> = folders.map(|(variant, _)| variant).collect();
     let is_there = |one: &Finding| one.variant.as_ref().is_some_and(|id| there.contains(id));
@@ -153,7 +156,8 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
     found.same_programs = common.same_programs;
     found.recording = common.recording;
     found.parts = used.iter().map(Slice::part).collect();
-    let runs = used.into_iter().filter_map(|slice| slice.manifest.run);
+    let runs = used.into_iter();
+    let runs = runs.filter_map(|slice| Some((slice.folder.to_path_buf(), slice.manifest.run?)));
     found.runs = runs.collect();
     found
 }
@@ -163,6 +167,8 @@ pub fn read_slices(folders: &[PathBuf], wanted: Wanted<'_>) -> Slices {
 struct Reading<'f> {
     slices: Vec<Slice<'f>>,
     findings: Vec<Finding>,
+    /// As [`Slices::unusable`].
+    unusable: Vec<(PathBuf, Finding)>,
     /// As [`Wanted::known`].
     known: BTreeMap<PathBuf, Known>,
     /// Which slices were refused.
@@ -176,15 +182,15 @@ impl<'f> Reading<'f> {
             match why_not(&slice) {
                 None => self.slices.push(slice),
                 Some(why) => {
-                    let finding = self.unusable(slice.folder, Some(&slice), &why);
-                    self.findings.push(finding);
+                    self.leave_out(slice.folder, Some(&slice), &why);
                     self.refused.insert(slice.manifest.place.index);
                 }
             }
         }
     }
 
-    fn unusable(&self, folder: &Path, slice: Option<&Slice<'_>>, why: &str) -> Finding {
+    /// Says why a folder is not used.
+    fn leave_out(&mut self, folder: &Path, slice: Option<&Slice<'_>>, why: &str) {
         let place = match (self.known.get(folder), slice) {
             (Some(known), _) => format!("{} in {}", known.words, folder.display()),
             (None, Some(slice)) => {
@@ -196,11 +202,18 @@ impl<'f> Reading<'f> {
             true => "read that log, and run the check again",
             false => "run that slice again, and merge all of them",
         };
-        Finding::of_project(
-            Code::SliceUnusable,
-            format!("{place} is not used: {why}"),
-            next,
-        )
+        let message = format!("{place} is not used: {why}");
+        self.say(
+            &[folder],
+            Finding::of_project(Code::SliceUnusable, message, next),
+        );
+    }
+
+    fn say(&mut self, folders: &[&Path], finding: Finding) {
+        let folders = folders.iter().map(|folder| folder.to_path_buf());
+        let unusable = folders.map(|folder| (folder, finding.clone()));
+        self.unusable.extend(unusable);
+        self.findings.push(finding);
     }
 
     /// The one whole slice of each place, and why variants of the others were not measured.
@@ -245,7 +258,7 @@ impl<'f> Reading<'f> {
             let why = format!("it was given {} times", same.len());
             let slices = same.iter().map(|slice| slice.manifest.place);
             let place = slices.map(|place| place.to_string()).next();
-            self.findings.push(Finding::of_project(
+            let finding = Finding::of_project(
                 Code::SliceUnusable,
                 format!(
                     "slice {} is not used: {why}, in {}",
@@ -253,14 +266,15 @@ impl<'f> Reading<'f> {
                     places.join(" and ")
                 ),
                 "merge one folder of each slice",
-            ));
+            );
+            let folders: Vec<&Path> = same.iter().map(|slice| slice.folder).collect();
+            self.say(&folders, finding);
             return Err(why);
         }
         match altered(&slice) {
             None => Ok(slice),
             Some(why) => {
-                let finding = self.unusable(slice.folder, Some(&slice), &why);
-                self.findings.push(finding);
+                self.leave_out(slice.folder, Some(&slice), &why);
                 Err(why)
             }
         }
