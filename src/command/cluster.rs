@@ -35,6 +35,7 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Measures the slices of the archive with this sha256, without those that an interrupted run
     /// completed. A slice that a node could not measure at all is submitted again, without that node.
+    /// Returns the folders of all slices.
     ///
     /// # Errors
     /// As [`slurm::run`].
@@ -43,7 +44,8 @@ impl Cluster {
         place: &Place,
         archive: &str,
         note: &mut dyn FnMut(&str),
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<PathBuf>, Error> {
+        let folders = (1..=self.slices).map(|index| place.slice(index)).collect();
         let is_left = |index: &u32| !self.is_kept(&place.slice(*index), *index, archive);
         let left: BTreeSet<u32> = (1..=self.slices).filter(is_left).collect();
         if self.resume {
@@ -55,7 +57,7 @@ impl Cluster {
             ));
         }
         if left.is_empty() {
-            return Ok(());
+            return Ok(folders);
         }
         let mut without = BTreeSet::new();
         let mut ended = self.submit(place, &left, false, &without, note)?;
@@ -69,7 +71,7 @@ impl Cluster {
             let (refused, nodes): (BTreeSet<u32>, BTreeSet<String>) =
                 ended.iter().filter_map(refused).unzip();
             if refused.is_empty() {
-                return Ok(());
+                return Ok(folders);
             }
             without.extend(nodes);
             note(&format!(
@@ -83,7 +85,7 @@ impl Cluster {
             };
         }
         self.ended.extend(ended);
-        Ok(())
+        Ok(folders)
     }
 
     /// Measures the slices of sick GPUs once more, on other nodes: the folders of the repeats.

@@ -15,6 +15,7 @@ mod diff;
 mod doctor;
 mod dry_run;
 mod history;
+mod host;
 mod import;
 mod init;
 mod inspect;

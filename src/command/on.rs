@@ -5,21 +5,20 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::cluster::Cluster;
+use super::host::Host;
 use super::judging::Judging;
-use super::place::{Place, text};
+use super::place::Place;
 use super::plan::Sliced;
-use super::queues::{Named, QueueOrder, leave_out, named, refuse_unfit};
-use super::repeat::{Again, words_of};
-use super::slice::manifest_of;
+use super::queues::{Named, leave_out, named, refuse_unfit};
+use super::repeat::Again;
 use super::{answer, archive, merge, resume};
 use crate::cli::{ArchiveArgs, CheckArgs, Format, KeepJobArgs, MergeArgs, TrustArgs};
 use crate::config::{Config, Selected};
-use crate::engine::{host, slurm};
+use crate::engine::slurm;
 use crate::finding::{Error, ExitCode};
 use crate::hash::sha256_hex;
 use crate::judge::{Measurement, Origin, Outcome};
 use crate::measure::{Journal, Watch as _, tool};
-use crate::plan::SlicePlace;
 use crate::process;
 use crate::report::{self, Progress};
 use crate::slice::{Known, SlicePart, plan_sha256, profiles_in};
@@ -43,7 +42,8 @@ pub(super) fn run(path: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error>
             let mut again = |measured: &[(SlicePart, Measurement)]| {
                 let progress = Progress::with(arguments.verbosity.detail());
                 let note = &mut |text: &str| progress.notes(text);
-                once_more(&slices, arguments.resume, measured, note)
+                let Slices { place, sha256, .. } = &slices;
+                slices.on.once_more(place, sha256, measured, note)
             };
             let again: Option<&mut Again<'_>> = Some(&mut again);
             let (code, is_whole) = merge::of_run(path, &to_merge, &slices.measured, again)?;
@@ -114,8 +114,29 @@ struct Slices {
 /// What measured the slices.
 enum On {
     Slurm(Box<Cluster>),
-    /// GPUs of this host.
-    Gpus(Vec<Named>),
+    Gpus(Host),
+}
+
+impl On {
+    /// Measures the slices of sick GPUs once more: the folders of the repeats, and what is known of them.
+    fn once_more(
+        &self,
+        place: &Place,
+        sha256: &str,
+        measured: &[(SlicePart, Measurement)],
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Vec<(PathBuf, Option<Known>)>, Error> {
+        match self {
+            On::Slurm(cluster) => {
+                let repeats = cluster.once_more(place, sha256, measured, note)?;
+                Ok(repeats.into_iter().map(|folder| (folder, None)).collect())
+            }
+            On::Gpus(host) => {
+                let known = host.once_more(place, sha256, measured, note)?.into_iter();
+                Ok(known.map(|(folder, known)| (folder, Some(known))).collect())
+            }
+        }
+    }
 }
 
 impl Slices {
@@ -162,7 +183,8 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
     }
     let progress = Progress::with(arguments.verbosity.detail());
     let note = &mut |text: &str| progress.notes(text);
-    let slices = match machines {
+    let sha256 = packed.content.sha256;
+    let (on, folders, measured) = match machines {
         Machines::Slurm => {
             let sliced = Sliced::new(&packed.measured, arguments.slices, against.is_some());
             let mut cluster = Cluster {
@@ -173,155 +195,36 @@ fn measured(path: &Path, arguments: &CheckArgs) -> Result<Slices, Error> {
                 resume: arguments.resume,
                 ended: slurm::ended_before(&place.folder),
             };
-            cluster.measure(&place, &packed.content.sha256, note)?;
-            Slices {
-                folders: (1..=sliced.slices).map(|at| place.slice(at)).collect(),
-                on: On::Slurm(Box::new(cluster)),
-                sha256: packed.content.sha256,
-                measured: merge::Measured::default(),
-                place,
-                journal,
-            }
+            let folders = cluster.measure(&place, &sha256, note)?;
+            let measured = merge::Measured::default();
+            (On::Slurm(Box::new(cluster)), folders, measured)
         }
         Machines::Gpus(gpus) => {
-            let variants = packed.measured.variants.len();
-            let resume = arguments.resume;
-            let sha256 = &packed.content.sha256;
-            let queues = queues(&place, sha256, gpus.clone(), variants, resume, note)?;
-            let ended = host::run(&queues, note)?;
-            let folders: Vec<PathBuf> = (1..).zip(&queues).map(|(at, _)| place.slice(at)).collect();
-            let known = queues.iter().zip(&ended);
-            let known = known.map(|(queue, ended)| known_of(queue, ended));
-            let known = folders.iter().cloned().zip(known);
-            Slices {
-                measured: merge::Measured {
-                    spent: packed.spent,
-                    known: known.collect(),
-                    on_one_host: true,
-                    started: None,
-                    findings,
-                },
-                folders,
-                on: On::Gpus(gpus),
-                sha256: packed.content.sha256,
-                place,
-                journal,
-            }
+            let host = Host {
+                gpus,
+                resume: arguments.resume,
+            };
+            let known = host.measure(&place, &sha256, packed.measured.variants.len(), note)?;
+            let folders = known.iter().map(|(folder, _)| folder.clone()).collect();
+            let measured = merge::Measured {
+                spent: packed.spent,
+                known: known.into_iter().collect(),
+                on_one_host: true,
+                started: None,
+                findings,
+            };
+            (On::Gpus(host), folders, measured)
         }
     };
-    note(&format!(
-        "logs and captures: {}",
-        slices.place.folder.display()
-    ));
-    Ok(slices)
-}
-
-/// A queue for each GPU that has any variant to measure.
-fn queues(
-    place: &Place,
-    sha256: &str,
-    mut gpus: Vec<Named>,
-    variants: usize,
-    resume: bool,
-    note: &mut dyn FnMut(&str),
-) -> Result<Vec<host::Queue>, Error> {
-    let count = gpus.len().min(variants.max(1));
-    let measured = match variants {
-        1 => "1 variant is".to_owned(),
-        count => format!("{count} variants are"),
-    };
-    for Named { short, .. } in gpus.drain(count..) {
-        note(&format!("{short} has no part: {measured} to be measured"));
-    }
-    let count = u32::try_from(count).unwrap_or(u32::MAX);
-    let order = QueueOrder::new(place, "check", sha256)?;
-    let queues = (1..).zip(gpus).map(|(index, gpu)| {
-        let slice = SlicePlace { index, count };
-        let output = text(&place.slice(index))?;
-        let own = ["--slice", &slice.to_string(), "--slice-output", &output];
-        let own: Vec<&str> = own.into_iter().chain(resume::again(resume)).collect();
-        order.queue(
-            gpu,
-            &format!("slice {slice}"),
-            &own,
-            &format!("slice-{index}"),
-        )
-    });
-    queues.collect()
-}
-
-/// What is known of the slice of a queue that has ended.
-fn known_of(queue: &host::Queue, ended: &host::Ended) -> Known {
-    Known {
-        words: queue.words(),
-        manifest: manifest_of(&ended.printed),
-    }
-}
-
-/// Measures the slices of sick GPUs once more: the folders of the repeats, and what is known of them.
-fn once_more(
-    slices: &Slices,
-    resume: bool,
-    measured: &[(SlicePart, Measurement)],
-    note: &mut dyn FnMut(&str),
-) -> Result<Vec<(PathBuf, Option<Known>)>, Error> {
-    match &slices.on {
-        On::Slurm(cluster) => {
-            let repeats = cluster.once_more(&slices.place, &slices.sha256, measured, note)?;
-            Ok(repeats.into_iter().map(|folder| (folder, None)).collect())
-        }
-        On::Gpus(gpus) => {
-            let repeats = once_more_here(slices, gpus, resume, measured, note)?;
-            let known = repeats.into_iter();
-            Ok(known.map(|(folder, known)| (folder, Some(known))).collect())
-        }
-    }
-}
-
-/// The same on GPUs of this host, each on one that is not sick.
-fn once_more_here(
-    slices: &Slices,
-    gpus: &[Named],
-    resume: bool,
-    measured: &[(SlicePart, Measurement)],
-    note: &mut dyn FnMut(&str),
-) -> Result<Vec<(PathBuf, Known)>, Error> {
-    let is_sick = |named: &&Named| {
-        let mut sick = measured.iter().flat_map(|(_, one)| &one.sick);
-        sick.any(|one| one.uuid == named.gpu.uuid)
-    };
-    let healthy: Vec<&Named> = gpus.iter().filter(|named| !is_sick(named)).collect();
-    if healthy.is_empty() {
-        note("no other GPU is there to measure the slice of a sick GPU once more");
-    }
-    let order = QueueOrder::new(&slices.place, "check", &slices.sha256)?;
-    let mut queues = Vec::new();
-    let mut folders = Vec::new();
-    let to_repeat = measured.iter().filter(|(_, one)| !one.sick.is_empty());
-    for ((part, one), on) in to_repeat.zip(healthy.iter().cycle()) {
-        let (slice, index) = (part.place, part.place.index);
-        note(&format!(
-            "slice {slice} is measured once more, on {}: its GPU is sick ({})",
-            on.short,
-            words_of(&one.sick)
-        ));
-        let folder = slices.place.repeat(index);
-        let output = text(&folder)?;
-        let own = ["--slice", &slice.to_string(), "--slice-output", &output];
-        let own: Vec<&str> = own.into_iter().chain(resume::again(resume)).collect();
-        let what = format!("the repeat of slice {slice}");
-        let log = format!("slice-{index}-repeat");
-        queues.push(order.queue((*on).clone(), &what, &own, &log)?);
-        folders.push(folder);
-    }
-    // Where there are fewer GPUs than slices, one measures several of them, one after the other.
-    let mut known = Vec::new();
-    for at_once in queues.chunks(healthy.len().max(1)) {
-        let ended = host::run(at_once, note)?;
-        let of_these = at_once.iter().zip(&ended);
-        known.extend(of_these.map(|(queue, ended)| known_of(queue, ended)));
-    }
-    Ok(folders.into_iter().zip(known).collect())
+    note(&format!("logs and captures: {}", place.folder.display()));
+    Ok(Slices {
+        place,
+        folders,
+        on,
+        sha256,
+        measured,
+        journal,
+    })
 }
 
 /// By the rules in the archive, which are those of now.
