@@ -21,6 +21,21 @@ pub const JOURNAL_FILE: &str = "journal.json";
 /// # Errors
 /// Where the folder of the target cannot be written.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    written(path, bytes, |_| ()).map(drop)
+}
+
+/// The same, with the lock of the file, which this process has before another one can see the file;
+/// `None` on a file system without locks.
+///
+/// # Errors
+/// As [`write_atomically`].
+pub fn write_locked(path: &Path, bytes: &[u8]) -> io::Result<Option<File>> {
+    let (file, locked) = written(path, bytes, |file| file.try_lock().is_ok())?;
+    Ok(locked.then_some(file))
+}
+
+/// Writes beside the target, and renames into place after `before`: the file, and what that returns.
+fn written<T>(path: &Path, bytes: &[u8], before: impl FnOnce(&File) -> T) -> io::Result<(File, T)> {
     let folder = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
@@ -31,8 +46,10 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     set_default_mode(file.path())?;
-    file.persist(path).map_err(|error| error.error)?;
-    sync_folder(folder)
+    let answer = before(file.as_file());
+    let file = file.persist(path).map_err(|error| error.error)?;
+    sync_folder(folder)?;
+    Ok((file, answer))
 }
 
 /// Writes a file that the user named: through a link to its target, into a device or a pipe, and
@@ -125,12 +142,25 @@ pub fn read_text_up_to(path: &Path, most: u64) -> io::Result<String> {
 /// # Errors
 /// Where it cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
+    opened(path, false)
+}
+
+/// The same to take its lock: on NFS that needs a file that is open for writing.
+///
+/// # Errors
+/// As [`open_regular`].
+pub fn open_to_lock(path: &Path) -> io::Result<File> {
+    opened(path, true)
+}
+
+fn opened(path: &Path, to_write: bool) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     regular(&fs::metadata(path)?)?;
     // It may be replaced between the question and the opening, so what was opened is asked again.
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     let file = fs::OpenOptions::new()
         .read(true)
+        .write(to_write)
         .custom_flags(i32::try_from(flags.bits()).unwrap_or_default())
         .open(path)?;
     regular(&file.metadata()?)?;
@@ -510,6 +540,20 @@ pub fn base_folder(output: &Path, variant: &VariantId) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_is_written_locked_is_locked_before_others_see_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let (_, unseen) = written(&path, b"1", |_| !path.exists()).unwrap();
+        assert!(unseen);
+        let file = write_locked(&path, b"2").unwrap();
+        let other = open_to_lock(&path).unwrap();
+        assert!(file.is_some() && other.try_lock().is_err());
+        drop(file);
+        other.try_lock().unwrap();
+        assert_eq!(read_regular(&path).unwrap(), b"2");
+    }
 
     #[test]
     fn what_is_not_a_regular_file_is_refused_at_once() {

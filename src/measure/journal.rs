@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use crate::capture::read_bytes;
 use crate::config::Variant;
 use crate::files::{
-    JOURNAL_FILE, base_folder, bounded_json, create_work_folder, most, open_regular,
-    read_regular_up_to, variant_folder, write_atomically,
+    JOURNAL_FILE, base_folder, bounded_json, create_work_folder, most, open_to_lock,
+    read_regular_up_to, variant_folder, write_atomically, write_locked,
 };
 use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_hex;
@@ -82,8 +82,17 @@ struct Begun {
     run: RunEntry,
     /// Whether it goes on with an interrupted one.
     goes_on: bool,
-    /// The file, locked for as long as this process lives.
+    /// The file, locked for as long as this process lives; `None` on a file system without locks.
     _lock: Option<File>,
+}
+
+/// What is known of a run whose journal is there.
+#[derive(Debug)]
+enum Earlier {
+    Over,
+    GoesOn,
+    /// Why nobody knows whether it is over.
+    Unknown(String),
 }
 
 /// What the file of a run says.
@@ -235,7 +244,7 @@ impl Journal {
         }
     }
 
-    /// Whether the run still measures that measures into a folder, or measured there last.
+    /// Whether a run still measures into this folder.
     pub fn is_running_in(folder: &Path) -> bool {
         !is_over(&folder.join(JOURNAL_FILE))
     }
@@ -266,27 +275,24 @@ impl Journal {
         create_work_folder(&self.work)?;
         fs::create_dir_all(&self.folder).map_err(Error::io("create", &self.folder))?;
         let path = self.path();
-        let interrupted = read::<RunEntry>(&path);
-        // Kept until the new file is locked: otherwise two runs could go on with the same one.
-        let (is_over, _earlier) = match (&interrupted, self.resume) {
-            (Ok(Some(_)), true) => locked_soon(&path)?,
-            _ => (is_over(&path), None),
+        let mut found = read::<RunEntry>(&path);
+        // Kept until the new file is there, which is locked: otherwise two runs could go on with the
+        // same one.
+        let (earlier, _lock) = match (&found, self.resume) {
+            (Ok(Some(_)), true) => {
+                let locked = locked_soon(&path)?;
+                // Another run may have been there before this one had the lock.
+                found = read(&path);
+                locked
+            }
+            _ if is_over(&path) => (Earlier::Over, None),
+            _ => (Earlier::GoesOn, None),
         };
-        if let (Ok(Some(interrupted)), true) = (&interrupted, is_over) {
+        if let (Ok(Some(run)), Earlier::Over) = (&found, &earlier) {
             // What it started may still be on the GPU, and write where this run does.
-            process::end_marked(&interrupted.mark);
+            process::end_marked(&run.mark);
         }
-        let began = |run: &RunEntry| run.began.clone();
-        let (interrupted, dropped) = match (self.resume, interrupted) {
-            (true, interrupted) => (interrupted, None),
-            (false, Ok(Some(run))) => (Ok(None), is_over.then(|| began(&run))),
-            (false, _) => (Ok(None), None),
-        };
-        let unusable = interrupted.as_ref().err().map(|why| {
-            let message = format!("everything is measured: {why} ({})", path.display());
-            Finding::of_project(Code::NotResumed, message, MEASURED)
-        });
-        let interrupted = interrupted.ok().flatten();
+        let (interrupted, before) = self.to_go_on_with(found, &earlier)?;
         let mut run = RunEntry {
             schema: SCHEMA,
             id: fresh_id()?,
@@ -296,23 +302,44 @@ impl Journal {
         };
         let goes_on = interrupted.is_some();
         if let Some(interrupted) = interrupted {
-            if !is_over {
-                return Err(self.goes_on_elsewhere(&interrupted));
-            }
             (run.id, run.began) = (interrupted.id, interrupted.began);
         }
-        let text = sealed(&run);
-        write_atomically(&path, text.as_bytes()).map_err(Error::io("write", &path))?;
-        let lock = open_regular(&path).ok();
-        // Another process may have it for a moment, to see whether this run is over.
-        let lock = lock.filter(|file| process::wait_for_lock(file, &path, SOON, || {}).is_ok());
+        let lock = write_locked(&path, sealed(&run).as_bytes());
         let begun = Begun {
             run,
             goes_on,
-            _lock: lock,
+            // Without a lock this run goes on, too: every other one takes it for one that still
+            // measures, because nobody can lock the file.
+            _lock: lock.map_err(Error::io("write", &path))?,
         };
         let _ = self.begun.set(begun);
-        Ok(Before { unusable, dropped })
+        Ok(before)
+    }
+
+    /// The run of those that are found that this one goes on with, and what is to be said of it
+    /// otherwise.
+    fn to_go_on_with(
+        &self,
+        found: Result<Option<RunEntry>, String>,
+        earlier: &Earlier,
+    ) -> Result<(Option<RunEntry>, Before), Error> {
+        let mut before = Before::default();
+        let why = match (found, self.resume, earlier) {
+            (Ok(Some(run)), true, Earlier::Over) => return Ok((Some(run), before)),
+            (Ok(Some(run)), true, Earlier::GoesOn) => return Err(self.goes_on_elsewhere(&run)),
+            // To refuse would be to refuse every later run, too: nobody will ever know.
+            (Ok(Some(_)), true, Earlier::Unknown(why)) => why.clone(),
+            (Err(why), true, _) => why,
+            (Ok(Some(run)), false, Earlier::Over) => {
+                before.dropped = Some(run.began);
+                return Ok((None, before));
+            }
+            (Ok(_), ..) | (Err(_), false, _) => return Ok((None, before)),
+        };
+        let message = format!("everything is measured: {why} ({})", self.path().display());
+        let unusable = Finding::of_project(Code::NotResumed, message, MEASURED);
+        before.unusable = Some(unusable);
+        Ok((None, before))
     }
 
     fn goes_on_elsewhere(&self, run: &RunEntry) -> Error {
@@ -456,26 +483,38 @@ impl Journal {
     }
 }
 
-/// Whether no process has the lock of the file.
+/// Whether no process has the lock of the file. Where nobody knows that it counts as locked: nothing of
+/// that run is killed, removed or gone on with then.
 fn is_over(path: &Path) -> bool {
     !process::is_locked(path)
 }
 
-/// The same after a moment, because a process that lost the one that started it is about to end; with
-/// the lock of the file.
-fn locked_soon(path: &Path) -> Result<(bool, Option<File>), Error> {
+/// Whether the run of a journal is over, or is after a moment: a process that lost the one that started
+/// it is about to end. If it is over, with the lock of its file, where that is still there.
+fn locked_soon(path: &Path) -> Result<(Earlier, Option<File>), Error> {
+    let unknown = |why: String| {
+        let text = format!("nobody knows whether the run before is over: {why}");
+        Ok((Earlier::Unknown(text), None))
+    };
     loop {
-        let Ok(file) = open_regular(path) else {
-            return Ok((true, None));
+        let file = match open_to_lock(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok((Earlier::Over, None));
+            }
+            Err(error) => return unknown(error.to_string()),
         };
-        if !process::wait_for_lock(&file, path, SOON, || {})? {
-            return Ok((false, None));
+        match process::wait_for_lock(&file, path, SOON, || {}) {
+            Ok(true) => {}
+            Ok(false) => return Ok((Earlier::GoesOn, None)),
+            Err(Error::Io { source, .. }) => return unknown(source.to_string()),
+            Err(error) => return Err(error),
         }
         // Another run may have put its own file there meanwhile.
         let place = |meta: Metadata| (meta.dev(), meta.ino());
         let (own, there) = (file.metadata().map(place), path.metadata().map(place));
         if own.is_ok_and(|own| there.is_ok_and(|there| own == there)) {
-            return Ok((true, Some(file)));
+            return Ok((Earlier::Over, Some(file)));
         }
     }
 }
@@ -678,6 +717,32 @@ mod tests {
             );
             assert!(third.interrupted().is_none() && run(&third) != own);
         }
+    }
+
+    #[test]
+    fn a_run_goes_on_only_with_one_that_is_over_for_certain() {
+        let folder = tempfile::tempdir().unwrap();
+        let begin = || {
+            let journal = Journal::of(folder.path(), folder.path(), true);
+            journal.begin().map(|before| (journal, before))
+        };
+        let (first, _) = begin().unwrap();
+        let found = || read::<RunEntry>(&first.path());
+        let unknown = Earlier::Unknown("no locks available".to_owned());
+        let (run, before) = first.to_go_on_with(found(), &unknown).unwrap();
+        let said = before.unusable.unwrap().message;
+        assert!(run.is_none() && said.contains("everything is measured: no locks available"));
+        let (run, before) = first.to_go_on_with(found(), &Earlier::Over).unwrap();
+        assert!(run.is_some() && before.unusable.is_none());
+        let goes_on = first.to_go_on_with(found(), &Earlier::GoesOn);
+        assert!(matches!(goes_on, Err(Error::Environment { .. })));
+        // Its file is gone, so it is over and has said everything.
+        fs::remove_file(first.path()).unwrap();
+        assert!(matches!(
+            locked_soon(&first.path()),
+            Ok((Earlier::Over, None))
+        ));
+        assert!(begin().unwrap().0.interrupted().is_none());
     }
 
     #[test]

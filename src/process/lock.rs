@@ -12,9 +12,19 @@ use crate::finding::Error;
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// Whether another process has the lock of a file now; false where there is no such file.
+///
+/// True also where the file cannot be locked, as on a file system without locks: nobody knows then, and
+/// those who ask kill or remove what no run uses any more. No run may be refused because of this.
 pub fn is_locked(path: &Path) -> bool {
+    // Shared, so that two processes that ask at once do not take each other for a run. On NFS this lock
+    // needs a file that is open for reading, and the other one a file that is open for writing.
     let file = open_regular(path);
-    file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    file.is_ok_and(|file| !is_free(&file.try_lock_shared()))
+}
+
+/// Whether the answer to a try shows that nobody has the lock.
+fn is_free(tried: &Result<(), TryLockError>) -> bool {
+    tried.is_ok()
 }
 
 /// Waits until no other run has the lock of a file, and takes it; dropping the file releases it, as
@@ -47,5 +57,28 @@ pub fn wait_for_lock(
             waiting();
         }
         std::thread::sleep(AGAIN);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_counts_as_locked_unless_its_lock_was_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        assert!(!is_locked(&path), "there is none");
+        let file = File::create(&path).unwrap();
+        assert!(!is_locked(&path));
+        // Somebody else who only asks.
+        let asks = File::open(&path).unwrap();
+        asks.try_lock_shared().unwrap();
+        assert!(!is_locked(&path));
+        drop(asks);
+        file.try_lock().unwrap();
+        assert!(is_locked(&path));
+        let none = std::io::Error::from(std::io::ErrorKind::Unsupported);
+        assert!(!is_free(&Err(TryLockError::Error(none))));
     }
 }
